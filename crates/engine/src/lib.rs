@@ -1,0 +1,1 @@
+//! Use cases: a synchronous desk behind a thin driver

@@ -1,0 +1,1 @@
+//! The engine under a seed: virtual clock, virtual workers, faults and checkers

@@ -1,0 +1,1 @@
+//! The embedded store: SQLite with one writer thread and group commit

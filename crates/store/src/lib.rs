@@ -1,0 +1,1 @@
+//! The port to durable storage, and its in-memory reference
