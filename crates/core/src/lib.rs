@@ -1,1 +1,45 @@
-//! The pure rules of Jobhall: states, transitions, retry, selectors
+//! The pure rules of Jobhall: what a job is, which state follows which event, when it is tried again, and which
+//! worker suits it.
+//!
+//! This crate refuses IO, clocks, random numbers, threads and async: its manifest has nothing of the kind and a test
+//! (`xtask/tests/tidy.rs`) reads its sources for them. Time and chance come in as arguments ([`Time`], [`Dice`]), so
+//! the engine, the stores, recovery and the simulator all decide through the same functions.
+//!
+//! ```text
+//!   Spec (what was asked, does not change)  ┐
+//!   Life (state, counters, rev)             ├─ Job
+//!                                           ┘
+//!   transition(life, event, now) ──▶ Decision::Step { life', past attempt, … } | Same | Refusal
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod bounds;
+mod class;
+mod disposition;
+mod event;
+mod id;
+mod job;
+mod json;
+mod name;
+pub mod needs;
+mod outcome;
+pub mod retention;
+mod retry;
+mod state;
+mod time;
+mod transition;
+mod type_config;
+
+pub use class::Class;
+pub use disposition::{Disposition, Submitted};
+pub use event::{Event, EventName};
+pub use id::{AttemptId, IdError, JobId, LeaseId};
+pub use job::{Again, Job, Life, PastAttempt, Spec};
+pub use json::{Json, JsonError};
+pub use name::{Key, NameError, QueueName, TypeName, WorkerName};
+pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
+pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
+pub use state::{CancelRequest, Defeat, Held, State, StateName, Success, Tenure};
+pub use time::{Time, TimeError};
+pub use transition::{Decision, Reason, Refusal, Step, guard, transition};
+pub use type_config::TypeConfig;

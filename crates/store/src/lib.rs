@@ -1,1 +1,115 @@
-//! The port to durable storage, and its in-memory reference
+//! The port to durable storage. Small on purpose: one commit verb for decided changes, three set verbs for upkeep,
+//! and reads.
+//!
+//! Stores decide nothing. The engine decides in `core` on the copy it has; a store applies the result if the stored
+//! `rev` is still the one that was decided on, and otherwise refuses and hands back the row as it stands. [`Memory`]
+//! is the reference: what it does is what the rules mean, and `store-conformance` compares every other store with it.
+//!
+//! ```text
+//!   engine ── commit([Unit, Unit, …]) ──▶ one durable transaction, one feed row
+//!                 each Unit: all or nothing          │
+//!          ◀── [Done | Refused([Conflict…]), …] ─────┘  a refused unit leaves the others standing
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod feed;
+mod memory;
+mod unit;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, PastAttempt, Time};
+
+pub use error::{CommitError, StoreError};
+pub use feed::{FeedEntry, FeedPage, FeedRow, pack, unpack};
+pub use memory::Memory;
+pub use unit::{
+    Change, Check, Committed, Conflict, Done, Insert, KeyPlace, Setting, SettingKind, SettingWrite,
+    SubmitKey, Unit, key_place,
+};
+
+/// An answer that comes later.
+pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A range of ids lent to this node. Its row lives until every job in it is completed, so that open jobs are found
+/// by key ranges at start and no index over state is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The first id.
+    pub first: JobId,
+    /// The last id.
+    pub last: JobId,
+    /// All jobs of the block that may still be open, once they are few; none means that any may be.
+    pub live: Option<Vec<JobId>>,
+}
+
+/// What is to be done with a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockChange {
+    /// Every id is used and every job completed: forget the block that begins here.
+    Close(JobId),
+    /// Every id is used and only these jobs are open.
+    Shrink(JobId, Vec<JobId>),
+}
+
+/// What upkeep removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prune {
+    /// These jobs with their attempts, if they are completed; an open one is left alone.
+    pub jobs: Vec<JobId>,
+    /// Feed rows older than this.
+    pub feed_before: Option<Time>,
+    /// Submit keys older than this.
+    pub submit_keys_before: Option<Time>,
+}
+
+/// How many rows a prune removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Jobs.
+    pub jobs: u64,
+    /// Feed rows.
+    pub feed: u64,
+    /// Submit keys.
+    pub submit_keys: u64,
+}
+
+/// Durable storage of one hall.
+pub trait Store: Send + Sync + 'static {
+    /// Applies the units in order in one durable transaction; a refused unit leaves no trace and the others stand.
+    /// The answer comes after the transaction is durable. Calls take effect in the order they were made.
+    fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>>;
+
+    /// Lends the next `size` ids, durably, before any of them is used.
+    fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>>;
+
+    /// Closes or shrinks blocks.
+    fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>>;
+
+    /// Removes what upkeep chose.
+    fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>>;
+
+    /// The jobs with these ids, in the order asked; none where there is no such job.
+    fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>>;
+
+    /// The ended attempts of a job, oldest first, without the last one of a completed job.
+    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>>;
+
+    /// Open jobs in id order from the blocks, after `after`, at most `limit`.
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>>;
+
+    /// The blocks that are not closed.
+    fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>>;
+
+    /// Completed jobs, newest id first, below `before`, at most `limit`.
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>>;
+
+    /// All settings.
+    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>>;
+
+    /// Feed rows after `after`, at most `limit`, and the oldest number that is still there.
+    fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>>;
+}

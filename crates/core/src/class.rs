@@ -1,0 +1,43 @@
+//! Jobs that are matched alike.
+
+use crate::name::{QueueName, TypeName};
+use crate::needs::{Abilities, Accepts, Needs};
+
+/// All queued jobs with equal (queue, type, needs). Whether a worker suits is decided per class, never per job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class {
+    /// The queue.
+    pub queue: QueueName,
+    /// The type.
+    pub job_type: TypeName,
+    /// What its jobs ask of a worker.
+    pub needs: Needs,
+}
+
+impl Class {
+    /// Whether a worker with these abilities, who takes these jobs, suits.
+    pub fn suits(&self, abilities: &Abilities, accepts: &Accepts) -> bool {
+        accepts.admits(self.queue.as_str(), self.job_type.as_str()) && self.needs.satisfied_by(abilities)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l13_a_worker_suits_only_if_it_accepts_the_job_and_has_the_abilities() {
+        let class = |queue: &str, job_type: &str, needs: &str| Class {
+            queue: QueueName::new(queue).unwrap(),
+            job_type: TypeName::new(job_type).unwrap(),
+            needs: Needs::parse(needs).unwrap(),
+        };
+        let abilities = Abilities::parse("os=linux, gpu=2").unwrap();
+        let accepts = Accepts::parse("queue=fast, type!=exec").unwrap();
+        assert!(class("fast", "render", "gpu>=1").suits(&abilities, &accepts));
+        assert!(class("fast", "render", "").suits(&abilities, &accepts));
+        assert!(!class("fast", "render", "gpu>=3").suits(&abilities, &accepts));
+        assert!(!class("slow", "render", "gpu>=1").suits(&abilities, &accepts));
+        assert!(!class("fast", "exec", "gpu>=1").suits(&abilities, &accepts));
+    }
+}

@@ -1,0 +1,57 @@
+//! What became of a submitted job.
+
+use std::fmt;
+
+use crate::id::JobId;
+
+/// How a submit was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Disposition {
+    /// A new job was made.
+    Created,
+    /// A live job of the same (type, key) answers for it.
+    Joined,
+    /// A success young enough answers for it.
+    Reused,
+    /// A new job waits for the end of the one it replaces.
+    Superseding,
+    /// A live job of the same (type, key) will be followed by one with these params.
+    Again,
+}
+
+impl Disposition {
+    /// All of them; codes in stores are positions in this list.
+    pub const ALL: [Disposition; 5] = [
+        Disposition::Created,
+        Disposition::Joined,
+        Disposition::Reused,
+        Disposition::Superseding,
+        Disposition::Again,
+    ];
+
+    /// The name used everywhere from SQL to dashboard.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Disposition::Created => "created",
+            Disposition::Joined => "joined",
+            Disposition::Reused => "reused",
+            Disposition::Superseding => "superseding",
+            Disposition::Again => "again",
+        }
+    }
+}
+
+impl fmt::Display for Disposition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The answer to one submitted job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Submitted {
+    /// The job that answers for it.
+    pub id: JobId,
+    /// What became of the request.
+    pub disposition: Disposition,
+}

@@ -1,0 +1,167 @@
+//! A job: what was asked ([`Spec`]), and how far it has come ([`Life`]).
+
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::id::{JobId, LeaseId};
+use crate::json::Json;
+use crate::name::{Key, QueueName, TypeName, WorkerName};
+use crate::needs::Needs;
+use crate::outcome::{Failure, Outcome};
+use crate::retry::RetryPolicy;
+use crate::state::{State, StateName, Tenure};
+use crate::time::Time;
+
+/// What was asked for. Set at submit; only `params` may be replaced later, by a retry verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// What kind of work it is.
+    pub job_type: TypeName,
+    /// Names the work within its type; none means that it is never a duplicate.
+    pub key: Option<Key>,
+    /// The queue it stands in.
+    pub queue: QueueName,
+    /// What the worker gets.
+    pub params: Json,
+    /// Which workers suit it.
+    pub needs: Needs,
+    /// Lower goes first.
+    pub priority: i32,
+    /// When attempts are repeated.
+    pub retry: RetryPolicy,
+    /// When it was submitted.
+    pub created_at: Time,
+    /// The completed job that this one repeats; none unless made by a manual retry.
+    pub retry_of: Option<JobId>,
+}
+
+impl Spec {
+    /// Jobs of one class are matched alike.
+    pub fn class(&self) -> Class {
+        Class { queue: self.queue.clone(), job_type: self.job_type.clone(), needs: self.needs.clone() }
+    }
+}
+
+/// The follow-up that `run_again` asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// Its params: those of the latest request.
+    pub params: Json,
+}
+
+/// How far a job has come. Every transition makes a new one with a higher `rev`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// Rises at every transition, so it stands for the whole content when a write is guarded by it.
+    pub rev: u32,
+    /// The fence: rises at every claim.
+    pub claim: u32,
+    /// The number people see: claims that were accepted.
+    pub attempt: u32,
+    /// Attempts that ended because the worker was not heard of.
+    pub lost: u16,
+    /// Attempts that asked to be called later and do not count.
+    pub snoozed: u32,
+    /// Claims in a row that nobody accepted.
+    pub unaccepted: u16,
+    /// Not before this moment.
+    pub run_at: Time,
+    /// The moment of the last transition; strictly later than the one before.
+    pub updated_at: Time,
+    /// A follow-up to be made when this job ends.
+    pub again: Option<Box<Again>>,
+    /// Where it stands.
+    pub state: State,
+}
+
+impl Life {
+    /// A new job that waits for `run_at`.
+    pub fn queued(now: Time, run_at: Time) -> Life {
+        Life::with(now, run_at, State::Queued(None))
+    }
+
+    /// A new job that waits for the end of the holder of its key.
+    pub fn behind(now: Time, run_at: Time, holder: JobId) -> Life {
+        Life::with(now, run_at, State::Blocked(holder))
+    }
+
+    fn with(now: Time, run_at: Time, state: State) -> Life {
+        Life {
+            rev: 1,
+            claim: 0,
+            attempt: 0,
+            lost: 0,
+            snoozed: 0,
+            unaccepted: 0,
+            run_at,
+            updated_at: now,
+            again: None,
+            state,
+        }
+    }
+
+    /// Attempts that count against `max_attempts`.
+    pub fn tries(&self) -> u32 {
+        self.attempt.saturating_sub(u32::from(self.lost)).saturating_sub(self.snoozed)
+    }
+
+    /// The state's name at this moment: a queued job is `retrying` after an attempt, `scheduled` before its time.
+    pub fn name(&self, now: Time) -> StateName {
+        match self.state {
+            State::Queued(_) if self.attempt > 0 => StateName::Retrying,
+            State::Queued(_) if self.run_at > now => StateName::Scheduled,
+            _ => self.state.name(),
+        }
+    }
+}
+
+/// A job as stored and shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What was asked for.
+    pub spec: Arc<Spec>,
+    /// How far it has come.
+    pub life: Life,
+}
+
+/// An attempt that ended while its job went on. The last attempt of a completed job is in the job itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastAttempt {
+    /// The claim it had.
+    pub claim: u32,
+    /// The lease it had: a repeated report is recognised by it.
+    pub lease: LeaseId,
+    /// Who had it.
+    pub worker: WorkerName,
+    /// When it was assigned.
+    pub assigned_at: Time,
+    /// When the worker took it; none if that was never seen.
+    pub accepted_at: Option<Time>,
+    /// When the first progress came.
+    pub started_at: Option<Time>,
+    /// When it ended.
+    pub ended_at: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why.
+    pub failure: Failure,
+}
+
+impl PastAttempt {
+    /// The record of a hold that ended without success.
+    pub fn of(claim: u32, tenure: Tenure, ended_at: Time, outcome: Outcome, failure: Failure) -> PastAttempt {
+        PastAttempt {
+            claim,
+            lease: tenure.lease,
+            worker: tenure.worker,
+            assigned_at: tenure.assigned_at,
+            accepted_at: tenure.accepted_at,
+            started_at: tenure.started_at,
+            ended_at,
+            outcome,
+            failure,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Checked names: types, queues, workers, keys. A value of these types is within its bounds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::bounds::{KEY_BYTES, NAME_BYTES};
+
+/// Why a text is not a name; says which field it was meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// Nothing was given.
+    Empty(&'static str),
+    /// Longer than the limit (field, bytes, limit).
+    TooLong(&'static str, usize, usize),
+    /// A character that has no place there (field, character, byte offset).
+    Character(&'static str, char, usize),
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NameError::Empty(field) => write!(f, "{field} is empty"),
+            NameError::TooLong(field, bytes, limit) => {
+                write!(f, "{field} has {bytes} bytes, the limit is {limit}")
+            }
+            NameError::Character(field, c, at) => {
+                write!(f, "{field} has the character {c:?} at byte {at}, which is not allowed there")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+fn check(
+    field: &'static str,
+    text: &str,
+    limit: usize,
+    allowed: impl Fn(usize, char) -> bool,
+) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty(field));
+    }
+    if text.len() > limit {
+        return Err(NameError::TooLong(field, text.len(), limit));
+    }
+    match text.char_indices().find(|&(at, c)| !allowed(at, c)) {
+        Some((at, c)) => Err(NameError::Character(field, c, at)),
+        None => Ok(()),
+    }
+}
+
+/// Letters, digits, `.`, `_` and `-`, beginning with a letter or digit: safe in URLs, file names and metrics.
+fn token(at: usize, c: char) -> bool {
+    c.is_ascii_alphanumeric() || (at > 0 && matches!(c, '.' | '_' | '-'))
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $field:literal, $limit:expr, $allowed:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks the text against the bounds.
+            pub fn new(text: &str) -> Result<$name, NameError> {
+                check($field, text, $limit, $allowed)?;
+                Ok($name(text.into()))
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name!(
+    /// What kind of work a job is.
+    TypeName, "type", NAME_BYTES, token
+);
+name!(
+    /// The queue a job stands in.
+    QueueName, "queue", NAME_BYTES, token
+);
+name!(
+    /// Who a worker is, taken from its credential.
+    WorkerName, "worker", NAME_BYTES, token
+);
+name!(
+    /// Names one piece of work within a type: at most one live job per (type, key).
+    Key, "key", KEY_BYTES, |_, c: char| !c.is_control()
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_a_token() {
+        for good in ["a", "exec", "Thumb-nail.v2_x", "9to5", &"x".repeat(128)] {
+            assert_eq!(TypeName::new(good).unwrap().as_str(), good);
+        }
+        assert_eq!(TypeName::new(""), Err(NameError::Empty("type")));
+        assert_eq!(TypeName::new(&"x".repeat(129)), Err(NameError::TooLong("type", 129, 128)));
+        for (bad, at) in [("-a", 0), (".a", 0), ("_a", 0), ("a b", 1), ("a/b", 1), ("ab\0", 2), ("é", 0)] {
+            let c = bad[at..].chars().next().unwrap();
+            assert_eq!(TypeName::new(bad), Err(NameError::Character("type", c, at)), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_any_text_without_control_characters() {
+        assert_eq!(Key::new("load sales/§1 ~x").unwrap().to_string(), "load sales/§1 ~x");
+        assert_eq!(Key::new("a\0b"), Err(NameError::Character("key", '\0', 1)));
+        assert_eq!(Key::new("a\nb"), Err(NameError::Character("key", '\n', 1)));
+        assert_eq!(Key::new(&"k".repeat(512)).unwrap().as_str().len(), 512);
+        assert_eq!(Key::new(&"k".repeat(513)), Err(NameError::TooLong("key", 513, 512)));
+    }
+
+    #[test]
+    fn errors_name_the_field_and_the_limit() {
+        assert_eq!(QueueName::new("").unwrap_err().to_string(), "queue is empty");
+        assert_eq!(
+            WorkerName::new(&"w".repeat(200)).unwrap_err().to_string(),
+            "worker has 200 bytes, the limit is 128"
+        );
+        assert_eq!(
+            TypeName::new("a b").unwrap_err().to_string(),
+            "type has the character ' ' at byte 1, which is not allowed there"
+        );
+    }
+}

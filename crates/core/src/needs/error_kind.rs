@@ -1,0 +1,165 @@
+//! The kinds of mistakes in a text, and their words.
+
+use std::fmt;
+
+use super::{
+    ABILITIES_MAX, DECIMALS_MAX, LIST_ENTRIES_MAX, NAME_CHARS_MAX, TERMS_MAX, TEXT_BYTES_MAX, VALUE_CHARS_MAX,
+};
+
+/// What can be wrong with a text of needs, accepts or abilities.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SelectorErrorKind {
+    /// Something else has to stand here.
+    UnexpectedCharacter {
+        /// What stands there.
+        found: char,
+        /// What may stand there, in words.
+        expected: &'static str,
+    },
+    /// A term or ability is empty.
+    MissingName,
+    /// An operator, bracket or comma without its value.
+    MissingValue {
+        /// What stands before it.
+        after: &'static str,
+    },
+    /// `in` or `notin` without its list.
+    MissingList {
+        /// What stands before it.
+        after: &'static str,
+    },
+    /// A comparison with something that is not a number.
+    NumberExpected {
+        /// What stands before it.
+        after: &'static str,
+    },
+    /// More decimals than are kept.
+    NumberTooPrecise {
+        /// As it was written.
+        number: Box<str>,
+    },
+    /// Beyond the range of numbers.
+    NumberTooLarge {
+        /// As it was written.
+        number: Box<str>,
+    },
+    /// The list that starts here does not end.
+    UnclosedList,
+    /// The quote that starts here does not end.
+    UnclosedQuote,
+    /// The list that starts here has no entries.
+    EmptyList,
+    /// This entry is one too many.
+    ListTooLong,
+    /// In quotes, a backslash stands before a quote or a backslash only.
+    UnknownEscape {
+        /// What stands there.
+        found: char,
+    },
+    /// This name is too long.
+    NameTooLong {
+        /// How long it is.
+        chars: usize,
+    },
+    /// This value is too long.
+    ValueTooLong {
+        /// How long it is.
+        chars: usize,
+    },
+    /// The text, or its canonical form, is too long.
+    TextTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// This term is one too many.
+    TooManyTerms,
+    /// This ability is one too many.
+    TooManyAbilities,
+    /// A control character: NUL, tab, line end, escape.
+    ControlCharacter {
+        /// What stands there.
+        found: char,
+    },
+    /// An ability said twice.
+    DuplicateAbility {
+        /// The name as it was written.
+        name: Box<str>,
+    },
+    /// Names are lowercase.
+    UppercaseName {
+        /// The name as it was written.
+        name: Box<str>,
+        /// The same in lowercase.
+        did_you_mean: Box<str>,
+    },
+    /// Only `queue` and `type` can be accepted by.
+    UnknownName {
+        /// The name as it was written.
+        name: Box<str>,
+        /// The name that was probably meant.
+        did_you_mean: Option<&'static str>,
+    },
+    /// A queue and a type are words and cannot be compared as numbers.
+    NotComparable {
+        /// The name as it was written.
+        name: Box<str>,
+        /// The comparison.
+        operator: &'static str,
+    },
+}
+
+impl SelectorErrorKind {
+    /// What to do about it, where that is not plain from the message.
+    pub(super) fn hint(&self) -> String {
+        match self {
+            Self::NumberTooPrecise { .. } | Self::NumberTooLarge { .. } => {
+                "; put it in quotes to make it a word".to_owned()
+            }
+            Self::UppercaseName { did_you_mean, .. } => format!("; did you mean \"{did_you_mean}\"?"),
+            Self::UnknownName { did_you_mean: Some(name), .. } => format!("; did you mean \"{name}\"?"),
+            Self::UnknownName { did_you_mean: None, .. } => "; use \"queue\" or \"type\"".to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for SelectorErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnexpectedCharacter { found, expected } => {
+                write!(f, "expected {expected}, found {found:?},")
+            }
+            Self::MissingName => f.write_str("expected a name"),
+            Self::MissingValue { after } => write!(f, "expected a value after \"{after}\""),
+            Self::MissingList { after } => write!(f, "expected a list in ( ) after \"{after}\""),
+            Self::NumberExpected { after } => write!(f, "expected a number after \"{after}\""),
+            Self::NumberTooPrecise { number } => {
+                write!(f, "number {number} has more than {DECIMALS_MAX} decimals")
+            }
+            Self::NumberTooLarge { number } => write!(f, "number {number} is out of range"),
+            Self::UnclosedList => f.write_str("unclosed list"),
+            Self::UnclosedQuote => f.write_str("unclosed quote"),
+            Self::EmptyList => f.write_str("empty list"),
+            Self::ListTooLong => write!(f, "more than {LIST_ENTRIES_MAX} entries in a list"),
+            Self::UnknownEscape { found } => write!(f, "unknown escape {found:?} after \"\\\""),
+            Self::NameTooLong { chars } => {
+                write!(f, "name of {chars} characters, {NAME_CHARS_MAX} are allowed,")
+            }
+            Self::ValueTooLong { chars } => {
+                write!(f, "value of {chars} characters, {VALUE_CHARS_MAX} are allowed,")
+            }
+            Self::TextTooLong { bytes } => {
+                write!(f, "text of {bytes} bytes, {TEXT_BYTES_MAX} are allowed, ends")
+            }
+            Self::TooManyTerms => write!(f, "more than {TERMS_MAX} terms"),
+            Self::TooManyAbilities => write!(f, "more than {ABILITIES_MAX} abilities"),
+            Self::ControlCharacter { found } => write!(f, "control character U+{:04X}", u32::from(*found)),
+            Self::DuplicateAbility { name } => write!(f, "ability \"{name}\" is said twice, again"),
+            Self::UppercaseName { name, .. } => write!(f, "name \"{name}\" is not lowercase"),
+            Self::UnknownName { name, .. } => write!(f, "unknown name \"{name}\""),
+            Self::NotComparable { name, operator } => {
+                write!(f, "\"{name}\" is a word and cannot be compared by \"{operator}\"")
+            }
+        }
+    }
+}

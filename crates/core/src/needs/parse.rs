@@ -1,0 +1,169 @@
+//! The grammar, by recursive descent. It has no recursion to speak of: nothing nests deeper than a list.
+//!
+//! ```text
+//! selector  = [ term { "," term } ]
+//! term      = "!" name | name [ operator scalar | ("in" | "notin") "(" scalars ")" ]
+//! abilities = [ ability { "," ability } ]
+//! ability   = name [ "=" ( scalar | "[" scalars "]" ) ]
+//! scalars   = scalar { "," scalar }
+//! ```
+
+use std::collections::BTreeMap;
+
+use super::cursor::Cursor;
+use super::term::{Comparison, Condition, Term};
+use super::value::{Scalar, Value};
+use super::{ABILITIES_MAX, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TEXT_BYTES_MAX};
+
+/// In the order they are tried: the longer symbol before its prefix.
+const COMPARISONS: [Comparison; 4] =
+    [Comparison::AtLeast, Comparison::MoreThan, Comparison::AtMost, Comparison::LessThan];
+
+/// Which facts a text speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vocabulary {
+    /// Any name, with numbers.
+    Abilities,
+    /// The queue and type of a job, which are words only.
+    Job,
+}
+
+/// Reads the terms of a selector in the order they are written.
+pub(super) fn terms(text: &str, vocabulary: Vocabulary) -> Result<Vec<Term>, SelectorError> {
+    let mut parser = Parser::new(text, vocabulary)?;
+    let mut terms = Vec::new();
+    while parser.has_another(terms.len(), TERMS_MAX, Kind::TooManyTerms)? {
+        terms.push(parser.term()?);
+    }
+    Ok(terms)
+}
+
+/// Reads the abilities of a worker.
+pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, SelectorError> {
+    let mut parser = Parser::new(text, Vocabulary::Abilities)?;
+    let mut abilities = BTreeMap::new();
+    while parser.has_another(abilities.len(), ABILITIES_MAX, Kind::TooManyAbilities)? {
+        let start = parser.cursor.offset();
+        let name = parser.name()?;
+        if abilities.contains_key(&name) {
+            return Err(parser.cursor.error_at(start, Kind::DuplicateAbility { name }));
+        }
+        abilities.insert(name, parser.ability_value()?);
+    }
+    Ok(abilities)
+}
+
+/// Refuses a text whose canonical form would not be read back, as it has more spaces.
+pub(super) fn check_canonical(text: &str, bytes: usize) -> Result<(), SelectorError> {
+    if bytes <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(SelectorError { position: Position::of(text, text.len()), kind: Kind::TextTooLong { bytes } })
+}
+
+fn check_text(text: &str) -> Result<(), SelectorError> {
+    if text.len() > TEXT_BYTES_MAX {
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+        let kind = Kind::TextTooLong { bytes: text.len() };
+        return Err(SelectorError { position: Position::of(text, end), kind });
+    }
+    match text.char_indices().find(|(_, character)| character.is_control()) {
+        None => Ok(()),
+        Some((offset, found)) => Err(SelectorError {
+            position: Position::of(text, offset),
+            kind: Kind::ControlCharacter { found },
+        }),
+    }
+}
+
+/// Reads one text. What a name, a value and a list are is in `token.rs`.
+pub(super) struct Parser<'a> {
+    pub(super) cursor: Cursor<'a>,
+    pub(super) vocabulary: Vocabulary,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, vocabulary: Vocabulary) -> Result<Self, SelectorError> {
+        check_text(text)?;
+        Ok(Self { cursor: Cursor::new(text), vocabulary })
+    }
+
+    /// Whether another item follows those already read; moves past the comma to it.
+    fn has_another(&mut self, read: usize, limit: usize, too_many: Kind) -> Result<bool, SelectorError> {
+        self.cursor.skip_spaces();
+        if self.cursor.at_end() {
+            return Ok(false);
+        }
+        if read > 0 {
+            self.comma()?;
+        }
+        if read == limit { Err(self.cursor.error(too_many)) } else { Ok(true) }
+    }
+
+    fn comma(&mut self) -> Result<(), SelectorError> {
+        self.end_of_item("\",\"")?;
+        self.cursor.eat(",");
+        self.cursor.skip_spaces();
+        Ok(())
+    }
+
+    fn end_of_item(&self, expected: &'static str) -> Result<(), SelectorError> {
+        match self.cursor.peek() {
+            None | Some(',') => Ok(()),
+            Some(found) => Err(self.cursor.error(Kind::UnexpectedCharacter { found, expected })),
+        }
+    }
+
+    fn term(&mut self) -> Result<Term, SelectorError> {
+        if self.cursor.eat("!") {
+            self.cursor.skip_spaces();
+            return Ok(Term { name: self.name()?, condition: Condition::Absent });
+        }
+        let name = self.name()?;
+        let condition = self.condition(&name)?;
+        Ok(Term { name, condition })
+    }
+
+    fn condition(&mut self, name: &str) -> Result<Condition, SelectorError> {
+        let start = self.cursor.offset();
+        if self.cursor.eat("=") {
+            return self.scalar("=").map(Condition::Equal);
+        }
+        if self.cursor.eat("!=") {
+            return self.scalar("!=").map(Condition::NotEqual);
+        }
+        if self.cursor.eat_word("in") {
+            return self.round_list("in").map(Condition::In);
+        }
+        if self.cursor.eat_word("notin") {
+            return self.round_list("notin").map(Condition::NotIn);
+        }
+        match COMPARISONS.into_iter().find(|comparison| self.cursor.eat(comparison.symbol())) {
+            Some(comparison) => self.compare(name, start, comparison),
+            None => self.end_of_item("an operator or \",\"").map(|()| Condition::Exists),
+        }
+    }
+
+    fn compare(
+        &mut self,
+        name: &str,
+        start: usize,
+        comparison: Comparison,
+    ) -> Result<Condition, SelectorError> {
+        if self.vocabulary == Vocabulary::Job {
+            let kind = Kind::NotComparable { name: name.into(), operator: comparison.symbol() };
+            return Err(self.cursor.error_at(start, kind));
+        }
+        self.number(comparison.symbol()).map(|bound| Condition::Compare(comparison, bound))
+    }
+
+    fn ability_value(&mut self) -> Result<Value, SelectorError> {
+        if !self.cursor.eat("=") {
+            return self.end_of_item("\"=\" or \",\"").map(|()| Value::Flag);
+        }
+        match self.square_list()? {
+            Some(entries) => Ok(Value::List(entries)),
+            None => self.scalar("=").map(Scalar::into),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Terms that must all hold, with their canonical text: what needs and accepts have in common.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use super::parse::{self, Vocabulary};
+use super::term::Term;
+use super::value::Fact;
+use super::{Holder, Reason, SelectorError, Unmet};
+
+/// The text decides the terms, so identity is the text alone.
+#[derive(Debug, Default)]
+pub(super) struct Selector {
+    text: Box<str>,
+    terms: Box<[Term]>,
+}
+
+impl Selector {
+    pub(super) fn parse(text: &str, vocabulary: Vocabulary) -> Result<Self, SelectorError> {
+        let mut terms = parse::terms(text, vocabulary)?;
+        terms.sort_unstable();
+        terms.dedup();
+        let canonical = terms.iter().map(Term::to_string).collect::<Vec<_>>().join(", ");
+        parse::check_canonical(text, canonical.len())?;
+        Ok(Self { text: canonical.into(), terms: terms.into() })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn holds<'a>(&self, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> bool {
+        self.failing(lookup).next().is_none()
+    }
+
+    pub(super) fn unmet<'a>(&self, holder: Holder, lookup: impl Fn(&str) -> Option<Fact<'a>>) -> Vec<Unmet> {
+        let failing = self.failing(lookup);
+        failing.map(|(term, reason)| Unmet::new(term, holder, reason.map(Fact::to_value))).collect()
+    }
+
+    fn failing<'a>(
+        &self,
+        lookup: impl Fn(&str) -> Option<Fact<'a>>,
+    ) -> impl Iterator<Item = (&Term, Reason<Fact<'a>>)> {
+        self.terms
+            .iter()
+            .filter_map(move |term| term.failure(lookup(&term.name)).map(|reason| (term, reason)))
+    }
+}
+
+impl PartialEq for Selector {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Selector {}
+
+impl Hash for Selector {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl PartialOrd for Selector {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Selector {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.text.cmp(&other.text)
+    }
+}

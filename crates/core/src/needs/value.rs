@@ -1,0 +1,134 @@
+//! What an ability can be: a bare flag, a number, a word, or a list of numbers and words.
+
+use std::fmt::{self, Write as _};
+
+use super::number::{Number, NumberFault};
+
+/// One number or word.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scalar {
+    /// A number, written bare.
+    Number(Number),
+    /// A word, written bare or in quotes.
+    Word(Box<str>),
+}
+
+/// What a worker says of one of its abilities.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// The name alone: it is there.
+    Flag,
+    /// A number, as in `gpu=2`.
+    Number(Number),
+    /// A word, as in `os=linux`.
+    Word(Box<str>),
+    /// Sorted, each entry once, never empty, as in `lang=[python,rust]`.
+    List(Box<[Scalar]>),
+}
+
+/// A borrowed [`Value`], so that facts that are not stored as values can be evaluated without a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fact<'a> {
+    Flag,
+    Number(Number),
+    Word(&'a str),
+    List(&'a [Scalar]),
+}
+
+impl Value {
+    pub(super) fn fact(&self) -> Fact<'_> {
+        match self {
+            Self::Flag => Fact::Flag,
+            Self::Number(number) => Fact::Number(*number),
+            Self::Word(word) => Fact::Word(word),
+            Self::List(entries) => Fact::List(entries),
+        }
+    }
+}
+
+impl From<Scalar> for Value {
+    fn from(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Number(number) => Self::Number(number),
+            Scalar::Word(word) => Self::Word(word),
+        }
+    }
+}
+
+impl Fact<'_> {
+    /// Whether it is this scalar, or a list that holds it.
+    pub(super) fn is(self, scalar: &Scalar) -> bool {
+        match (self, scalar) {
+            (Self::Number(number), Scalar::Number(wanted)) => number == *wanted,
+            (Self::Word(word), Scalar::Word(wanted)) => *word == **wanted,
+            (Self::List(entries), _) => entries.binary_search(scalar).is_ok(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn to_value(self) -> Value {
+        match self {
+            Self::Flag => Value::Flag,
+            Self::Number(number) => Value::Number(number),
+            Self::Word(word) => Value::Word(word.into()),
+            Self::List(entries) => Value::List(entries.into()),
+        }
+    }
+}
+
+/// An ability as it is written: `spot`, `gpu=2`, `lang=[python,rust]`.
+pub(super) struct Named<'a>(pub &'a str, pub &'a Value);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)?;
+        match self.1 {
+            Value::Flag => Ok(()),
+            Value::Number(number) => write!(f, "={number}"),
+            Value::Word(word) => f.write_char('=').and_then(|()| write_word(f, word)),
+            Value::List(entries) => write!(f, "=[{}]", Joined(entries)),
+        }
+    }
+}
+
+/// Scalars with commas between them.
+pub(super) struct Joined<'a>(pub &'a [Scalar]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, entry) in self.0.iter().enumerate() {
+            write!(f, "{}{entry}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => write_word(f, word),
+        }
+    }
+}
+
+/// Whether a character may stand in a value without quotes.
+pub(super) fn is_bare(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_.-/:@+".contains(character)
+}
+
+/// Bare where that reads back as the same word, otherwise in quotes.
+fn write_word(f: &mut fmt::Formatter<'_>, word: &str) -> fmt::Result {
+    let looks_like_word = Number::parse(word) == Err(NumberFault::NotANumber);
+    if !word.is_empty() && word.chars().all(is_bare) && looks_like_word {
+        return f.write_str(word);
+    }
+    f.write_char('"')?;
+    for character in word.chars() {
+        if matches!(character, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(character)?;
+    }
+    f.write_char('"')
+}

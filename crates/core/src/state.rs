@@ -1,0 +1,224 @@
+//! The states of a job, each carrying the data that exists only in it.
+
+use std::fmt;
+
+use crate::id::{JobId, LeaseId};
+use crate::json::Json;
+use crate::name::WorkerName;
+use crate::outcome::{Failure, Outcome};
+use crate::time::Time;
+
+/// One worker's hold on a job: who, by which lease, since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenure {
+    /// The secret that every report must show.
+    pub lease: LeaseId,
+    /// The worker it was given to.
+    pub worker: WorkerName,
+    /// When it was assigned.
+    pub assigned_at: Time,
+    /// When the worker took it; none while it has not.
+    pub accepted_at: Option<Time>,
+    /// When the first progress came; none before it.
+    pub started_at: Option<Time>,
+}
+
+/// A cancel that a live attempt has yet to obey.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelRequest {
+    /// When it was asked for.
+    pub at: Time,
+    /// Why, as the job's error will say.
+    pub failure: Failure,
+}
+
+/// What a leased job has besides its tenure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The current hold.
+    pub tenure: Tenure,
+    /// A cancel on its way to the worker.
+    pub cancel: Option<CancelRequest>,
+    /// The error of the attempt before, kept until this one is accepted so that a take-back can restore it.
+    pub error: Option<Failure>,
+}
+
+/// A success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Success {
+    /// When it ended.
+    pub at: Time,
+    /// `passed` or `skipped`.
+    pub outcome: Outcome,
+    /// The result, `null` where the worker gave none.
+    pub value: Json,
+    /// The hold that brought it.
+    pub last: Tenure,
+}
+
+/// An end that is not a success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Defeat {
+    /// When it ended.
+    pub at: Time,
+    /// The outcome of the last attempt, `cancelled` where there was none.
+    pub outcome: Outcome,
+    /// Why.
+    pub failure: Failure,
+    /// The last hold; none if it never was assigned, or the last one was taken back.
+    pub last: Option<Tenure>,
+}
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waits for its time and for a vacancy. The error is that of the attempt before.
+    Queued(Option<Box<Failure>>),
+    /// Waits until the job whose key it will take over has ended.
+    Blocked(JobId),
+    /// Given to a worker that has not yet said yes.
+    Assigned(Box<Held>),
+    /// Taken by the worker.
+    Accepted(Box<Held>),
+    /// The worker has reported progress.
+    Running(Box<Held>),
+    /// Ended well.
+    Succeeded(Box<Success>),
+    /// The work said no.
+    Failed(Box<Defeat>),
+    /// The environment broke, or the job seems to break it.
+    Crashed(Box<Defeat>),
+    /// Stopped on request.
+    Cancelled(Box<Defeat>),
+}
+
+impl State {
+    /// Whether nothing can follow.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, State::Succeeded(_) | State::Failed(_) | State::Crashed(_) | State::Cancelled(_))
+    }
+
+    /// The hold of a leased job.
+    pub fn held(&self) -> Option<&Held> {
+        match self {
+            State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
+            _ => None,
+        }
+    }
+
+    /// The hold of a leased job, or the last one of a completed job.
+    pub fn tenure(&self) -> Option<&Tenure> {
+        match self {
+            State::Succeeded(success) => Some(&success.last),
+            State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.last.as_ref(),
+            _ => self.held().map(|held| &held.tenure),
+        }
+    }
+
+    /// The error people see: none in a first wait and while a worker has the job, the last one while retrying.
+    pub fn error(&self) -> Option<&Failure> {
+        match self {
+            State::Queued(error) => error.as_deref(),
+            State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => {
+                Some(&defeat.failure)
+            }
+            _ => None,
+        }
+    }
+
+    /// When it ended.
+    pub fn ended_at(&self) -> Option<Time> {
+        match self {
+            State::Succeeded(success) => Some(success.at),
+            State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.at),
+            _ => None,
+        }
+    }
+
+    /// The name of the stored state; [`crate::Life::name`] also tells scheduled and retrying.
+    pub fn name(&self) -> StateName {
+        match self {
+            State::Queued(_) => StateName::Queued,
+            State::Blocked(_) => StateName::Blocked,
+            State::Assigned(_) => StateName::Assigned,
+            State::Accepted(_) => StateName::Accepted,
+            State::Running(_) => StateName::Running,
+            State::Succeeded(_) => StateName::Succeeded,
+            State::Failed(_) => StateName::Failed,
+            State::Crashed(_) => StateName::Crashed,
+            State::Cancelled(_) => StateName::Cancelled,
+        }
+    }
+}
+
+/// The names of the states, as users see them. `Scheduled` and `Retrying` are views of `Queued`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StateName {
+    /// Queued for a later time, never tried.
+    Scheduled,
+    /// Ready, or it will be.
+    Queued,
+    /// Behind the holder of its key.
+    Blocked,
+    /// Offered to a worker.
+    Assigned,
+    /// Taken by it.
+    Accepted,
+    /// In work.
+    Running,
+    /// Queued again after an attempt.
+    Retrying,
+    /// Ended well.
+    Succeeded,
+    /// Ended by the work's own no.
+    Failed,
+    /// Ended by a broken environment.
+    Crashed,
+    /// Ended on request.
+    Cancelled,
+}
+
+impl StateName {
+    /// All names, in the order of a job's life. Codes in stores are positions in this list.
+    pub const ALL: [StateName; 11] = [
+        StateName::Scheduled,
+        StateName::Queued,
+        StateName::Blocked,
+        StateName::Assigned,
+        StateName::Accepted,
+        StateName::Running,
+        StateName::Retrying,
+        StateName::Succeeded,
+        StateName::Failed,
+        StateName::Crashed,
+        StateName::Cancelled,
+    ];
+
+    /// The name used everywhere from SQL to dashboard.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StateName::Scheduled => "scheduled",
+            StateName::Queued => "queued",
+            StateName::Blocked => "blocked",
+            StateName::Assigned => "assigned",
+            StateName::Accepted => "accepted",
+            StateName::Running => "running",
+            StateName::Retrying => "retrying",
+            StateName::Succeeded => "succeeded",
+            StateName::Failed => "failed",
+            StateName::Crashed => "crashed",
+            StateName::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing can follow ("completed").
+    pub fn is_terminal(self) -> bool {
+        self >= StateName::Succeeded
+    }
+}
+
+impl fmt::Display for StateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,43 @@
+//! What can go wrong below the rules.
+
+use thiserror::Error;
+
+/// Why a transaction was not acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CommitError {
+    /// Nothing was written; the same may work later.
+    #[error("nothing was written: {message}")]
+    NotCommitted {
+        /// Whether the disk is full.
+        full: bool,
+        /// What the store said.
+        message: String,
+    },
+    /// Nobody knows whether it was written. The store takes no more commits; only a restart tells.
+    #[error("it is unknown whether it was written, a restart will tell: {message}")]
+    Unknown {
+        /// What the store said.
+        message: String,
+    },
+    /// The store takes no more commits.
+    #[error("the store has stopped: {message}")]
+    Stopped {
+        /// Why.
+        message: String,
+    },
+}
+
+/// Why a read gave nothing, or a store did not open.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct StoreError {
+    /// What the store said.
+    pub message: String,
+}
+
+impl StoreError {
+    /// An error with this message.
+    pub fn new(message: impl Into<String>) -> StoreError {
+        StoreError { message: message.into() }
+    }
+}

@@ -1,0 +1,260 @@
+//! The reference store: plain maps under one lock. What it does is what the rules of the port mean.
+//!
+//! Where a database guards by `rev` alone, this one also asks `core` whether the step could have come out of the
+//! transition function, and panics if not: a wrong step is a bug of the caller, and tests should hear of it.
+
+mod apply;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, Key, PastAttempt, Submitted, Time, TypeName};
+
+use crate::{
+    Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, Later, Prune, Pruned, Setting,
+    SettingKind, Store, StoreError, Unit,
+};
+
+/// A (type, key).
+type KeyOf = (TypeName, Key);
+
+/// A store that forgets everything when it is dropped.
+#[derive(Debug, Default)]
+pub struct Memory {
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    jobs: BTreeMap<JobId, Job>,
+    attempts: BTreeMap<JobId, Vec<PastAttempt>>,
+    live_keys: BTreeMap<KeyOf, JobId>,
+    next_keys: BTreeMap<KeyOf, JobId>,
+    settings: BTreeMap<(SettingKind, String), Setting>,
+    submit_keys: BTreeMap<(String, String), StoredKey>,
+    blocks: BTreeMap<JobId, Block>,
+    last_id: u64,
+    feed: Vec<FeedRow>,
+    feed_pruned_to: u64,
+}
+
+#[derive(Clone, Debug)]
+struct StoredKey {
+    body: u128,
+    answer: Vec<Submitted>,
+    at: Time,
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Memory {
+        Memory::default()
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// [`Store::commit`], at once.
+    pub fn commit_now(&self, units: Vec<Unit>) -> Committed {
+        self.tables().commit(units)
+    }
+
+    /// [`Store::take_block`], at once.
+    pub fn take_block_now(&self, size: u64) -> Block {
+        self.tables().take_block(size)
+    }
+
+    /// [`Store::settle_blocks`], at once.
+    pub fn settle_blocks_now(&self, changes: Vec<BlockChange>) {
+        self.tables().settle_blocks(changes);
+    }
+
+    /// [`Store::prune`], at once.
+    pub fn prune_now(&self, prune: &Prune) -> Pruned {
+        self.tables().prune(prune)
+    }
+
+    /// [`Store::jobs`], at once.
+    pub fn jobs_now(&self, ids: &[JobId]) -> Vec<Option<Job>> {
+        let tables = self.tables();
+        ids.iter().map(|id| tables.jobs.get(id).cloned()).collect()
+    }
+
+    /// Every job there is, in id order: for checkers that want to see the whole state.
+    pub fn all_jobs(&self) -> Vec<Job> {
+        self.tables().jobs.values().cloned().collect()
+    }
+
+    /// [`Store::attempts`], at once.
+    pub fn attempts_now(&self, id: JobId) -> Vec<PastAttempt> {
+        self.tables().attempts.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// [`Store::open_jobs`], at once.
+    pub fn open_jobs_now(&self, after: Option<JobId>, limit: usize) -> Vec<Job> {
+        self.tables().open_jobs(after, limit)
+    }
+
+    /// [`Store::blocks`], at once.
+    pub fn blocks_now(&self) -> Vec<Block> {
+        self.tables().blocks.values().cloned().collect()
+    }
+
+    /// [`Store::completed`], at once.
+    pub fn completed_now(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
+        self.tables().completed(before, limit)
+    }
+
+    /// [`Store::settings`], at once.
+    pub fn settings_now(&self) -> Vec<Setting> {
+        self.tables().settings.values().cloned().collect()
+    }
+
+    /// [`Store::feed`], at once.
+    pub fn feed_now(&self, after: u64, limit: usize) -> FeedPage {
+        self.tables().feed(after, limit)
+    }
+}
+
+impl Tables {
+    fn take_block(&mut self, size: u64) -> Block {
+        let id = |n| JobId::new(n).expect("ids of a test run stay in range");
+        let (first, last) = (id(self.last_id + 1), id(self.last_id + size.max(1)));
+        self.last_id = last.get();
+        let block = Block { first, last, live: None };
+        self.blocks.insert(first, block.clone());
+        block
+    }
+
+    fn settle_blocks(&mut self, changes: Vec<BlockChange>) {
+        for change in changes {
+            match change {
+                BlockChange::Close(first) => {
+                    self.blocks.remove(&first);
+                }
+                BlockChange::Shrink(first, live) => {
+                    if let Some(block) = self.blocks.get_mut(&first) {
+                        block.live = Some(live);
+                    }
+                }
+            }
+        }
+    }
+
+    fn prune(&mut self, prune: &Prune) -> Pruned {
+        let mut pruned = Pruned::default();
+        for id in &prune.jobs {
+            if self.jobs.get(id).is_some_and(|job| job.life.state.is_terminal()) {
+                self.jobs.remove(id);
+                self.attempts.remove(id);
+                pruned.jobs += 1;
+            }
+        }
+        if let Some(before) = prune.feed_before {
+            let gone = self.feed.iter().take_while(|row| row.at < before).count();
+            if let Some(last) = self.feed.drain(..gone).next_back() {
+                self.feed_pruned_to = last.n;
+            }
+            pruned.feed = gone as u64;
+        }
+        if let Some(before) = prune.submit_keys_before {
+            let all = self.submit_keys.len();
+            self.submit_keys.retain(|_, stored| stored.at >= before);
+            pruned.submit_keys = (all - self.submit_keys.len()) as u64;
+        }
+        pruned
+    }
+
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Vec<Job> {
+        let mut found = Vec::new();
+        for block in self.blocks.values() {
+            let ids: Vec<JobId> = match &block.live {
+                Some(live) => live.clone(),
+                None => self.jobs.range(block.first..=block.last).map(|(&id, _)| id).collect(),
+            };
+            let open =
+                ids.iter().filter_map(|id| self.jobs.get(id)).filter(|job| !job.life.state.is_terminal());
+            found.extend(open.filter(|job| after.is_none_or(|after| job.id > after)).cloned());
+            if found.len() >= limit {
+                break;
+            }
+        }
+        found.truncate(limit);
+        found
+    }
+
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
+        let older = self.jobs.values().rev().filter(|job| before.is_none_or(|before| job.id < before));
+        older
+            .filter_map(|job| {
+                let ended_at = job.life.state.ended_at()?;
+                Some(Completed {
+                    id: job.id,
+                    job_type: job.spec.job_type.clone(),
+                    key: job.spec.key.clone(),
+                    succeeded: job.life.state.name() == jobhall_core::StateName::Succeeded,
+                    ended_at,
+                })
+            })
+            .take(limit)
+            .collect()
+    }
+
+    fn feed(&self, after: u64, limit: usize) -> FeedPage {
+        let rows = self.feed.iter().filter(|row| row.n > after).take(limit).cloned().collect();
+        FeedPage { rows, pruned_to: self.feed_pruned_to }
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> Later<T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Store for Memory {
+    fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {
+        ready(Ok(self.commit_now(units)))
+    }
+
+    fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {
+        ready(Ok(self.take_block_now(size)))
+    }
+
+    fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>> {
+        self.settle_blocks_now(changes);
+        ready(Ok(()))
+    }
+
+    fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>> {
+        ready(Ok(self.prune_now(&prune)))
+    }
+
+    fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        ready(Ok(self.jobs_now(&ids)))
+    }
+
+    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        ready(Ok(self.attempts_now(id)))
+    }
+
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
+        ready(Ok(self.open_jobs_now(after, limit)))
+    }
+
+    fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
+        ready(Ok(self.blocks_now()))
+    }
+
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
+        ready(Ok(self.completed_now(before, limit)))
+    }
+
+    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
+        ready(Ok(self.settings_now()))
+    }
+
+    fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
+        ready(Ok(self.feed_now(after, limit)))
+    }
+}

@@ -1,0 +1,237 @@
+//! How the reference applies units: mutate, and undo when a stage finds a conflict.
+
+use std::sync::Arc;
+
+use jobhall_core::{Job, JobId, Spec, State, Time, guard};
+
+use super::{KeyOf, StoredKey, Tables};
+use crate::{
+    Change, Check, Committed, Conflict, Done, FeedEntry, FeedRow, Insert, KeyPlace, Setting, SettingWrite,
+    SubmitKey, Unit, key_place,
+};
+
+/// What a refused unit must put back.
+enum Undo {
+    Job(JobId, Option<Box<Job>>),
+    Key(KeyPlace, KeyOf, Option<JobId>),
+}
+
+impl Tables {
+    pub(super) fn commit(&mut self, units: Vec<Unit>) -> Committed {
+        let mut entries = Vec::new();
+        let mut at = Time::EPOCH;
+        let mut results = Vec::with_capacity(units.len());
+        for unit in units {
+            let result = self.apply(&unit);
+            if result.is_ok() {
+                self.record(unit, &mut entries, &mut at);
+            }
+            results.push(result);
+        }
+        let feed = (!entries.is_empty()).then(|| {
+            let n = self.feed.last().map_or(self.feed_pruned_to, |row| row.n) + 1;
+            self.feed.push(FeedRow { n, at, entries });
+            n
+        });
+        Committed { feed, results }
+    }
+
+    fn apply(&mut self, unit: &Unit) -> Result<Done, Vec<Conflict>> {
+        let conflicts = self.submit_key_conflict(unit.submit_key.as_ref());
+        refuse_if(conflicts)?;
+        let mut conflicts: Vec<_> = unit.checks.iter().filter_map(|check| self.check(check)).collect();
+        conflicts.extend(unit.settings.iter().enumerate().filter_map(|(at, write)| self.setting(at, write)));
+        conflicts.extend(unit.changes.iter().filter_map(|change| self.stale(change)));
+        refuse_if(conflicts)?;
+
+        let mut undo = Vec::new();
+        let result = self.change_all(unit, &mut undo).and_then(|specs| {
+            refuse_if(unit.inserts.iter().filter_map(|insert| self.insert(insert, &mut undo)).collect())?;
+            Ok(Done { specs })
+        });
+        if result.is_err() {
+            self.undo(undo);
+        }
+        result
+    }
+
+    fn submit_key_conflict(&self, submit_key: Option<&SubmitKey>) -> Vec<Conflict> {
+        let Some(submit_key) = submit_key else { return Vec::new() };
+        match self.submit_keys.get(&(submit_key.scope.clone(), submit_key.key.clone())) {
+            Some(stored) if stored.at < submit_key.forget_before => Vec::new(),
+            Some(stored) if stored.body == submit_key.body => vec![Conflict::Repeated(stored.answer.clone())],
+            Some(_) => vec![Conflict::SubmitKeyReused],
+            None => Vec::new(),
+        }
+    }
+
+    fn check(&self, check: &Check) -> Option<Conflict> {
+        let Check::Open(id) = check;
+        let open = self.jobs.get(id).is_some_and(|job| !job.life.state.is_terminal());
+        (!open).then_some(Conflict::NotOpen(*id))
+    }
+
+    fn setting(&self, write: usize, wanted: &SettingWrite) -> Option<Conflict> {
+        let stored = self.settings.get(&(wanted.kind, wanted.name.clone()));
+        let rev = stored.map_or(0, |stored| stored.rev);
+        (rev != wanted.expected).then(|| Conflict::Setting { write, stored: stored.cloned() })
+    }
+
+    fn stale(&self, change: &Change) -> Option<Conflict> {
+        let job = self.jobs.get(&change.id);
+        let fresh = job.is_some_and(|job| job.life.rev == change.expected);
+        (!fresh).then(|| Conflict::Stale { id: change.id, job: job.cloned() })
+    }
+
+    /// Applies the changes in two goes, so that keys are released before they are taken.
+    fn change_all(&mut self, unit: &Unit, undo: &mut Vec<Undo>) -> Result<Vec<Arc<Spec>>, Vec<Conflict>> {
+        let mut conflicts = Vec::new();
+        let mut specs = Vec::new();
+        let mut takers = Vec::new();
+        for change in &unit.changes {
+            let before = self.jobs[&change.id].clone();
+            if let Err(rule) = guard(&before.life, &change.life) {
+                panic!("job {}: {rule}: {:?} to {:?}", change.id, before.life, change.life);
+            }
+            let after = changed(&before, change);
+            self.put(after.clone(), undo);
+            let (from, to) = (key_place(&before.life.state), key_place(&after.life.state));
+            if let Some(key) = key_of(&after).filter(|_| from != to) {
+                self.set_key(from, key.clone(), None, undo);
+                takers.push((to, key, change.id));
+            }
+            if change.want_spec {
+                specs.push(after.spec);
+            }
+        }
+        for (place, key, id) in takers {
+            if place == KeyPlace::Free {
+                conflicts.extend(self.successor(unit, id, &key));
+            } else if let Some(holder) = self.holder(place, &key) {
+                conflicts.push(Conflict::KeyHeld { id, job: self.jobs[&holder].clone() });
+            } else {
+                self.set_key(place, key, Some(id), undo);
+            }
+        }
+        refuse_if(conflicts)?;
+        Ok(specs)
+    }
+
+    fn successor(&self, unit: &Unit, id: JobId, key: &KeyOf) -> Option<Conflict> {
+        let next = self.next_keys.get(key)?;
+        let moved = unit.changes.iter().any(|change| change.id == *next);
+        (!moved).then(|| Conflict::Successor { id, job: self.jobs[next].clone() })
+    }
+
+    fn insert(&mut self, insert: &Insert, undo: &mut Vec<Undo>) -> Option<Conflict> {
+        let job = &insert.job;
+        if let Some(stored) = self.jobs.get(&job.id) {
+            return Some(Conflict::Stale { id: job.id, job: Some(stored.clone()) });
+        }
+        if let Some(key) = key_of(job) {
+            if let Some(success) = insert.reuse_since.and_then(|since| self.success_since(&key, since)) {
+                return Some(Conflict::Reusable { id: job.id, job: success });
+            }
+            let place = key_place(&job.life.state);
+            if let Some(holder) = self.holder(place, &key) {
+                return Some(Conflict::KeyHeld { id: job.id, job: self.jobs[&holder].clone() });
+            }
+            self.set_key(place, key, Some(job.id), undo);
+        }
+        self.put(job.clone(), undo);
+        None
+    }
+
+    fn success_since(&self, key: &KeyOf, since: Time) -> Option<Job> {
+        let of_key = self.jobs.values().rev().filter(|job| key_of(job).as_ref() == Some(key));
+        let mut successes = of_key.filter(|job| matches!(job.life.state, State::Succeeded(_)));
+        successes.find(|job| job.life.state.ended_at() >= Some(since)).cloned()
+    }
+
+    fn holder(&self, place: KeyPlace, key: &KeyOf) -> Option<JobId> {
+        match place {
+            KeyPlace::Live => self.live_keys.get(key).copied(),
+            KeyPlace::Next => self.next_keys.get(key).copied(),
+            KeyPlace::Free => None,
+        }
+    }
+
+    fn put(&mut self, job: Job, undo: &mut Vec<Undo>) {
+        let id = job.id;
+        undo.push(Undo::Job(id, self.jobs.insert(id, job).map(Box::new)));
+    }
+
+    fn set_key(&mut self, place: KeyPlace, key: KeyOf, id: Option<JobId>, undo: &mut Vec<Undo>) {
+        undo.push(Undo::Key(place, key.clone(), self.holder(place, &key)));
+        self.write_key(place, key, id);
+    }
+
+    fn write_key(&mut self, place: KeyPlace, key: KeyOf, id: Option<JobId>) {
+        let keys = match place {
+            KeyPlace::Live => &mut self.live_keys,
+            KeyPlace::Next => &mut self.next_keys,
+            KeyPlace::Free => return,
+        };
+        match id {
+            Some(id) => keys.insert(key, id),
+            None => keys.remove(&key),
+        };
+    }
+
+    fn undo(&mut self, undo: Vec<Undo>) {
+        for step in undo.into_iter().rev() {
+            match step {
+                Undo::Job(id, Some(job)) => {
+                    self.jobs.insert(id, *job);
+                }
+                Undo::Job(id, None) => {
+                    self.jobs.remove(&id);
+                }
+                Undo::Key(place, key, id) => self.write_key(place, key, id),
+            }
+        }
+    }
+
+    /// What an applied unit leaves besides its jobs.
+    fn record(&mut self, unit: Unit, entries: &mut Vec<FeedEntry>, at: &mut Time) {
+        for change in unit.changes {
+            entries.push(entry(change.id, &change.life));
+            *at = (*at).max(change.life.updated_at);
+            if let Some(past) = change.past {
+                self.attempts.entry(change.id).or_default().push(past);
+            }
+        }
+        for insert in unit.inserts {
+            entries.push(entry(insert.job.id, &insert.job.life));
+            *at = (*at).max(insert.job.life.updated_at);
+        }
+        for write in unit.settings {
+            let SettingWrite { kind, name, expected, value } = write;
+            let setting = Setting { kind, name: name.clone(), rev: expected + 1, value };
+            self.settings.insert((kind, name), setting);
+        }
+        if let Some(SubmitKey { scope, key, body, answer, at, .. }) = unit.submit_key {
+            self.submit_keys.insert((scope, key), StoredKey { body, answer, at });
+        }
+    }
+}
+
+fn refuse_if(conflicts: Vec<Conflict>) -> Result<(), Vec<Conflict>> {
+    if conflicts.is_empty() { Ok(()) } else { Err(conflicts) }
+}
+
+fn key_of(job: &Job) -> Option<KeyOf> {
+    job.spec.key.clone().map(|key| (job.spec.job_type.clone(), key))
+}
+
+fn changed(before: &Job, change: &Change) -> Job {
+    let spec = match &change.params {
+        Some(params) => Arc::new(Spec { params: params.clone(), ..(*before.spec).clone() }),
+        None => before.spec.clone(),
+    };
+    Job { id: before.id, spec, life: change.life.clone() }
+}
+
+fn entry(id: JobId, life: &jobhall_core::Life) -> FeedEntry {
+    FeedEntry { id, rev: life.rev, state: life.state.name() }
+}

@@ -1,0 +1,203 @@
+//! What a commit carries, and what comes back.
+
+use std::sync::Arc;
+
+use jobhall_core::{Job, JobId, Json, Life, PastAttempt, Spec, State, Submitted, Time};
+
+/// One request, all or nothing, looked at in four stages; the first stage with a conflict refuses the unit and lists
+/// all its conflicts:
+///
+/// 1. the submit key;
+/// 2. checks, settings, and the revs of the changes;
+/// 3. keys that the changes release and take: a successor left behind, a place already held;
+/// 4. inserts, in order: a reusable success, then the place on the key (an earlier insert of the unit may hold it).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// What must be so.
+    pub checks: Vec<Check>,
+    /// Moves of stored jobs.
+    pub changes: Vec<Change>,
+    /// New jobs.
+    pub inserts: Vec<Insert>,
+    /// Settings that come with it.
+    pub settings: Vec<SettingWrite>,
+    /// The idempotency key it is done under.
+    pub submit_key: Option<SubmitKey>,
+}
+
+/// What must hold when the unit is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The job exists and is not completed.
+    Open(JobId),
+}
+
+/// A decided move of one stored job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The job.
+    pub id: JobId,
+    /// The rev it was decided on.
+    pub expected: u32,
+    /// What the job becomes.
+    pub life: Life,
+    /// Params that replace the stored ones.
+    pub params: Option<Json>,
+    /// An ended attempt, for the history.
+    pub past: Option<PastAttempt>,
+    /// Whether the job's spec is wanted back: the caller does not have it.
+    pub want_spec: bool,
+}
+
+/// A new job. It takes the place of its key that [`key_place`] tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Insert {
+    /// The job.
+    pub job: Job,
+    /// A success of the same (type, key) that ended at this moment or later makes the insert needless.
+    pub reuse_since: Option<Time>,
+}
+
+/// Which claim on its (type, key) a job has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyPlace {
+    /// The live job of its key.
+    Live,
+    /// The one successor that waits for the live one's end.
+    Next,
+    /// None: completed.
+    Free,
+}
+
+/// Which place a state has on its job's key.
+pub fn key_place(state: &State) -> KeyPlace {
+    match state {
+        State::Blocked(_) => KeyPlace::Next,
+        state if state.is_terminal() => KeyPlace::Free,
+        _ => KeyPlace::Live,
+    }
+}
+
+/// What a setting is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SettingKind {
+    /// A job type.
+    Type,
+}
+
+impl SettingKind {
+    /// All kinds.
+    pub const ALL: [SettingKind; 1] = [SettingKind::Type];
+
+    /// The name in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SettingKind::Type => "type",
+        }
+    }
+}
+
+/// A stored setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// What it is about.
+    pub kind: SettingKind,
+    /// Which one.
+    pub name: String,
+    /// Rises at every write, from 1.
+    pub rev: u32,
+    /// The content, as JSON.
+    pub value: String,
+}
+
+/// A write of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingWrite {
+    /// What it is about.
+    pub kind: SettingKind,
+    /// Which one.
+    pub name: String,
+    /// The stored rev it was decided on; 0 means that there must be none.
+    pub expected: u32,
+    /// The new content, as JSON.
+    pub value: String,
+}
+
+/// An idempotency key, stored with the answer in the same transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmitKey {
+    /// Whose key it is.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+    /// A digest of the request it stands for.
+    pub body: u128,
+    /// What was answered.
+    pub answer: Vec<Submitted>,
+    /// When.
+    pub at: Time,
+    /// Keys stored before this moment count as forgotten.
+    pub forget_before: Time,
+}
+
+/// A unit that was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// The specs that were asked for, in the order of the changes that asked.
+    pub specs: Vec<Arc<Spec>>,
+}
+
+/// What a commit did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The number of its feed row; none if no job changed.
+    pub feed: Option<u64>,
+    /// One result per unit, in order. A refused unit lists every conflict that was found.
+    pub results: Vec<Result<Done, Vec<Conflict>>>,
+}
+
+/// Why a unit was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// The job has another rev than expected; here it is as it stands, if it exists.
+    Stale {
+        /// The job that was to change.
+        id: JobId,
+        /// As it stands.
+        job: Option<Job>,
+    },
+    /// A checked job is completed or does not exist.
+    NotOpen(JobId),
+    /// The place on the key is taken.
+    KeyHeld {
+        /// The job that wants it.
+        id: JobId,
+        /// The holder.
+        job: Job,
+    },
+    /// A young enough success exists.
+    Reusable {
+        /// The job that was to be inserted.
+        id: JobId,
+        /// The newest such success.
+        job: Job,
+    },
+    /// The job gives up its key, but a successor waits for it and the unit does not move that one.
+    Successor {
+        /// The job that was to end.
+        id: JobId,
+        /// The one that waits.
+        job: Job,
+    },
+    /// The submit key was used for the same request: this was the answer.
+    Repeated(Vec<Submitted>),
+    /// The submit key was used for another request.
+    SubmitKeyReused,
+    /// The setting has another rev; here it is, if it exists.
+    Setting {
+        /// Position among the settings.
+        write: usize,
+        /// As it stands.
+        stored: Option<Setting>,
+    },
+}
