@@ -94,6 +94,11 @@ pub enum Refusal {
     NotDue(Time),
     /// The worker says cancelled, but nobody asked for it.
     NotRequested,
+    /// Only a completed job is retried by hand.
+    NotCompleted {
+        /// Where the job stands.
+        state: StateName,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -104,6 +109,7 @@ impl fmt::Display for Refusal {
                 write!(f, "{event} refused: the lease is not the current one of this job, which is {state}")
             }
             Refusal::NotDue(run_at) => write!(f, "the job is not due before {} ms", run_at.as_ms()),
+            Refusal::NotCompleted { state } => write!(f, "the job is {state}, not completed"),
             Refusal::NotRequested => write!(f, "outcome cancelled refused: no cancel was requested"),
         }
     }

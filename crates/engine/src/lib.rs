@@ -1,1 +1,49 @@
-//! Use cases: a synchronous desk behind a thin driver
+//! Use cases: jobs are submitted, matched, leased, reported on, retried, cancelled and explained.
+//!
+//! The [`Desk`] is synchronous and knows no IO: requests, commit results and deadlines go in; units to commit, reads
+//! to make and effects to carry out come out. It decides through `core`, remembers what is open, and acknowledges
+//! nothing before its commit came back. [`Engine`] is the thin driver around it, whose only wait is the store's.
+//!
+//! ```text
+//!   request ─▶ Desk ─▶ units ─▶ Store::commit ─▶ Desk ─▶ effects (answers, assignments, cancels)
+//!                ▲                                  │
+//!                └───── deadlines (upkeep/) ◀───────┘
+//! ```
+//!
+//! What the desk remembers is a hint, the guarded write is the truth. While a unit that touches a job is on its way,
+//! the job is *busy* and whatever else happens to it waits in line.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod board;
+mod cancel;
+mod clock;
+mod config;
+mod desk;
+mod driver;
+mod effect;
+mod explain;
+mod ids;
+mod load;
+mod report;
+mod request;
+mod retry;
+mod session;
+mod settings;
+mod settle;
+mod show;
+mod step;
+mod submit;
+pub mod upkeep;
+mod vacancy;
+mod watch;
+
+pub use answer::{Answer, Refused, Shown};
+pub use clock::{Clock, Mono, Now, SystemClock};
+pub use config::Config;
+pub use desk::{Asked, Desk, Told};
+pub use driver::{Engine, EngineError, Session, SessionEvent};
+pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
+pub use explain::{Explanation, Why, WorkerWhy};
+pub use request::{Indicator, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
+pub use watch::{Watch, Watched};

@@ -1,1 +1,177 @@
-//! The embedded store: SQLite with one writer thread and group commit
+//! The embedded store: SQLite with one writer thread and group commit.
+//!
+//! ```text
+//!   commit, take_block, … ──▶ bounded channel ──▶ writer thread ──▶ one transaction for all that waits
+//!   jobs, feed, …         ──▶ bounded channel ──▶ reader threads ─▶ one snapshot per read
+//! ```
+//!
+//! One process has the file, by a lock beside it (`place`). The file is in WAL mode with full syncs, so an answer
+//! means that the disk has it (`database`, `writer`). A job is two rows: what was asked for, and a narrow one that the
+//! two or three later writes replace (`migrations/0001_jobs.sql`). Every statement is a file in `sql/`.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod call;
+mod database;
+mod file_system;
+mod migrations;
+mod options;
+mod place;
+mod readers;
+mod reads;
+mod row;
+mod statements;
+mod stats;
+mod submitted;
+mod trouble;
+mod upkeep;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_store::{
+    Block, BlockChange, CommitError, Committed, FeedPage, Later, Prune, Pruned, Setting, Store, StoreError,
+    Unit,
+};
+use tokio::sync::oneshot;
+
+pub use options::{Fault, Hook, Options, Point};
+pub use stats::Stats;
+
+use call::Call;
+use place::Place;
+use readers::Readers;
+use writer::{Shared, Task};
+
+/// A store in one file. Dropping it lets every waiting call end, and closes the file; that takes a moment.
+#[derive(Debug)]
+pub struct Sqlite {
+    calls: Option<SyncSender<Call>>,
+    writer: Option<JoinHandle<()>>,
+    readers: Readers,
+    shared: Arc<Shared>,
+    waiting: usize,
+    /// Goes last: nobody else may have the file before it is closed.
+    _place: Place,
+}
+
+impl Sqlite {
+    /// Opens the store in this file, which is made if there is none, and brings its schema up to date.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Sqlite, StoreError> {
+        let place = Place::take(path.as_ref(), &options)?;
+        let conn = database::open_writer(&place.path, migrations::ALL, &mut || ())?;
+        let readers = Readers::start(&place.path, &options)?;
+        let shared = Arc::new(Shared::default());
+        let waiting = options.waiting;
+        let (calls, receiver) = sync_channel(waiting);
+        let path = place.path.clone();
+        let task = Task { conn, path, calls: receiver, shared: shared.clone(), options };
+        let writer = start(task, &place)?;
+        Ok(Sqlite { calls: Some(calls), writer: Some(writer), readers, shared, waiting, _place: place })
+    }
+
+    /// What the writer has done since the store was opened.
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.read()
+    }
+
+    /// Hands a call to the writer at once, so that calls take effect in the order they were made.
+    fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(oneshot::Sender<Result<T, CommitError>>) -> Call,
+    ) -> Later<Result<T, CommitError>> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.calls.as_ref().map(|calls| calls.try_send(call(reply)));
+        let shared = self.shared.clone();
+        let waiting = self.waiting;
+        let full = matches!(sent, Some(Err(TrySendError::Full(_))));
+        Box::pin(async move {
+            if full {
+                let message = format!("{waiting} calls are waiting for the disk already");
+                return Err(CommitError::NotCommitted { full: false, message });
+            }
+            // A call that nobody answers was never begun, or its transaction was never committed.
+            answer.await.unwrap_or_else(|_| Err(stopped(&shared)))
+        })
+    }
+}
+
+fn stopped(shared: &Shared) -> CommitError {
+    let message = shared.stopped.get().map_or("the writer ended unexpectedly", String::as_str);
+    CommitError::Stopped { message: message.to_owned() }
+}
+
+fn start(task: Task, place: &Place) -> Result<JoinHandle<()>, StoreError> {
+    let (ready, begun) = sync_channel(1);
+    let thread = thread::Builder::new().name("store-write".to_owned());
+    let writer = thread.spawn(move || writer::serve(task, &ready));
+    let writer = writer.map_err(|error| StoreError::new(format!("failed to start: {error}")))?;
+    match begun.recv() {
+        Ok(Ok(())) => Ok(writer),
+        Ok(Err(trouble)) => Err(database::failed("open", &place.path, &trouble)),
+        Err(_) => Err(StoreError::new("failed to start: the writer ended unexpectedly")),
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // Readers first, so that the writer is the last to close and leaves no write-ahead log behind.
+        self.readers.stop();
+        self.calls = None;
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has told so, and its callers have heard that it stopped.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Store for Sqlite {
+    fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {
+        self.call(|reply| Call::Commit(units, reply))
+    }
+
+    fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {
+        self.call(|reply| Call::TakeBlock(size, reply))
+    }
+
+    fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>> {
+        self.call(|reply| Call::SettleBlocks(changes, reply))
+    }
+
+    fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>> {
+        self.call(|reply| Call::Prune(prune, reply))
+    }
+
+    fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.readers.read(move |reads| reads.jobs(&ids))
+    }
+
+    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.readers.read(move |reads| reads.attempts_of(id))
+    }
+
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
+        self.readers.read(move |reads| reads.open(after, limit))
+    }
+
+    fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
+        self.readers.read(|reads| reads.all_blocks())
+    }
+
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
+        self.readers.read(move |reads| reads.ended(before, limit))
+    }
+
+    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.readers.read(|reads| reads.all_settings())
+    }
+
+    fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
+        self.readers.read(move |reads| reads.feed_page(after, limit))
+    }
+}

@@ -143,18 +143,18 @@ impl fmt::Display for SelectorErrorKind {
             Self::ListTooLong => write!(f, "more than {LIST_ENTRIES_MAX} entries in a list"),
             Self::UnknownEscape { found } => write!(f, "unknown escape {found:?} after \"\\\""),
             Self::NameTooLong { chars } => {
-                write!(f, "name of {chars} characters, {NAME_CHARS_MAX} are allowed,")
+                write!(f, "name of {chars} characters, over the limit of {NAME_CHARS_MAX},")
             }
             Self::ValueTooLong { chars } => {
-                write!(f, "value of {chars} characters, {VALUE_CHARS_MAX} are allowed,")
+                write!(f, "value of {chars} characters, over the limit of {VALUE_CHARS_MAX},")
             }
             Self::TextTooLong { bytes } => {
-                write!(f, "text of {bytes} bytes, {TEXT_BYTES_MAX} are allowed, ends")
+                write!(f, "text of {bytes} bytes, over the limit of {TEXT_BYTES_MAX},")
             }
             Self::TooManyTerms => write!(f, "more than {TERMS_MAX} terms"),
             Self::TooManyAbilities => write!(f, "more than {ABILITIES_MAX} abilities"),
             Self::ControlCharacter { found } => write!(f, "control character U+{:04X}", u32::from(*found)),
-            Self::DuplicateAbility { name } => write!(f, "ability \"{name}\" is said twice, again"),
+            Self::DuplicateAbility { name } => write!(f, "ability \"{name}\" is given a second time"),
             Self::UppercaseName { name, .. } => write!(f, "name \"{name}\" is not lowercase"),
             Self::UnknownName { name, .. } => write!(f, "unknown name \"{name}\""),
             Self::NotComparable { name, operator } => {

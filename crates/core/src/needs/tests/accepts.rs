@@ -63,7 +63,7 @@ fn the_name_that_was_meant_is_within_two_slips_or_inside() {
     for (name, meant) in [
         ("queues", Some("queue")),
         ("quue", Some("queue")),
-        ("qeueu", None),
+        ("qeueu", Some("queue")),
         ("que", Some("queue")),
         ("qu", None),
         ("typ", Some("type")),

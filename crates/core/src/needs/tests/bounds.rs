@@ -77,7 +77,7 @@ fn texts_are_limited_in_bytes() {
     for error in [needs_error(&past), abilities_error(&past), accepts_error(&past)] {
         assert_eq!(error.kind, Kind::TextTooLong { bytes: 1_025 });
         assert_eq!((error.position.offset, error.position.column), (1_024, 1_025));
-        assert_eq!(error.to_string(), "text of 1025 bytes, 1024 are allowed, ends at column 1025");
+        assert_eq!(error.to_string(), "text of 1025 bytes, over the limit of 1024, at column 1025");
     }
 }
 

@@ -174,7 +174,7 @@ fn names_that_are_refused() {
     let unknown = |name: &str, did_you_mean| Kind::UnknownName { name: name.into(), did_you_mean };
     let said = "name \"gPU\" is not lowercase at column 5; did you mean \"gpu\"?";
     check(needs_error, vec![("os, gPU>1", 4, uppercase("gPU", "gpu"), said)]);
-    let said = "ability \"os\" is said twice, again at column 8";
+    let said = "ability \"os\" is given a second time at column 8";
     check(
         abilities_error,
         vec![
@@ -235,8 +235,8 @@ fn the_limits_are_said() {
         (Kind::ListTooLong, "more than 32 entries in a list at column 1"),
         (Kind::TooManyTerms, "more than 32 terms at column 1"),
         (Kind::TooManyAbilities, "more than 64 abilities at column 1"),
-        (Kind::NameTooLong { chars: 65 }, "name of 65 characters, 64 are allowed, at column 1"),
-        (Kind::ValueTooLong { chars: 129 }, "value of 129 characters, 128 are allowed, at column 1"),
+        (Kind::NameTooLong { chars: 65 }, "name of 65 characters, over the limit of 64, at column 1"),
+        (Kind::ValueTooLong { chars: 129 }, "value of 129 characters, over the limit of 128, at column 1"),
     ] {
         let error = SelectorError { position: Position { offset: 0, column: 1 }, kind };
         assert_eq!(error.to_string(), said);

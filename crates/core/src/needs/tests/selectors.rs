@@ -1,5 +1,7 @@
 //! Reading and writing needs, and when two are one class.
 
+use std::cmp::Ordering;
+
 use super::super::Needs;
 use super::{abilities, hash_of, needs};
 
@@ -53,8 +55,9 @@ fn no_text_asks_for_nothing() {
 fn needs_are_equal_ordered_and_hashed_by_their_text() {
     let (small, large) = (needs("a=1"), needs("b=1"));
     assert_ne!(small, large);
-    assert!(small < large && large > small);
-    assert_eq!(small.partial_cmp(&small.clone()), Some(std::cmp::Ordering::Equal));
+    assert_eq!(small.cmp(&large), Ordering::Less);
+    assert_eq!(large.partial_cmp(&small), Some(Ordering::Greater));
+    assert_eq!(small.partial_cmp(&small.clone()), Some(Ordering::Equal));
     assert_ne!(hash_of(&small), hash_of(&large));
     assert_ne!(needs("a=1"), needs("a=\"1\""));
 }

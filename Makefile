@@ -1,0 +1,66 @@
+# One command for each habit; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+CARGO ?= cargo
+SEEDS ?= 10000
+OPERATIONS ?= 1000000
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: fmt clippy nextest ## Everything a change must pass: format, lints, every test once, the acceptance page
+	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
+	$(CARGO) test --workspace --locked --doc --quiet
+
+.PHONY: check
+check: fmt clippy deny ## Format, lints, and licences, bans and sources of the dependencies
+	$(CARGO) deny --offline check licenses bans sources
+
+.PHONY: acceptance
+acceptance: nextest ## Run every test and write docs/acceptance.md from the results
+	$(CARGO) run --locked --quiet -p xtask -- acceptance
+
+.PHONY: states
+states: ## Write docs/states.md from the transition table
+	UPDATE=1 $(CARGO) test --locked -p jobhall-core --test states
+
+.PHONY: sim
+sim: ## Run the simulator over many seeds: make sim SEEDS=10000
+	$(CARGO) run --locked --release -p jobhall-sim -- --seeds $(SEEDS)
+
+.PHONY: bench
+bench: bench-engine ## All benchmarks
+
+.PHONY: bench-engine
+bench-engine: ## Lives of jobs per second, in process, against a raw-store baseline
+	bench/run-engine
+
+.PHONY: mutants
+mutants: nextest ## Break the rules of core one by one and see that a test notices (slow)
+	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-mutants
+	$(CARGO) mutants -p jobhall-core --no-shuffle
+
+.PHONY: conformance-long
+conformance-long: nextest ## The model-based store test with a million operations
+	JOBHALL_OPERATIONS=$(OPERATIONS) $(CARGO) nextest run --locked --release -p jobhall-store-sqlite -E 'test(model)'
+
+# Parts of the above.
+
+.PHONY: fmt clippy nextest deny
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+
+nextest:
+	@$(CARGO) nextest --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-nextest
+
+deny:
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny

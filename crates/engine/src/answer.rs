@@ -1,0 +1,123 @@
+//! What the desk answers.
+
+use jobhall_core::{
+    AttemptId, DelayError, Job, JobId, PastAttempt, Refusal, RetryError, StateName, Submitted, TypeName,
+};
+use thiserror::Error;
+
+use crate::effect::{SessionId, VacancyId};
+use crate::explain::Explanation;
+use crate::request::Indicator;
+
+/// A job as it is told to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The job; live attempts as the engine knows them, which may be ahead of the store.
+    pub job: Job,
+    /// Ended attempts, oldest first, without the last one of a completed job.
+    pub past: Vec<PastAttempt>,
+    /// The latest progress of a live attempt.
+    pub progress: Vec<Indicator>,
+    /// Whether it was in memory (a completed job that is only stored is read into it).
+    pub cached: bool,
+}
+
+/// A good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// One per submitted job, in order.
+    Submitted(Vec<Submitted>),
+    /// The job's state after what was asked.
+    State(StateName),
+    /// All about a job.
+    Shown(Box<Shown>),
+    /// Why it is not running.
+    Explained(Box<Explanation>),
+    /// A session, and which of the attempts brought along it keeps.
+    Session {
+        /// Its number.
+        session: SessionId,
+        /// These go on.
+        kept: Vec<AttemptId>,
+        /// These are lost: stop them.
+        lost: Vec<AttemptId>,
+    },
+    /// A vacancy is open.
+    Vacancy(VacancyId),
+    /// It was noted.
+    Noted,
+}
+
+/// Why the desk said no. Nothing was written, except where it says that this is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// A live job of the same (type, key) exists.
+    #[error("type {job_type} with this key is held by job {holder}")]
+    KeyHeld {
+        /// The type.
+        job_type: TypeName,
+        /// The live job.
+        holder: JobId,
+    },
+    /// Two jobs of one submit have the same (type, key) and do not both join.
+    #[error("jobs {first} and {second} of this submit have the same type and key")]
+    KeyTwice {
+        /// Position of the first.
+        first: usize,
+        /// Position of the second.
+        second: usize,
+    },
+    /// The idempotency key was used for another request.
+    #[error("this idempotency key was used for another request")]
+    SubmitKeyReused,
+    /// A number or text is outside its bounds.
+    #[error("{field} of {given} is outside {least} to {most}")]
+    Bound {
+        /// The field.
+        field: &'static str,
+        /// What was given.
+        given: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// The retry policy is not acceptable.
+    #[error(transparent)]
+    Retry(#[from] RetryError),
+    /// The delay of a verdict is not acceptable.
+    #[error(transparent)]
+    Delay(#[from] DelayError),
+    /// There is no such job.
+    #[error("there is no job {0}")]
+    NoSuchJob(JobId),
+    /// There is no such session, or no longer.
+    #[error("there is no such session any more")]
+    NoSuchSession,
+    /// The lease is not, or no longer, the current one.
+    #[error("lease lost: attempt {0} is not the current one, or not this worker's")]
+    LeaseLost(AttemptId),
+    /// The event does not apply.
+    #[error(transparent)]
+    Event(Refusal),
+    /// The hall has as many open jobs as it may.
+    #[error("the hall has {0} open jobs, which is its limit")]
+    Full(usize),
+    /// The store could not write. Nothing was.
+    #[error("failed to store: {message}")]
+    Storage {
+        /// Whether the disk is full.
+        full: bool,
+        /// What the store said.
+        message: String,
+    },
+    /// The store lost track; whether it was written shows after a restart.
+    #[error("stopped, and it is unknown whether this was stored: {0}")]
+    Unknown(String),
+    /// The engine has stopped.
+    #[error("the engine has stopped: {0}")]
+    Stopped(String),
+    /// Others changed the same thing again and again.
+    #[error("too many others changed the same job at once; try again")]
+    Contended,
+}

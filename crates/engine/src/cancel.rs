@@ -1,0 +1,32 @@
+//! Ending a job on request.
+
+use jobhall_core::{Decision, Event, Failure, JobId, transition};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Desk, Task, What};
+use crate::request::Request;
+
+impl Desk {
+    pub(crate) fn cancel(&mut self, id: JobId, task: Task) {
+        let What::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        match transition(&entry.life, &Event::Cancel(failure), self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Same) => {
+                let (ticket, state) = (*ticket, entry.life.name(self.now.wall));
+                self.answer(ticket, Ok(Answer::State(state)));
+            }
+            Err(refusal) => {
+                let ticket = *ticket;
+                self.answer(ticket, Err(Refused::Event(refusal)));
+            }
+        }
+    }
+
+    /// A cancel that comes after the end: a cancelled job stays so, any other is a conflict.
+    pub(crate) fn cancel_completed(&mut self, id: JobId, failure: &Failure) -> Result<Answer, Refused> {
+        let (job, _) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+        let decision = transition(&job.life, &Event::Cancel(failure), self.now.wall);
+        decision.map(|_| Answer::State(job.life.state.name())).map_err(Refused::Event)
+    }
+}

@@ -1,0 +1,419 @@
+//! The desk: what it remembers, and the doors through which things go in and out.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::mem;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Dice, Job, JobId, LeaseId, Life, PastAttempt, Spec, TypeConfig, TypeName};
+use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
+use lru::LruCache;
+
+use crate::answer::{Answer, Refused};
+use crate::board::{Board, ClassId};
+use crate::clock::{Mono, Now};
+use crate::config::Config;
+use crate::effect::{Effect, SessionId, Ticket, VacancyId};
+use crate::ids::{Blocks, IdMap, Pool};
+use crate::request::{Indicator, Request};
+use crate::session::{Hold, SessionState};
+use crate::settle::Pending;
+use crate::submit::Plan;
+use crate::upkeep::Deadlines;
+use crate::vacancy::Vacancy;
+
+/// What the desk wants of the store besides commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Lend this many ids.
+    TakeBlock(u64),
+    /// Close or shrink blocks.
+    SettleBlocks(Vec<BlockChange>),
+    /// Remove what is no longer wanted.
+    Prune(Prune),
+    /// Read a job and its ended attempts.
+    Job(JobId),
+    /// Read completed jobs, newest first, below this id.
+    Completed(Option<JobId>, usize),
+}
+
+/// What the store said.
+#[derive(Clone, Debug)]
+pub enum Told {
+    /// To the commit of this number.
+    Committed(u64, Result<Committed, CommitError>),
+    /// To [`Asked::TakeBlock`].
+    Block(Result<Block, CommitError>),
+    /// To [`Asked::SettleBlocks`].
+    Settled(Vec<BlockChange>, Result<(), CommitError>),
+    /// To [`Asked::Prune`].
+    Pruned(Result<Pruned, CommitError>),
+    /// To [`Asked::Job`].
+    Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
+    /// To [`Asked::Completed`].
+    Completed(Result<Vec<Completed>, StoreError>),
+}
+
+/// An open job.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub life: Life,
+    /// The rev in the store: behind that of `life` while accepted or running is not stored yet.
+    pub stored_rev: u32,
+    pub class: ClassId,
+    pub priority: i32,
+    /// Whether the job can be dealt with now.
+    pub busy: Busy,
+    /// Whether it stands among the ready or under its time.
+    pub placed: bool,
+    /// None while it waits and memory is short: it is read back when needed.
+    pub spec: Option<Arc<Spec>>,
+}
+
+/// Whether a job can be dealt with now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// It can.
+    Free,
+    /// A unit that touches it is on its way.
+    Unit,
+    /// Its spec is being read.
+    Reading,
+}
+
+/// Something that waits for a busy job, for ids, or for the store to recover.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub what: What,
+    /// How often it was decided anew because others were faster.
+    pub rounds: u8,
+    /// The attempts of the job, if they had to be read for it.
+    pub past: Option<Vec<PastAttempt>>,
+}
+
+/// See [`Task`].
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Request(Request, Ticket),
+    /// A submit that waits for a job that it must move.
+    Submit(Box<Plan>),
+    /// Nobody accepted this claim.
+    TakeBack(JobId, u32),
+    /// The session that had this claim is over.
+    LeaseEnd(JobId, u32),
+    /// The accepted or running state of this claim is to be stored.
+    Save(JobId, u32),
+}
+
+impl From<What> for Task {
+    fn from(what: What) -> Task {
+        Task { what, rounds: 0, past: None }
+    }
+}
+
+/// Decisions are made anew this often at most when others are faster.
+pub(crate) const ROUNDS: u8 = 20;
+
+/// The desk. See the crate's documentation.
+pub struct Desk {
+    pub(crate) config: Config,
+    pub(crate) now: Now,
+    chance: Box<dyn FnMut() -> u64 + Send>,
+    pub(crate) open: IdMap<Entry>,
+    pub(crate) spec_bytes: usize,
+    pub(crate) in_line: IdMap<Vec<Task>>,
+    pub(crate) reading: IdMap<Vec<Task>>,
+    pub(crate) board: Board,
+    pub(crate) sessions: BTreeMap<SessionId, SessionState>,
+    pub(crate) holders: IdMap<Hold>,
+    pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
+    pub(crate) successors: IdMap<JobId>,
+    pub(crate) types: HashMap<TypeName, (u32, TypeConfig)>,
+    pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
+    pub(crate) progress: IdMap<Vec<Indicator>>,
+    pub(crate) pool: Pool,
+    pub(crate) blocks: Blocks,
+    pub(crate) for_ids: Vec<Task>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) rest_until: Option<Mono>,
+    pub(crate) postponed: Vec<Task>,
+    pub(crate) stopped: Option<String>,
+    outbox: Vec<(Unit, Pending)>,
+    in_flight: BTreeMap<u64, Vec<Pending>>,
+    asked: Vec<Asked>,
+    effects: Vec<Effect>,
+    counter: u64,
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("open", &self.open.len()).field("stopped", &self.stopped).finish()
+    }
+}
+
+impl Desk {
+    /// A desk that remembers nothing yet. `chance` gives random bits: leases are made of them.
+    pub fn new(config: Config, now: Now, chance: Box<dyn FnMut() -> u64 + Send>) -> Desk {
+        let cached = NonZeroUsize::new(config.cached).unwrap_or(NonZeroUsize::MIN);
+        Desk {
+            config,
+            now,
+            chance,
+            open: IdMap::default(),
+            spec_bytes: 0,
+            in_line: IdMap::default(),
+            reading: IdMap::default(),
+            board: Board::default(),
+            sessions: BTreeMap::new(),
+            holders: IdMap::default(),
+            vacancies: BTreeMap::new(),
+            successors: IdMap::default(),
+            types: HashMap::new(),
+            cached: LruCache::new(cached),
+            progress: IdMap::default(),
+            pool: Pool::new(config.block),
+            blocks: Blocks::default(),
+            for_ids: Vec::new(),
+            deadlines: Deadlines::new(now, &config),
+            rest_until: None,
+            postponed: Vec::new(),
+            stopped: None,
+            outbox: Vec::new(),
+            in_flight: BTreeMap::new(),
+            asked: Vec::new(),
+            effects: Vec::new(),
+            counter: 0,
+        }
+    }
+
+    /// Takes a request; its answer comes as an effect with this ticket.
+    pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
+        self.now = now;
+        self.run(What::Request(request, ticket).into());
+    }
+
+    /// Hears what the store said.
+    pub fn told(&mut self, now: Now, told: Told) {
+        self.now = now;
+        match told {
+            Told::Committed(number, result) => {
+                let pending = self.in_flight.remove(&number).unwrap_or_default();
+                self.settle(pending, result);
+            }
+            Told::Block(result) => self.lent(result),
+            Told::Settled(changes, result) => self.blocks_settled(changes, result),
+            Told::Pruned(result) => self.pruned(result),
+            Told::Job(id, result) => self.loaded(id, result),
+            Told::Completed(result) => self.retention_page(result),
+        }
+    }
+
+    /// The units that wait to be committed together, with a number for the answer.
+    pub fn take_commit(&mut self) -> Option<(u64, Vec<Unit>)> {
+        if self.outbox.is_empty() || self.stopped.is_some() {
+            return None;
+        }
+        let (units, pending) = mem::take(&mut self.outbox).into_iter().unzip();
+        let number = self.number();
+        self.in_flight.insert(number, pending);
+        Some((number, units))
+    }
+
+    /// What else is wanted of the store.
+    pub fn take_asked(&mut self) -> Vec<Asked> {
+        mem::take(&mut self.asked)
+    }
+
+    /// What is to be done outside, in order.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        mem::take(&mut self.effects)
+    }
+
+    /// How many jobs are open.
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether nothing is on its way to the store or waits to be.
+    pub fn is_idle(&self) -> bool {
+        self.outbox.is_empty()
+            && self.in_flight.is_empty()
+            && self.asked.is_empty()
+            && self.reading.is_empty()
+    }
+
+    /// Why the desk takes nothing more, if so.
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    pub(crate) fn lease(&mut self) -> LeaseId {
+        let (high, low) = ((self.chance)(), (self.chance)());
+        LeaseId(u128::from(high) << 64 | u128::from(low))
+    }
+
+    pub(crate) fn dice(&mut self) -> Dice {
+        Dice((self.chance)())
+    }
+
+    pub(crate) fn send(&mut self, unit: Unit, pending: Pending) {
+        self.outbox.push((unit, pending));
+    }
+
+    /// Whoever still waits for units that were not sent is told why they never will be.
+    pub(crate) fn refuse_outbox(&mut self, message: &str) {
+        let error = CommitError::Stopped { message: message.to_owned() };
+        for (_, pending) in mem::take(&mut self.outbox) {
+            self.undone(pending, &error);
+        }
+    }
+
+    pub(crate) fn want(&mut self, asked: Asked) {
+        self.asked.push(asked);
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(crate) fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+        self.effects.push(Effect::Answer(ticket, answer));
+    }
+
+    /// Answers whoever waits for this task, if anyone does.
+    pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
+        match &task.what {
+            What::Request(_, ticket) => self.answer(*ticket, answer),
+            What::Submit(plan) => self.answer(plan.ticket, answer),
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => {}
+        }
+    }
+
+    /// Runs a task, now or when the job is free again.
+    pub(crate) fn run(&mut self, task: Task) {
+        if let Some(why) = &self.stopped {
+            let refused = Refused::Stopped(why.clone());
+            return self.answer_task(&task, Err(refused));
+        }
+        match task.what.job() {
+            Some(id) => self.run_on(id, task),
+            None => self.run_free(task),
+        }
+    }
+
+    /// A task about one job.
+    fn run_on(&mut self, id: JobId, task: Task) {
+        match self.open.get(&id.get()) {
+            Some(entry) if entry.busy != Busy::Free => self.in_line.entry(id.get()).or_default().push(task),
+            Some(entry) if entry.spec.is_none() => self.read_spec(id, task),
+            Some(_) => self.run_open(id, task),
+            None => self.run_closed(id, task),
+        }
+    }
+
+    fn run_open(&mut self, id: JobId, task: Task) {
+        match &task.what {
+            What::Request(Request::Show(_), _) => self.show(id, task),
+            What::Request(Request::Explain(_), ticket) => {
+                let explanation = self.explain(id);
+                self.answer(*ticket, explanation);
+            }
+            What::Request(Request::Retry(_), ticket) => self.answer(*ticket, self.retry_refused(id)),
+            What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            What::Request(..) => self.worker_event(id, task),
+            What::TakeBack(_, claim) => self.take_back(id, *claim, task),
+            What::LeaseEnd(_, claim) => self.lease_end(id, *claim, task),
+            What::Save(_, claim) => self.save(id, *claim),
+            What::Submit(_) => {}
+        }
+    }
+
+    /// A task about a job that is completed, or that does not exist: it is in the cache, or read into it.
+    fn run_closed(&mut self, id: JobId, task: Task) {
+        if !matches!(task.what, What::Request(..)) {
+            return;
+        }
+        if self.cached.contains(&id) {
+            return self.run_completed(id, task);
+        }
+        if task.past.is_some() {
+            return self.answer_task(&task, Err(Refused::NoSuchJob(id)));
+        }
+        self.read_job(id, task);
+    }
+
+    fn run_completed(&mut self, id: JobId, task: Task) {
+        let What::Request(request, ticket) = &task.what else { return };
+        match request {
+            Request::Show(_) => self.show(id, task),
+            Request::Explain(_) => {
+                let explanation = self.explain_completed(id);
+                self.answer(*ticket, explanation);
+            }
+            Request::Retry(_) => self.retry(id, *ticket),
+            Request::Cancel { failure, .. } => {
+                let answer = self.cancel_completed(id, failure);
+                self.answer(*ticket, answer);
+            }
+            _ => self.late_report(id, task),
+        }
+    }
+
+    /// A task about no single job.
+    fn run_free(&mut self, task: Task) {
+        let (request, ticket) = match task.what.clone() {
+            What::Request(request, ticket) => (request, ticket),
+            What::Submit(plan) => return self.send_plan(*plan),
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => return,
+        };
+        match request {
+            Request::Submit(submit) => self.submit(submit, ticket),
+            Request::SetType { job_type, config } => self.set_type(&job_type, &config, task),
+            Request::OpenSession { worker, abilities, accepts, attempts } => {
+                let answer = self.open_session(worker, abilities, accepts, &attempts);
+                self.answer(ticket, Ok(answer));
+            }
+            Request::Renew(session) => {
+                let answer = self.renew(session);
+                self.answer(ticket, answer);
+            }
+            Request::Disconnect(session) => {
+                let answer = self.disconnect(session);
+                self.answer(ticket, answer);
+            }
+            Request::CloseSession(session) => {
+                let answer = self.close_session(session);
+                self.answer(ticket, answer);
+            }
+            Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
+            _ => {}
+        }
+    }
+}
+
+impl What {
+    /// The one job it is about.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            What::Request(request, _) => match request {
+                Request::Cancel { id, .. }
+                | Request::Retry(id)
+                | Request::Show(id)
+                | Request::Explain(id) => Some(*id),
+                Request::Accept { attempt, .. }
+                | Request::Progress { attempt, .. }
+                | Request::Report { attempt, .. } => Some(attempt.job),
+                _ => None,
+            },
+            What::Submit(_) => None,
+            What::TakeBack(id, _) | What::LeaseEnd(id, _) | What::Save(id, _) => Some(*id),
+        }
+    }
+}

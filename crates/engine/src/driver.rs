@@ -1,0 +1,416 @@
+//! The thin driver: it carries requests to the desk, units to the store and effects to whoever waits for them.
+//!
+//! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
+//! nothing ever lingers. Two commits may be under way, so that the store is never idle while the desk works.
+
+mod session;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobhall_core::{Failure, JobId, Submitted, TypeConfig, TypeName};
+use jobhall_store::{CommitError, Committed, FeedEntry, FeedRow, Later, Store, StoreError, Unit};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use thiserror::Error;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::answer::{Answer, Refused, Shown};
+use crate::clock::{Clock, Now};
+use crate::config::Config;
+use crate::desk::{Asked, Desk, Told};
+use crate::effect::{Effect, SessionId, Ticket};
+use crate::explain::Explanation;
+use crate::request::{Request, Submit, SubmitJob};
+use crate::watch::{Published, Watch};
+
+pub use session::{Session, SessionEvent};
+
+/// Commits under way at once.
+const UNDER_WAY: usize = 2;
+/// Requests that may wait for the desk.
+const WAITING: usize = 65_536;
+/// Requests taken at once.
+const TAKEN: usize = 4_096;
+/// Published changes a slow watcher may be behind before it reads the store.
+const BEHIND: usize = 4_096;
+/// Longest sleep while something waits for the wall clock, which may be set meanwhile.
+const NAP_MS: u64 = 30_000;
+/// Open jobs read at once at start.
+const PAGE: usize = 5_000;
+
+/// Why the engine did not start, or does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EngineError {
+    /// The store could not be read at start.
+    #[error("failed to start: {0}")]
+    Start(#[from] StoreError),
+    /// The desk said no.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// A request with the way back for its answer.
+enum Command {
+    Ask(Request, Reply),
+    Stop,
+}
+
+/// Where an answer goes.
+enum Reply {
+    One(oneshot::Sender<Result<Answer, Refused>>),
+    /// A new session, with its way to the worker.
+    Session(oneshot::Sender<Result<Answer, Refused>>, mpsc::Sender<SessionEvent>),
+    /// One of many, told together when all are there.
+    Part(Arc<std::sync::Mutex<Gather>>, usize),
+}
+
+/// Answers that are told together.
+struct Gather {
+    answers: Vec<Option<Result<Answer, Refused>>>,
+    missing: usize,
+    to: Option<oneshot::Sender<Vec<Result<Answer, Refused>>>>,
+}
+
+/// The engine, as everyone else sees it. Clones speak to the same one.
+#[derive(Clone)]
+pub struct Engine {
+    commands: mpsc::Sender<Command>,
+    published: broadcast::Sender<Published>,
+    store: Arc<dyn Store>,
+}
+
+impl Engine {
+    /// Reads what is open and starts the driver on the current tokio runtime.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        config: Config,
+        clock: impl Clock,
+    ) -> Result<Engine, EngineError> {
+        let mut random = StdRng::from_rng(&mut rand::rng());
+        let mut desk = Desk::new(config, clock.now(), Box::new(move || random.next_u64()));
+        desk.restore_settings(store.settings().await?)?;
+        desk.restore_blocks(&store.blocks().await?);
+        let mut after = None;
+        loop {
+            let jobs = store.open_jobs(after, PAGE).await?;
+            let Some(last) = jobs.last() else { break };
+            after = Some(last.id);
+            jobs.into_iter().for_each(|job| desk.restore(job));
+        }
+        desk.begin();
+        let (commands, received) = mpsc::channel(WAITING);
+        let (published, _) = broadcast::channel(BEHIND);
+        let driver = Driver {
+            desk,
+            clock: Box::new(clock),
+            store: store.clone(),
+            published: published.clone(),
+            replies: HashMap::new(),
+            sessions: HashMap::new(),
+            under_way: VecDeque::new(),
+            told: mpsc::unbounded_channel(),
+            tickets: 0,
+            stopping: false,
+        };
+        tokio::spawn(driver.run(received));
+        Ok(Engine { commands, published, store })
+    }
+
+    /// Asks anything.
+    pub async fn ask(&self, request: Request) -> Result<Answer, Refused> {
+        let (to, answer) = oneshot::channel();
+        self.send(Command::Ask(request, Reply::One(to))).await?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Asks many things at once; the answers come together, in order.
+    pub async fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Answer, Refused>>, Refused> {
+        let (to, answers) = oneshot::channel();
+        let n = requests.len();
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let gather = Gather { answers: vec![None; n], missing: n, to: Some(to) };
+        let gather = Arc::new(std::sync::Mutex::new(gather));
+        for (at, request) in requests.into_iter().enumerate() {
+            self.send(Command::Ask(request, Reply::Part(gather.clone(), at))).await?;
+        }
+        drop(gather);
+        answers.await.map_err(|_| gone())
+    }
+
+    async fn send(&self, command: Command) -> Result<(), Refused> {
+        self.commands.send(command).await.map_err(|_| gone())
+    }
+
+    /// Makes jobs, all or nothing.
+    pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Refused> {
+        match self.ask(Request::Submit(submit)).await? {
+            Answer::Submitted(submitted) => Ok(submitted),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes one job.
+    pub async fn submit_one(&self, job: SubmitJob) -> Result<Submitted, Refused> {
+        let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
+        submitted.first().copied().ok_or_else(gone)
+    }
+
+    /// Ends a job.
+    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Answer, Refused> {
+        self.ask(Request::Cancel { id, failure }).await
+    }
+
+    /// Makes a new job like this completed one.
+    pub async fn retry(&self, id: JobId) -> Result<Submitted, Refused> {
+        match self.ask(Request::Retry(id)).await? {
+            Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells all about a job.
+    pub async fn show(&self, id: JobId) -> Result<Shown, Refused> {
+        match self.ask(Request::Show(id)).await? {
+            Answer::Shown(shown) => Ok(*shown),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells why a job is not running.
+    pub async fn explain(&self, id: JobId) -> Result<Explanation, Refused> {
+        match self.ask(Request::Explain(id)).await? {
+            Answer::Explained(explanation) => Ok(*explanation),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Configures a type.
+    pub async fn set_type(&self, job_type: TypeName, config: TypeConfig) -> Result<Answer, Refused> {
+        self.ask(Request::SetType { job_type, config }).await
+    }
+
+    /// Follows what happens after a position of the feed; 0 is the beginning.
+    pub fn watch(&self, after: u64) -> Watch {
+        Watch::new(self.store.clone(), self.published.subscribe(), after)
+    }
+
+    /// Finishes what is under way and stops. Leases go on: whoever starts next finds them.
+    pub async fn stop(&self) {
+        if self.commands.send(Command::Stop).await.is_ok() {
+            self.commands.closed().await;
+        }
+    }
+}
+
+fn gone() -> Refused {
+    Refused::Stopped("it was shut down".to_owned())
+}
+
+fn unexpected(answer: &Answer) -> Refused {
+    Refused::Stopped(format!("it gave an answer of another kind: {answer:?}"))
+}
+
+/// A commit under way, with what it changes if anyone watches.
+struct UnderWay {
+    number: u64,
+    entries: Vec<Vec<FeedEntry>>,
+    later: Later<Result<Committed, CommitError>>,
+}
+
+struct Driver {
+    desk: Desk,
+    clock: Box<dyn Clock>,
+    store: Arc<dyn Store>,
+    published: broadcast::Sender<Published>,
+    replies: HashMap<Ticket, Reply>,
+    sessions: HashMap<SessionId, mpsc::Sender<SessionEvent>>,
+    under_way: VecDeque<UnderWay>,
+    told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
+    tickets: u64,
+    stopping: bool,
+}
+
+impl Driver {
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let mut taken = Vec::with_capacity(TAKEN);
+        loop {
+            self.carry_out();
+            if self.desk.stopped().is_some() || (self.stopping && self.desk.is_idle()) {
+                break;
+            }
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                result = first(&mut self.under_way), if !self.under_way.is_empty() => self.committed(result),
+                Some(told) = self.told.1.recv() => self.desk.told(self.clock.now(), told),
+                n = commands.recv_many(&mut taken, TAKEN), if !self.stopping => {
+                    if n == 0 {
+                        self.stopping = true;
+                    }
+                    let now = self.clock.now();
+                    for command in taken.drain(..) {
+                        self.command(now, command);
+                    }
+                }
+                () = nap => {}
+            }
+            self.desk.tick(self.clock.now());
+        }
+        commands.close();
+        while let Ok(command) = commands.try_recv() {
+            self.command(self.clock.now(), command);
+        }
+        self.carry_out();
+    }
+
+    fn nap(&self) -> tokio::time::Sleep {
+        let ms = self.desk.next_tick_ms(self.clock.now()).unwrap_or(NAP_MS).min(NAP_MS);
+        tokio::time::sleep(Duration::from_millis(ms))
+    }
+
+    fn command(&mut self, now: Now, command: Command) {
+        match command {
+            Command::Ask(request, reply) => {
+                self.tickets += 1;
+                let ticket = Ticket(self.tickets);
+                self.replies.insert(ticket, reply);
+                self.desk.ask(now, request, ticket);
+            }
+            Command::Stop => self.stopping = true,
+        }
+    }
+
+    /// Everything that the desk wants done.
+    fn carry_out(&mut self) {
+        for effect in self.desk.take_effects() {
+            self.effect(effect);
+        }
+        for asked in self.desk.take_asked() {
+            self.asked(asked);
+        }
+        while self.under_way.len() < UNDER_WAY
+            && let Some((number, units)) = self.desk.take_commit()
+        {
+            let watched = self.published.receiver_count() > 0;
+            let entries = if watched { units.iter().map(entries).collect() } else { Vec::new() };
+            let later = self.store.commit(units);
+            self.under_way.push_back(UnderWay { number, entries, later });
+        }
+    }
+
+    fn committed(&mut self, result: Result<Committed, CommitError>) {
+        let Some(under_way) = self.under_way.pop_front() else { return };
+        if let Ok(Committed { feed: Some(n), results }) = &result
+            && !under_way.entries.is_empty()
+        {
+            let done = under_way.entries.into_iter().zip(results).filter(|(_, result)| result.is_ok());
+            let entries = done.flat_map(|(entries, _)| entries).collect();
+            let row = FeedRow { n: *n, at: self.clock.now().wall, entries };
+            let _ = self.published.send(Published::Row(Arc::new(row)));
+        }
+        self.desk.told(self.clock.now(), Told::Committed(under_way.number, result));
+    }
+
+    fn asked(&mut self, asked: Asked) {
+        let (store, told) = (self.store.clone(), self.told.0.clone());
+        tokio::spawn(async move {
+            let answer = match asked {
+                Asked::TakeBlock(size) => Told::Block(store.take_block(size).await),
+                Asked::SettleBlocks(changes) => {
+                    let result = store.settle_blocks(changes.clone()).await;
+                    Told::Settled(changes, result)
+                }
+                Asked::Prune(prune) => Told::Pruned(store.prune(prune).await),
+                Asked::Job(id) => Told::Job(id, read(store.as_ref(), id).await),
+                Asked::Completed(before, limit) => Told::Completed(store.completed(before, limit).await),
+            };
+            let _ = told.send(answer);
+        });
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Answer(ticket, answer) => self.answer(ticket, answer),
+            Effect::Live(id, state) => {
+                let _ = self.published.send(Published::Live(id, state));
+            }
+            Effect::Stop(_) => {}
+            Effect::SessionEnded(session) => {
+                self.tell(session, SessionEvent::Ended);
+                self.sessions.remove(&session);
+            }
+            Effect::Assign(session, assignment) => self.tell(session, SessionEvent::Assigned(assignment)),
+            Effect::Cancel(session, attempt) => self.tell(session, SessionEvent::Cancel(attempt)),
+            Effect::Revoke(session, attempt) => self.tell(session, SessionEvent::Revoked(attempt)),
+            Effect::VacancyEnded(session, id, why) => self.tell(session, SessionEvent::VacancyEnded(id, why)),
+        }
+    }
+
+    /// A worker that does not read what it is told, or is gone, is disconnected: it gets nothing more.
+    fn tell(&mut self, session: SessionId, event: SessionEvent) {
+        let Some(worker) = self.sessions.get(&session) else { return };
+        if worker.try_send(event).is_err() {
+            self.sessions.remove(&session);
+            self.tickets += 1;
+            self.desk.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+        match self.replies.remove(&ticket) {
+            Some(Reply::One(to)) => {
+                let _ = to.send(answer);
+            }
+            Some(Reply::Session(to, events)) => {
+                if let Ok(Answer::Session { session, .. }) = &answer {
+                    self.sessions.insert(*session, events);
+                }
+                let _ = to.send(answer);
+            }
+            Some(Reply::Part(gather, at)) => Gather::put(&gather, at, answer),
+            None => {}
+        }
+    }
+}
+
+impl Gather {
+    fn put(gather: &std::sync::Mutex<Gather>, at: usize, answer: Result<Answer, Refused>) {
+        let Ok(mut gather) = gather.lock() else { return };
+        gather.answers[at] = Some(answer);
+        gather.missing -= 1;
+        if gather.missing == 0
+            && let Some(to) = gather.to.take()
+        {
+            let answers = std::mem::take(&mut gather.answers).into_iter().flatten().collect();
+            let _ = to.send(answers);
+        }
+    }
+}
+
+/// The answer to the oldest commit under way.
+async fn first(under_way: &mut VecDeque<UnderWay>) -> Result<Committed, CommitError> {
+    match under_way.front_mut() {
+        Some(first) => first.later.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read(
+    store: &dyn Store,
+    id: JobId,
+) -> Result<(Option<jobhall_core::Job>, Vec<jobhall_core::PastAttempt>), StoreError> {
+    let job = store.jobs(vec![id]).await?.into_iter().next().flatten();
+    let past = if job.is_some() { store.attempts(id).await? } else { Vec::new() };
+    Ok((job, past))
+}
+
+fn entries(unit: &Unit) -> Vec<FeedEntry> {
+    let changed = unit.changes.iter().map(|change| (change.id, &change.life));
+    let new = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
+    let all = changed.chain(new);
+    all.map(|(id, life)| FeedEntry { id, rev: life.rev, state: life.state.name() }).collect()
+}

@@ -1,0 +1,141 @@
+//! A worker's end of its session.
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Command, Engine, Reply, gone, unexpected};
+use crate::answer::{Answer, Refused};
+use crate::effect::{Assignment, Ended, SessionId, VacancyId};
+use crate::request::{Indicator, Request};
+
+/// Events that a worker may be behind before it is disconnected.
+const BEHIND: usize = 20_000;
+
+/// What a worker is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionEvent {
+    /// Here is a job.
+    Assigned(Assignment),
+    /// Stop this attempt: a cancel was requested.
+    Cancel(AttemptId),
+    /// This attempt is no longer yours: stop it.
+    Revoked(AttemptId),
+    /// A vacancy is over.
+    VacancyEnded(VacancyId, Ended),
+    /// The session is over.
+    Ended,
+}
+
+/// A worker's session.
+pub struct Session {
+    engine: Engine,
+    id: SessionId,
+    worker: WorkerName,
+    /// Attempts brought along that go on.
+    pub kept: Vec<AttemptId>,
+    /// Attempts brought along that are lost.
+    pub lost: Vec<AttemptId>,
+    events: mpsc::Receiver<SessionEvent>,
+}
+
+impl Engine {
+    /// A worker comes, with the attempts that it still has.
+    pub async fn open_session(
+        &self,
+        worker: WorkerName,
+        abilities: Abilities,
+        accepts: Accepts,
+        attempts: Vec<(AttemptId, LeaseId)>,
+    ) -> Result<Session, Refused> {
+        let (to, answer) = oneshot::channel();
+        let (tell, events) = mpsc::channel(BEHIND);
+        let request = Request::OpenSession { worker: worker.clone(), abilities, accepts, attempts };
+        self.send(Command::Ask(request, Reply::Session(to, tell))).await?;
+        match answer.await.unwrap_or_else(|_| Err(gone()))? {
+            Answer::Session { session, kept, lost } => {
+                Ok(Session { engine: self.clone(), id: session, worker, kept, lost, events })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+impl Session {
+    /// Its number.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// What the worker is told next; none when the engine has stopped or the session is over.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        self.events.recv().await
+    }
+
+    /// As [`Session::next`], several at once.
+    pub async fn next_many(&mut self, into: &mut Vec<SessionEvent>, most: usize) -> usize {
+        self.events.recv_many(into, most).await
+    }
+
+    /// The worker can take so many jobs now.
+    pub async fn vacancy(&self, slots: u32, wait_ms: u64) -> Result<VacancyId, Refused> {
+        match self.engine.ask(Request::Vacancy { session: self.id, slots, wait_ms }).await? {
+            Answer::Vacancy(id) => Ok(id),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The worker is still there.
+    pub async fn renew(&self) -> Result<Answer, Refused> {
+        self.engine.ask(Request::Renew(self.id)).await
+    }
+
+    /// The worker has the job.
+    pub async fn accept(&self, attempt: AttemptId, lease: LeaseId) -> Result<Answer, Refused> {
+        self.engine.ask(Request::Accept { worker: self.worker.clone(), attempt, lease }).await
+    }
+
+    /// The worker tells how far it is.
+    pub async fn progress(
+        &self,
+        attempt: AttemptId,
+        lease: LeaseId,
+        indicators: Vec<Indicator>,
+    ) -> Result<Answer, Refused> {
+        self.engine.ask(Request::Progress { worker: self.worker.clone(), attempt, lease, indicators }).await
+    }
+
+    /// The attempt has ended.
+    pub async fn report(
+        &self,
+        attempt: AttemptId,
+        lease: LeaseId,
+        report: Report,
+    ) -> Result<Answer, Refused> {
+        self.engine.ask(Request::Report { worker: self.worker.clone(), attempt, lease, report }).await
+    }
+
+    /// Many attempts have ended; the answers come together, in order.
+    pub async fn report_many(
+        &self,
+        reports: Vec<(AttemptId, LeaseId, Report)>,
+    ) -> Result<Vec<Result<Answer, Refused>>, Refused> {
+        let request = |(attempt, lease, report)| Request::Report {
+            worker: self.worker.clone(),
+            attempt,
+            lease,
+            report,
+        };
+        self.engine.ask_many(reports.into_iter().map(request).collect()).await
+    }
+
+    /// The connection is gone, the leases stay until they end.
+    pub async fn disconnect(&self) -> Result<Answer, Refused> {
+        self.engine.ask(Request::Disconnect(self.id)).await
+    }
+
+    /// The worker leaves for good; what it still has is lost.
+    pub async fn close(self) -> Result<Answer, Refused> {
+        self.engine.ask(Request::CloseSession(self.id)).await
+    }
+}

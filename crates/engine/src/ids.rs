@@ -1,0 +1,165 @@
+//! Ids: a hash map for trusted numbers, the pool that new jobs take theirs from, and how many jobs of each block are
+//! open.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use jobhall_core::JobId;
+use jobhall_store::Block;
+
+use crate::clock::Mono;
+
+/// A map whose keys are numbers of our own making: no stranger can choose them, so one multiplication hashes them,
+/// and its order is the same in every run.
+pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+
+/// See [`IdMap`].
+#[derive(Debug, Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
+/// The largest block.
+const LARGEST: u64 = 64_000;
+/// A block with so few open jobs lists them.
+pub(crate) const FEW: u32 = 16;
+
+/// Ids lent by the store and not used yet.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: VecDeque<(u64, u64)>,
+    size: u64,
+    asked: bool,
+    taken_at: Mono,
+}
+
+impl Pool {
+    pub fn new(size: u64) -> Pool {
+        Pool { free: VecDeque::new(), size: size.max(1), asked: false, taken_at: Mono(0) }
+    }
+
+    /// The next `n` ids, or none if there are not that many yet.
+    pub fn take(&mut self, n: usize) -> Option<Vec<JobId>> {
+        if self.left() < n as u64 {
+            return None;
+        }
+        let mut ids = Vec::with_capacity(n);
+        while ids.len() < n {
+            let (next, last) = self.free.front_mut()?;
+            ids.push(JobId::new(*next).ok()?);
+            *next += 1;
+            if *next > *last {
+                self.free.pop_front();
+            }
+        }
+        Some(ids)
+    }
+
+    fn left(&self) -> u64 {
+        self.free.iter().map(|(next, last)| last - next + 1).sum()
+    }
+
+    /// How many ids to take from the store now, if any: when half of a block is used, or `wanted` are missing.
+    pub fn ask(&mut self, wanted: u64) -> Option<u64> {
+        if self.asked || (self.left() > self.size / 2 && self.left() >= wanted) {
+            return None;
+        }
+        self.asked = true;
+        Some(self.size.max(wanted))
+    }
+
+    /// The store lent a block. Blocks that go within a second are followed by larger ones.
+    pub fn lend(&mut self, block: &Block, now: Mono) {
+        if now.0 < self.taken_at.0 + 1_000 && self.taken_at.0 > 0 {
+            self.size = (self.size * 4).min(LARGEST);
+        }
+        (self.asked, self.taken_at) = (false, Mono(now.0.max(1)));
+        self.free.push_back((block.first.get(), block.last.get()));
+    }
+
+    /// The store could not lend a block; it may be asked again.
+    pub fn refused(&mut self) {
+        self.asked = false;
+    }
+
+    /// Whether an id of this block may still be given out.
+    pub fn uses(&self, last: JobId) -> bool {
+        self.free.iter().any(|&(_, end)| end == last.get())
+    }
+}
+
+/// Open jobs per block.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    /// By first id: last id, open jobs, whether the store lists them.
+    open: BTreeMap<JobId, BlockState>,
+    /// Blocks whose count fell to few since the last look.
+    pub low: Vec<JobId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct BlockState {
+    pub last: JobId,
+    pub open: u32,
+    pub listed: bool,
+}
+
+impl Blocks {
+    pub fn add(&mut self, block: &Block) {
+        let state = BlockState { last: block.last, open: 0, listed: block.live.is_some() };
+        self.open.insert(block.first, state);
+        self.low.push(block.first);
+    }
+
+    /// All blocks are looked at again: the pool may have left one.
+    pub fn review(&mut self) {
+        self.low = self.open.keys().copied().collect();
+    }
+
+    fn of(&mut self, id: JobId) -> Option<(&JobId, &mut BlockState)> {
+        self.open.range_mut(..=id).next_back().filter(|(_, block)| id <= block.last)
+    }
+
+    pub fn opened(&mut self, id: JobId) {
+        if let Some((_, block)) = self.of(id) {
+            block.open += 1;
+        }
+    }
+
+    pub fn ended(&mut self, id: JobId) {
+        let Some((&first, block)) = self.of(id) else { return };
+        block.open = block.open.saturating_sub(1);
+        if block.open == 0 || (block.open <= FEW && !block.listed) {
+            self.low.push(first);
+        }
+    }
+
+    pub fn get(&self, first: JobId) -> Option<&BlockState> {
+        self.open.get(&first)
+    }
+
+    pub fn listed(&mut self, first: JobId) {
+        if let Some(block) = self.open.get_mut(&first) {
+            block.listed = true;
+        }
+    }
+
+    pub fn close(&mut self, first: JobId) {
+        self.open.remove(&first);
+    }
+}

@@ -1,0 +1,258 @@
+//! How open jobs enter and leave the desk's memory.
+
+use std::sync::Arc;
+
+use jobhall_core::{Job, JobId, Life, PastAttempt, Spec, State};
+use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
+
+use crate::answer::Refused;
+use crate::board::Rank;
+use crate::desk::{Asked, Busy, Desk, Entry, Task};
+use crate::ids::Pool;
+
+impl Desk {
+    /// At start: what is configured.
+    pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
+        for setting in settings {
+            match setting.kind {
+                SettingKind::Type => self.learn_type(&setting)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// At start: the blocks that may have open jobs. Their unused ids are not used again.
+    pub fn restore_blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            self.blocks.add(block);
+        }
+    }
+
+    /// At start: an open job. A leased one keeps its lease for one full term, for its worker to come back.
+    pub fn restore(&mut self, job: Job) {
+        let held = job.life.state.held().map(|held| held.tenure.worker.clone());
+        let id = job.id;
+        self.blocks.opened(id);
+        self.admit(job);
+        if let Some(worker) = held {
+            self.orphan(id, worker);
+        }
+    }
+
+    /// At start, after everything is restored.
+    pub fn begin(&mut self) {
+        self.pool = Pool::new(self.config.block);
+        self.ask_for_ids(1);
+    }
+
+    pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
+        if let Some(size) = self.pool.ask(wanted as u64) {
+            self.want(Asked::TakeBlock(size));
+        }
+    }
+
+    /// Ids for new jobs. Each counts as open in its block until its job has ended or came to nothing, so that no
+    /// block is closed under a job that is on its way.
+    pub(crate) fn take_ids(&mut self, n: usize) -> Option<Vec<JobId>> {
+        let ids = self.pool.take(n)?;
+        for &id in &ids {
+            self.blocks.opened(id);
+        }
+        Some(ids)
+    }
+
+    /// The store lent ids, or could not.
+    pub(crate) fn lent(&mut self, result: Result<Block, CommitError>) {
+        match result {
+            Ok(block) => {
+                self.pool.lend(&block, self.now.mono);
+                self.blocks.add(&block);
+                self.blocks.review();
+            }
+            Err(error) => {
+                self.pool.refused();
+                self.storage_trouble(&error);
+                let refused = storage(&error);
+                for task in std::mem::take(&mut self.for_ids) {
+                    self.give_up(task, refused.clone());
+                }
+            }
+        }
+        for task in std::mem::take(&mut self.for_ids) {
+            self.run(task);
+        }
+    }
+
+    /// A job is open from now on.
+    pub(crate) fn admit(&mut self, job: Job) {
+        let Job { id, spec, life } = job;
+        let class = self.board.enter(&spec.class());
+        if let State::Blocked(holder) = life.state {
+            self.successors.insert(holder.get(), id);
+        }
+        let (stored_rev, priority) = (life.rev, spec.priority);
+        let (busy, placed) = (Busy::Free, false);
+        let entry = Entry { life, stored_rev, class, priority, busy, placed, spec: Some(spec) };
+        self.open.insert(id.get(), entry);
+        self.place(id);
+    }
+
+    /// Puts a queued job where it can be found, among the ready or under its time, and wakes a vacancy for it.
+    pub(crate) fn place(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        if !matches!(entry.life.state, State::Queued(_)) || entry.busy != Busy::Free || entry.placed {
+            return;
+        }
+        entry.placed = true;
+        if let Some(spec) = &entry.spec {
+            let bytes = weight(spec);
+            if self.spec_bytes + bytes > self.config.spec_bytes {
+                entry.spec = None;
+            } else {
+                self.spec_bytes += bytes;
+            }
+        }
+        let (class, rank) = (entry.class, rank(id, entry));
+        if rank.run_at > self.now.wall {
+            self.deadlines.due.insert((rank.run_at, id));
+        } else {
+            self.board.ready(class, rank);
+            self.wake(class);
+        }
+    }
+
+    /// Takes a queued job from where it could be found.
+    fn unplace(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed) else { return };
+        entry.placed = false;
+        let (class, rank) = (entry.class, rank(id, entry));
+        if let Some(spec) = &entry.spec {
+            self.spec_bytes = self.spec_bytes.saturating_sub(weight(spec));
+        }
+        if !self.board.unready(class, rank) {
+            self.deadlines.due.remove(&(rank.run_at, id));
+        }
+    }
+
+    /// Something that touches the job is on its way.
+    pub(crate) fn make_busy(&mut self, id: JobId, busy: Busy) {
+        self.unplace(id);
+        if let Some(entry) = self.open.get_mut(&id.get()) {
+            entry.busy = busy;
+        }
+    }
+
+    /// It has come back. Whatever waited in line goes on, and goes before any vacancy: a cancel in line must not
+    /// lose against a claim.
+    pub(crate) fn make_free(&mut self, id: JobId) {
+        if let Some(entry) = self.open.get_mut(&id.get()) {
+            entry.busy = Busy::Free;
+        }
+        for task in self.in_line.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+        self.place(id);
+    }
+
+    /// The job is as the unit left it, in memory and in the store.
+    pub(crate) fn stored(&mut self, id: JobId, life: Life) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.stored_rev = life.rev;
+        let before = std::mem::replace(&mut entry.life, life);
+        if let State::Blocked(holder) = before.state
+            && self.successors.get(&holder.get()) == Some(&id)
+        {
+            self.successors.remove(&holder.get());
+        }
+    }
+
+    /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
+    /// (ended attempts of a retried job are only in the store).
+    pub(crate) fn finish(&mut self, id: JobId) {
+        let Some(entry) = self.open.remove(&id.get()) else { return };
+        self.board.leave(entry.class);
+        self.blocks.ended(id);
+        self.progress.remove(&id.get());
+        self.let_go(id);
+        self.successors.remove(&id.get());
+        if let Some(spec) = entry.spec.filter(|_| entry.life.attempt <= 1) {
+            self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+        }
+        for task in self.in_line.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+    }
+
+    /// Reads the spec of an open job; tasks wait in line for it.
+    pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
+        self.make_busy(id, Busy::Reading);
+        self.in_line.entry(id.get()).or_default().push(task);
+        self.want(Asked::Job(id));
+    }
+
+    /// Reads a completed job, or the ended attempts of an open one, for a task.
+    pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
+        let readers = self.reading.entry(id.get()).or_default();
+        readers.push(task);
+        if readers.len() == 1 {
+            self.want(Asked::Job(id));
+        }
+    }
+
+    pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
+        let readers = self.reading.remove(&id.get()).unwrap_or_default();
+        let (job, past) = match result {
+            Ok(found) => found,
+            Err(error) => return self.read_failed(id, readers, &error),
+        };
+        let reading = match self.open.get_mut(&id.get()) {
+            Some(entry) if entry.busy == Busy::Reading => {
+                entry.spec = job.map(|job| job.spec);
+                true
+            }
+            Some(_) => false,
+            None => {
+                if let Some(job) = job.filter(|job| job.life.state.is_terminal()) {
+                    self.cached.put(id, (job, past.clone()));
+                }
+                false
+            }
+        };
+        for task in readers {
+            self.run(Task { past: Some(past.clone()), ..task });
+        }
+        if reading {
+            self.make_free(id);
+        }
+    }
+
+    fn read_failed(&mut self, id: JobId, readers: Vec<Task>, error: &StoreError) {
+        let refused = Refused::Storage { full: false, message: error.to_string() };
+        let in_line = self.in_line.remove(&id.get()).unwrap_or_default();
+        for task in readers.into_iter().chain(in_line) {
+            self.give_up(task, refused.clone());
+        }
+        self.rest();
+        if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
+            self.make_free(id);
+        }
+    }
+}
+
+fn weight(spec: &Arc<Spec>) -> usize {
+    spec.params.as_str().len() + 300
+}
+
+pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {
+    Rank { priority: entry.priority, run_at: entry.life.run_at, id }
+}
+
+pub(crate) fn storage(error: &CommitError) -> Refused {
+    match error {
+        CommitError::NotCommitted { full, message } => {
+            Refused::Storage { full: *full, message: message.clone() }
+        }
+        CommitError::Unknown { message } => Refused::Unknown(message.clone()),
+        CommitError::Stopped { message } => Refused::Stopped(message.clone()),
+    }
+}

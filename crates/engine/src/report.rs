@@ -1,0 +1,212 @@
+//! What workers say about their attempts, and what their silence means.
+
+use jobhall_core::{
+    AttemptId, Decision, Event, JobId, LeaseId, PastAttempt, Refusal, Report, Step, WorkerName, transition,
+};
+use jobhall_store::Unit;
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Busy, Desk, Task, What};
+use crate::effect::{Effect, Ticket};
+use crate::request::{Indicator, Request};
+use crate::settle::Pending;
+use crate::step::change;
+
+/// A worker's word on one attempt.
+struct Word<'a> {
+    worker: &'a WorkerName,
+    attempt: AttemptId,
+    lease: LeaseId,
+}
+
+fn word(request: &Request) -> Option<Word<'_>> {
+    match request {
+        Request::Accept { worker, attempt, lease }
+        | Request::Progress { worker, attempt, lease, .. }
+        | Request::Report { worker, attempt, lease, .. } => {
+            Some(Word { worker, attempt: *attempt, lease: *lease })
+        }
+        _ => None,
+    }
+}
+
+impl Desk {
+    /// Accept, progress or outcome, for an open job that is free.
+    pub(crate) fn worker_event(&mut self, id: JobId, task: Task) {
+        let What::Request(request, ticket) = &task.what else { return };
+        let (request, ticket) = (request.clone(), *ticket);
+        let Some(word) = word(&request) else { return };
+        if !self.is_current(word.attempt, word.lease, word.worker) {
+            return self.late_report(id, task);
+        }
+        match self.decide(id, &request) {
+            Err(refused) => self.answer(ticket, Err(refused)),
+            Ok(Decision::Same) => {
+                self.note_progress(id, &request);
+                self.answer_state(id, ticket);
+            }
+            Ok(Decision::Step(step)) if matches!(request, Request::Report { .. }) => {
+                self.send_step(id, *step, task);
+            }
+            Ok(Decision::Step(step)) => {
+                self.note_progress(id, &request);
+                self.live(id, *step);
+                self.answer_state(id, ticket);
+            }
+        }
+    }
+
+    fn decide(&mut self, id: JobId, request: &Request) -> Result<Decision, Refused> {
+        let dice = self.dice();
+        let Some(entry) = self.open.get(&id.get()) else { return Err(Refused::NoSuchJob(id)) };
+        let Some(spec) = &entry.spec else { return Err(Refused::NoSuchJob(id)) };
+        let event = match request {
+            Request::Accept { attempt, lease, .. } => Event::Accept { claim: attempt.claim, lease: *lease },
+            Request::Progress { attempt, lease, .. } => {
+                Event::Progress { claim: attempt.claim, lease: *lease }
+            }
+            Request::Report { attempt, lease, report, .. } => {
+                report.check()?;
+                Event::Report { claim: attempt.claim, lease: *lease, report, retry: &spec.retry, dice }
+            }
+            _ => return Err(Refused::NoSuchJob(id)),
+        };
+        transition(&entry.life, &event, self.now.wall).map_err(Refused::Event)
+    }
+
+    /// An attempt moved on in memory. Short attempts end before anything need be stored of it.
+    fn live(&mut self, id: JobId, step: Step) {
+        if let Some(entry) = self.open.get_mut(&id.get()) {
+            entry.life = step.life;
+            let state = entry.life.state.name();
+            self.effect(Effect::Live(id, state));
+            self.check_later(id);
+        }
+    }
+
+    /// Has an attempt looked at for what is not stored of it, once it is old enough.
+    fn check_later(&mut self, id: JobId) {
+        let Some(hold) = self.holders.get(&id.get()) else { return };
+        let at = hold.since.plus_ms(self.config.save_ms).max(self.now.mono);
+        self.arm(id, at);
+    }
+
+    fn note_progress(&mut self, id: JobId, request: &Request) {
+        if let Request::Progress { indicators, .. } = request {
+            merge(self.progress.entry(id.get()).or_default(), indicators);
+        }
+    }
+
+    fn answer_state(&mut self, id: JobId, ticket: Ticket) {
+        let state = self.open.get(&id.get()).map(|entry| entry.life.name(self.now.wall));
+        self.answer(ticket, state.map(Answer::State).ok_or(Refused::NoSuchJob(id)));
+    }
+
+    /// A word on an attempt that is not the current one: if it repeats what ended it, it is answered as at first.
+    pub(crate) fn late_report(&mut self, id: JobId, task: Task) {
+        let What::Request(request, ticket) = &task.what else { return };
+        let Some(Word { worker, attempt, lease }) = word(request) else { return };
+        let Request::Report { report, .. } = request else {
+            return self.answer(*ticket, Err(Refused::LeaseLost(attempt)));
+        };
+        if let Some((job, _)) = self.cached.peek(&id)
+            && self.repeats_end(job, worker, attempt, lease, report)
+        {
+            let state = job.life.state.name();
+            return self.answer(*ticket, Ok(Answer::State(state)));
+        }
+        let cached_past = self.cached.peek(&id).map(|(_, past)| past.clone());
+        let Some(past) = cached_past.or_else(|| task.past.clone()) else {
+            return self.read_job(id, task);
+        };
+        let known = past.iter().any(|past| repeats_past(past, worker, attempt, lease, report));
+        let (ticket, state) = (*ticket, self.state_of(id));
+        match state.filter(|_| known) {
+            Some(state) => self.answer(ticket, Ok(Answer::State(state))),
+            None => self.answer(ticket, Err(Refused::LeaseLost(attempt))),
+        }
+    }
+
+    fn state_of(&self, id: JobId) -> Option<jobhall_core::StateName> {
+        let now = self.now.wall;
+        let open = self.open.get(&id.get()).map(|entry| entry.life.name(now));
+        open.or_else(|| self.cached.peek(&id).map(|(job, _)| job.life.name(now)))
+    }
+
+    fn repeats_end(
+        &self,
+        job: &jobhall_core::Job,
+        worker: &WorkerName,
+        attempt: AttemptId,
+        lease: LeaseId,
+        report: &Report,
+    ) -> bool {
+        let dice = jobhall_core::Dice(0);
+        let event = Event::Report { claim: attempt.claim, lease, report, retry: &job.spec.retry, dice };
+        let same_worker = job.life.state.tenure().is_some_and(|tenure| tenure.worker == *worker);
+        same_worker && transition(&job.life, &event, self.now.wall) == Ok(Decision::Same)
+    }
+
+    /// Nobody accepted this claim in time.
+    pub(crate) fn take_back(&mut self, id: JobId, claim: u32, task: Task) {
+        self.hall_event(id, claim, &Event::TakeBack, task);
+    }
+
+    /// The session that had this claim is over.
+    pub(crate) fn lease_end(&mut self, id: JobId, claim: u32, task: Task) {
+        self.hall_event(id, claim, &Event::LeaseEnd, task);
+    }
+
+    fn hall_event(&mut self, id: JobId, claim: u32, event: &Event<'_>, task: Task) {
+        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        match transition(&entry.life, event, self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Same) | Err(Refusal::Illegal { .. }) => {}
+            Err(_) => {}
+        }
+    }
+
+    /// Stores that an attempt is accepted or running, once it is old enough to be worth a write.
+    pub(crate) fn save(&mut self, id: JobId, claim: u32) {
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let current = entry.life.claim == claim && entry.life.state.held().is_some();
+        if !current || entry.life.rev == entry.stored_rev {
+            return;
+        }
+        let unit =
+            Unit { changes: vec![change(id, entry.stored_rev, entry.life.clone())], ..Unit::default() };
+        self.make_busy(id, Busy::Unit);
+        self.send(unit, Pending::Save(id, claim));
+    }
+
+    pub(crate) fn saved(&mut self, id: JobId) {
+        if let Some(entry) = self.open.get_mut(&id.get()) {
+            entry.stored_rev = entry.life.rev;
+        }
+        self.make_free(id);
+    }
+}
+
+/// Several measures side by side; a newer word on one replaces the older.
+fn merge(known: &mut Vec<Indicator>, news: &[Indicator]) {
+    for indicator in news {
+        match known.iter_mut().find(|old| old.name == indicator.name) {
+            Some(old) => *old = indicator.clone(),
+            None => known.push(indicator.clone()),
+        }
+    }
+}
+
+fn repeats_past(
+    past: &PastAttempt,
+    worker: &WorkerName,
+    attempt: AttemptId,
+    lease: LeaseId,
+    report: &Report,
+) -> bool {
+    past.claim == attempt.claim
+        && past.lease == lease
+        && past.worker == *worker
+        && past.outcome == report.outcome()
+        && report.failure() == Some(&past.failure)
+}

@@ -1,0 +1,186 @@
+//! What can be asked of the desk.
+
+use jobhall_core::needs::{Abilities, Accepts, Needs};
+use jobhall_core::{
+    AttemptId, Failure, JobId, Json, Key, LeaseId, QueueName, Report, RetryPolicy, Time, TypeConfig,
+    TypeName, WorkerName,
+};
+
+use crate::effect::SessionId;
+
+/// What to do when a live job has the same (type, key).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum OnDuplicate {
+    /// Answer with that job.
+    #[default]
+    Join,
+    /// Refuse.
+    Reject,
+    /// Cancel that job and wait as its successor.
+    Supersede,
+    /// Run once more when that job has ended, with these params.
+    RunAgain,
+}
+
+/// One job to be made. Its parts are checked values; what is none takes the type's default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmitJob {
+    /// What kind of work.
+    pub job_type: TypeName,
+    /// Names the work within its type.
+    pub key: Option<Key>,
+    /// Where it stands in line.
+    pub queue: QueueName,
+    /// What the worker gets.
+    pub params: Json,
+    /// Which workers suit.
+    pub needs: Needs,
+    /// Lower goes first.
+    pub priority: i32,
+    /// Not before this moment; none: now.
+    pub run_at: Option<Time>,
+    /// None: the type's.
+    pub retry: Option<RetryPolicy>,
+    /// What to do about a live job of the same key.
+    pub on_duplicate: OnDuplicate,
+    /// A success at most this old answers instead; capped by the type's reuse window.
+    pub reuse_max_age_ms: Option<u64>,
+    /// The completed job that this one repeats.
+    pub retry_of: Option<JobId>,
+}
+
+impl SubmitJob {
+    /// A job of this type with every default: queue `default`, params `{}`, priority 100.
+    pub fn new(job_type: TypeName) -> SubmitJob {
+        SubmitJob {
+            job_type,
+            key: None,
+            queue: QueueName::new("default").expect("a constant name"),
+            params: Json::empty_object(),
+            needs: Needs::default(),
+            priority: 100,
+            run_at: None,
+            retry: None,
+            on_duplicate: OnDuplicate::Join,
+            reuse_max_age_ms: None,
+            retry_of: None,
+        }
+    }
+}
+
+/// An idempotency key with the digest of the request it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmitName {
+    /// Whose key.
+    pub scope: String,
+    /// The key.
+    pub key: String,
+    /// A digest of the request's body.
+    pub body: u128,
+}
+
+/// One or many jobs, all or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submit {
+    /// The jobs.
+    pub jobs: Vec<SubmitJob>,
+    /// The idempotency key, if there is one.
+    pub name: Option<SubmitName>,
+}
+
+/// One measure of progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indicator {
+    /// Which measure, of several.
+    pub name: String,
+    /// How far.
+    pub step: u64,
+    /// Of how much, if that is known.
+    pub total: Option<u64>,
+    /// Words for people.
+    pub message: String,
+}
+
+/// Everything that can be asked of the desk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Make jobs.
+    Submit(Submit),
+    /// End a job.
+    Cancel {
+        /// The job.
+        id: JobId,
+        /// Why, as its error will say.
+        failure: Failure,
+    },
+    /// Make a new job like this completed one.
+    Retry(JobId),
+    /// Tell all about a job.
+    Show(JobId),
+    /// Tell why a job is not running.
+    Explain(JobId),
+    /// Change what is configured for a type.
+    SetType {
+        /// The type.
+        job_type: TypeName,
+        /// The new configuration.
+        config: TypeConfig,
+    },
+    /// A worker comes, or comes back with the attempts that it still has.
+    OpenSession {
+        /// Who it is, from its credential.
+        worker: WorkerName,
+        /// What it can do.
+        abilities: Abilities,
+        /// Which jobs it takes.
+        accepts: Accepts,
+        /// What it still has.
+        attempts: Vec<(AttemptId, LeaseId)>,
+    },
+    /// The worker is still there.
+    Renew(SessionId),
+    /// The connection is gone: nothing more is assigned to this session, its leases go on until they end.
+    Disconnect(SessionId),
+    /// The worker has left for good: its leases end now.
+    CloseSession(SessionId),
+    /// A worker can take jobs now.
+    Vacancy {
+        /// Whose vacancy.
+        session: SessionId,
+        /// How many jobs.
+        slots: u32,
+        /// For how long.
+        wait_ms: u64,
+    },
+    /// A worker has the job it was assigned.
+    Accept {
+        /// Who says so, from its credential.
+        worker: WorkerName,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its lease.
+        lease: LeaseId,
+    },
+    /// A worker tells how far it is.
+    Progress {
+        /// Who says so, from its credential.
+        worker: WorkerName,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its lease.
+        lease: LeaseId,
+        /// How far.
+        indicators: Vec<Indicator>,
+    },
+    /// A worker's attempt has ended.
+    Report {
+        /// Who says so, from its credential.
+        worker: WorkerName,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its lease.
+        lease: LeaseId,
+        /// How it ended.
+        report: Report,
+    },
+}

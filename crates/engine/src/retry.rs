@@ -1,0 +1,38 @@
+//! Manual retry: final is final, so it makes a new job like the old one.
+
+use jobhall_core::{JobId, Refusal};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::Desk;
+use crate::effect::Ticket;
+use crate::request::{OnDuplicate, Submit, SubmitJob};
+
+impl Desk {
+    pub(crate) fn retry(&mut self, id: JobId, ticket: Ticket) {
+        let Some((job, _)) = self.cached.get(&id) else {
+            return self.answer(ticket, Err(Refused::NoSuchJob(id)));
+        };
+        let spec = &job.spec;
+        let again = SubmitJob {
+            job_type: spec.job_type.clone(),
+            key: spec.key.clone(),
+            queue: spec.queue.clone(),
+            params: spec.params.clone(),
+            needs: spec.needs.clone(),
+            priority: spec.priority,
+            run_at: None,
+            retry: Some(spec.retry),
+            on_duplicate: OnDuplicate::Reject,
+            reuse_max_age_ms: None,
+            retry_of: Some(id),
+        };
+        self.submit(Submit { jobs: vec![again], name: None }, ticket);
+    }
+
+    /// A job that is still open is not retried by hand.
+    pub(crate) fn retry_refused(&self, id: JobId) -> Result<Answer, Refused> {
+        let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
+        let state = entry.life.name(self.now.wall);
+        Err(Refused::Event(Refusal::NotCompleted { state }))
+    }
+}

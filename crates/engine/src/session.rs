@@ -1,0 +1,164 @@
+//! Sessions: a worker's presence. Its leases live and die with it, and it outlives its connection.
+
+use std::collections::BTreeSet;
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
+
+use crate::answer::{Answer, Refused};
+use crate::board::ProfileId;
+use crate::clock::Mono;
+use crate::desk::{Desk, What};
+use crate::effect::{Effect, Ended, SessionId, VacancyId};
+
+/// A worker's presence.
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    pub worker: WorkerName,
+    /// None for a session that is only remembered by its leases, after a restart.
+    pub profile: Option<ProfileId>,
+    pub until: Mono,
+    pub connected: bool,
+    pub attempts: BTreeSet<JobId>,
+    pub vacancies: BTreeSet<VacancyId>,
+}
+
+/// Which session has a live attempt, and when to look at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hold {
+    pub session: SessionId,
+    /// When it was assigned, or found at start.
+    pub since: Mono,
+    /// When it is to be looked at: not accepted yet, or not stored yet.
+    pub check: Option<Mono>,
+}
+
+impl Desk {
+    fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
+        let id = SessionId(self.number());
+        let until = self.now.mono.plus_ms(self.config.lease_ms);
+        let connected = profile.is_some();
+        let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
+        self.sessions.insert(id, SessionState { worker, profile, until, connected, attempts, vacancies });
+        self.deadlines.sessions.insert((until, id));
+        id
+    }
+
+    /// A worker comes. Attempts that it still has, and that are still its own, move to the new session.
+    pub(crate) fn open_session(
+        &mut self,
+        worker: WorkerName,
+        abilities: Abilities,
+        accepts: Accepts,
+        attempts: &[(AttemptId, LeaseId)],
+    ) -> Answer {
+        let profile = self.board.join(abilities, accepts);
+        let session = self.add_session(worker.clone(), Some(profile));
+        let (mut kept, mut lost) = (Vec::new(), Vec::new());
+        for &(attempt, lease) in attempts {
+            if self.is_current(attempt, lease, &worker) {
+                self.move_to(attempt.job, session);
+                kept.push(attempt);
+            } else {
+                lost.push(attempt);
+            }
+        }
+        Answer::Session { session, kept, lost }
+    }
+
+    /// Whether this is the current attempt of its job, and this worker's.
+    pub(crate) fn is_current(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
+        self.open.get(&attempt.job.get()).is_some_and(|entry| {
+            let held = entry.life.state.held();
+            entry.life.claim == attempt.claim
+                && held.is_some_and(|held| held.tenure.lease == lease && held.tenure.worker == *worker)
+        })
+    }
+
+    fn move_to(&mut self, id: JobId, session: SessionId) {
+        let since = self.now.mono;
+        let hold = self.holders.entry(id.get()).or_insert(Hold { session, since, check: None });
+        let before = std::mem::replace(&mut hold.session, session);
+        if let Some(state) = self.sessions.get_mut(&before) {
+            state.attempts.remove(&id);
+        }
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.attempts.insert(id);
+        }
+    }
+
+    /// Has a live attempt looked at, at this moment and not at another.
+    pub(crate) fn arm(&mut self, id: JobId, at: Mono) {
+        if let Some(hold) = self.holders.get_mut(&id.get()) {
+            if let Some(before) = hold.check.replace(at) {
+                self.deadlines.checks.remove(&(before, id));
+            }
+            self.deadlines.checks.insert((at, id));
+        }
+    }
+
+    /// A leased job found at start: its worker has one full term to come back.
+    pub(crate) fn orphan(&mut self, id: JobId, worker: WorkerName) {
+        let known = self.sessions.iter().find(|(_, state)| state.profile.is_none() && state.worker == worker);
+        let session = match known {
+            Some((&session, _)) => session,
+            None => self.add_session(worker, None),
+        };
+        self.move_to(id, session);
+    }
+
+    /// Nobody has the job any more.
+    pub(crate) fn let_go(&mut self, id: JobId) {
+        let Some(hold) = self.holders.remove(&id.get()) else { return };
+        if let Some(at) = hold.check {
+            self.deadlines.checks.remove(&(at, id));
+        }
+        if let Some(state) = self.sessions.get_mut(&hold.session) {
+            state.attempts.remove(&id);
+        }
+    }
+
+    pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Refused> {
+        let until = self.now.mono.plus_ms(self.config.lease_ms);
+        let state = self.sessions.get_mut(&session).ok_or(Refused::NoSuchSession)?;
+        self.deadlines.sessions.remove(&(state.until, session));
+        state.until = until;
+        self.deadlines.sessions.insert((until, session));
+        Ok(Answer::Noted)
+    }
+
+    pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Refused> {
+        let state = self.sessions.get_mut(&session).ok_or(Refused::NoSuchSession)?;
+        state.connected = false;
+        for vacancy in state.vacancies.clone() {
+            self.end_vacancy(vacancy, Ended::Gone);
+        }
+        Ok(Answer::Noted)
+    }
+
+    pub(crate) fn close_session(&mut self, session: SessionId) -> Result<Answer, Refused> {
+        self.disconnect(session)?;
+        self.end_session(session);
+        Ok(Answer::Noted)
+    }
+
+    /// The session is over, and with it every lease it had.
+    pub(crate) fn end_session(&mut self, session: SessionId) {
+        let Some(state) = self.sessions.get(&session) else { return };
+        for vacancy in state.vacancies.clone() {
+            self.end_vacancy(vacancy, Ended::Gone);
+        }
+        let Some(state) = self.sessions.remove(&session) else { return };
+        self.deadlines.sessions.remove(&(state.until, session));
+        if let Some(profile) = state.profile {
+            self.board.part(profile);
+        }
+        for id in state.attempts {
+            if let Some(entry) = self.open.get(&id.get()) {
+                let claim = entry.life.claim;
+                self.run(What::LeaseEnd(id, claim).into());
+            }
+        }
+        self.effect(Effect::SessionEnded(session));
+    }
+}

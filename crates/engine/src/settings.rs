@@ -1,0 +1,87 @@
+//! What is configured, kept in memory and in the store.
+
+use std::collections::HashMap;
+
+use jobhall_core::{TypeConfig, TypeName};
+use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Desk, Task};
+use crate::settle::Pending;
+
+/// A change of a type's configuration on its way.
+#[derive(Debug)]
+pub(crate) struct SettingPending {
+    job_type: TypeName,
+    rev: u32,
+    config: TypeConfig,
+    pub task: Task,
+}
+
+impl Desk {
+    /// What is configured for a type, or what it would have.
+    pub fn type_config(&self, job_type: &TypeName) -> TypeConfig {
+        self.types.get(job_type).map_or_else(|| TypeConfig::of(job_type), |(_, config)| *config)
+    }
+
+    /// The types that are known, because someone submitted a job of theirs or configured them.
+    pub fn types(&self) -> Vec<TypeName> {
+        let mut types: Vec<_> = self.types.keys().cloned().collect();
+        types.sort();
+        types
+    }
+
+    pub(crate) fn learn_type(&mut self, setting: &Setting) -> Result<(), StoreError> {
+        let wrong = |why: String| {
+            StoreError::new(format!("the stored type {:?} is not readable: {why}", setting.name))
+        };
+        let name = TypeName::new(&setting.name).map_err(|error| wrong(error.to_string()))?;
+        let config = serde_json::from_str(&setting.value).map_err(|error| wrong(error.to_string()))?;
+        self.types.insert(name, (setting.rev, config));
+        Ok(())
+    }
+
+    pub(crate) fn set_type(&mut self, job_type: &TypeName, config: &TypeConfig, task: Task) {
+        if let Err(error) = config.check() {
+            return self.answer_task(&task, Err(Refused::Retry(error)));
+        }
+        let expected = self.types.get(job_type).map_or(0, |(rev, _)| *rev);
+        let unit = Unit { settings: vec![write(job_type, expected, config)], ..Unit::default() };
+        let (job_type, rev) = (job_type.clone(), expected + 1);
+        let pending = SettingPending { job_type, rev, config: *config, task };
+        self.send(unit, Pending::Setting(Box::new(pending)));
+    }
+
+    pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
+        self.types.insert(pending.job_type, (pending.rev, pending.config));
+        self.answer_task(&pending.task, Ok(Answer::Noted));
+    }
+
+    pub(crate) fn setting_refused(&mut self, pending: SettingPending, conflicts: Vec<Conflict>) {
+        for conflict in conflicts {
+            if let Conflict::Setting { stored: Some(setting), .. } = conflict
+                && let Err(error) = self.learn_type(&setting)
+            {
+                let refused = Refused::Storage { full: false, message: error.to_string() };
+                return self.answer_task(&pending.task, Err(refused));
+            }
+        }
+        self.again(pending.task);
+    }
+}
+
+fn write(job_type: &TypeName, expected: u32, config: &TypeConfig) -> SettingWrite {
+    let value = serde_json::to_string(config).expect("a type's configuration is plain data");
+    SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value }
+}
+
+/// A type registers itself when it is first submitted.
+pub(crate) fn first_use<'a>(
+    types: &HashMap<TypeName, (u32, TypeConfig)>,
+    used: impl Iterator<Item = &'a TypeName>,
+) -> Vec<SettingWrite> {
+    let mut new: Vec<&TypeName> = used.filter(|job_type| !types.contains_key(job_type)).collect();
+    new.sort();
+    new.dedup();
+    new.into_iter().map(|job_type| write(job_type, 0, &TypeConfig::of(job_type))).collect()
+}

@@ -1,0 +1,166 @@
+//! What came of a commit: each unit is done, or decided anew on what the store handed back, or undone in memory.
+
+use jobhall_store::{CommitError, Committed, Conflict, Done};
+
+use crate::answer::Refused;
+use crate::desk::{Desk, ROUNDS, Task, What};
+use crate::effect::Effect;
+use crate::load::storage;
+use crate::settings::SettingPending;
+use crate::step::StepPending;
+use crate::submit::Plan;
+use crate::vacancy::ClaimPending;
+
+/// A unit on its way.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    Step(Box<StepPending>),
+    Claim(Box<ClaimPending>),
+    Submit(Box<Plan>),
+    Save(jobhall_core::JobId, u32),
+    Setting(Box<SettingPending>),
+}
+
+impl Desk {
+    pub(crate) fn settle(&mut self, pending: Vec<Pending>, result: Result<Committed, CommitError>) {
+        match result {
+            Ok(committed) => {
+                for (pending, result) in pending.into_iter().zip(committed.results) {
+                    match result {
+                        Ok(done) => self.done(pending, done),
+                        Err(conflicts) => self.refused(pending, conflicts),
+                    }
+                }
+            }
+            Err(error) => {
+                self.storage_trouble(&error);
+                for pending in pending {
+                    self.undone(pending, &error);
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, pending: Pending, done: Done) {
+        match pending {
+            Pending::Step(pending) => self.step_stored(*pending),
+            Pending::Claim(pending) => self.claimed(*pending, done.specs.into_iter().next()),
+            Pending::Submit(plan) => self.submitted(*plan),
+            Pending::Save(id, _) => self.saved(id),
+            Pending::Setting(pending) => self.setting_stored(*pending),
+        }
+    }
+
+    fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
+        match pending {
+            Pending::Step(pending) => self.step_refused(*pending, conflicts),
+            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
+            Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
+            Pending::Save(id, _) => {
+                self.learn_all(conflicts);
+                self.make_free(id);
+            }
+            Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+        }
+    }
+
+    /// Takes in what the store says is so.
+    pub(crate) fn learn_all(&mut self, conflicts: Vec<Conflict>) {
+        for conflict in conflicts {
+            match conflict {
+                Conflict::Stale { id, job } => self.learn(id, job),
+                Conflict::Successor { id, job } => self.learn_successor(id, job),
+                _ => {}
+            }
+        }
+    }
+
+    fn step_refused(&mut self, pending: StepPending, conflicts: Vec<Conflict>) {
+        let StepPending { id, task, released, follow_up, .. } = pending;
+        if let Some(job) = follow_up {
+            self.blocks.ended(job.id);
+        }
+        self.learn_all(conflicts);
+        if let Some((next, _)) = released {
+            self.make_free(next);
+        }
+        self.again(task);
+        self.make_free(id);
+    }
+
+    /// Decides a task anew, a limited number of times. It goes before whatever waits in line.
+    pub(crate) fn again(&mut self, task: Task) {
+        if task.rounds >= ROUNDS {
+            return self.give_up(task, Refused::Contended);
+        }
+        let task = Task { rounds: task.rounds + 1, ..task };
+        match task.what.job().filter(|id| self.open.contains_key(&id.get())) {
+            Some(id) => self.in_line.entry(id.get()).or_default().insert(0, task),
+            None => self.run(task),
+        }
+    }
+
+    /// A request is answered with the refusal; what the hall itself must do is tried again later.
+    pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
+        match task.what {
+            What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => {
+                self.postponed.push(Task { rounds: 0, ..task });
+                self.rest();
+            }
+        }
+    }
+
+    /// Nothing of it was written (or nobody knows): memory stays as it was.
+    pub(crate) fn undone(&mut self, pending: Pending, error: &CommitError) {
+        let refused = storage(error);
+        match pending {
+            Pending::Step(pending) => {
+                let StepPending { id, task, released, follow_up, .. } = *pending;
+                if let Some(job) = follow_up {
+                    self.blocks.ended(job.id);
+                }
+                self.give_up(task, refused);
+                self.make_free(id);
+                if let Some((next, _)) = released {
+                    self.make_free(next);
+                }
+            }
+            Pending::Claim(pending) => self.claim_undone(*pending),
+            Pending::Submit(plan) => self.submit_undone(*plan, refused),
+            Pending::Save(id, claim) => {
+                self.postponed.push(What::Save(id, claim).into());
+                self.make_free(id);
+            }
+            Pending::Setting(pending) => self.answer_task(&pending.task, Err(refused)),
+        }
+    }
+
+    /// The store could not write: matching rests a while, or the engine stops if the store has.
+    pub(crate) fn storage_trouble(&mut self, error: &CommitError) {
+        match error {
+            CommitError::NotCommitted { .. } => self.rest(),
+            CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),
+        }
+    }
+
+    pub(crate) fn rest(&mut self) {
+        self.rest_until = Some(self.now.mono.plus_ms(self.config.storage_rest_ms));
+    }
+
+    /// Nothing can be trusted any more but the store: whoever waits is told, and only a restart goes on.
+    pub(crate) fn stop(&mut self, message: &str) {
+        if self.stopped.is_some() {
+            return;
+        }
+        self.stopped = Some(message.to_owned());
+        self.effect(Effect::Stop(message.to_owned()));
+        let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
+        let reading = std::mem::take(&mut self.reading).into_values().flatten();
+        let waiting: Vec<_> = in_line.chain(reading).chain(std::mem::take(&mut self.for_ids)).collect();
+        for task in waiting {
+            self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));
+        }
+        self.refuse_outbox(message);
+    }
+}

@@ -1,0 +1,31 @@
+//! Telling all about a job: the stored row, overlaid by what the engine knows of a live attempt.
+
+use jobhall_core::{Job, JobId};
+
+use crate::answer::{Answer, Refused, Shown};
+use crate::desk::{Desk, Task, What};
+
+impl Desk {
+    pub(crate) fn show(&mut self, id: JobId, task: Task) {
+        let What::Request(_, ticket) = task.what else { return };
+        if let Some(entry) = self.open.get(&id.get()) {
+            let past = match (&task.past, entry.life.attempt) {
+                (Some(past), _) => past.clone(),
+                (None, 0) => Vec::new(),
+                (None, 1) if entry.life.state.held().is_some() => Vec::new(),
+                (None, _) => return self.read_job(id, task),
+            };
+            let Some(spec) = entry.spec.clone() else { return };
+            let job = Job { id, spec, life: entry.life.clone() };
+            let progress = self.progress.get(&id.get()).cloned().unwrap_or_default();
+            let shown = Shown { job, past, progress, cached: true };
+            return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));
+        }
+        let cached = task.past.is_none();
+        let shown = self.cached.get(&id).map(|(job, past)| {
+            let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
+            Answer::Shown(Box::new(Shown { job, past, progress, cached }))
+        });
+        self.answer(ticket, shown.ok_or(Refused::NoSuchJob(id)));
+    }
+}

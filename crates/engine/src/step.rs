@@ -1,0 +1,165 @@
+//! Carrying out a decided step of one job: the unit it needs, and what follows once it is stored.
+
+use std::sync::Arc;
+
+use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, Step, transition};
+use jobhall_store::{Change, Insert, Unit};
+
+use crate::answer::Answer;
+use crate::desk::{Busy, Desk, Task};
+use crate::effect::Effect;
+use crate::settle::Pending;
+
+/// A step on its way to the store.
+#[derive(Debug)]
+pub(crate) struct StepPending {
+    pub id: JobId,
+    pub step: Step,
+    /// What brought it; it is decided anew if the store refuses.
+    pub task: Task,
+    /// The successor that the end of this job releases.
+    pub released: Option<(JobId, Life)>,
+    /// The follow-up that the end of this job makes.
+    pub follow_up: Option<Job>,
+}
+
+impl Desk {
+    /// Sends a step of a free job to the store. It may have to wait for ids or for the job's successor.
+    pub(crate) fn send_step(&mut self, id: JobId, step: Step, task: Task) {
+        let released = match self.release(id, &step) {
+            Ok(released) => released,
+            Err(busy) => return self.in_line.entry(busy.get()).or_default().push(task),
+        };
+        let Ok(follow_up) = self.follow_up(id, &step) else {
+            self.for_ids.push(task);
+            return self.ask_for_ids(1);
+        };
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let mut changes = vec![Change {
+            id,
+            expected: entry.stored_rev,
+            life: step.life.clone(),
+            params: step.params.clone(),
+            past: step.past.clone(),
+            want_spec: false,
+        }];
+        if let Some((next, life)) = &released {
+            let expected = self.open.get(&next.get()).map_or(0, |entry| entry.stored_rev);
+            changes.push(change(*next, expected, life.clone()));
+        }
+        let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
+        self.make_busy(id, Busy::Unit);
+        if let Some((next, _)) = &released {
+            self.make_busy(*next, Busy::Unit);
+        }
+        let pending = StepPending { id, step, task, released, follow_up };
+        self.send(Unit { changes, inserts, ..Unit::default() }, Pending::Step(Box::new(pending)));
+    }
+
+    /// The successor that this step releases; an error names it if it is busy.
+    fn release(&self, id: JobId, step: &Step) -> Result<Option<(JobId, Life)>, JobId> {
+        if !step.life.state.is_terminal() {
+            return Ok(None);
+        }
+        let Some(&next) = self.successors.get(&id.get()) else { return Ok(None) };
+        let Some(entry) = self.open.get(&next.get()) else { return Ok(None) };
+        if entry.busy != Busy::Free {
+            return Err(next);
+        }
+        match transition(&entry.life, &Event::Release, self.now.wall) {
+            Ok(Decision::Step(step)) => Ok(Some((next, step.life))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The job that `run_again` asked for; an error if there is no id for it yet.
+    fn follow_up(&mut self, id: JobId, step: &Step) -> Result<Option<Job>, ()> {
+        let Some(again) = &step.follow_up else { return Ok(None) };
+        let Some(spec) = self.open.get(&id.get()).and_then(|entry| entry.spec.clone()) else {
+            return Ok(None);
+        };
+        let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
+        let now = self.now.wall;
+        let spec = Spec { params: again.params.clone(), created_at: now, retry_of: None, ..(*spec).clone() };
+        Ok(Some(Job { id, spec: Arc::new(spec), life: Life::queued(now, now) }))
+    }
+
+    /// The step is stored.
+    pub(crate) fn step_stored(&mut self, pending: StepPending) {
+        let StepPending { id, step, task, released, follow_up } = pending;
+        let Step { life, reason, params, .. } = step;
+        let name = life.name(self.now.wall);
+        if let (Some(params), Some(entry)) = (params, self.open.get_mut(&id.get())) {
+            entry.spec = entry.spec.as_ref().map(|spec| Arc::new(Spec { params, ..(**spec).clone() }));
+        }
+        let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
+        self.stored(id, life);
+        self.tell_holder(id, claim, reason);
+        self.answer_task(&task, Ok(Answer::State(name)));
+        if !held {
+            self.let_go(id);
+            self.progress.remove(&id.get());
+        }
+        if terminal {
+            self.finish(id)
+        } else {
+            self.make_free(id)
+        }
+        if let Some((next, life)) = released {
+            self.stored(next, life);
+            self.make_free(next);
+        }
+        if let Some(job) = follow_up {
+            self.admit(job);
+        }
+    }
+
+    /// What a worker must hear about a step that it did not bring about itself.
+    pub(crate) fn tell_holder(&mut self, id: JobId, claim: u32, reason: Reason) {
+        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
+        let attempt = jobhall_core::AttemptId { job: id, claim };
+        match reason {
+            Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
+            Reason::Lost | Reason::Poison | Reason::TakenBack | Reason::Unaccepted => {
+                self.effect(Effect::Revoke(session, attempt));
+            }
+            _ => {}
+        }
+    }
+
+    /// The store said that another job waits for the key of this one.
+    pub(crate) fn learn_successor(&mut self, id: JobId, next: Job) {
+        self.successors.insert(id.get(), next.id);
+        if !self.open.contains_key(&next.id.get()) {
+            self.admit(next);
+        }
+    }
+
+    /// The store said that the job is not as it is remembered.
+    pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
+        match job {
+            Some(job) if !job.life.state.is_terminal() => {
+                if let Some(entry) = self.open.get_mut(&id.get()) {
+                    entry.stored_rev = job.life.rev;
+                    entry.life = job.life;
+                    entry.spec = Some(job.spec);
+                }
+            }
+            Some(job) => {
+                self.stored(id, job.life);
+                self.finish(id);
+            }
+            None => {
+                if let Some(entry) = self.open.remove(&id.get()) {
+                    self.board.leave(entry.class);
+                    self.let_go(id);
+                }
+            }
+        }
+    }
+}
+
+/// A plain move of a stored job.
+pub(crate) fn change(id: JobId, expected: u32, life: Life) -> Change {
+    Change { id, expected, life, params: None, past: None, want_spec: false }
+}

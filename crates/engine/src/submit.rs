@@ -1,0 +1,403 @@
+//! Submitting jobs: insert at once and let the store say what is in the way, then decide on that.
+//!
+//! The usual job costs one insert and no look-up; where a vacancy waits it is inserted already assigned. A key that is
+//! held, a success that can be reused or a repeated request come back as conflicts, the plan is changed accordingly
+//! and sent again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jobhall_core::bounds;
+use jobhall_core::{
+    Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted, TypeConfig,
+    transition,
+};
+use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Busy, Desk, ROUNDS, What};
+use crate::effect::Ticket;
+use crate::request::{OnDuplicate, Submit, SubmitJob};
+use crate::settings::first_use;
+use crate::settle::Pending;
+use crate::step::change;
+use crate::vacancy::Reserved;
+
+/// A submit on its way: what is to become of each job.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    submit: Submit,
+    pub ticket: Ticket,
+    items: Vec<Item>,
+    rounds: u8,
+    /// Steps of other jobs that come with it.
+    moves: Vec<(JobId, Step)>,
+    /// What will be answered once it is stored.
+    answer: Vec<Submitted>,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    /// The id it gets if it is inserted.
+    id: JobId,
+    how: How,
+    /// As sent, if it was.
+    job: Option<Job>,
+    reserved: Option<Reserved>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// Insert it.
+    Insert,
+    /// Insert it behind the holder of its key, which is to be cancelled.
+    Supersede(JobId),
+    /// Mark the holder of its key.
+    Again(JobId),
+    /// Another job answers for it.
+    Answered(Submitted),
+    /// It joins an earlier job of the same submit, at this position.
+    SameAs(usize),
+}
+
+impl Desk {
+    pub(crate) fn submit(&mut self, submit: Submit, ticket: Ticket) {
+        if let Err(refused) = self.check_submit(&submit) {
+            return self.answer(ticket, Err(refused));
+        }
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
+            self.for_ids.push(What::Request(crate::Request::Submit(submit), ticket).into());
+            return self.ask_for_ids(n);
+        };
+        self.ask_for_ids(0);
+        let items = items(&submit.jobs, ids);
+        self.send_plan(Plan { submit, ticket, items, rounds: 0, moves: Vec::new(), answer: Vec::new() });
+    }
+
+    fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
+        bound("jobs", submit.jobs.len(), 1, bounds::SUBMIT_JOBS)?;
+        if let Some(name) = &submit.name {
+            bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
+            bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
+        }
+        if self.open.len() + submit.jobs.len() > self.config.open_jobs {
+            return Err(Refused::Full(self.open.len()));
+        }
+        for job in &submit.jobs {
+            if let Some(retry) = &job.retry {
+                retry.check()?;
+            }
+            if let Some(ms) = job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
+                return Err(Refused::Bound {
+                    field: "reuse max_age",
+                    given: ms,
+                    least: 0,
+                    most: bounds::DELAY_MS,
+                });
+            }
+        }
+        if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
+    }
+
+    /// Builds the unit of a plan and sends it, or waits in line for a job that it must move.
+    pub(crate) fn send_plan(&mut self, mut plan: Plan) {
+        if let Some(busy) = self.busy_target(&plan) {
+            let task = What::Submit(Box::new(plan)).into();
+            return self.in_line.entry(busy.get()).or_default().push(task);
+        }
+        let mut unit = Unit::default();
+        plan.answer.clear();
+        for at in 0..plan.items.len() {
+            let submitted = self.plan_item(&mut plan, at, &mut unit);
+            plan.answer.push(submitted);
+        }
+        unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
+        unit.submit_key = self.submit_key(&plan);
+        for (id, step) in &plan.moves {
+            self.make_busy(*id, Busy::Unit);
+            let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
+            unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
+        }
+        if unit.inserts.is_empty() && unit.changes.is_empty() && unit.submit_key.is_none() {
+            let answer = std::mem::take(&mut plan.answer);
+            return self.end_plan(plan, Ok(Answer::Submitted(answer)));
+        }
+        self.send(unit, Pending::Submit(Box::new(plan)));
+    }
+
+    /// A job that the plan must move and that is not free.
+    fn busy_target(&self, plan: &Plan) -> Option<JobId> {
+        let targets = plan.items.iter().filter_map(|item| match item.how {
+            How::Supersede(holder) | How::Again(holder) => Some(holder),
+            _ => None,
+        });
+        let waiting = |holder: JobId| self.successors.get(&holder.get()).copied();
+        let mut all = targets.flat_map(|holder| [Some(holder), waiting(holder)]).flatten();
+        all.find(|id| self.open.get(&id.get()).is_some_and(|entry| entry.busy != Busy::Free))
+    }
+
+    fn plan_item(&mut self, plan: &mut Plan, at: usize, unit: &mut Unit) -> Submitted {
+        match plan.items[at].how {
+            How::Answered(submitted) => submitted,
+            How::SameAs(first) => Submitted { id: plan.answer[first].id, disposition: Disposition::Joined },
+            How::Again(holder) => match self.plan_again(plan, at, holder) {
+                Some(id) => Submitted { id, disposition: Disposition::Again },
+                None => self.plan_supersede(plan, at, holder, unit),
+            },
+            How::Supersede(holder) => self.plan_supersede(plan, at, holder, unit),
+            How::Insert => self.plan_insert(plan, at, None, unit, Disposition::Created),
+        }
+    }
+
+    /// Marks the last in line for the key; none if that one is being cancelled or has ended.
+    fn plan_again(&mut self, plan: &mut Plan, at: usize, holder: JobId) -> Option<JobId> {
+        let target = self.successors.get(&holder.get()).copied().unwrap_or(holder);
+        let life = &self.open.get(&target.get())?.life;
+        let event = Event::Again(&plan.submit.jobs[at].params);
+        let Ok(Decision::Step(step)) = transition(life, &event, self.now.wall) else { return None };
+        plan.moves.push((target, *step));
+        Some(target)
+    }
+
+    /// Cancels whoever holds the key or waits for it, and takes the place behind the holder.
+    fn plan_supersede(&mut self, plan: &mut Plan, at: usize, holder: JobId, unit: &mut Unit) -> Submitted {
+        let id = plan.items[at].id;
+        let failure = Failure::new("superseded", format!("superseded by job {id}"));
+        let waiting = self.successors.get(&holder.get()).copied();
+        for target in [waiting, Some(holder)].into_iter().flatten() {
+            let Some(entry) = self.open.get(&target.get()) else { continue };
+            if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.now.wall)
+            {
+                plan.moves.push((target, *step));
+            }
+        }
+        let ends = plan.moves.iter().any(|(id, step)| *id == holder && step.life.state.is_terminal());
+        if ends || !self.open.contains_key(&holder.get()) {
+            let disposition = if ends { Disposition::Superseding } else { Disposition::Created };
+            return self.plan_insert(plan, at, None, unit, disposition);
+        }
+        unit.checks.push(Check::Open(holder));
+        self.plan_insert(plan, at, Some(holder), unit, Disposition::Superseding)
+    }
+
+    fn plan_insert(
+        &mut self,
+        plan: &mut Plan,
+        at: usize,
+        behind: Option<JobId>,
+        unit: &mut Unit,
+        disposition: Disposition,
+    ) -> Submitted {
+        let wanted = &plan.submit.jobs[at];
+        let config = self.type_config(&wanted.job_type);
+        let now = self.now.wall;
+        let spec = Arc::new(spec(wanted, &config, now));
+        let run_at = wanted.run_at.unwrap_or(now);
+        let mut life = match behind {
+            Some(holder) => Life::behind(now, run_at, holder),
+            None => Life::queued(now, run_at),
+        };
+        let reserved =
+            if behind.is_none() && run_at <= now { self.hand_over(&spec, &mut life) } else { None };
+        let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
+        let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
+        let job = Job { id: plan.items[at].id, spec, life };
+        unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        let item = &mut plan.items[at];
+        (item.job, item.reserved) = (Some(job), reserved);
+        Submitted { id: item.id, disposition }
+    }
+
+    fn submit_key(&self, plan: &Plan) -> Option<SubmitKey> {
+        let name = plan.submit.name.as_ref()?;
+        Some(SubmitKey {
+            scope: name.scope.clone(),
+            key: name.key.clone(),
+            body: name.body,
+            answer: plan.answer.clone(),
+            at: self.now.wall,
+            forget_before: self.now.wall.minus_ms(self.config.submit_key_ms),
+        })
+    }
+
+    /// The plan is stored.
+    pub(crate) fn submitted(&mut self, plan: Plan) {
+        self.answer(plan.ticket, Ok(Answer::Submitted(plan.answer)));
+        for job in &plan.submit.jobs {
+            self.types.entry(job.job_type.clone()).or_insert_with(|| (1, TypeConfig::of(&job.job_type)));
+        }
+        for (id, step) in plan.moves {
+            self.moved(id, step);
+        }
+        for item in plan.items {
+            let Some(job) = item.job else {
+                self.blocks.ended(item.id);
+                continue;
+            };
+            let (id, life) = (job.id, job.life.clone());
+            self.admit(job);
+            if let Some(reserved) = item.reserved {
+                self.assigned(id, &life, reserved);
+            }
+        }
+    }
+
+    /// A job that a submit moved along.
+    fn moved(&mut self, id: JobId, step: Step) {
+        let Step { life, reason, .. } = step;
+        let (claim, terminal) = (life.claim, life.state.is_terminal());
+        self.stored(id, life);
+        self.tell_holder(id, claim, reason);
+        if terminal { self.finish(id) } else { self.make_free(id) }
+    }
+
+    /// Takes a plan apart that was not stored: slots and jobs are free again.
+    fn unplan(&mut self, plan: &mut Plan) {
+        for item in &mut plan.items {
+            item.job = None;
+            if let Some(reserved) = item.reserved.take() {
+                self.give_back(reserved);
+            }
+        }
+        for (id, _) in std::mem::take(&mut plan.moves) {
+            self.make_free(id);
+        }
+    }
+
+    pub(crate) fn submit_undone(&mut self, mut plan: Plan, refused: Refused) {
+        self.unplan(&mut plan);
+        self.end_plan(plan, Err(refused));
+    }
+
+    /// The submit is answered without any new job.
+    fn end_plan(&mut self, plan: Plan, answer: Result<Answer, Refused>) {
+        for item in plan.items {
+            self.blocks.ended(item.id);
+        }
+        self.answer(plan.ticket, answer);
+    }
+
+    pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
+        plan.rounds += 1;
+        let rounds = plan.rounds;
+        let verdict = conflicts.into_iter().find_map(|conflict| self.replan(&mut plan, conflict));
+        self.unplan(&mut plan);
+        match verdict {
+            Some(answer) => self.end_plan(plan, answer),
+            None if rounds > ROUNDS => self.end_plan(plan, Err(Refused::Contended)),
+            None => self.send_plan(plan),
+        }
+    }
+
+    /// Changes the plan as a conflict demands; some answer means that the submit is over.
+    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Answer, Refused>> {
+        match conflict {
+            Conflict::Repeated(answer) => return Some(Ok(Answer::Submitted(answer))),
+            Conflict::SubmitKeyReused => return Some(Err(Refused::SubmitKeyReused)),
+            Conflict::Reusable { id, job } => {
+                let submitted = Submitted { id: job.id, disposition: Disposition::Reused };
+                plan.set(id, How::Answered(submitted));
+            }
+            Conflict::KeyHeld { id, job } => return self.replan_held(plan, id, &job),
+            Conflict::NotOpen(holder) => plan.holder_ended(holder),
+            Conflict::Setting { stored: Some(setting), .. } => {
+                if let Err(error) = self.learn_type(&setting) {
+                    let message = error.to_string();
+                    return Some(Err(Refused::Storage { full: false, message }));
+                }
+            }
+            Conflict::Stale { id, job } => self.learn(id, job),
+            Conflict::Successor { id, job } => self.learn_successor(id, job),
+            Conflict::Setting { stored: None, .. } => {}
+        }
+        None
+    }
+
+    fn replan_held(&mut self, plan: &mut Plan, id: JobId, held_by: &Job) -> Option<Result<Answer, Refused>> {
+        // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
+        let holder = match held_by.life.state {
+            State::Blocked(holder) => holder,
+            _ => held_by.id,
+        };
+        let last = self.successors.get(&holder.get()).copied().unwrap_or(held_by.id);
+        let position = plan.items.iter().position(|item| item.id == id)?;
+        let wanted = &plan.submit.jobs[position];
+        match wanted.on_duplicate {
+            OnDuplicate::Join => {
+                plan.set(id, How::Answered(Submitted { id: last, disposition: Disposition::Joined }));
+            }
+            OnDuplicate::Reject => {
+                let job_type = wanted.job_type.clone();
+                return Some(Err(Refused::KeyHeld { job_type, holder: last }));
+            }
+            OnDuplicate::Supersede => plan.set(id, How::Supersede(holder)),
+            OnDuplicate::RunAgain => plan.set(id, How::Again(holder)),
+        }
+        None
+    }
+}
+
+impl Plan {
+    fn set(&mut self, id: JobId, how: How) {
+        if let Some(item) = self.items.iter_mut().find(|item| item.id == id) {
+            item.how = how;
+        }
+    }
+
+    fn holder_ended(&mut self, holder: JobId) {
+        for item in &mut self.items {
+            if matches!(item.how, How::Supersede(id) | How::Again(id) if id == holder) {
+                item.how = How::Insert;
+            }
+        }
+    }
+}
+
+fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Refused> {
+    if (least..=most).contains(&given) {
+        return Ok(());
+    }
+    let [given, least, most] = [given, least, most].map(|n| n as u64);
+    Err(Refused::Bound { field, given, least, most })
+}
+
+/// Jobs of one submit with the same (type, key) must all join.
+fn keys_once(jobs: &[SubmitJob]) -> Result<(), Refused> {
+    for (second, first) in same_key(jobs) {
+        if [first, second].iter().any(|&at| jobs[at].on_duplicate != OnDuplicate::Join) {
+            return Err(Refused::KeyTwice { first, second });
+        }
+    }
+    Ok(())
+}
+
+/// Positions of jobs that have the (type, key) of an earlier one, with the position of the first such.
+fn same_key(jobs: &[SubmitJob]) -> HashMap<usize, usize> {
+    let mut first_of = HashMap::new();
+    let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
+    let all = keyed.map(|(at, job_type, key)| (at, *first_of.entry((job_type, key)).or_insert(at)));
+    all.filter(|(at, first)| at != first).collect()
+}
+
+/// Gives each job its id. A job that has the (type, key) of an earlier one in the same submit joins it.
+fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
+    let same = if jobs.len() > 1 { same_key(jobs) } else { HashMap::new() };
+    let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
+    let items = ids.into_iter().enumerate();
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
+}
+
+fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
+    Spec {
+        job_type: wanted.job_type.clone(),
+        key: wanted.key.clone(),
+        queue: wanted.queue.clone(),
+        params: wanted.params.clone(),
+        needs: wanted.needs.clone(),
+        priority: wanted.priority,
+        retry: wanted.retry.unwrap_or(config.retry),
+        created_at: now,
+        retry_of: wanted.retry_of,
+    }
+}

@@ -1,0 +1,101 @@
+//! Upkeep: what happens because time passes. Every service has the same shape: it says when it is next due, and it
+//! is run when that moment has come. Nothing polls; the driver sleeps until the earliest moment.
+
+mod attempts;
+mod blocks;
+mod due;
+mod recovery;
+mod retention;
+mod sessions;
+mod vacancies;
+
+use std::collections::BTreeSet;
+
+use jobhall_core::{JobId, Time};
+
+use crate::clock::{Mono, Now};
+use crate::config::Config;
+use crate::desk::Desk;
+use crate::effect::{SessionId, VacancyId};
+
+/// A moment on one of the two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// On the monotonic clock.
+    Mono(Mono),
+    /// On the wall clock.
+    Wall(Time),
+}
+
+impl Wake {
+    /// Milliseconds from now, 0 if the moment has come.
+    pub fn in_ms(self, now: Now) -> u64 {
+        match self {
+            Wake::Mono(at) => at.0.saturating_sub(now.mono.0),
+            Wake::Wall(at) => at.since(now.wall),
+        }
+    }
+}
+
+/// One duty of the hall.
+pub struct Service {
+    /// What people call it.
+    pub name: &'static str,
+    next: fn(&Desk) -> Option<Wake>,
+    run: fn(&mut Desk),
+}
+
+/// All duties.
+pub const SERVICES: [Service; 7] = [
+    attempts::SERVICE,
+    sessions::SERVICE,
+    vacancies::SERVICE,
+    due::SERVICE,
+    recovery::SERVICE,
+    blocks::SERVICE,
+    retention::SERVICE,
+];
+
+/// When which duty is due.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    /// Live attempts that are not accepted or not stored yet.
+    pub checks: BTreeSet<(Mono, JobId)>,
+    pub sessions: BTreeSet<(Mono, SessionId)>,
+    pub vacancies: BTreeSet<(Mono, VacancyId)>,
+    /// Queued jobs whose time has not come.
+    pub due: BTreeSet<(Time, JobId)>,
+    pub blocks_at: Mono,
+    pub retention: retention::Walk,
+}
+
+impl Deadlines {
+    pub fn new(now: Now, config: &Config) -> Deadlines {
+        Deadlines {
+            checks: BTreeSet::new(),
+            sessions: BTreeSet::new(),
+            vacancies: BTreeSet::new(),
+            due: BTreeSet::new(),
+            blocks_at: now.mono,
+            retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
+        }
+    }
+}
+
+impl Desk {
+    /// Runs every duty whose moment has come.
+    pub fn tick(&mut self, now: Now) {
+        self.now = now;
+        for service in &SERVICES {
+            if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
+                (service.run)(self);
+            }
+        }
+    }
+
+    /// Milliseconds until the next duty, none if there is none.
+    pub fn next_tick_ms(&self, now: Now) -> Option<u64> {
+        let wakes = SERVICES.iter().filter_map(|service| (service.next)(self));
+        wakes.map(|wake| wake.in_ms(now)).min().filter(|_| self.stopped.is_none())
+    }
+}

@@ -1,0 +1,102 @@
+//! Completed jobs, old feed rows and old submit keys are removed, a bounded step at a time.
+
+use jobhall_core::JobId;
+use jobhall_core::retention::{Completed, Pass};
+use jobhall_store::{CommitError, Prune, Pruned, StoreError};
+
+use super::{Service, Wake};
+use crate::clock::Mono;
+use crate::desk::{Asked, Desk};
+
+pub(super) const SERVICE: Service = Service { name: "retention", next, run };
+
+/// The walk over what is completed, newest first.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    at: Option<Mono>,
+    pass: Option<Pass>,
+    cursor: Option<JobId>,
+    /// Jobs removed since the start.
+    pub removed: u64,
+}
+
+impl Walk {
+    pub fn at(at: Mono) -> Walk {
+        Walk { at: Some(at), pass: None, cursor: None, removed: 0 }
+    }
+}
+
+fn next(desk: &Desk) -> Option<Wake> {
+    desk.deadlines.retention.at.map(Wake::Mono)
+}
+
+fn run(desk: &mut Desk) {
+    let now = desk.now.wall;
+    desk.deadlines.retention.at = None;
+    desk.want(Asked::Prune(Prune {
+        jobs: Vec::new(),
+        feed_before: Some(now.minus_ms(desk.config.feed_ms)),
+        submit_keys_before: Some(now.minus_ms(desk.config.submit_key_ms)),
+    }));
+    let ruled = |(_, config): &(u32, jobhall_core::TypeConfig)| {
+        config.keep_ms.is_some() || config.keep_count.is_some()
+    };
+    if desk.types.values().any(ruled) {
+        desk.deadlines.retention.pass = Some(Pass::new(now));
+        desk.deadlines.retention.cursor = None;
+        let step = desk.config.retention_step;
+        desk.want(Asked::Completed(None, step));
+    } else {
+        desk.end_walk();
+    }
+}
+
+impl Desk {
+    pub(crate) fn retention_page(&mut self, result: Result<Vec<Completed>, StoreError>) {
+        let Ok(page) = result else { return self.end_walk() };
+        let Some(last) = page.last().map(|job| job.id) else { return self.end_walk() };
+        let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
+        let gone = page.iter().filter(|job| pass.removes(job, &self.type_config(&job.job_type)));
+        let jobs: Vec<_> = gone.map(|job| job.id).collect();
+        self.deadlines.retention.pass = Some(pass);
+        self.deadlines.retention.cursor = Some(last);
+        if jobs.is_empty() {
+            return self.next_page();
+        }
+        for id in &jobs {
+            self.cached.pop(id);
+        }
+        self.want(Asked::Prune(Prune { jobs, ..Prune::default() }));
+    }
+
+    fn next_page(&mut self) {
+        let step = self.config.retention_step;
+        self.want(Asked::Completed(self.deadlines.retention.cursor, step));
+    }
+
+    fn end_walk(&mut self) {
+        let walk = &mut self.deadlines.retention;
+        walk.pass = None;
+        walk.at = Some(self.now.mono.plus_ms(self.config.retention_ms));
+    }
+
+    pub(crate) fn pruned(&mut self, result: Result<Pruned, CommitError>) {
+        match result {
+            Ok(pruned) => {
+                self.deadlines.retention.removed += pruned.jobs;
+                if self.deadlines.retention.cursor.is_some() && pruned.jobs > 0 {
+                    self.next_page();
+                }
+            }
+            Err(error) => {
+                self.storage_trouble(&error);
+                self.end_walk();
+            }
+        }
+    }
+
+    /// Completed jobs removed by retention since the start.
+    pub fn removed_count(&self) -> u64 {
+        self.deadlines.retention.removed
+    }
+}

@@ -1,0 +1,231 @@
+//! Vacancies: capacity that waits, and the claims that fill it.
+
+use std::sync::Arc;
+
+use jobhall_core::bounds::VACANCY_SLOTS;
+use jobhall_core::{AttemptId, Decision, Event, JobId, Life, Spec, WorkerName, transition};
+use jobhall_store::{Change, Conflict, Unit};
+
+use crate::answer::{Answer, Refused};
+use crate::board::{ClassId, ProfileId};
+use crate::clock::Mono;
+use crate::desk::{Busy, Desk, What};
+use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::session::Hold;
+use crate::settle::Pending;
+use crate::step::change;
+
+/// A worker's statement that it can take jobs now.
+#[derive(Debug)]
+pub(crate) struct Vacancy {
+    pub session: SessionId,
+    pub profile: ProfileId,
+    pub worker: WorkerName,
+    /// Slots that nobody has reserved.
+    pub slots: u32,
+    /// Slots whose claim is on its way.
+    pub pending: u32,
+    pub until: Mono,
+    /// Why it takes no more jobs.
+    pub ended: Option<Ended>,
+}
+
+/// A slot reserved for a claim that is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved {
+    pub vacancy: VacancyId,
+    pub session: SessionId,
+}
+
+/// A claim on its way.
+#[derive(Debug)]
+pub(crate) struct ClaimPending {
+    pub id: JobId,
+    pub life: Life,
+    pub reserved: Reserved,
+}
+
+impl Desk {
+    pub(crate) fn vacancy(&mut self, session: SessionId, slots: u32, wait_ms: u64, ticket: Ticket) {
+        if !(1..=VACANCY_SLOTS).contains(&slots) {
+            let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
+            return self.answer(ticket, Err(Refused::Bound { field: "slots", given, least: 1, most }));
+        }
+        let id = VacancyId(self.number());
+        let until = self.now.mono.plus_ms(wait_ms);
+        let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+            return self.answer(ticket, Err(Refused::NoSuchSession));
+        };
+        let Some(profile) = state.profile else {
+            return self.answer(ticket, Err(Refused::NoSuchSession));
+        };
+        state.vacancies.insert(id);
+        let worker = state.worker.clone();
+        let vacancy = Vacancy { session, profile, worker, slots, pending: 0, until, ended: None };
+        self.vacancies.insert(id, vacancy);
+        self.deadlines.vacancies.insert((until, id));
+        self.answer(ticket, Ok(Answer::Vacancy(id)));
+        self.fill(id);
+    }
+
+    /// Gives a vacancy the first ready jobs that suit it; what is left of it is parked.
+    pub(crate) fn fill(&mut self, id: VacancyId) {
+        loop {
+            let Some(vacancy) = self.vacancies.get(&id) else { return };
+            let profile = vacancy.profile;
+            if vacancy.slots == 0 || vacancy.ended.is_some() || self.rest_until.is_some() {
+                break;
+            }
+            let Some(rank) = self.board.best(profile) else { break };
+            self.claim(rank.id, id);
+        }
+        let Some(vacancy) = self.vacancies.get(&id) else { return };
+        if vacancy.slots > 0 && vacancy.ended.is_none() {
+            self.board.park(vacancy.profile, id);
+        }
+    }
+
+    /// A class has a ready job: a parked vacancy takes it.
+    pub(crate) fn wake(&mut self, class: ClassId) {
+        while self.rest_until.is_none() {
+            let (Some(rank), Some(vacancy)) = (self.board.head(class), self.board.vacancy_for(class)) else {
+                return;
+            };
+            self.claim(rank.id, vacancy);
+        }
+    }
+
+    /// After a rest: everything that waits is matched again.
+    pub(crate) fn wake_all(&mut self) {
+        for (_, vacancy) in self.board.parked() {
+            self.fill(vacancy);
+        }
+    }
+
+    /// Takes one slot of a vacancy.
+    fn reserve(&mut self, id: VacancyId) -> Option<(Reserved, WorkerName)> {
+        let vacancy = self.vacancies.get_mut(&id)?;
+        vacancy.slots = vacancy.slots.checked_sub(1)?;
+        vacancy.pending += 1;
+        if vacancy.slots == 0 {
+            self.board.unpark(vacancy.profile, id);
+        }
+        Some((Reserved { vacancy: id, session: vacancy.session }, vacancy.worker.clone()))
+    }
+
+    /// Returns a slot whose claim came to nothing.
+    pub(crate) fn give_back(&mut self, reserved: Reserved) {
+        if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
+            vacancy.pending -= 1;
+            vacancy.slots += 1;
+            self.end_if_over(reserved.vacancy);
+            self.fill(reserved.vacancy);
+        }
+    }
+
+    fn claim(&mut self, id: JobId, vacancy: VacancyId) {
+        let Some((reserved, worker)) = self.reserve(vacancy) else { return };
+        let lease = self.lease();
+        self.make_busy(id, Busy::Unit);
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let event = Event::Claim { lease, worker };
+        let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
+            // Not due after all: the wall clock went back. It is placed again under its time.
+            self.give_back(reserved);
+            return self.make_free(id);
+        };
+        let life = step.life;
+        let want_spec = entry.spec.is_none();
+        let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
+        let unit = Unit { changes: vec![change], ..Unit::default() };
+        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
+    }
+
+    /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
+    pub(crate) fn hand_over(&mut self, spec: &Arc<Spec>, life: &mut Life) -> Option<Reserved> {
+        if self.rest_until.is_some() {
+            return None;
+        }
+        let class = self.board.class_of(&spec.class());
+        let vacancy = self.board.vacancy_for(class)?;
+        let (reserved, worker) = self.reserve(vacancy)?;
+        let lease = self.lease();
+        match transition(life, &Event::Claim { lease, worker }, self.now.wall) {
+            Ok(Decision::Step(step)) => *life = step.life,
+            _ => {
+                self.give_back(reserved);
+                return None;
+            }
+        }
+        Some(reserved)
+    }
+
+    /// The claim is stored.
+    pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<Spec>>) {
+        let ClaimPending { id, life, reserved } = pending;
+        self.stored(id, life.clone());
+        if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
+            entry.spec = Some(spec);
+        }
+        self.assigned(id, &life, reserved);
+        self.make_free(id);
+    }
+
+    /// A job is durably assigned: the worker hears of it, unless it has gone meanwhile.
+    pub(crate) fn assigned(&mut self, id: JobId, life: &Life, reserved: Reserved) {
+        let Reserved { vacancy, session } = reserved;
+        if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
+            vacancy.pending -= 1;
+        }
+        self.end_if_over(vacancy);
+        let claim = life.claim;
+        let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+            return self.run(What::TakeBack(id, claim).into());
+        };
+        state.attempts.insert(id);
+        let since = self.now.mono;
+        self.holders.insert(id.get(), Hold { session, since, check: None });
+        self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
+        let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
+        let Some(spec) = entry.spec.clone() else { return };
+        let attempt = AttemptId { job: id, claim };
+        let (lease, number) = (held.tenure.lease, life.attempt + 1);
+        self.effect(Effect::Assign(session, Assignment { attempt, lease, number, vacancy, spec }));
+    }
+
+    pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
+        self.learn_all(conflicts);
+        self.claim_undone(pending);
+    }
+
+    pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
+        self.make_free(pending.id);
+        self.give_back(pending.reserved);
+    }
+
+    /// A vacancy takes no more jobs. It is over once nothing of it is on its way.
+    pub(crate) fn end_vacancy(&mut self, id: VacancyId, why: Ended) {
+        let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
+        vacancy.ended.get_or_insert(why);
+        let profile = vacancy.profile;
+        self.board.unpark(profile, id);
+        self.end_if_over(id);
+    }
+
+    fn end_if_over(&mut self, id: VacancyId) {
+        let Some(vacancy) = self.vacancies.get(&id) else { return };
+        let why = match vacancy.ended {
+            _ if vacancy.pending > 0 => return,
+            Some(why) => why,
+            None if vacancy.slots == 0 => Ended::Filled,
+            None => return,
+        };
+        let (session, until) = (vacancy.session, vacancy.until);
+        self.vacancies.remove(&id);
+        self.deadlines.vacancies.remove(&(until, id));
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.vacancies.remove(&id);
+        }
+        self.effect(Effect::VacancyEnded(session, id, why));
+    }
+}

@@ -1,0 +1,81 @@
+//! Following what happens: first what is stored after a position, then what is committed, without gap or repeat.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jobhall_core::{JobId, StateName};
+use jobhall_store::{FeedRow, Store, StoreError};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Rows read at once.
+const PAGE: usize = 500;
+
+/// What a watcher is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// What one commit changed; its number is the position to resume from.
+    Row(FeedRow),
+    /// A live attempt moved on; it has no position and is not repeated.
+    Live(JobId, StateName),
+    /// The feed has been pruned beyond the position: look at everything anew. It goes on after this number.
+    Reset(u64),
+}
+
+/// What the driver publishes.
+#[derive(Clone, Debug)]
+pub(crate) enum Published {
+    Row(Arc<FeedRow>),
+    Live(JobId, StateName),
+}
+
+/// A reader of the feed.
+pub struct Watch {
+    store: Arc<dyn Store>,
+    published: broadcast::Receiver<Published>,
+    after: u64,
+    read: VecDeque<FeedRow>,
+    /// Whether everything stored up to `after` has been told, so that what is published comes next.
+    level: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(store: Arc<dyn Store>, published: broadcast::Receiver<Published>, after: u64) -> Watch {
+        Watch { store, published, after, read: VecDeque::new(), level: false }
+    }
+
+    /// The position to resume from.
+    pub fn position(&self) -> u64 {
+        self.after
+    }
+
+    /// What comes next; none when the engine has stopped.
+    pub async fn next(&mut self) -> Result<Option<Watched>, StoreError> {
+        loop {
+            if let Some(row) = self.read.pop_front() {
+                self.after = row.n;
+                return Ok(Some(Watched::Row(row)));
+            }
+            if !self.level {
+                let page = self.store.feed(self.after, PAGE).await?;
+                if page.pruned_to > self.after {
+                    self.after = page.pruned_to;
+                    return Ok(Some(Watched::Reset(self.after)));
+                }
+                self.level = page.rows.is_empty();
+                self.read.extend(page.rows);
+                continue;
+            }
+            match self.published.recv().await {
+                Ok(Published::Live(id, state)) => return Ok(Some(Watched::Live(id, state))),
+                Ok(Published::Row(row)) if row.n <= self.after => {}
+                Ok(Published::Row(row)) if row.n == self.after + 1 => {
+                    self.after = row.n;
+                    return Ok(Some(Watched::Row((*row).clone())));
+                }
+                Ok(Published::Row(_)) | Err(RecvError::Lagged(_)) => self.level = false,
+                Err(RecvError::Closed) => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A hall for tests: a desk on the reference store under a clock that the test sets. Commits are applied at once,
+//! unless the test holds them back.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{
+    Failure, Job, JobId, Json, Key, LeaseId, Report, RetryPolicy, StateName, Submitted, Time, TypeName,
+    WorkerName,
+};
+use jobhall_engine::{
+    Answer, Asked, Assignment, Config, Desk, Effect, Explanation, Mono, Now, Refused, Request, SessionId,
+    Shown, Submit, SubmitJob, Ticket, Told, VacancyId,
+};
+use jobhall_store::{CommitError, Memory, Unit};
+
+pub struct Hall {
+    pub desk: Desk,
+    pub store: Memory,
+    pub now: Now,
+    pub effects: Vec<Effect>,
+    pub answers: BTreeMap<Ticket, Result<Answer, Refused>>,
+    /// While set, commits wait in `held`.
+    pub hold: bool,
+    pub held: Vec<(u64, Vec<Unit>)>,
+    /// The next commits fail with this.
+    pub fail: Option<CommitError>,
+    tickets: u64,
+}
+
+pub fn start_time() -> Now {
+    Now { wall: Time::from_ms(1_700_000_000_000).unwrap(), mono: Mono(1_000) }
+}
+
+pub fn chance() -> Box<dyn FnMut() -> u64 + Send> {
+    let mut state = 1u64;
+    Box::new(move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state ^ (state >> 33)
+    })
+}
+
+impl Hall {
+    pub fn new() -> Hall {
+        Hall::with(Config::default())
+    }
+
+    pub fn with(config: Config) -> Hall {
+        let now = start_time();
+        let mut hall = Hall {
+            desk: Desk::new(config, now, chance()),
+            store: Memory::new(),
+            now,
+            effects: Vec::new(),
+            answers: BTreeMap::new(),
+            hold: false,
+            held: Vec::new(),
+            fail: None,
+            tickets: 0,
+        };
+        hall.desk.begin();
+        hall.pump();
+        hall
+    }
+
+    /// A crash and a new start on the same store.
+    pub fn restart(mut self, config: Config) -> Hall {
+        self.desk = Desk::new(config, self.now, chance());
+        self.held.clear();
+        self.effects.clear();
+        self.desk.restore_settings(self.store.settings_now()).unwrap();
+        self.desk.restore_blocks(&self.store.blocks_now());
+        for job in self.store.open_jobs_now(None, usize::MAX) {
+            self.desk.restore(job);
+        }
+        self.desk.begin();
+        self.pump();
+        self
+    }
+
+    /// Carries out what the desk wants until it wants nothing more.
+    pub fn pump(&mut self) {
+        loop {
+            let before = self.effects.len();
+            for effect in self.desk.take_effects() {
+                match effect {
+                    Effect::Answer(ticket, answer) => {
+                        self.answers.insert(ticket, answer);
+                    }
+                    other => self.effects.push(other),
+                }
+            }
+            let asked = self.desk.take_asked();
+            let commit = self.desk.take_commit();
+            if asked.is_empty() && commit.is_none() && self.effects.len() == before {
+                return;
+            }
+            for asked in asked {
+                let told = self.serve(asked);
+                self.desk.told(self.now, told);
+            }
+            if let Some((number, units)) = commit {
+                if self.hold {
+                    self.held.push((number, units));
+                } else {
+                    self.commit(number, units);
+                }
+            }
+        }
+    }
+
+    fn commit(&mut self, number: u64, units: Vec<Unit>) {
+        let result = match self.fail.take() {
+            Some(error) => Err(error),
+            None => Ok(self.store.commit_now(units)),
+        };
+        self.desk.told(self.now, Told::Committed(number, result));
+    }
+
+    /// Lets the held commits through.
+    pub fn let_through(&mut self) {
+        self.hold = false;
+        for (number, units) in std::mem::take(&mut self.held) {
+            self.commit(number, units);
+        }
+        self.pump();
+    }
+
+    fn serve(&mut self, asked: Asked) -> Told {
+        match asked {
+            Asked::TakeBlock(size) => Told::Block(Ok(self.store.take_block_now(size))),
+            Asked::SettleBlocks(changes) => {
+                self.store.settle_blocks_now(changes.clone());
+                Told::Settled(changes, Ok(()))
+            }
+            Asked::Prune(prune) => Told::Pruned(Ok(self.store.prune_now(&prune))),
+            Asked::Job(id) => {
+                let job = self.store.jobs_now(&[id]).remove(0);
+                Told::Job(id, Ok((job, self.store.attempts_now(id))))
+            }
+            Asked::Completed(before, limit) => Told::Completed(Ok(self.store.completed_now(before, limit))),
+        }
+    }
+
+    /// Lets time pass on both clocks, stopping at every duty on the way.
+    pub fn pass(&mut self, ms: u64) {
+        let end = Mono(self.now.mono.0 + ms);
+        loop {
+            let next = self.desk.next_tick_ms(self.now).unwrap_or(u64::MAX);
+            let step = next.min(end.0 - self.now.mono.0);
+            self.now = Now { wall: self.now.wall.plus_ms(step), mono: Mono(self.now.mono.0 + step) };
+            self.desk.tick(self.now);
+            self.pump();
+            if self.now.mono >= end {
+                return;
+            }
+        }
+    }
+
+    pub fn ask_later(&mut self, request: Request) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.desk.ask(self.now, request, ticket);
+        self.pump();
+        ticket
+    }
+
+    pub fn ask(&mut self, request: Request) -> Result<Answer, Refused> {
+        let ticket = self.ask_later(request);
+        self.answers.remove(&ticket).expect("an answer")
+    }
+
+    pub fn submit(&mut self, job: SubmitJob) -> Result<Submitted, Refused> {
+        self.submit_all(vec![job]).map(|all| all[0])
+    }
+
+    pub fn submit_all(&mut self, jobs: Vec<SubmitJob>) -> Result<Vec<Submitted>, Refused> {
+        match self.ask(Request::Submit(Submit { jobs, name: None }))? {
+            Answer::Submitted(submitted) => Ok(submitted),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn worker(&mut self, name: &str, abilities: &str) -> SessionId {
+        self.worker_with(name, abilities, "")
+    }
+
+    pub fn worker_with(&mut self, name: &str, abilities: &str, accepts: &str) -> SessionId {
+        let request = Request::OpenSession {
+            worker: worker(name),
+            abilities: Abilities::parse(abilities).unwrap(),
+            accepts: Accepts::parse(accepts).unwrap(),
+            attempts: Vec::new(),
+        };
+        match self.ask(request).unwrap() {
+            Answer::Session { session, .. } => session,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn vacancy(&mut self, session: SessionId, slots: u32) -> VacancyId {
+        match self.ask(Request::Vacancy { session, slots, wait_ms: 30_000 }).unwrap() {
+            Answer::Vacancy(id) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Assignments since the last look.
+    pub fn assignments(&mut self) -> Vec<(SessionId, Assignment)> {
+        let all = std::mem::take(&mut self.effects);
+        let (assigned, others) = all.into_iter().partition(|effect| matches!(effect, Effect::Assign(..)));
+        self.effects = others;
+        assigned
+            .into_iter()
+            .map(|effect| match effect {
+                Effect::Assign(session, assignment) => (session, assignment),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    /// A new worker takes one job.
+    pub fn take_one(&mut self, name: &str) -> Assignment {
+        let session = self.worker(name, "");
+        self.vacancy(session, 1);
+        let mut assignments = self.assignments();
+        assert_eq!(assignments.len(), 1, "one assignment");
+        assignments.remove(0).1
+    }
+
+    pub fn accept(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Refused> {
+        let Assignment { attempt, lease, .. } = *assignment;
+        self.ask(Request::Accept { worker: worker(name), attempt, lease })
+    }
+
+    pub fn progress(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Refused> {
+        let Assignment { attempt, lease, .. } = *assignment;
+        self.ask(Request::Progress { worker: worker(name), attempt, lease, indicators: Vec::new() })
+    }
+
+    pub fn report(&mut self, name: &str, assignment: &Assignment, report: Report) -> Result<Answer, Refused> {
+        let Assignment { attempt, lease, .. } = *assignment;
+        self.ask(Request::Report { worker: worker(name), attempt, lease, report })
+    }
+
+    pub fn show(&mut self, id: JobId) -> Shown {
+        match self.ask(Request::Show(id)).unwrap() {
+            Answer::Shown(shown) => *shown,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn explain(&mut self, id: JobId) -> Explanation {
+        match self.ask(Request::Explain(id)).unwrap() {
+            Answer::Explained(explanation) => *explanation,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn cancel(&mut self, id: JobId) -> Result<Answer, Refused> {
+        self.ask(Request::Cancel { id, failure: Failure::new("cancelled", "by hand") })
+    }
+
+    pub fn state(&mut self, id: JobId) -> StateName {
+        let now = self.now.wall;
+        self.show(id).job.life.name(now)
+    }
+
+    pub fn stored(&self, id: JobId) -> Job {
+        self.store.jobs_now(&[id]).remove(0).expect("a stored job")
+    }
+}
+
+pub fn worker(name: &str) -> WorkerName {
+    WorkerName::new(name).unwrap()
+}
+
+pub fn job(job_type: &str) -> SubmitJob {
+    SubmitJob::new(TypeName::new(job_type).unwrap())
+}
+
+pub fn keyed(job_type: &str, key: &str) -> SubmitJob {
+    SubmitJob { key: Some(Key::new(key).unwrap()), ..job(job_type) }
+}
+
+pub fn passed() -> Report {
+    Report::Passed(Json::null())
+}
+
+pub fn failed(reason: &str) -> Report {
+    Report::Failed(Failure::new(reason, ""), None)
+}
+
+pub fn tries(max_attempts: u16) -> Option<RetryPolicy> {
+    Some(RetryPolicy { max_attempts, ..RetryPolicy::named() })
+}
+
+pub fn other_lease(lease: LeaseId) -> LeaseId {
+    LeaseId(lease.0 ^ 1)
+}

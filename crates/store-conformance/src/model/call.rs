@@ -1,0 +1,160 @@
+//! The verbs of the port as values, so that the same call can be made on two stores and the answers compared.
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_store::{Block, BlockChange, Committed, FeedPage, Prune, Pruned, Setting, Store, Unit};
+
+use crate::fixture::wait;
+use crate::samples::id;
+
+/// A call of one verb.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// [`Store::commit`]
+    Commit(Vec<Unit>),
+    /// [`Store::take_block`]
+    TakeBlock(u64),
+    /// [`Store::settle_blocks`]
+    SettleBlocks(Vec<BlockChange>),
+    /// [`Store::prune`]
+    Prune(Prune),
+    /// [`Store::jobs`]
+    Jobs(Vec<JobId>),
+    /// [`Store::attempts`]
+    Attempts(JobId),
+    /// [`Store::open_jobs`]
+    OpenJobs(Option<JobId>, usize),
+    /// [`Store::blocks`]
+    Blocks,
+    /// [`Store::completed`]
+    Completed(Option<JobId>, usize),
+    /// [`Store::settings`]
+    Settings,
+    /// [`Store::feed`]
+    Feed(u64, usize),
+    /// Not a verb: the store is dropped and opened again, where it can be.
+    Reopen,
+}
+
+impl Call {
+    /// The verb's name.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Call::Commit(_) => "commit",
+            Call::TakeBlock(_) => "take_block",
+            Call::SettleBlocks(_) => "settle_blocks",
+            Call::Prune(_) => "prune",
+            Call::Jobs(_) => "jobs",
+            Call::Attempts(_) => "attempts",
+            Call::OpenJobs(..) => "open_jobs",
+            Call::Blocks => "blocks",
+            Call::Completed(..) => "completed",
+            Call::Settings => "settings",
+            Call::Feed(..) => "feed",
+            Call::Reopen => "reopen",
+        }
+    }
+
+    /// Whether the call can change what is stored.
+    pub fn writes(&self) -> bool {
+        matches!(self, Call::Commit(_) | Call::TakeBlock(_) | Call::SettleBlocks(_) | Call::Prune(_))
+    }
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Of a commit.
+    Committed(Committed),
+    /// Of a block taken.
+    Block(Block),
+    /// Of calls that only say that they worked.
+    Nothing,
+    /// Of a prune.
+    Pruned(Pruned),
+    /// Of a read by ids.
+    Jobs(Vec<Option<Job>>),
+    /// Of a read of attempts.
+    Attempts(Vec<PastAttempt>),
+    /// Of a read of open jobs.
+    OpenJobs(Vec<Job>),
+    /// Of a read of blocks.
+    Blocks(Vec<Block>),
+    /// Of a read of completed jobs.
+    Completed(Vec<Completed>),
+    /// Of a read of settings.
+    Settings(Vec<Setting>),
+    /// Of a read of the feed.
+    Feed(FeedPage),
+}
+
+impl Answer {
+    /// Whether the call had something to show for it: a row written, removed or found.
+    pub fn succeeded(&self) -> bool {
+        match self {
+            Answer::Committed(committed) => committed.results.iter().any(Result::is_ok),
+            Answer::Block(_) | Answer::Nothing => true,
+            Answer::Pruned(pruned) => *pruned != Pruned::default(),
+            Answer::Jobs(jobs) => jobs.iter().any(Option::is_some),
+            Answer::Attempts(attempts) => !attempts.is_empty(),
+            Answer::OpenJobs(jobs) => !jobs.is_empty(),
+            Answer::Blocks(blocks) => !blocks.is_empty(),
+            Answer::Completed(completed) => !completed.is_empty(),
+            Answer::Settings(settings) => !settings.is_empty(),
+            Answer::Feed(page) => !page.rows.is_empty(),
+        }
+    }
+}
+
+/// Makes the call. The stores of a test run work: an error of theirs is a failure of the test.
+pub fn ask(store: &dyn Store, call: Call) -> Answer {
+    match call {
+        Call::Commit(units) => Answer::Committed(worked(wait(store.commit(units)))),
+        Call::TakeBlock(size) => Answer::Block(worked(wait(store.take_block(size)))),
+        Call::SettleBlocks(changes) => {
+            worked(wait(store.settle_blocks(changes)));
+            Answer::Nothing
+        }
+        Call::Prune(prune) => Answer::Pruned(worked(wait(store.prune(prune)))),
+        Call::Jobs(ids) => Answer::Jobs(worked(wait(store.jobs(ids)))),
+        Call::Attempts(id) => Answer::Attempts(worked(wait(store.attempts(id)))),
+        Call::OpenJobs(after, limit) => Answer::OpenJobs(worked(wait(store.open_jobs(after, limit)))),
+        Call::Blocks => Answer::Blocks(worked(wait(store.blocks()))),
+        Call::Completed(before, limit) => Answer::Completed(worked(wait(store.completed(before, limit)))),
+        Call::Settings => Answer::Settings(worked(wait(store.settings()))),
+        Call::Feed(after, limit) => Answer::Feed(worked(wait(store.feed(after, limit)))),
+        Call::Reopen => Answer::Nothing,
+    }
+}
+
+fn worked<T, E: std::error::Error>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("the store failed: {error}"))
+}
+
+/// All that the reads of a store show.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Picture(Vec<(String, Answer)>);
+
+impl Picture {
+    /// What the two show differently.
+    pub fn difference(&self, other: &Picture) -> Option<String> {
+        let pair = self.0.iter().zip(&other.0).find(|(one, another)| one != another)?;
+        Some(format!("{}: {:?}\nnot {:?}", pair.0.0, pair.0.1, pair.1.1))
+    }
+}
+
+/// More rows than a test has.
+const ALL: usize = 1_000_000;
+
+/// Everything that can be read, for ids up to `last`.
+pub fn picture(store: &dyn Store, last: u64) -> Picture {
+    let ids: Vec<JobId> = (1..=last).map(id).collect();
+    let mut calls: Vec<Call> = ids.iter().copied().map(Call::Attempts).collect();
+    calls.extend([Call::Jobs(ids), Call::Blocks, Call::Settings]);
+    calls.extend([Call::OpenJobs(None, ALL), Call::Completed(None, ALL), Call::Feed(0, ALL)]);
+    let look = |call: Call| match call {
+        Call::Attempts(id) => (format!("attempts of {id}"), ask(store, call)),
+        _ => (call.verb().to_owned(), ask(store, call)),
+    };
+    Picture(calls.into_iter().map(look).collect())
+}

@@ -1,0 +1,85 @@
+//! Which event a sketch stands for, given the job it meets.
+
+use jobhall_core::{Dice, Event, Failure, Job, Json, LeaseId, Report, State, Verdict, When};
+
+use super::operation::{Shape, Sketch};
+use crate::samples::{claim, failure};
+
+/// An event with the data it borrows.
+pub(super) enum Happening {
+    Claim(u128),
+    Accept(LeaseId),
+    Progress(LeaseId),
+    Report(LeaseId, Report),
+    TakeBack,
+    LeaseEnd,
+    Cancel(Failure),
+    Again(Json),
+    Release,
+}
+
+impl Happening {
+    /// The event, for this job.
+    pub(super) fn event<'a>(&'a self, job: &'a Job) -> Event<'a> {
+        let now = job.life.claim;
+        match self {
+            Happening::Claim(lease) => claim(*lease, "w"),
+            Happening::Accept(lease) => Event::Accept { claim: now, lease: *lease },
+            Happening::Progress(lease) => Event::Progress { claim: now, lease: *lease },
+            Happening::Report(lease, report) => {
+                let retry = &job.spec.retry;
+                Event::Report { claim: now, lease: *lease, report, retry, dice: Dice(0) }
+            }
+            Happening::TakeBack => Event::TakeBack,
+            Happening::LeaseEnd => Event::LeaseEnd,
+            Happening::Cancel(failure) => Event::Cancel(failure),
+            Happening::Again(params) => Event::Again(params),
+            Happening::Release => Event::Release,
+        }
+    }
+}
+
+/// What happens to this job, if the shape is that of an event that its state may have.
+pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
+    let state = &job.life.state;
+    let lease = || state.held().map(|held| held.tenure.lease);
+    match sketch.shape {
+        Shape::Claim => {
+            matches!(state, State::Queued(_)).then(|| Happening::Claim(u128::from(sketch.dice) << 32 | 1))
+        }
+        Shape::Accept => Some(Happening::Accept(lease()?)),
+        Shape::Progress => Some(Happening::Progress(lease()?)),
+        Shape::Pass => Some(Happening::Report(lease()?, success(sketch.dice))),
+        Shape::Fail => Some(Happening::Report(lease()?, defeat(sketch.dice))),
+        Shape::TakeBack => matches!(state, State::Assigned(_)).then_some(Happening::TakeBack),
+        Shape::LeaseEnd => lease().map(|_| Happening::LeaseEnd),
+        Shape::Cancel => (!state.is_terminal()).then(|| Happening::Cancel(failure("cancelled"))),
+        Shape::Again => (!state.is_terminal()).then(|| Happening::Again(number(sketch.dice))),
+        Shape::Release => matches!(state, State::Blocked(_)).then_some(Happening::Release),
+        _ => None,
+    }
+}
+
+fn number(dice: u32) -> Json {
+    Json::params(&dice.to_string()).expect("a number is JSON")
+}
+
+fn success(dice: u32) -> Report {
+    let value = ["null", "false", "0", "\"\"", "{\"a\":[1,2.0]}"][dice as usize % 5];
+    let value = Json::value(value).expect("valid JSON");
+    if dice.is_multiple_of(7) { Report::Skipped(value) } else { Report::Passed(value) }
+}
+
+fn defeat(dice: u32) -> Report {
+    let data = dice.is_multiple_of(3).then(|| number(dice));
+    let failure = Failure { data, ..failure("no") };
+    let when = [None, Some(When::Never), Some(When::Now), Some(When::In(30)), Some(When::Snooze(70))];
+    let params = (dice & 0x100 == 0).then(|| number(dice));
+    let verdict = when[(dice >> 4) as usize % 5].map(|when| Verdict { when, params });
+    match dice % 4 {
+        0 => Report::Crashed(failure, verdict),
+        1 => Report::TimedOut(failure, verdict),
+        2 => Report::Failed(failure, verdict),
+        _ => Report::Cancelled,
+    }
+}

@@ -1,0 +1,165 @@
+//! What a run has exercised: a model test that is always refused, or never, proves little.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jobhall_store::Conflict;
+
+use super::call::{Answer, Call};
+use super::operation::{Shape, Twist};
+use super::reference::Turn;
+
+/// From so many operations on, a run is expected to have seen everything.
+const JUDGED_FROM: u64 = 20_000;
+
+const SHAPES: [Shape; 19] = [
+    Shape::Submit,
+    Shape::SubmitMany,
+    Shape::HandOver,
+    Shape::Reuse,
+    Shape::Behind,
+    Shape::Supersede,
+    Shape::Claim,
+    Shape::ClaimMany,
+    Shape::Accept,
+    Shape::Progress,
+    Shape::Pass,
+    Shape::Fail,
+    Shape::TakeBack,
+    Shape::LeaseEnd,
+    Shape::Cancel,
+    Shape::Again,
+    Shape::Release,
+    Shape::Configure,
+    Shape::Bare,
+];
+
+const VERBS: [&str; 11] = [
+    "commit",
+    "take_block",
+    "settle_blocks",
+    "prune",
+    "jobs",
+    "attempts",
+    "open_jobs",
+    "blocks",
+    "completed",
+    "settings",
+    "feed",
+];
+
+const CONFLICTS: [&str; 10] = [
+    "stale",
+    "stale, job gone",
+    "not open",
+    "key held, insert",
+    "key held, change",
+    "reusable",
+    "successor",
+    "repeated",
+    "submit key reused",
+    "setting",
+];
+
+/// Calls, and how many of them had something to show.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    calls: u64,
+    successes: u64,
+}
+
+impl Count {
+    fn add(&mut self, succeeded: bool) {
+        self.calls += 1;
+        self.successes += u64::from(succeeded);
+    }
+}
+
+/// The counts of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    sequences: u64,
+    operations: u64,
+    verbs: BTreeMap<&'static str, Count>,
+    units: BTreeMap<String, Count>,
+    conflicts: BTreeMap<&'static str, u64>,
+}
+
+impl Histogram {
+    /// Operations so far. An operation is one unit of a commit, or one call of another verb.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Counts the end of a sequence.
+    pub(super) fn end_sequence(&mut self) {
+        self.sequences += 1;
+    }
+
+    /// Counts what one operation came to.
+    pub(super) fn add(&mut self, turn: &Turn) {
+        self.verbs.entry(turn.call.verb()).or_default().add(turn.succeeded);
+        let (Call::Commit(units), Answer::Committed(committed)) = (&turn.call, &turn.answer) else {
+            self.operations += 1;
+            return;
+        };
+        self.operations += units.len() as u64;
+        for ((unit, result), (shape, twists)) in units.iter().zip(&committed.results).zip(&turn.units) {
+            self.units.entry(format!("{shape:?}")).or_default().add(result.is_ok());
+            for twist in [Twist::SubmitKey, Twist::Check, Twist::Setting] {
+                if twists.contains(&twist) {
+                    self.units.entry(format!("with {twist:?}")).or_default().add(result.is_ok());
+                }
+            }
+            for conflict in result.as_ref().err().into_iter().flatten() {
+                let inserted = |id| unit.inserts.iter().any(|insert| insert.job.id == id);
+                let kind = match conflict {
+                    Conflict::Stale { job: Some(_), .. } => "stale",
+                    Conflict::Stale { job: None, .. } => "stale, job gone",
+                    Conflict::NotOpen(_) => "not open",
+                    Conflict::KeyHeld { id, .. } if inserted(*id) => "key held, insert",
+                    Conflict::KeyHeld { .. } => "key held, change",
+                    Conflict::Reusable { .. } => "reusable",
+                    Conflict::Successor { .. } => "successor",
+                    Conflict::Repeated(_) => "repeated",
+                    Conflict::SubmitKeyReused => "submit key reused",
+                    Conflict::Setting { .. } => "setting",
+                };
+                *self.conflicts.entry(kind).or_default() += 1;
+            }
+        }
+    }
+
+    /// What a run of this size should have seen and has not: a verb or a kind of unit that succeeds in less than
+    /// 5 % of its calls, a conflict that never came.
+    pub fn gaps(&self) -> Vec<String> {
+        if self.operations < JUDGED_FROM {
+            return Vec::new();
+        }
+        let rare = |count: Option<&Count>| count.is_none_or(|count| count.successes * 20 < count.calls);
+        let verbs =
+            VERBS.iter().filter(|verb| rare(self.verbs.get(*verb))).map(|verb| format!("verb {verb}"));
+        let twists = [Twist::SubmitKey, Twist::Check, Twist::Setting].map(|twist| format!("with {twist:?}"));
+        let units = SHAPES.iter().map(|shape| format!("{shape:?}")).chain(twists);
+        let units = units.filter(|unit| rare(self.units.get(unit))).map(|unit| format!("unit {unit}"));
+        let conflicts = CONFLICTS.iter().filter(|kind| !self.conflicts.contains_key(*kind));
+        verbs.chain(units).chain(conflicts.map(|kind| format!("conflict {kind}"))).collect()
+    }
+}
+
+impl fmt::Display for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} operations in {} sequences", self.operations, self.sequences)?;
+        let verbs = self.verbs.iter().map(|(name, count)| (*name, count));
+        let units = self.units.iter().map(|(name, count)| (name.as_str(), count));
+        for (title, counts) in [("verb", verbs.collect::<Vec<_>>()), ("unit", units.collect())] {
+            writeln!(f, "{title:<24}{:>9}{:>11}", "calls", "successes")?;
+            for (name, Count { calls, successes }) in counts {
+                let percent = successes * 100 / (*calls).max(1);
+                writeln!(f, "  {name:<22}{calls:>9}{successes:>11}{percent:>5} %")?;
+            }
+        }
+        writeln!(f, "{:<24}{:>9}", "conflict", "times")?;
+        self.conflicts.iter().try_for_each(|(name, times)| writeln!(f, "  {name:<22}{times:>9}"))
+    }
+}

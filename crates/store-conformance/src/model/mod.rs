@@ -1,0 +1,133 @@
+//! The model-based test: random operations on the store and on the reference, with equal answers after each and
+//! equal states at intervals.
+//!
+//! An **operation** is one unit of a commit, or one call of another verb. A run has many sequences of moderate
+//! length, each on a fresh store and each with a seed of its own, so that a failure shrinks fast and can be had again
+//! alone: `JOBHALL_SEED` sets the seed of the first sequence, `JOBHALL_OPERATIONS` how many operations there are at
+//! least. Without them every run is the same.
+
+mod call;
+mod events;
+mod histogram;
+mod maker;
+mod operation;
+mod reference;
+
+use std::cell::RefCell;
+use std::env;
+
+use proptest::test_runner::{
+    Config, RngAlgorithm, TestCaseError, TestCaseResult, TestError, TestRng, TestRunner,
+};
+use proptest_state_machine::ReferenceStateMachine;
+
+pub use call::{Answer, Call, Picture, picture};
+pub use histogram::Histogram;
+
+use crate::Fixture;
+use call::ask;
+use operation::Operation;
+use reference::{Model, Reference, Turn};
+
+/// Operations of a run, if nobody says otherwise.
+pub const OPERATIONS: u64 = 100_000;
+
+/// Calls in one sequence.
+const SEQUENCE: std::ops::RangeInclusive<usize> = 60..=140;
+/// Calls between two comparisons of everything.
+const PICTURE_EVERY: usize = 50;
+
+fn number(name: &str, default: u64) -> u64 {
+    let Ok(text) = env::var(name) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}"))
+}
+
+/// Runs the model test, prints its histogram and judges it.
+///
+/// # Panics
+/// If store and reference differ, or the run has not seen everything it should.
+pub fn agrees(open: impl Fn() -> Fixture) {
+    let (operations, seed) = (number("JOBHALL_OPERATIONS", OPERATIONS), number("JOBHALL_SEED", 0));
+    let histogram = compare(open, operations, seed).unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{histogram}");
+    let gaps = histogram.gaps();
+    assert!(gaps.is_empty(), "the run has not seen enough of {gaps:?}\n{histogram}");
+}
+
+/// Compares a store with the reference over at least so many operations.
+///
+/// # Errors
+/// The first difference, with its seed and the shortest sequence that shows it.
+pub fn compare(open: impl Fn() -> Fixture, operations: u64, first_seed: u64) -> Result<Histogram, String> {
+    let histogram = RefCell::new(Histogram::default());
+    for seed in first_seed.. {
+        if histogram.borrow().operations() >= operations {
+            break;
+        }
+        sequence(&open, seed, &histogram)?;
+    }
+    Ok(histogram.into_inner())
+}
+
+fn sequence(open: &impl Fn() -> Fixture, seed: u64, histogram: &RefCell<Histogram>) -> Result<(), String> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let strategy = Reference::sequential_strategy(SEQUENCE);
+    let run = runner.run(&strategy, |(model, operations, seen)| {
+        // Only the first run of a sequence is counted; the others are proptest looking for a shorter one.
+        let count = |turn: Option<&Turn>| {
+            let Some(seen) = &seen else { return };
+            match turn {
+                Some(turn) => {
+                    seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    histogram.borrow_mut().add(turn);
+                }
+                None => histogram.borrow_mut().end_sequence(),
+            }
+        };
+        follow(&mut open(), model, &operations, count)
+    });
+    run.map_err(|error| match error {
+        TestError::Fail(reason, (_, operations, _)) => {
+            format!("store and reference differ, JOBHALL_SEED={seed}\n{reason}\nafter {operations:#?}")
+        }
+        TestError::Abort(reason) => format!("the sequence could not be made, JOBHALL_SEED={seed}: {reason}"),
+    })
+}
+
+/// Does the operations on both and compares.
+fn follow(
+    fixture: &mut Fixture,
+    mut model: Model,
+    operations: &[Operation],
+    count: impl Fn(Option<&Turn>),
+) -> TestCaseResult {
+    for (n, operation) in operations.iter().enumerate() {
+        model = Reference::apply(model, operation);
+        let turn = model.turn.as_ref().expect("an operation was applied");
+        count(Some(turn));
+        let reopened = matches!(turn.call, Call::Reopen) && fixture.reopen();
+        let answer = ask(fixture.store(), turn.call.clone());
+        if answer != turn.answer {
+            let Turn { call, answer: expected, .. } = turn;
+            let words = format!("{call:?}\ngave {answer:?}\nnot  {expected:?}");
+            return Err(TestCaseError::fail(words));
+        }
+        if reopened || n % PICTURE_EVERY == PICTURE_EVERY - 1 {
+            same_picture(fixture, &model)?;
+        }
+    }
+    count(None);
+    same_picture(fixture, &model)
+}
+
+fn same_picture(fixture: &Fixture, model: &Model) -> TestCaseResult {
+    let stored = picture(fixture.store(), model.last_id());
+    match stored.difference(&picture(model.store(), model.last_id())) {
+        Some(difference) => Err(TestCaseError::fail(difference)),
+        None => Ok(()),
+    }
+}

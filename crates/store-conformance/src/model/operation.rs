@@ -1,0 +1,163 @@
+//! Random operations, drawn without knowledge of the state: numbers that the model turns into real calls on the jobs
+//! it has at that moment. So any subsequence still makes sense, and proptest can leave operations out when it shrinks.
+
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::strategy::BoxedStrategy;
+
+/// What a unit is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shape {
+    /// One new job, with or without a key.
+    Submit,
+    /// Several new jobs, all or nothing.
+    SubmitMany,
+    /// A new job that is born assigned.
+    HandOver,
+    /// A new job, unless a success is young enough.
+    Reuse,
+    /// A new job in the next place of a key, whoever holds the live one.
+    Behind,
+    /// A new job that replaces the live one of its key.
+    Supersede,
+    /// A vacancy takes a job.
+    Claim,
+    /// A vacancy takes several.
+    ClaimMany,
+    /// A worker accepts.
+    Accept,
+    /// A worker reports progress.
+    Progress,
+    /// A worker reports success.
+    Pass,
+    /// A worker reports something else.
+    Fail,
+    /// Nobody accepted.
+    TakeBack,
+    /// The session ended.
+    LeaseEnd,
+    /// Someone cancels.
+    Cancel,
+    /// Someone wants a follow-up.
+    Again,
+    /// A waiting job is let go.
+    Release,
+    /// Settings only.
+    Configure,
+    /// Nothing but checks and the like.
+    Bare,
+}
+
+/// What makes a unit less plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twist {
+    /// Nothing.
+    Plain,
+    /// A wrong rev, or an id that is taken.
+    Stale,
+    /// Decided on an older copy.
+    Outdated,
+    /// Done under a submit key.
+    SubmitKey,
+    /// With a check.
+    Check,
+    /// With a setting.
+    Setting,
+    /// An ended job leaves its successor alone.
+    Abandon,
+}
+
+/// A unit before it meets the state.
+#[derive(Clone, Debug)]
+pub struct Sketch {
+    /// What it is about.
+    pub shape: Shape,
+    /// Which job, among those that fit.
+    pub pick: u16,
+    /// Small choices.
+    pub dice: u32,
+    /// What is special.
+    pub twists: [Twist; 2],
+}
+
+/// An operation before it meets the state. Picks are positions among what there is, ages are in ticks of 10 ms.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// A commit of these units, at a clock that may have stepped back.
+    Commit(Vec<Sketch>, u8),
+    /// Takes a block.
+    TakeBlock(u8),
+    /// Closes (true) or shrinks blocks.
+    SettleBlocks(Vec<(u16, bool, u64)>),
+    /// Removes jobs, feed rows and submit keys.
+    Prune(Vec<u16>, Option<u16>, Option<u16>),
+    /// Reads jobs.
+    Jobs(Vec<u16>),
+    /// Reads attempts.
+    Attempts(u16),
+    /// Reads open jobs.
+    OpenJobs(Option<u16>, u8),
+    /// Reads blocks.
+    Blocks,
+    /// Reads completed jobs.
+    Completed(Option<u16>, u8),
+    /// Reads settings.
+    Settings,
+    /// Reads the feed.
+    Feed(u16, u8),
+    /// Opens the store again.
+    Reopen,
+}
+
+const SHAPES: [Shape; 32] = {
+    use Shape::{
+        Accept, Again, Bare, Behind, Cancel, Claim, ClaimMany, Configure, Fail, HandOver, LeaseEnd, Pass,
+        Progress, Release, Reuse, Submit, SubmitMany, Supersede, TakeBack,
+    };
+    [
+        Submit, Submit, Submit, SubmitMany, HandOver, HandOver, Reuse, Reuse, Behind, Supersede, Supersede,
+        Claim, Claim, Claim, ClaimMany, Accept, Accept, Progress, Pass, Pass, Pass, Pass, Fail, Fail,
+        TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare,
+    ]
+};
+
+const TWISTS: [Twist; 16] = {
+    use Twist::{Abandon, Check, Outdated, Plain, Setting, Stale, SubmitKey};
+    [
+        Plain, Plain, Plain, Plain, Plain, Plain, Plain, Plain, Plain, Plain, Stale, Outdated, SubmitKey,
+        Check, Setting, Abandon,
+    ]
+};
+
+fn sketch() -> impl Strategy<Value = Sketch> {
+    (0..SHAPES.len(), any::<u16>(), any::<u32>(), 0..TWISTS.len(), 0..TWISTS.len()).prop_map(
+        |(shape, pick, dice, one, two)| Sketch {
+            shape: SHAPES[shape],
+            pick,
+            dice,
+            twists: [TWISTS[one], TWISTS[two]],
+        },
+    )
+}
+
+/// Mostly commits of several units, so that a durable store is not asked for a sync per operation.
+pub fn operation() -> BoxedStrategy<Operation> {
+    let age = || weighted(0.5, any::<u16>());
+    let settling = || (any::<u16>(), proptest::bool::weighted(0.3), any::<u64>());
+    prop_oneof![
+        78 => (vec(sketch(), 1..=6), any::<u8>()).prop_map(|(units, skew)| Operation::Commit(units, skew)),
+        2 => (1u8..40).prop_map(Operation::TakeBlock),
+        2 => vec(settling(), 1..=3).prop_map(Operation::SettleBlocks),
+        3 => (vec(any::<u16>(), 0..=6), age(), age()).prop_map(|(jobs, feed, keys)| Operation::Prune(jobs, feed, keys)),
+        3 => vec(any::<u16>(), 0..=5).prop_map(Operation::Jobs),
+        3 => any::<u16>().prop_map(Operation::Attempts),
+        2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(after, limit)| Operation::OpenJobs(after, limit)),
+        1 => Just(Operation::Blocks),
+        2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(before, limit)| Operation::Completed(before, limit)),
+        1 => Just(Operation::Settings),
+        2 => (any::<u16>(), 0u8..20).prop_map(|(after, limit)| Operation::Feed(after, limit)),
+        1 => Just(Operation::Reopen),
+    ]
+    .boxed()
+}

@@ -1,0 +1,192 @@
+//! The reference machine: the in-memory store, a clock, ids, and the memory of older copies that stale writers need.
+
+use jobhall_core::{Job, JobId};
+use jobhall_store::{BlockChange, Committed, Memory, Prune, Unit};
+use proptest::strategy::{BoxedStrategy, Just, Strategy};
+use proptest_state_machine::ReferenceStateMachine;
+
+use super::call::{Answer, Call, ask};
+use super::maker::Maker;
+use super::operation::{Operation, Shape, Sketch, Twist, operation};
+use crate::samples::{at, id};
+
+/// Older copies that are remembered.
+const OLD_COPIES: usize = 48;
+/// What passes between two operations.
+const TICK_MS: u64 = 400;
+/// Ids that one commit may need.
+const IDS_PER_COMMIT: u64 = 24;
+
+/// What an operation came to.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The call it became.
+    pub call: Call,
+    /// What the reference answered.
+    pub answer: Answer,
+    /// Whether there was something to show for it.
+    pub succeeded: bool,
+    /// What the units of a commit are about.
+    pub units: Vec<(Shape, [Twist; 2])>,
+}
+
+/// The reference and what is around it.
+#[derive(Debug, Default)]
+pub struct Model {
+    memory: Memory,
+    writes: Vec<Call>,
+    now_ms: u64,
+    next_id: u64,
+    last_id: u64,
+    old: Vec<Job>,
+    /// The last operation.
+    pub turn: Option<Turn>,
+}
+
+impl Clone for Model {
+    /// A store cannot be copied, but what was done to it can be done again.
+    fn clone(&self) -> Model {
+        let memory = Memory::new();
+        for call in &self.writes {
+            ask(&memory, call.clone());
+        }
+        let (writes, old, turn) = (self.writes.clone(), self.old.clone(), self.turn.clone());
+        Model { memory, writes, old, turn, ..*self }
+    }
+}
+
+impl Model {
+    /// The reference store.
+    pub fn store(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The highest id that was lent.
+    pub fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    fn step(&mut self, operation: &Operation) {
+        self.now_ms += TICK_MS;
+        let jobs = self.memory.all_jobs();
+        let (call, units) = self.resolve(operation, &jobs);
+        let known = !matches!(&call, Call::SettleBlocks(changes) if !self.knows(changes));
+        let answer = ask(&self.memory, call.clone());
+        match (&call, &answer) {
+            (Call::Commit(units), Answer::Committed(committed)) => self.keep_copies(units, committed, &jobs),
+            (_, Answer::Block(block)) => (self.next_id, self.last_id) = (block.first.get(), block.last.get()),
+            _ => {}
+        }
+        if call.writes() {
+            self.writes.push(call.clone());
+        }
+        let succeeded = known && answer.succeeded();
+        self.turn = Some(Turn { call, answer, succeeded, units });
+    }
+
+    fn knows(&self, changes: &[BlockChange]) -> bool {
+        let blocks = self.memory.blocks_now();
+        changes.iter().any(|change| {
+            let (BlockChange::Close(first) | BlockChange::Shrink(first, _)) = change;
+            blocks.iter().any(|block| block.first == *first)
+        })
+    }
+
+    /// The call that the operation means now. A commit that could run out of ids becomes a new block.
+    fn resolve(&mut self, operation: &Operation, jobs: &[Job]) -> (Call, Vec<(Shape, [Twist; 2])>) {
+        let pick = |n: u16| jobs.get(usize::from(n) % (jobs.len() + 1)).map_or(id(9_999_999), |job| job.id);
+        let call = match operation {
+            Operation::Commit(..) if self.next_id + IDS_PER_COMMIT > self.last_id => {
+                Call::TakeBlock(2 * IDS_PER_COMMIT)
+            }
+            Operation::Commit(sketches, skew) => return self.commit(sketches, *skew, jobs),
+            Operation::TakeBlock(size) => Call::TakeBlock(u64::from(*size)),
+            Operation::SettleBlocks(picks) => Call::SettleBlocks(self.settling(picks, jobs)),
+            Operation::Prune(picks, feed, keys) => {
+                let ago = |ticks: u16| at(self.now_ms).minus_ms(u64::from(ticks) % 3_000 * 10);
+                Call::Prune(Prune {
+                    jobs: picks.iter().map(|&n| pick(n)).collect(),
+                    feed_before: feed.map(ago),
+                    submit_keys_before: keys.map(ago),
+                })
+            }
+            Operation::Jobs(picks) => Call::Jobs(picks.iter().map(|&n| pick(n)).collect()),
+            Operation::Attempts(n) => Call::Attempts(self.with_history(*n, jobs).unwrap_or_else(|| pick(*n))),
+            Operation::OpenJobs(after, limit) => Call::OpenJobs(after.map(pick), usize::from(*limit)),
+            Operation::Blocks => Call::Blocks,
+            Operation::Completed(before, limit) => Call::Completed(before.map(pick), usize::from(*limit)),
+            Operation::Settings => Call::Settings,
+            Operation::Feed(after, limit) => Call::Feed(u64::from(*after % 100), usize::from(*limit)),
+            Operation::Reopen => Call::Reopen,
+        };
+        (call, Vec::new())
+    }
+
+    /// Every second read of attempts goes to a job that has been tried before.
+    fn with_history(&self, n: u16, jobs: &[Job]) -> Option<JobId> {
+        let tried: Vec<&Job> = jobs.iter().filter(|job| n & 1 == 0 && job.life.attempt > 1).collect();
+        tried.get(usize::from(n >> 1) % tried.len().max(1)).map(|job| job.id)
+    }
+
+    fn commit(&mut self, sketches: &[Sketch], skew: u8, jobs: &[Job]) -> (Call, Vec<(Shape, [Twist; 2])>) {
+        let back_ms = if skew.is_multiple_of(8) { u64::from(skew) * 10 } else { 0 };
+        let settings = self.memory.settings_now();
+        let (now, next_id) = (at(self.now_ms).minus_ms(back_ms), &mut self.next_id);
+        let mut maker = Maker { jobs, old: &self.old, settings: &settings, now, next_id };
+        let made = sketches.iter().map(|sketch| (maker.make(sketch), sketch.twists));
+        let (units, kinds) = made.map(|((shape, unit), twists)| (unit, (shape, twists))).unzip();
+        (Call::Commit(units), kinds)
+    }
+
+    /// Only blocks before the current one are settled: its ids are still in use.
+    fn settling(&self, picks: &[(u16, bool, u64)], jobs: &[Job]) -> Vec<BlockChange> {
+        let mut blocks = self.memory.blocks_now();
+        blocks.pop();
+        let settle = |&(n, close, mask): &(u16, bool, u64)| {
+            let Some(block) = blocks.get(usize::from(n) % blocks.len().max(1)) else {
+                return BlockChange::Close(id(9_999_999));
+            };
+            let inside = jobs.iter().filter(|job| (block.first..=block.last).contains(&job.id));
+            let live = inside.filter(|job| mask >> (job.id.get() % 64) & 1 == 1).map(|job| job.id);
+            if close {
+                BlockChange::Close(block.first)
+            } else {
+                BlockChange::Shrink(block.first, live.collect())
+            }
+        };
+        picks.iter().map(settle).collect()
+    }
+
+    /// Remembers what the moved jobs were before.
+    fn keep_copies(&mut self, units: &[Unit], committed: &Committed, before: &[Job]) {
+        let applied = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
+        for change in applied.flat_map(|(unit, _)| &unit.changes) {
+            let copy =
+                before.binary_search_by_key(&change.id, |job| job.id).map(|found| before[found].clone());
+            self.old.extend(copy);
+        }
+        let excess = self.old.len().saturating_sub(OLD_COPIES);
+        self.old.drain(..excess);
+    }
+}
+
+/// Generates operations and follows them on the reference.
+pub struct Reference;
+
+impl ReferenceStateMachine for Reference {
+    type State = Model;
+    type Transition = Operation;
+
+    fn init_state() -> BoxedStrategy<Model> {
+        Just(Model::default()).boxed()
+    }
+
+    fn transitions(_: &Model) -> BoxedStrategy<Operation> {
+        operation()
+    }
+
+    fn apply(mut model: Model, operation: &Operation) -> Model {
+        model.step(operation);
+        model
+    }
+}

@@ -1,0 +1,86 @@
+//! What a change carries besides the new life: a past attempt, other params, the wish for the spec.
+
+use jobhall_core::{Event, Job, Json, PastAttempt, Report, Verdict, When};
+use jobhall_store::{Store, Unit};
+
+use crate::desk::Desk;
+use crate::fixture::wait;
+use crate::samples::{changing, failure, passed};
+
+fn params(text: &str) -> Json {
+    Json::params(text).expect("valid params")
+}
+
+fn retrying(text: &str) -> Report {
+    Report::Failed(failure("no"), Some(Verdict { when: When::Now, params: Some(params(text)) }))
+}
+
+/// Every ended attempt of a job that goes on is kept, oldest first; the last one of a completed job is in its row.
+pub fn past_attempts_are_kept_in_order(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let (mut job, other) = (desk.put(desk.fresh(None)), desk.held(None));
+    let mut expected: Vec<PastAttempt> = Vec::new();
+    for report in [Some(Report::Failed(failure("first"), None)), None, Some(retrying("1"))] {
+        job = desk.apply(desk.claim(&job, "w"));
+        let change = match report {
+            Some(report) => desk.report(&job, &report),
+            None => desk.decide(&job, &Event::LeaseEnd),
+        };
+        expected.push(change.past.clone().expect("an attempt ended"));
+        job = desk.apply(change);
+        assert_eq!(wait(store.attempts(job.id)), Ok(expected.clone()));
+    }
+    job = desk.apply(desk.claim(&job, "w"));
+    desk.apply(desk.report(&job, &passed("1")));
+    assert_eq!(wait(store.attempts(job.id)), Ok(expected));
+    assert_eq!(wait(store.attempts(other.id)), Ok(Vec::new()));
+}
+
+/// No history is not an error, and neither is no job.
+pub fn a_job_without_history_has_no_attempts(store: &dyn Store) {
+    let desk = Desk::new(store);
+    for id in [desk.put(desk.fresh(None)).id, desk.succeeded(None).id, desk.id()] {
+        assert_eq!(wait(store.attempts(id)), Ok(Vec::new()));
+    }
+}
+
+/// Params of a change replace the stored ones and nothing else of the spec; without any they stay.
+pub fn params_are_replaced_by_a_change(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let held = desk.held(Some("k"));
+    let retried = desk.apply(desk.report(&held, &retrying("{\"n\":2}")));
+    assert_eq!(retried.spec.params, params("{\"n\":2}"));
+    let mut before = (*held.spec).clone();
+    before.params = params("{\"n\":2}");
+    assert_eq!(*retried.spec, before);
+    let claimed = desk.apply(desk.claim(&retried, "w"));
+    assert_eq!(claimed.spec, retried.spec);
+}
+
+/// The specs that were asked for come back in the order of the changes, and no others.
+pub fn wanted_specs_come_back_in_order(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let jobs: Vec<Job> = ["c", "a", "d", "b"].iter().map(|key| desk.put(desk.fresh(Some(key)))).collect();
+    let order = [2, 0, 3, 1];
+    let mut changes: Vec<_> = order.iter().map(|&n: &usize| desk.claim(&jobs[n], "w")).collect();
+    for (n, change) in changes.iter_mut().enumerate() {
+        change.want_spec = n != 2;
+    }
+    let done = desk.unit(changing(changes)).expect("the revs are right");
+    let expected = [2, 0, 1].map(|n: usize| jobs[n].spec.clone());
+    assert_eq!(done.specs, expected);
+    let other = desk.unit(Unit::default()).expect("an empty unit fits");
+    assert_eq!(other.specs, []);
+}
+
+/// A wanted spec is that of the row after the change.
+pub fn a_wanted_spec_has_the_replaced_params(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let held = desk.held(None);
+    let mut change = desk.report(&held, &retrying("[3]"));
+    change.want_spec = true;
+    let done = desk.unit(changing([change])).expect("the rev is right");
+    assert_eq!(done.specs.len(), 1);
+    assert_eq!(done.specs[0].params, params("[3]"));
+    assert_eq!(desk.get(held.id).map(|job| job.spec), Some(done.specs[0].clone()));
+}

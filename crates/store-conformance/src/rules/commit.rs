@@ -1,0 +1,262 @@
+//! What one commit does: guarded by rev, all or nothing per unit, in order.
+
+use std::sync::Arc;
+
+use jobhall_core::needs::Needs;
+use jobhall_core::{Backoff, Event, Job, Json, Life, RetryPolicy, Spec, State};
+use jobhall_store::{Conflict, FeedPage, SettingKind, SettingWrite, Store, Unit};
+
+use crate::desk::Desk;
+use crate::fixture::wait;
+use crate::rules::submit_key;
+use crate::samples::{changing, failure, id, insert, inserting, passed};
+
+/// A commit of nothing answers with nothing and leaves no feed row.
+pub fn an_empty_commit_changes_nothing(store: &dyn Store) {
+    let committed = wait(store.commit(Vec::new())).expect("an empty commit works");
+    assert_eq!((committed.feed, committed.results), (None, Vec::new()));
+    let empty = FeedPage { rows: Vec::new(), pruned_to: 0 };
+    assert_eq!(wait(store.feed(0, 10)).expect("the feed can be read"), empty);
+}
+
+/// A job is read as it was written, every field of it.
+pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let earlier = desk.succeeded(Some("ключ ☃ '\" %"));
+    let mut job = desk.fresh_of("thumb-nail.v2", Some("ключ ☃ '\" %"));
+    job.spec = Arc::new(Spec {
+        queue: jobhall_core::QueueName::new("fast").expect("a valid queue"),
+        params: Json::params("{ \"a\": [1, 2.50, \"ü\\u0000\"],\n\"b\":null}").expect("valid params"),
+        needs: Needs::parse("os=linux, gpu>=1").expect("valid needs"),
+        priority: -5,
+        retry: RetryPolicy { backoff: Backoff::Linear { ms: 3, cap_ms: 9 }, ..RetryPolicy::named() },
+        retry_of: Some(earlier.id),
+        ..(*job.spec).clone()
+    });
+    job.life = Life { run_at: desk.now(), ..job.life };
+    let stored = desk.put(job.clone());
+    assert_eq!(desk.get(job.id), Some(stored));
+    assert_eq!(desk.get(earlier.id), Some(earlier));
+}
+
+/// What a job becomes is read back in every state it can have.
+pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let mut job = desk.put(desk.fresh(Some("k")));
+    let params = Json::params("[\"again\"]").expect("valid params");
+    let cancelled = failure("enough");
+    let mut walk = |event: &dyn Fn(&Job) -> Event<'static>| {
+        let change = desk.decide(&job, &event(&job));
+        let expected = change.life.clone();
+        job = desk.apply(change);
+        assert_eq!(job.life, expected);
+    };
+    let lease = |job: &Job| (job.life.claim, job.life.state.tenure().expect("a held job").lease);
+    walk(&|_| crate::samples::claim(u128::MAX, "w-1"));
+    walk(&|_| Event::TakeBack);
+    walk(&|_| crate::samples::claim(1, "w-2"));
+    walk(&|job| Event::Accept { claim: lease(job).0, lease: lease(job).1 });
+    walk(&|job| Event::Progress { claim: lease(job).0, lease: lease(job).1 });
+    walk(&|_| Event::LeaseEnd);
+    walk(&|_| crate::samples::claim(2, "w-3"));
+    job = desk.apply(desk.decide(&job, &Event::Again(&params)));
+    assert_eq!(job.life.again.as_ref().map(|again| &again.params), Some(&params));
+    job = desk.apply(desk.decide(&job, &Event::Cancel(&cancelled)));
+    let request = job.life.state.held().and_then(|held| held.cancel.clone());
+    assert_eq!(request.map(|request| request.failure), Some(cancelled));
+    let change = desk.report(&job, &passed("null"));
+    let expected = change.life.clone();
+    assert_eq!(desk.apply(change).life, expected);
+    assert!(matches!(expected.state, State::Cancelled(_)));
+}
+
+/// A change decided on an older rev is refused with the row as it stands, and nothing is written.
+pub fn a_change_decided_on_an_old_rev_gets_the_row_back(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.put(desk.fresh(None));
+    let late = desk.claim(&job, "late");
+    let moved = desk.apply(desk.claim(&job, "first"));
+    let conflicts = desk.refused(changing([late]));
+    assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(moved.clone()) }]);
+    assert_eq!(desk.get(job.id), Some(moved));
+}
+
+/// The guard is equality: a rev that the job has not reached is as wrong as one it has left.
+pub fn a_change_decided_on_a_rev_ahead_is_refused(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.put(desk.fresh(None));
+    let mut ahead = desk.claim(&job, "w");
+    ahead.expected += 1;
+    ahead.life.rev += 1;
+    let conflicts = desk.refused(changing([ahead]));
+    assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(job.clone()) }]);
+    assert_eq!(desk.get(job.id), Some(job));
+}
+
+/// A change of a job that is not there has no row to give back.
+pub fn a_change_of_no_job_is_refused_without_a_row(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let nobody = desk.fresh(None);
+    let conflicts = desk.refused(changing([desk.claim(&nobody, "w")]));
+    assert_eq!(conflicts, [Conflict::Stale { id: nobody.id, job: None }]);
+    assert_eq!(desk.get(nobody.id), None);
+}
+
+/// An id names one job for ever.
+pub fn an_insert_under_a_used_id_is_refused(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.held(None);
+    let mut other = desk.fresh_of("other", Some("k"));
+    other.id = job.id;
+    let conflicts = desk.refused(inserting(other));
+    assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(job.clone()) }]);
+    assert_eq!(desk.get(job.id), Some(job));
+    desk.put(desk.fresh_of("other", Some("k")));
+}
+
+/// A unit is all or nothing: whatever else it carries, one conflict keeps all of it out.
+pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let (moving, stale) = (desk.held(None), desk.put(desk.fresh(None)));
+    let late = desk.claim(&stale, "late");
+    let stale = desk.apply(desk.claim(&stale, "first"));
+    let new = desk.fresh(Some("k"));
+    let lost = desk.decide(&moving, &Event::LeaseEnd);
+    assert!(lost.past.is_some(), "a lost attempt is history");
+    let write = SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: "{}".into() };
+    let unit = Unit {
+        changes: vec![lost, late],
+        inserts: vec![insert(new.clone())],
+        settings: vec![write],
+        submit_key: Some(submit_key("s", "key", 1, desk.now())),
+        ..Unit::default()
+    };
+    let committed = desk.commit([unit.clone()]);
+    assert_eq!(committed.results, [Err(vec![Conflict::Stale { id: stale.id, job: Some(stale.clone()) }])]);
+    assert_eq!(committed.feed, None);
+    assert_eq!(
+        (desk.get(moving.id), desk.get(stale.id), desk.get(new.id)),
+        (Some(moving.clone()), Some(stale), None)
+    );
+    assert_eq!(wait(store.attempts(moving.id)), Ok(Vec::new()));
+    assert_eq!(wait(store.settings()), Ok(Vec::new()));
+    desk.put(desk.fresh(Some("k")));
+    desk.unit(Unit { submit_key: unit.submit_key, ..Unit::default() })
+        .expect("the submit key was not stored");
+}
+
+/// The units around a refused one are applied, and each has its result in its place.
+pub fn a_refused_unit_leaves_the_others_standing(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let jobs: Vec<Job> = (0..5).map(|_| desk.put(desk.fresh(None))).collect();
+    let moved = desk.apply(desk.claim(&jobs[2], "first"));
+    let units: Vec<Unit> = jobs.iter().map(|job| changing([desk.claim(job, "w")])).collect();
+    let results = desk.commit(units).results;
+    let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
+    assert_eq!(refused, [false, false, true, false, false]);
+    assert_eq!(results[2], Err(vec![Conflict::Stale { id: jobs[2].id, job: Some(moved.clone()) }]));
+    for (n, job) in jobs.iter().enumerate() {
+        let stored = desk.get(job.id).expect("the job is there");
+        assert_eq!(stored.life.rev, 2, "job {n}");
+    }
+    assert_eq!(desk.get(jobs[2].id), Some(moved));
+}
+
+/// There is one result for each unit, in the order of the units.
+pub fn results_come_in_the_order_of_the_units(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let missing: Vec<_> = (0..4).map(|_| desk.fresh(None)).collect();
+    let mut units: Vec<Unit> = missing.iter().map(|job| changing([desk.claim(job, "w")])).collect();
+    units.insert(2, inserting(desk.fresh(None)));
+    let results = desk.commit(units).results;
+    let stale = |n: usize| Err(vec![Conflict::Stale { id: missing[n].id, job: None }]);
+    let expected = [stale(0), stale(1), Ok(jobhall_store::Done::default()), stale(2), stale(3)];
+    assert_eq!(results, expected);
+}
+
+/// Units of one commit follow each other: a later one stands on what an earlier one did.
+pub fn units_see_what_the_units_before_them_did(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.fresh(Some("k"));
+    let twin = desk.fresh(Some("k"));
+    let (first, second) = (desk.claim(&job, "first"), desk.claim(&job, "second"));
+    let units =
+        [inserting(job.clone()), inserting(twin.clone()), changing([first.clone()]), changing([second])];
+    let results = desk.commit(units).results;
+    let held = Job { life: first.life, ..job.clone() };
+    assert_eq!(results[0], Ok(jobhall_store::Done::default()));
+    assert_eq!(results[1], Err(vec![Conflict::KeyHeld { id: twin.id, job: job.clone() }]));
+    assert_eq!(results[2], Ok(jobhall_store::Done::default()));
+    assert_eq!(results[3], Err(vec![Conflict::Stale { id: job.id, job: Some(held.clone()) }]));
+    assert_eq!(desk.get(job.id), Some(held));
+}
+
+/// Calls take effect in the order they were made, whatever the order in which their answers are awaited.
+pub fn calls_take_effect_in_the_order_they_were_made(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.fresh(None);
+    let claimed = desk.claim(&job, "w");
+    let held = Job { life: claimed.life.clone(), ..job.clone() };
+    let ended = desk.report(&held, &passed("7"));
+    let last = Job { life: ended.life.clone(), ..job.clone() };
+    let first = store.commit(vec![inserting(job.clone())]);
+    let second = store.commit(vec![changing([claimed])]);
+    let third = store.commit(vec![changing([ended])]);
+    let read = store.jobs(vec![job.id]);
+    for (later, feed) in [(third, 3), (second, 2), (first, 1)] {
+        let committed = wait(later).expect("a commit that works");
+        assert_eq!((committed.feed, committed.results.len()), (Some(feed), 1));
+        assert!(committed.results[0].is_ok(), "{:?}", committed.results);
+    }
+    drop(wait(read));
+    assert_eq!(desk.get(job.id), Some(last));
+}
+
+/// Of two claims decided on the same copy one wins; the other learns who has the job.
+pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.put(desk.fresh(None));
+    let (one, other) = (desk.claim(&job, "one"), desk.claim(&job, "other"));
+    let results = desk.commit([changing([one.clone()]), changing([other])]).results;
+    let winner = Job { life: one.life, ..job };
+    assert!(results[0].is_ok());
+    assert_eq!(results[1], Err(vec![Conflict::Stale { id: winner.id, job: Some(winner.clone()) }]));
+    assert_eq!(desk.get(winner.id), Some(winner));
+}
+
+/// The end of the lease and the late report, decided on the same copy: the first one written stands.
+pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
+    let desk = Desk::new(store);
+    for report_first in [true, false] {
+        let job = desk.held(None);
+        let (report, lost) = (desk.report(&job, &passed("1")), desk.decide(&job, &Event::LeaseEnd));
+        let (first, second) = if report_first { (report, lost) } else { (lost, report) };
+        let past = first.past.clone();
+        let stands = desk.apply(first);
+        let conflicts = desk.refused(changing([second]));
+        assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(stands.clone()) }]);
+        assert_eq!(desk.get(job.id), Some(stands));
+        assert_eq!(wait(store.attempts(job.id)), Ok(past.into_iter().collect()));
+    }
+}
+
+/// A completed row stays as it is, whatever happens around it.
+pub fn h07_g1_completed_rows_never_change(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let held = desk.held(Some("k"));
+    let decided_before = [
+        desk.decide(&held, &Event::LeaseEnd),
+        desk.cancel(&held),
+        desk.report(&held, &passed("\"other\"")),
+        desk.decide(&held, &Event::Again(&Json::null())),
+    ];
+    let done = desk.apply(desk.report(&held, &passed("\"result\"")));
+    for late in decided_before {
+        let conflicts = desk.refused(changing([late]));
+        assert_eq!(conflicts, [Conflict::Stale { id: done.id, job: Some(done.clone()) }]);
+    }
+    let next = desk.held(Some("k"));
+    desk.apply(desk.report(&next, &passed("\"later\"")));
+    desk.prune_jobs([next.id, id(done.id.get() + 500)]);
+    assert_eq!(desk.get(done.id), Some(done));
+}

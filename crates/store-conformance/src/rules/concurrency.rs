@@ -1,0 +1,198 @@
+//! The rules that matter most, under many threads.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+use jobhall_core::{Event, Job, JobId};
+use jobhall_store::{Conflict, Store, Unit};
+
+use crate::fixture::wait;
+use crate::rules::blocks::take;
+use crate::samples::{at, change_of, changing, claim, decide, failure, id, insert, inserting, queued, spec};
+
+const CLIENTS: usize = 64;
+const ROUNDS: usize = 200;
+
+fn one(store: &dyn Store, unit: Unit) -> Result<(), Vec<Conflict>> {
+    let committed = wait(store.commit(vec![unit])).expect("a commit that works");
+    committed.results.into_iter().next().expect("one unit has one result").map(drop)
+}
+
+/// What a client was told in one round: the id, and whether it is its own.
+type Told = (JobId, bool);
+
+fn submit(store: &dyn Store, job: &Job) -> Told {
+    match one(store, inserting(job.clone())) {
+        Ok(()) => (job.id, true),
+        Err(conflicts) => match &conflicts[..] {
+            [Conflict::KeyHeld { id, job: holder }] if *id == job.id => (holder.id, false),
+            other => panic!("a client of a held key was told {other:?}"),
+        },
+    }
+}
+
+/// In every round all clients submit a job of the same key at once: one is made, and all the others are told its id.
+/// Then it ends, and the next round begins.
+pub fn h06_g4_sixty_four_clients_on_one_key_get_one_job(store: &dyn Store) {
+    let first = take(store, (CLIENTS * ROUNDS) as u64).first.get();
+    let (start, end) = (Barrier::new(CLIENTS), Barrier::new(CLIENTS));
+    let told: Vec<Mutex<Vec<Told>>> = (0..ROUNDS).map(|_| Mutex::default()).collect();
+    let client = |number: usize| {
+        for (round, told) in told.iter().enumerate() {
+            let now = at(round as u64 * 1_000);
+            let job = queued(id(first + (round * CLIENTS + number) as u64), spec("t", Some("k"), now));
+            start.wait();
+            let answer = submit(store, &job);
+            told.lock().expect("no client has panicked").push(answer);
+            end.wait();
+            if answer.1 {
+                let step = decide(&job, &Event::Cancel(&failure("round over")), now);
+                one(store, changing([change_of(&job, step)])).expect("only its maker ends it");
+            }
+        }
+    };
+    thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(number)))));
+    check_rounds(store, &told);
+}
+
+fn check_rounds(store: &dyn Store, told: &[Mutex<Vec<Told>>]) {
+    let mut made = Vec::new();
+    for (round, told) in told.iter().enumerate() {
+        let told = told.lock().expect("no client has panicked");
+        let ids: Vec<JobId> = told.iter().filter(|(_, own)| *own).map(|(id, _)| *id).collect();
+        assert_eq!(ids.len(), 1, "round {round} made {ids:?}");
+        assert_eq!(told.len(), CLIENTS);
+        assert!(told.iter().all(|(id, _)| *id == ids[0]), "round {round} told {told:?}");
+        made.extend(ids);
+    }
+    let mut completed: Vec<_> = wait(store.completed(None, usize::from(u16::MAX)))
+        .expect("it can be read")
+        .iter()
+        .map(|job| job.id)
+        .collect();
+    completed.sort_unstable();
+    made.sort_unstable();
+    assert_eq!(completed, made, "exactly the jobs that were told of are stored");
+}
+
+const CLAIMERS: usize = 32;
+const JOBS: usize = 20_000;
+const BATCH: usize = 20;
+/// How far ahead in the shared order a claimer looks: small enough that claimers meet.
+const WINDOW: usize = 1_500;
+
+/// What the claimers share: a hint of which jobs are left. The store is the truth.
+struct Order {
+    jobs: Vec<Job>,
+    gone: Vec<AtomicBool>,
+    front: AtomicUsize,
+    lost_races: AtomicUsize,
+}
+
+impl Order {
+    /// The next positions to try, taken at random from the window.
+    fn pick(&self, random: &mut u64) -> Vec<usize> {
+        let mut front = self.front.load(Ordering::Relaxed);
+        while front < JOBS && self.gone[front].load(Ordering::Relaxed) {
+            front += 1;
+        }
+        self.front.fetch_max(front, Ordering::Relaxed);
+        let window: Vec<usize> = (front..JOBS.min(front + WINDOW))
+            .filter(|&position| !self.gone[position].load(Ordering::Relaxed))
+            .collect();
+        let Some(last) = window.len().checked_sub(1) else { return Vec::new() };
+        let mut picked: Vec<usize> =
+            (0..BATCH).map(|_| window[usize::from(next(random)) % (last + 1)]).collect();
+        picked.sort_unstable();
+        picked.dedup();
+        picked
+    }
+}
+
+/// A small generator of random numbers (xorshift).
+fn next(state: &mut u64) -> u16 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    u16::try_from(*state & 0xffff).expect("sixteen bits")
+}
+
+fn claimed(job: &Job, claimer: usize) -> Unit {
+    let event = claim(claimer as u128, &format!("w{claimer}"));
+    changing([change_of(job, decide(job, &event, at(60_000)))])
+}
+
+/// Claims until nothing is left; the positions it won.
+fn claimer(store: &dyn Store, order: &Order, number: usize) -> Vec<usize> {
+    let mut random = 0x9e37_79b9_7f4a_7c15 ^ (number as u64 + 1) << 7;
+    let mut won = Vec::new();
+    loop {
+        let picked = order.pick(&mut random);
+        if picked.is_empty() {
+            return won;
+        }
+        let units = picked.iter().map(|&position| claimed(&order.jobs[position], number)).collect();
+        let results = wait(store.commit(units)).expect("a commit that works").results;
+        assert_eq!(results.len(), picked.len());
+        for (position, result) in picked.into_iter().zip(results) {
+            if result.is_ok() {
+                won.push(position);
+            } else {
+                order.lost_races.fetch_add(1, Ordering::Relaxed);
+            }
+            order.gone[position].store(true, Ordering::Relaxed);
+        }
+        thread::yield_now();
+    }
+}
+
+fn stored_order(store: &dyn Store) -> Order {
+    let first = take(store, JOBS as u64).first.get();
+    let jobs: Vec<Job> = (0..JOBS as u64).map(|n| queued(id(first + n), spec("t", None, at(0)))).collect();
+    for chunk in jobs.chunks(1_000) {
+        let units = chunk
+            .chunks(100)
+            .map(|jobs| Unit { inserts: jobs.iter().cloned().map(insert).collect(), ..Unit::default() });
+        let committed = wait(store.commit(units.collect())).expect("a commit that works");
+        assert!(committed.results.iter().all(Result::is_ok));
+    }
+    let gone = (0..JOBS).map(|_| AtomicBool::new(false)).collect();
+    Order { jobs, gone, front: AtomicUsize::new(0), lost_races: AtomicUsize::new(0) }
+}
+
+/// Claimers race for the same jobs, picked at random from a shared order: every job goes to one of them, the store
+/// remembers that one, and nobody goes home empty-handed.
+pub fn l14_no_double_claim_and_no_starved_claimer(store: &dyn Store) {
+    let order = Arc::new(stored_order(store));
+    let start = Barrier::new(CLAIMERS);
+    let won: Vec<Vec<usize>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..CLAIMERS)
+            .map(|number| {
+                let (order, start) = (&order, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    claimer(store, order, number)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("no claimer panics")).collect()
+    });
+    let shares: Vec<usize> = won.iter().map(Vec::len).collect();
+    assert!(shares.iter().all(|&share| share > 0), "a claimer starved: {shares:?}");
+    assert_eq!(shares.iter().sum::<usize>(), JOBS, "every job once: {shares:?}");
+    assert!(order.lost_races.load(Ordering::Relaxed) > 0, "the claimers never met");
+    check_owners(store, &order, &won);
+}
+
+fn check_owners(store: &dyn Store, order: &Order, won: &[Vec<usize>]) {
+    for (number, positions) in won.iter().enumerate() {
+        let ids = positions.iter().map(|&position| order.jobs[position].id).collect();
+        for job in wait(store.jobs(ids)).expect("jobs can be read") {
+            let job = job.expect("a claimed job is there");
+            let tenure = job.life.state.tenure().expect("it is held");
+            assert_eq!(tenure.lease.0, number as u128, "job {} was claimed twice", job.id);
+            assert_eq!((job.life.rev, job.life.claim), (2, 1));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The rules of the port, one function each. A rule gets a fresh store and panics when the store breaks it; its
+//! documentation is the rule in words.
+//!
+//! The lists at the end name every rule once: backends make tests of them ([`crate::conformance_suite`]), the
+//! planted faults look rules up by name ([`RULES`]).
+
+pub mod attempts;
+pub mod blocks;
+pub mod commit;
+pub mod concurrency;
+pub mod durable;
+pub mod feed;
+pub mod keys;
+pub mod reads;
+pub mod reuse;
+pub mod settings;
+pub mod stages;
+pub mod submit_keys;
+pub mod successors;
+pub mod upkeep;
+
+use jobhall_core::{Disposition, Submitted, Time};
+use jobhall_store::{Store, SubmitKey};
+
+use crate::Fixture;
+use crate::samples::id;
+
+/// A rule and its name, `module::rule`.
+pub type Rule = (&'static str, fn(&dyn Store));
+
+/// A rule about opening a store again, and its name.
+pub type DurableRule = (&'static str, fn(&mut Fixture));
+
+/// A submit key that is remembered for ever, with an answer that tells its body.
+pub(crate) fn submit_key(scope: &str, key: &str, body: u128, at: Time) -> SubmitKey {
+    let body_id = u64::try_from(body).expect("a small body");
+    let answer = vec![Submitted { id: id(body_id), disposition: Disposition::Created }];
+    SubmitKey { scope: scope.into(), key: key.into(), body, answer, at, forget_before: Time::EPOCH }
+}
+
+/// The list of rules, handed to another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! every_rule {
+    ($then:ident $($context:tt)*) => {
+        $crate::$then! { [$($context)*]
+            commit {
+                an_empty_commit_changes_nothing
+                l12_a_job_comes_back_with_every_field
+                every_state_comes_back_as_it_was_written
+                a_change_decided_on_an_old_rev_gets_the_row_back
+                a_change_decided_on_a_rev_ahead_is_refused
+                a_change_of_no_job_is_refused_without_a_row
+                an_insert_under_a_used_id_is_refused
+                a_refused_unit_leaves_no_trace
+                a_refused_unit_leaves_the_others_standing
+                results_come_in_the_order_of_the_units
+                units_see_what_the_units_before_them_did
+                calls_take_effect_in_the_order_they_were_made
+                l14_of_two_claims_of_one_job_one_wins
+                g8_of_lease_end_and_late_report_the_first_one_stands
+                h07_g1_completed_rows_never_change
+            }
+            stages {
+                the_submit_key_is_looked_at_first
+                checks_settings_and_revs_are_listed_together
+                keys_are_looked_at_after_the_revs
+                places_and_successors_are_listed_together
+                inserts_are_looked_at_last
+                every_conflict_of_the_inserts_is_listed
+                a_check_wants_a_job_that_is_there_and_open
+            }
+            keys {
+                h06_g4_one_live_job_per_type_and_key
+                the_same_key_of_another_type_is_free
+                jobs_without_a_key_are_never_duplicates
+                h06_any_number_of_completed_jobs_share_a_key
+                a_key_is_held_through_every_open_state
+                every_ending_gives_the_key_back
+                an_ending_job_makes_room_for_its_follow_up
+                an_insert_holds_its_key_against_the_next_of_its_unit
+                keys_of_a_refused_unit_stay_free
+                keys_given_up_by_a_refused_unit_stay_held
+            }
+            successors {
+                one_successor_waits_behind_the_live_job
+                a_successor_takes_over_when_its_holder_ends
+                a_holder_does_not_leave_its_successor_behind
+                a_successor_is_not_released_before_its_holder_ends
+                a_newer_successor_replaces_the_waiting_one
+                a_cancelled_successor_makes_the_place_free
+            }
+            reuse {
+                the_newest_success_answers
+                a_success_counts_from_the_very_moment
+                only_a_success_is_reused
+                only_a_success_of_the_same_type_and_key_is_reused
+                a_success_answers_before_the_holder_of_the_key
+                without_a_wish_for_reuse_the_job_is_made
+            }
+            submit_keys {
+                a_repeated_request_gets_the_first_answer
+                a_key_used_for_another_request_is_refused
+                a_key_belongs_to_its_scope
+                an_old_key_counts_as_forgotten
+                a_key_is_known_to_the_next_unit
+                a_forgotten_key_is_stored_anew
+                a_pruned_key_is_free
+            }
+            settings {
+                a_setting_starts_at_rev_one_and_rises
+                a_setting_decided_on_another_rev_is_refused
+                a_conflict_names_the_write_it_is_about
+                a_setting_leaves_no_feed_row
+            }
+            attempts {
+                past_attempts_are_kept_in_order
+                a_job_without_history_has_no_attempts
+                params_are_replaced_by_a_change
+                wanted_specs_come_back_in_order
+                a_wanted_spec_has_the_replaced_params
+            }
+            feed {
+                one_row_per_commit_with_its_changes_in_order
+                the_moment_of_a_row_is_its_latest_change
+                numbers_are_dense_from_one
+                refused_units_leave_no_entry
+                a_page_begins_after_a_number_and_has_a_limit
+                a_pruned_feed_goes_on_where_it_was
+                a_prune_of_the_feed_leaves_no_hole
+            }
+            blocks {
+                blocks_follow_each_other
+                ids_are_never_lent_twice
+                a_closed_block_is_gone
+                a_shrunk_block_lists_its_open_jobs
+                settling_an_unknown_block_changes_nothing
+                open_jobs_are_found_by_their_blocks
+                open_jobs_come_in_pages
+            }
+            reads {
+                jobs_come_in_the_order_asked_with_holes
+                completed_jobs_come_newest_first_in_pages
+                a_completed_job_tells_what_retention_asks
+            }
+            upkeep {
+                a_prune_leaves_open_jobs_alone
+                a_prune_takes_the_attempts_along
+                a_pruned_success_is_not_reused
+                an_empty_prune_removes_nothing
+            }
+            concurrency {
+                h06_g4_sixty_four_clients_on_one_key_get_one_job
+                l14_no_double_claim_and_no_starved_claimer
+            }
+        }
+    };
+}
+
+/// The list of rules about opening a store again, handed to another macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! every_durable_rule {
+    ($then:ident $($context:tt)*) => {
+        $crate::$then! { [$($context)*]
+            durable {
+                everything_acknowledged_is_there_after_reopening
+                keys_are_held_after_reopening
+                submit_keys_are_known_after_reopening
+                ids_are_not_lent_again_after_reopening
+                feed_numbers_go_on_after_reopening
+            }
+        }
+    };
+}
+
+/// Makes a table out of a list of rules.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! as_table {
+    ([] $($module:ident { $($rule:ident)* })*) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($rule)), $crate::rules::$module::$rule),)*)*]
+    };
+}
+
+/// Every rule by name.
+pub const RULES: &[Rule] = every_rule!(as_table);
+
+/// Every rule about opening a store again, by name.
+pub const DURABLE_RULES: &[DurableRule] = every_durable_rule!(as_table);

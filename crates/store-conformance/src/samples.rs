@@ -1,0 +1,119 @@
+//! Jobs and units made on the spot. Every change comes out of `core`'s transition function, as in the engine.
+
+use std::sync::Arc;
+
+use jobhall_core::needs::Needs;
+use jobhall_core::{
+    Backoff, Decision, Event, Failure, Job, JobId, Json, Key, LeaseId, Life, Outcome, OutcomeSet, QueueName,
+    Report, RetryPolicy, Spec, Step, Time, TypeName, WorkerName, transition,
+};
+use jobhall_store::{Change, Insert, Unit};
+
+/// A moment, `ms` after the beginning of the test.
+pub(crate) fn at(ms: u64) -> Time {
+    Time::EPOCH.plus_ms(1_700_000_000_000 + ms)
+}
+
+/// A small id.
+pub(crate) fn id(n: u64) -> JobId {
+    JobId::new(n).expect("a small number is an id")
+}
+
+/// A type by name.
+pub(crate) fn type_name(name: &str) -> TypeName {
+    TypeName::new(name).expect("a valid type")
+}
+
+/// A worker by name.
+pub(crate) fn worker(name: &str) -> WorkerName {
+    WorkerName::new(name).expect("a valid worker")
+}
+
+/// What is asked for: of this type, under this key.
+pub(crate) fn spec(job_type: &str, key: Option<&str>, created_at: Time) -> Spec {
+    Spec {
+        job_type: type_name(job_type),
+        key: key.map(|key| Key::new(key).expect("a valid key")),
+        queue: QueueName::new("default").expect("a valid queue"),
+        params: Json::empty_object(),
+        needs: Needs::parse("").expect("no needs"),
+        priority: 100,
+        retry: patient(),
+        created_at,
+        retry_of: None,
+    }
+}
+
+/// Three attempts with a short pause.
+pub(crate) fn patient() -> RetryPolicy {
+    RetryPolicy {
+        max_attempts: 3,
+        backoff: Backoff::Constant { ms: 10 },
+        on: OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
+    }
+}
+
+/// A job that waits in its queue.
+pub(crate) fn queued(id: JobId, spec: Spec) -> Job {
+    let life = Life::queued(spec.created_at, spec.created_at);
+    Job { id, spec: Arc::new(spec), life }
+}
+
+/// A job that waits for the end of `holder`.
+pub(crate) fn behind(id: JobId, spec: Spec, holder: JobId) -> Job {
+    let life = Life::behind(spec.created_at, spec.created_at, holder);
+    Job { id, spec: Arc::new(spec), life }
+}
+
+/// What `core` makes of the event.
+///
+/// # Panics
+/// If the event does not move the job.
+pub(crate) fn decide(job: &Job, event: &Event<'_>, now: Time) -> Step {
+    match transition(&job.life, event, now) {
+        Ok(Decision::Step(step)) => *step,
+        other => panic!("{} does not move {job:?}: {other:?}", event.name()),
+    }
+}
+
+/// The claim of a worker.
+pub(crate) fn claim(lease: u128, name: &str) -> Event<'static> {
+    Event::Claim { lease: LeaseId(lease), worker: worker(name) }
+}
+
+/// A success with this value.
+pub(crate) fn passed(value: &str) -> Report {
+    Report::Passed(Json::value(value).expect("valid JSON"))
+}
+
+/// A failure that says why.
+pub(crate) fn failure(reason: &str) -> Failure {
+    Failure::new(reason, "for the test")
+}
+
+/// The write of a decided step.
+pub(crate) fn change_of(job: &Job, step: Step) -> Change {
+    Change {
+        id: job.id,
+        expected: job.life.rev,
+        life: step.life,
+        params: step.params,
+        past: step.past,
+        want_spec: false,
+    }
+}
+
+/// The unit of one new job.
+pub(crate) fn inserting(job: Job) -> Unit {
+    Unit { inserts: vec![insert(job)], ..Unit::default() }
+}
+
+/// A new job that nothing old can answer for.
+pub(crate) fn insert(job: Job) -> Insert {
+    Insert { job, reuse_since: None }
+}
+
+/// The unit of these changes.
+pub(crate) fn changing(changes: impl Into<Vec<Change>>) -> Unit {
+    Unit { changes: changes.into(), ..Unit::default() }
+}

@@ -1,0 +1,323 @@
+//! How units are applied inside an open transaction.
+//!
+//! Nearly every unit is refused by nobody, so the changes are tried at once, each by one guarded statement; only when
+//! one misses is the unit undone and looked at in the four stages that the port describes.
+//!
+//! ```text
+//!   submit key, checks, settings ──▶ guarded updates ── all hit ──▶ inserts ──▶ what comes with it
+//!                        │                  │ a miss
+//!                        └── conflict ──▶ stages: revs, then keys released and taken, then inserts
+//! ```
+
+mod stages;
+
+use std::sync::Arc;
+
+use jobhall_core::{Job, JobId, Time};
+use jobhall_store::{
+    Change, Check, Committed, Conflict, Done, FeedEntry, Insert, KeyPlace, Setting, SettingWrite, SubmitKey,
+    Unit, key_place, pack,
+};
+use rusqlite::Statement;
+
+use crate::row;
+use crate::statements::Writes;
+use crate::submitted;
+use crate::trouble::{Trouble, damaged};
+
+/// Executes a statement without parameters.
+pub(crate) fn run(statement: &mut Statement<'_>) -> Result<usize, Trouble> {
+    Ok(statement.raw_execute()?)
+}
+
+/// The text that stands for a (type, key). A type has no `/`, so no two pairs have the same.
+fn key_text(job_type: &str, key: &str) -> String {
+    let mut text = String::with_capacity(job_type.len() + 1 + key.len());
+    text.push_str(job_type);
+    text.push('/');
+    text.push_str(key);
+    text
+}
+
+/// The key text of a job, if it has a key.
+fn key_of(job: &Job) -> Option<String> {
+    job.spec.key.as_ref().map(|key| key_text(job.spec.job_type.as_str(), key.as_str()))
+}
+
+/// Splits a key by its place: what `live_key` and `next_key` hold.
+fn placed(place: KeyPlace, key: Option<&str>) -> (Option<&str>, Option<&str>) {
+    match place {
+        KeyPlace::Live => (key, None),
+        KeyPlace::Next => (None, key),
+        KeyPlace::Free => (None, None),
+    }
+}
+
+impl Writes<'_> {
+    /// Applies the units in order, and writes one feed row under the next number if a job changed.
+    pub(crate) fn commit_units(&mut self, units: &[Unit], feed_last: &mut u64) -> Result<Committed, Trouble> {
+        let mut entries = Vec::with_capacity(units.len());
+        let mut at = Time::EPOCH;
+        let mut results = Vec::with_capacity(units.len());
+        for unit in units {
+            let result = self.apply(unit)?;
+            if result.is_ok() {
+                note(unit, &mut entries, &mut at);
+            }
+            results.push(result);
+        }
+        if entries.is_empty() {
+            return Ok(Committed { feed: None, results });
+        }
+        *feed_last += 1;
+        self.insert_feed.raw_bind_parameter(1, feed_last.cast_signed())?;
+        self.insert_feed.raw_bind_parameter(2, at.as_ms())?;
+        self.insert_feed.raw_bind_parameter(3, pack(&entries))?;
+        run(&mut self.insert_feed)?;
+        Ok(Committed { feed: Some(*feed_last), results })
+    }
+
+    fn apply(&mut self, unit: &Unit) -> Result<Result<Done, Vec<Conflict>>, Trouble> {
+        if let Some(conflict) = self.submit_key_conflict(unit.submit_key.as_ref())? {
+            return Ok(Err(vec![conflict]));
+        }
+        let before = self.checks_and_settings(unit)?;
+        // One change or one insert is one guarded statement, and what comes with it cannot be refused.
+        let mut nested = unit.changes.len() + unit.inserts.len() > 1;
+        if nested {
+            run(&mut self.savepoint)?;
+        }
+        let conflicts = if before.is_empty() && self.try_changes(unit)? {
+            self.insert_all(unit)?
+        } else {
+            if nested {
+                run(&mut self.rollback_to)?;
+            } else {
+                run(&mut self.savepoint)?;
+                nested = true;
+            }
+            self.in_stages(unit, before)?
+        };
+        if conflicts.is_empty() {
+            self.write_company(unit)?;
+        } else if nested {
+            run(&mut self.rollback_to)?;
+        }
+        if nested {
+            run(&mut self.release)?;
+        }
+        if conflicts.is_empty() { Ok(Ok(Done { specs: self.specs(unit)? })) } else { Ok(Err(conflicts)) }
+    }
+
+    fn submit_key_conflict(&mut self, submit_key: Option<&SubmitKey>) -> Result<Option<Conflict>, Trouble> {
+        let Some(wanted) = submit_key else { return Ok(None) };
+        self.submit_key.raw_bind_parameter(1, wanted.scope.as_str())?;
+        self.submit_key.raw_bind_parameter(2, wanted.key.as_str())?;
+        let mut rows = self.submit_key.raw_query();
+        let Some(stored) = rows.next()? else { return Ok(None) };
+        if row::time(stored, 2)? < wanted.forget_before {
+            Ok(None)
+        } else if row::number128(stored, 0)? == wanted.body {
+            Ok(Some(Conflict::Repeated(submitted::from_text(row::text(stored, 1)?)?)))
+        } else {
+            Ok(Some(Conflict::SubmitKeyReused))
+        }
+    }
+
+    fn checks_and_settings(&mut self, unit: &Unit) -> Result<Vec<Conflict>, Trouble> {
+        let mut conflicts = Vec::new();
+        for check in &unit.checks {
+            let Check::Open(id) = check;
+            if !self.is_open(*id)? {
+                conflicts.push(Conflict::NotOpen(*id));
+            }
+        }
+        for (write, wanted) in unit.settings.iter().enumerate() {
+            let stored = self.stored_setting(wanted)?;
+            if stored.as_ref().map_or(0, |stored| stored.rev) != wanted.expected {
+                conflicts.push(Conflict::Setting { write, stored });
+            }
+        }
+        Ok(conflicts)
+    }
+
+    fn is_open(&mut self, id: JobId) -> Result<bool, Trouble> {
+        self.state.raw_bind_parameter(1, id.get().cast_signed())?;
+        let mut rows = self.state.raw_query();
+        match rows.next()? {
+            Some(found) => Ok(!row::state_name(found.get(0)?)?.is_terminal()),
+            None => Ok(false),
+        }
+    }
+
+    fn stored_setting(&mut self, wanted: &SettingWrite) -> Result<Option<Setting>, Trouble> {
+        self.setting.raw_bind_parameter(1, wanted.kind.as_str())?;
+        self.setting.raw_bind_parameter(2, wanted.name.as_str())?;
+        let mut rows = self.setting.raw_query();
+        let Some(found) = rows.next()? else { return Ok(None) };
+        let value = row::text(found, 1)?.to_owned();
+        Ok(Some(Setting { kind: wanted.kind, name: wanted.name.clone(), rev: found.get(0)?, value }))
+    }
+
+    /// Tries the changes by their guarded statements; false, and nothing more is tried, at the first that misses.
+    fn try_changes(&mut self, unit: &Unit) -> Result<bool, Trouble> {
+        for change in &unit.changes {
+            let Change { id, expected, life, .. } = change;
+            let hits = match key_place(&life.state) {
+                KeyPlace::Live => {
+                    row::bind_life(&mut self.change_live, *id, *expected, life)?;
+                    run(&mut self.change_live)?
+                }
+                KeyPlace::Free => {
+                    row::bind_life(&mut self.change_end, *id, *expected, life)?;
+                    row::bind_end(&mut self.change_end, &life.state)?;
+                    run(&mut self.change_end)?
+                }
+                KeyPlace::Next => 0,
+            };
+            if hits == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Inserts what can be inserted, and lists what stands against the others.
+    fn insert_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, Trouble> {
+        let mut conflicts = Vec::new();
+        for insert in &unit.inserts {
+            conflicts.extend(self.insert(insert)?);
+        }
+        Ok(conflicts)
+    }
+
+    fn insert(&mut self, insert: &Insert) -> Result<Option<Conflict>, Trouble> {
+        let Insert { job, reuse_since } = insert;
+        if let Some(since) = reuse_since
+            && let Some(conflict) = self.reusable(job, *since)?
+        {
+            return Ok(Some(conflict));
+        }
+        let key = key_of(job);
+        let place = key_place(&job.life.state);
+        let (live_key, next_key) = placed(place, key.as_deref());
+        row::bind_life(&mut self.insert_job, job.id, 0, &job.life)?;
+        row::bind_end(&mut self.insert_job, &job.life.state)?;
+        row::bind_keys(&mut self.insert_job, live_key, next_key)?;
+        if run(&mut self.insert_job)? == 0 {
+            return self.what_stands_against(job.id, place, key.as_deref()).map(Some);
+        }
+        row::bind_spec(&mut self.insert_spec, job.id, &job.spec)?;
+        run(&mut self.insert_spec)?;
+        Ok(None)
+    }
+
+    fn reusable(&mut self, job: &Job, since: Time) -> Result<Option<Conflict>, Trouble> {
+        let Some(key) = &job.spec.key else { return Ok(None) };
+        if let Some(stored) = self.stored_job(job.id)? {
+            return Ok(Some(Conflict::Stale { id: job.id, job: Some(stored) }));
+        }
+        self.success_since.raw_bind_parameter(1, job.spec.job_type.as_str())?;
+        self.success_since.raw_bind_parameter(2, key.as_str())?;
+        self.success_since.raw_bind_parameter(3, since.as_ms())?;
+        match first_id(&mut self.success_since)? {
+            Some(id) => Ok(Some(Conflict::Reusable { id: job.id, job: self.known_job(id)? })),
+            None => Ok(None),
+        }
+    }
+
+    /// Why an insert wrote nothing: the id is taken, or the place on the key.
+    fn what_stands_against(
+        &mut self,
+        id: JobId,
+        place: KeyPlace,
+        key: Option<&str>,
+    ) -> Result<Conflict, Trouble> {
+        if let Some(stored) = self.stored_job(id)? {
+            return Ok(Conflict::Stale { id, job: Some(stored) });
+        }
+        let holder = match key {
+            Some(key) => self.holder(place, key)?,
+            None => None,
+        };
+        let holder = holder.ok_or_else(|| damaged("key", "its place is taken by nobody"))?;
+        Ok(Conflict::KeyHeld { id, job: self.known_job(holder)? })
+    }
+
+    fn holder(&mut self, place: KeyPlace, key: &str) -> Result<Option<JobId>, Trouble> {
+        let statement = match place {
+            KeyPlace::Live => &mut self.live_holder,
+            KeyPlace::Next => &mut self.next_holder,
+            KeyPlace::Free => return Ok(None),
+        };
+        statement.raw_bind_parameter(1, key)?;
+        first_id(statement)
+    }
+
+    fn stored_job(&mut self, id: JobId) -> Result<Option<Job>, Trouble> {
+        self.job.raw_bind_parameter(1, id.get().cast_signed())?;
+        let mut rows = self.job.raw_query();
+        rows.next()?.map(row::job).transpose()
+    }
+
+    fn known_job(&mut self, id: JobId) -> Result<Job, Trouble> {
+        self.stored_job(id)?.ok_or_else(|| damaged("job", format_args!("job {id} is named, but not there")))
+    }
+
+    /// What an applied unit leaves besides its jobs.
+    fn write_company(&mut self, unit: &Unit) -> Result<(), Trouble> {
+        for change in &unit.changes {
+            if let Some(params) = &change.params {
+                self.replace_params.raw_bind_parameter(1, change.id.get().cast_signed())?;
+                self.replace_params.raw_bind_parameter(2, params.as_str())?;
+                run(&mut self.replace_params)?;
+            }
+            if let Some(past) = &change.past {
+                row::bind_attempt(&mut self.insert_attempt, change.id, past)?;
+                run(&mut self.insert_attempt)?;
+            }
+        }
+        for SettingWrite { kind, name, expected, value } in &unit.settings {
+            self.put_setting.raw_bind_parameter(1, kind.as_str())?;
+            self.put_setting.raw_bind_parameter(2, name.as_str())?;
+            self.put_setting.raw_bind_parameter(3, expected + 1)?;
+            self.put_setting.raw_bind_parameter(4, value.as_str())?;
+            run(&mut self.put_setting)?;
+        }
+        if let Some(SubmitKey { scope, key, body, answer, at, .. }) = &unit.submit_key {
+            self.put_submit_key.raw_bind_parameter(1, scope.as_str())?;
+            self.put_submit_key.raw_bind_parameter(2, key.as_str())?;
+            self.put_submit_key.raw_bind_parameter(3, body.to_be_bytes())?;
+            self.put_submit_key.raw_bind_parameter(4, submitted::to_text(answer)?)?;
+            self.put_submit_key.raw_bind_parameter(5, at.as_ms())?;
+            run(&mut self.put_submit_key)?;
+        }
+        Ok(())
+    }
+
+    fn specs(&mut self, unit: &Unit) -> Result<Vec<Arc<jobhall_core::Spec>>, Trouble> {
+        let mut specs = Vec::new();
+        for change in unit.changes.iter().filter(|change| change.want_spec) {
+            self.spec.raw_bind_parameter(1, change.id.get().cast_signed())?;
+            let mut rows = self.spec.raw_query();
+            let found = rows.next()?.ok_or_else(|| damaged("job", "it has no spec"))?;
+            specs.push(Arc::new(row::spec(found, 0)?));
+        }
+        Ok(specs)
+    }
+}
+
+fn first_id(statement: &mut Statement<'_>) -> Result<Option<JobId>, Trouble> {
+    let mut rows = statement.raw_query();
+    rows.next()?.map(|found| row::job_id(found, 0)).transpose()
+}
+
+/// Notes what an applied unit changed, for the feed.
+fn note(unit: &Unit, entries: &mut Vec<FeedEntry>, at: &mut Time) {
+    let changes = unit.changes.iter().map(|change| (change.id, &change.life));
+    let inserts = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
+    for (id, life) in changes.chain(inserts) {
+        entries.push(FeedEntry { id, rev: life.rev, state: life.state.name() });
+        *at = (*at).max(life.updated_at);
+    }
+}

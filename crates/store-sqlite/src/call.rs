@@ -1,0 +1,84 @@
+//! What callers ask of the writer, and how they are answered: after the transaction is durable, or with its error.
+
+use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
+use tokio::sync::oneshot;
+
+use crate::statements::Writes;
+use crate::trouble::Trouble;
+
+/// Where an answer goes.
+type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
+
+/// An answer that is known but for the end of the transaction.
+pub(crate) type Answer = Box<dyn FnOnce(Option<CommitError>) + Send>;
+
+/// One call of the port.
+pub(crate) enum Call {
+    Commit(Vec<Unit>, Reply<Committed>),
+    TakeBlock(u64, Reply<Block>),
+    SettleBlocks(Vec<BlockChange>, Reply<()>),
+    Prune(Prune, Reply<Pruned>),
+}
+
+/// Answers with the result, unless the transaction failed. A caller that no longer waits is no trouble.
+fn answer<T: Send + 'static>(reply: Reply<T>, result: Result<T, CommitError>) -> Answer {
+    Box::new(move |error| {
+        let _ = reply.send(match error {
+            Some(error) => Err(error),
+            None => result,
+        });
+    })
+}
+
+/// The answer of a call that found trouble: that of its transaction, which cannot have been committed.
+fn failure<T: Send + 'static>(reply: Reply<T>) -> Answer {
+    answer(reply, Err(CommitError::NotCommitted { full: false, message: "it was given up".to_owned() }))
+}
+
+fn settle<T: Send + 'static>(reply: Reply<T>, done: Result<T, Trouble>) -> (Answer, Result<(), Trouble>) {
+    match done {
+        Ok(value) => (answer(reply, Ok(value)), Ok(())),
+        Err(trouble) => (failure(reply), Err(trouble)),
+    }
+}
+
+impl Call {
+    /// About how many rows it writes.
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Call::Commit(units, _) => units.iter().map(|unit| unit.changes.len() + unit.inserts.len()).sum(),
+            Call::TakeBlock(..) => 1,
+            Call::SettleBlocks(changes, _) => changes.len(),
+            Call::Prune(prune, _) => prune.jobs.len(),
+        }
+    }
+
+    /// The answer of a call that was never begun: that of its transaction.
+    pub(crate) fn give_up(self) -> Answer {
+        match self {
+            Call::Commit(_, reply) => failure(reply),
+            Call::TakeBlock(_, reply) => failure(reply),
+            Call::SettleBlocks(_, reply) => failure(reply),
+            Call::Prune(_, reply) => failure(reply),
+        }
+    }
+
+    /// Does it inside the open transaction.
+    pub(crate) fn apply(self, writes: &mut Writes<'_>, feed_last: &mut u64) -> (Answer, Result<(), Trouble>) {
+        match self {
+            Call::Commit(units, reply) => settle(reply, writes.commit_units(&units, feed_last)),
+            Call::SettleBlocks(changes, reply) => settle(reply, writes.settle(&changes)),
+            Call::Prune(prune, reply) => settle(reply, writes.remove(&prune)),
+            Call::TakeBlock(size, reply) => match writes.lend_block(size) {
+                Ok(Some(block)) => (answer(reply, Ok(block)), Ok(())),
+                Ok(None) => (answer(reply, Err(no_ids(size))), Ok(())),
+                Err(trouble) => (failure(reply), Err(trouble)),
+            },
+        }
+    }
+}
+
+fn no_ids(size: u64) -> CommitError {
+    let message = format!("{size} more ids do not fit below the largest id");
+    CommitError::NotCommitted { full: false, message }
+}

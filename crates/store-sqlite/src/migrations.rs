@@ -1,0 +1,168 @@
+//! The schema over time: an ordered list that only grows. Each migration runs in one transaction with the row that
+//! records it and the file's version number, so that a crash at any statement leaves the file before it or after it.
+//!
+//! The checksum guards against an edited migration, not against an attacker: files that ran another text have another
+//! schema than this code believes.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use jobhall_store::StoreError;
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::{Batch, Connection, ErrorCode};
+
+use crate::database::failed;
+use crate::trouble::Trouble;
+
+/// Marks a SQLite file as ours: "JOBH".
+const APPLICATION_ID: i32 = 0x4A4F_4248;
+
+/// One step of the schema.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Migration {
+    /// Its name, for people.
+    pub(crate) name: &'static str,
+    /// Its statements.
+    pub(crate) sql: &'static str,
+}
+
+/// All migrations, oldest first.
+pub(crate) const ALL: &[Migration] =
+    &[Migration { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") }];
+
+/// Called before every statement of a migration; for tests.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut();
+
+/// Why a file is not opened.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It could not be read or written.
+    Trouble(Trouble),
+    /// It is not for this program.
+    Foreign(String),
+}
+
+impl Refusal {
+    /// The error, with the file's name.
+    pub(crate) fn of(self, path: &Path) -> StoreError {
+        match self {
+            Refusal::Trouble(trouble) => failed("open", path, &trouble),
+            Refusal::Foreign(why) => {
+                StoreError::new(format!("{} {why}; nothing was changed in it", path.display()))
+            }
+        }
+    }
+
+    /// What SQLite said, if it did.
+    pub(crate) fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Refusal::Trouble(Trouble::Sql(error)) => error.sqlite_error_code(),
+            _ => None,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Refusal {
+        Refusal::Trouble(error.into())
+    }
+}
+
+/// FNV-1a, 64 bits.
+fn checksum(text: &str) -> i64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, fold).cast_signed()
+}
+
+fn version(conn: &Connection) -> rusqlite::Result<usize> {
+    conn.query_row("PRAGMA user_version", [], |row| position(row, 0))
+}
+
+fn position(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<usize> {
+    Ok(row.get::<_, u32>(column)? as usize)
+}
+
+/// Refuses what this program must not touch: another program's file, a newer schema, an edited migration.
+pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), Refusal> {
+    let objects: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let version = version(conn)?;
+    if objects == 0 && version == 0 {
+        return Ok(());
+    }
+    let application: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if application != APPLICATION_ID {
+        return Err(Refusal::Foreign("is a database of another program".to_owned()));
+    }
+    let newest: usize = conn.query_row("SELECT coalesce(max(n), 0) FROM migrations", [], |row| position(row, 0))?;
+    if version.max(newest) > list.len() {
+        return Err(Refusal::Foreign(format!(
+            "has schema {}, this jobhall knows schemas up to {}: it was used by a newer one",
+            version.max(newest),
+            list.len()
+        )));
+    }
+    let mut rows = conn.prepare("SELECT n, name, checksum FROM migrations ORDER BY n")?;
+    let rows = rows.query_map([], |row| Ok((position(row, 0)?, row.get(1)?, row.get(2)?)))?;
+    compare(version, &rows.collect::<Result<Vec<_>, _>>()?, list)
+}
+
+fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration]) -> Result<(), Refusal> {
+    if applied.len() != version {
+        let why = format!("has schema {version}, but records {} migrations", applied.len());
+        return Err(Refusal::Foreign(why));
+    }
+    for ((n, name, sum), known) in applied.iter().zip(list) {
+        if name != known.name || *sum != checksum(known.sql) {
+            return Err(Refusal::Foreign(format!(
+                "was made by another text of migration {n} ({name}) than this jobhall has ({})",
+                known.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Runs what has not run yet.
+pub(crate) fn run(conn: &Connection, list: &[Migration], observer: Observer<'_>) -> Result<(), Refusal> {
+    for (at, migration) in list.iter().enumerate().skip(version(conn)?) {
+        migrate(conn, at + 1, migration, observer)?;
+    }
+    Ok(())
+}
+
+fn migrate(conn: &Connection, n: usize, migration: &Migration, observer: Observer<'_>) -> Result<(), Refusal> {
+    observer();
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let done = statements(conn, n, migration, observer).and_then(|()| {
+        observer();
+        Ok(conn.execute_batch("COMMIT")?)
+    });
+    if done.is_err() && !conn.is_autocommit() {
+        conn.execute_batch("ROLLBACK")?;
+    }
+    observer();
+    done
+}
+
+fn statements(
+    conn: &Connection,
+    n: usize,
+    migration: &Migration,
+    observer: Observer<'_>,
+) -> Result<(), Refusal> {
+    let mut batch = Batch::new(conn, migration.sql);
+    while let Some(mut statement) = batch.next()? {
+        observer();
+        statement.execute([])?;
+    }
+    observer();
+    conn.execute_batch(include_str!("sql/migrations.sql"))?;
+    observer();
+    let sum = checksum(migration.sql);
+    conn.execute(include_str!("sql/insert_migration.sql"), (i64::try_from(n).unwrap_or(i64::MAX), migration.name, sum))?;
+    observer();
+    conn.execute_batch(&format!("PRAGMA user_version = {n}; PRAGMA application_id = {APPLICATION_ID}"))?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! The file before SQLite sees it: on a file system that keeps promises, no symbolic link, private, and ours alone.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use jobhall_store::StoreError;
+
+use crate::file_system;
+use crate::options::Options;
+
+/// A data file that this process alone may use while this lives.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The data file.
+    pub(crate) path: PathBuf,
+    /// Held, not read: the lock goes with it.
+    _lock: File,
+}
+
+/// `<path><suffix>`.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+impl Place {
+    /// Checks the path, locks it, and makes an empty file if there is none.
+    pub(crate) fn take(path: &Path, options: &Options) -> Result<Place, StoreError> {
+        for suffix in ["", ".lock", "-wal", "-shm"] {
+            refuse_symlink(&beside(path, suffix))?;
+        }
+        refuse_file_system(path, options)?;
+        let lock = lock(&beside(path, ".lock"))?;
+        create(path).map_err(|error| failed("create", path, &error))?;
+        Ok(Place { path: path.to_owned(), _lock: lock })
+    }
+}
+
+fn failed(verb: &str, path: &Path, error: &io::Error) -> StoreError {
+    StoreError::new(format!("failed to {verb} {}: {error}", path.display()))
+}
+
+/// A link could lead the hall, which may run as root, to someone else's file.
+fn refuse_symlink(path: &Path) -> Result<(), StoreError> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            Err(StoreError::new(format!("{} is a symbolic link, which is refused", path.display())))
+        }
+        Ok(found) if !found.is_file() => Err(StoreError::new(format!("{} is not a file", path.display()))),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("look at", path, &error)),
+    }
+}
+
+fn refuse_file_system(path: &Path, options: &Options) -> Result<(), StoreError> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let magic = (options.file_system)(folder).map_err(|error| failed("look at", folder, &error))?;
+    match file_system::refused(magic) {
+        Some(name) => Err(StoreError::new(format!(
+            "{} lies on {name}, where SQLite cannot keep its promises: use a local disk, or PostgreSQL",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    let file = opened.map_err(|error| failed("open", path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(StoreError::new(format!("{} is locked: another hall has this store open", path.display())))
+        }
+        Err(TryLockError::Error(error)) => Err(failed("lock", path, &error)),
+    }
+}
+
+/// Only the owner may read it; SQLite gives the files beside it the same mode.
+fn create(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}

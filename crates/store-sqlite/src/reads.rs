@@ -1,0 +1,148 @@
+//! The reads of the port, each on one snapshot.
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, PastAttempt, StateName};
+use jobhall_store::{Block, FeedPage, FeedRow, Setting, SettingKind, unpack};
+
+use crate::row;
+use crate::statements::Reads;
+use crate::trouble::{Trouble, damaged};
+use crate::upkeep::{self, FEED_PRUNED_TO};
+
+fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+impl Reads<'_> {
+    /// The jobs with these ids, in the order asked.
+    pub(crate) fn jobs(&mut self, ids: &[JobId]) -> Result<Vec<Option<Job>>, Trouble> {
+        ids.iter().map(|&id| self.one_job(id)).collect()
+    }
+
+    fn one_job(&mut self, id: JobId) -> Result<Option<Job>, Trouble> {
+        self.job.raw_bind_parameter(1, id.get().cast_signed())?;
+        let mut rows = self.job.raw_query();
+        rows.next()?.map(row::job).transpose()
+    }
+
+    /// The ended attempts of a job.
+    pub(crate) fn attempts_of(&mut self, id: JobId) -> Result<Vec<PastAttempt>, Trouble> {
+        self.attempts.raw_bind_parameter(1, id.get().cast_signed())?;
+        let mut rows = self.attempts.raw_query();
+        let mut found = Vec::new();
+        while let Some(attempt) = rows.next()? {
+            found.push(row::attempt(attempt)?);
+        }
+        Ok(found)
+    }
+
+    /// The blocks that are not closed.
+    pub(crate) fn all_blocks(&mut self) -> Result<Vec<Block>, Trouble> {
+        let mut rows = self.blocks.raw_query();
+        let mut found = Vec::new();
+        while let Some(block) = rows.next()? {
+            found.push(upkeep::block(block)?);
+        }
+        Ok(found)
+    }
+
+    /// Open jobs in id order from the blocks.
+    pub(crate) fn open(&mut self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, Trouble> {
+        let mut found = Vec::new();
+        for block in self.all_blocks()? {
+            if found.len() >= at_most || after.is_some_and(|after| block.last <= after) {
+                continue;
+            }
+            match &block.live {
+                Some(live) => self.open_of_list(live, after, at_most, &mut found)?,
+                None => self.open_of_range(&block, after, at_most, &mut found)?,
+            }
+        }
+        Ok(found)
+    }
+
+    fn open_of_list(
+        &mut self,
+        live: &[JobId],
+        after: Option<JobId>,
+        at_most: usize,
+        found: &mut Vec<Job>,
+    ) -> Result<(), Trouble> {
+        for &id in live.iter().filter(|&&id| after.is_none_or(|after| id > after)) {
+            if found.len() >= at_most {
+                break;
+            }
+            found.extend(self.one_job(id)?.filter(|job| !job.life.state.is_terminal()));
+        }
+        Ok(())
+    }
+
+    fn open_of_range(
+        &mut self,
+        block: &Block,
+        after: Option<JobId>,
+        at_most: usize,
+        found: &mut Vec<Job>,
+    ) -> Result<(), Trouble> {
+        let first = after.map_or(0, |after| after.get() + 1).max(block.first.get());
+        self.open_jobs.raw_bind_parameter(1, first.cast_signed())?;
+        self.open_jobs.raw_bind_parameter(2, block.last.get().cast_signed())?;
+        self.open_jobs.raw_bind_parameter(3, limit(at_most - found.len()))?;
+        let mut rows = self.open_jobs.raw_query();
+        while let Some(job) = rows.next()? {
+            found.push(row::job(job)?);
+        }
+        Ok(())
+    }
+
+    /// Completed jobs, newest id first.
+    pub(crate) fn ended(&mut self, before: Option<JobId>, at_most: usize) -> Result<Vec<Completed>, Trouble> {
+        let below = before.map_or(i64::MAX, |before| before.get().cast_signed());
+        self.completed.raw_bind_parameter(1, below)?;
+        self.completed.raw_bind_parameter(2, limit(at_most))?;
+        let mut rows = self.completed.raw_query();
+        let mut found = Vec::new();
+        while let Some(job) = rows.next()? {
+            found.push(Completed {
+                id: row::job_id(job, 0)?,
+                job_type: row::job_type(row::text(job, 1)?)?,
+                key: row::text_or_null(job, 2)?.map(row::key).transpose()?,
+                succeeded: row::state_name(job.get(3)?)? == StateName::Succeeded,
+                ended_at: row::time(job, 4)?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// All settings.
+    pub(crate) fn all_settings(&mut self) -> Result<Vec<Setting>, Trouble> {
+        let mut rows = self.settings.raw_query();
+        let mut found = Vec::new();
+        while let Some(setting) = rows.next()? {
+            let kind = row::text(setting, 0)?;
+            let known = SettingKind::ALL.into_iter().find(|known| known.as_str() == kind);
+            let kind = known.ok_or_else(|| damaged("setting", format_args!("unknown kind {kind}")))?;
+            let (name, rev, value) = (setting.get(1)?, setting.get(2)?, setting.get(3)?);
+            found.push(Setting { kind, name, rev, value });
+        }
+        Ok(found)
+    }
+
+    /// A stretch of the feed.
+    pub(crate) fn feed_page(&mut self, after: u64, at_most: usize) -> Result<FeedPage, Trouble> {
+        let pruned_to = upkeep::number(&mut self.meta, FEED_PRUNED_TO)?;
+        self.feed.raw_bind_parameter(1, i64::try_from(after).unwrap_or(i64::MAX))?;
+        self.feed.raw_bind_parameter(2, limit(at_most))?;
+        let mut rows = self.feed.raw_query();
+        let mut found = Vec::new();
+        while let Some(feed) = rows.next()? {
+            let entries = unpack(feed.get_ref(2)?.as_blob()?);
+            found.push(FeedRow {
+                n: feed.get::<_, i64>(0)?.cast_unsigned(),
+                at: row::time(feed, 1)?,
+                entries: entries.ok_or_else(|| damaged("feed", "its entries do not unpack"))?,
+            });
+        }
+        Ok(FeedPage { rows: found, pruned_to })
+    }
+}

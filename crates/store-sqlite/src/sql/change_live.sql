@@ -1,0 +1,7 @@
+-- The hot one: a claim, accept, start or retry of a job that keeps its place on the key. Touches no key column, so
+-- no index. Misses (0 rows) when the rev is another, and when the job waits for its key: then its place changes.
+UPDATE jobs SET
+    rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,
+    run_at = ?10, updated_at = ?11, lease = ?12, worker = ?13, assigned_at = ?14, accepted_at = ?15,
+    started_at = ?16, cancel = ?17, again = ?18, error = ?19, behind = NULL
+WHERE id = ?1 AND rev = ?2 AND next_key IS NULL

@@ -1,0 +1,2 @@
+-- PASSIVE: waits for no reader.
+PRAGMA wal_checkpoint(PASSIVE)

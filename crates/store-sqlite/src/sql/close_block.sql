@@ -1,0 +1,2 @@
+-- Every job of the range is completed.
+DELETE FROM blocks WHERE first = ?1

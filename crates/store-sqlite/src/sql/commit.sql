@@ -1,0 +1,2 @@
+-- Durable when it returns (synchronous = FULL).
+COMMIT

@@ -1,0 +1,6 @@
+-- Completed jobs, newest id first, below ?1. CROSS JOIN keeps the walk on the narrow rows.
+SELECT jobs.id, specs.type, specs.key, jobs.state, jobs.ended_at
+FROM jobs CROSS JOIN specs ON specs.id = jobs.id
+WHERE jobs.id < ?1 AND jobs.state >= 7
+ORDER BY jobs.id DESC
+LIMIT ?2

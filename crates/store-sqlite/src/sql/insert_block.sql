@@ -1,0 +1,2 @@
+-- Lends a range of ids.
+INSERT INTO blocks (first, last, live) VALUES (?1, ?2, NULL)

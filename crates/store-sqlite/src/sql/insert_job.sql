@@ -1,0 +1,11 @@
+-- A new job's narrow row. No row is written, and no error raised, when the id or a place on the key is taken: the
+-- caller then looks which it was.
+INSERT INTO jobs (
+    id, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at,
+    lease, worker, assigned_at, accepted_at, started_at, cancel, again, error,
+    behind, outcome, ended_at, value, live_key, next_key
+) VALUES (
+    ?1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+    ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+    ?20, ?21, ?22, ?23, ?24, ?25
+) ON CONFLICT DO NOTHING

@@ -1,0 +1,2 @@
+-- The job that waits for a key.
+SELECT id FROM jobs WHERE next_key = ?1

@@ -1,0 +1,2 @@
+-- The unit stands.
+RELEASE unit

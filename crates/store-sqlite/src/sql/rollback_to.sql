@@ -1,0 +1,2 @@
+-- As if the unit had not been.
+ROLLBACK TO unit

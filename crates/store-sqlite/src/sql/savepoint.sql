@@ -1,0 +1,2 @@
+-- Before a unit that writes several rows and may still be refused.
+SAVEPOINT unit

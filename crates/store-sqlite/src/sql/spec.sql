@@ -1,0 +1,6 @@
+-- What was asked for, for a caller that does not have it. The order of the columns is that of row::spec.
+SELECT
+    type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at,
+    retry_of, params
+FROM specs
+WHERE id = ?1

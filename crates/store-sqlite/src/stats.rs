@@ -1,0 +1,46 @@
+//! What the writer has done, counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What the writer has done since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Transactions that were committed.
+    pub transactions: u64,
+    /// Calls that they carried.
+    pub calls: u64,
+    /// Changes, inserts and other rows that the calls asked for.
+    pub rows: u64,
+    /// Bytes appended to the write-ahead log; copying them into the file comes on top.
+    pub bytes: u64,
+    /// Times the write-ahead log was copied into the file.
+    pub checkpoints: u64,
+}
+
+/// The counters behind [`Stats`].
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) transactions: AtomicU64,
+    pub(crate) calls: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, n: usize) {
+    counter.fetch_add(n as u64, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub(crate) fn read(&self) -> Stats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            transactions: read(&self.transactions),
+            calls: read(&self.calls),
+            rows: read(&self.rows),
+            bytes: read(&self.bytes),
+            checkpoints: read(&self.checkpoints),
+        }
+    }
+}

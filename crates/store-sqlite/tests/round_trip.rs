@@ -1,0 +1,212 @@
+//! What goes in comes back: any job, after any course of events, and after the store was opened again.
+
+mod fixture;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fixture::{at, change, id, inserting, open, wait};
+use jobhall_core::needs::Needs;
+use jobhall_core::{
+    Backoff, Decision, Dice, Event, Failure, Job, Json, Key, LeaseId, Life, Outcome, OutcomeSet, QueueName,
+    Report, RetryPolicy, Spec, Time, TypeName, Verdict, When, WorkerName, transition,
+};
+use jobhall_store::{Memory, Store, Unit};
+use jobhall_store_sqlite::Sqlite;
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Claim(u128, String),
+    Accept,
+    Progress,
+    Report(Report, u64),
+    TakeBack,
+    LeaseEnd,
+    Cancel(Failure),
+    Again(Json),
+}
+
+fn json() -> impl Strategy<Value = Json> {
+    prop_oneof![
+        Just(Json::null()),
+        Just(Json::empty_object()),
+        "[a-z\"\\\\é\u{0}\n ]{0,20}".prop_map(|text| Json::trusted(&serde_json::to_string(&text).unwrap())),
+        Just(Json::trusted(&format!("\"{}\"", "x".repeat(20_000)))),
+    ]
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    ("[a-z]{1,9}", "[ -~é\n]{0,30}", prop::option::of(json())).prop_map(|(reason, explanation, data)| Failure {
+        reason,
+        explanation,
+        data,
+    })
+}
+
+fn verdict() -> impl Strategy<Value = Option<Verdict>> {
+    let when = prop_oneof![
+        Just(When::Never),
+        Just(When::Now),
+        (0u64..9_000).prop_map(When::In),
+        (0u64..9_000).prop_map(When::Snooze)
+    ];
+    prop::option::of((when, prop::option::of(json())).prop_map(|(when, params)| Verdict { when, params }))
+}
+
+fn report() -> impl Strategy<Value = Report> {
+    prop_oneof![
+        json().prop_map(Report::Passed),
+        json().prop_map(Report::Skipped),
+        (failure(), verdict()).prop_map(|(failure, verdict)| Report::Failed(failure, verdict)),
+        (failure(), verdict()).prop_map(|(failure, verdict)| Report::Crashed(failure, verdict)),
+        (failure(), verdict()).prop_map(|(failure, verdict)| Report::TimedOut(failure, verdict)),
+        Just(Report::Cancelled),
+    ]
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        5 => (any::<u128>(), "[a-z0-9]{1,12}").prop_map(|(lease, worker)| Happening::Claim(lease, worker)),
+        3 => Just(Happening::Accept),
+        2 => Just(Happening::Progress),
+        3 => (report(), any::<u64>()).prop_map(|(report, dice)| Happening::Report(report, dice)),
+        1 => Just(Happening::TakeBack),
+        1 => Just(Happening::LeaseEnd),
+        1 => failure().prop_map(Happening::Cancel),
+        1 => json().prop_map(Happening::Again),
+    ]
+}
+
+fn retry() -> impl Strategy<Value = RetryPolicy> {
+    let delay = || 0..=jobhall_core::bounds::DELAY_MS;
+    let backoff = prop_oneof![
+        delay().prop_map(|ms| Backoff::Constant { ms }),
+        (delay(), delay()).prop_map(|(ms, cap_ms)| Backoff::Linear { ms, cap_ms }),
+        (delay(), delay()).prop_map(|(ms, cap_ms)| Backoff::Exponential { ms, cap_ms }),
+    ];
+    let on = prop::sample::subsequence(Outcome::ALL.to_vec(), 0..=7);
+    (1u16..9, backoff, on).prop_map(|(max_attempts, backoff, on)| RetryPolicy {
+        max_attempts,
+        backoff,
+        on: OutcomeSet::of(&on),
+    })
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let key = prop::option::of("[ -~é]{1,20}".prop_map(|key| Key::new(&key).unwrap()));
+    let needs = prop::sample::select(vec!["", "os=linux", "gpu>=1, region in (eu,us), !spot"]);
+    let retry_of = prop::option::of((1u64..1 << 53).prop_map(id));
+    ("[a-z][a-z.-]{0,8}", key, "[a-z]{1,8}", json(), needs, any::<i32>(), retry(), 0i64..9_999, retry_of)
+        .prop_map(|(job_type, key, queue, params, needs, priority, retry, created_at, retry_of)| Spec {
+            job_type: TypeName::new(&job_type).unwrap(),
+            key,
+            queue: QueueName::new(&queue).unwrap(),
+            params,
+            needs: Needs::parse(needs).unwrap(),
+            priority,
+            retry,
+            created_at: at(created_at),
+            retry_of,
+        })
+}
+
+/// What `core` makes of it, at a moment when the job is due.
+fn next(job: &Job, happening: &Happening) -> Option<Unit> {
+    let lease = job.life.state.tenure().map_or(LeaseId(0), |tenure| tenure.lease);
+    let claim = job.life.claim;
+    let retry = job.spec.retry;
+    let event = match happening {
+        Happening::Claim(lease, worker) => {
+            Event::Claim { lease: LeaseId(*lease), worker: WorkerName::new(worker).unwrap() }
+        }
+        Happening::Accept => Event::Accept { claim, lease },
+        Happening::Progress => Event::Progress { claim, lease },
+        Happening::Report(report, dice) => {
+            Event::Report { claim, lease, report, retry: &retry, dice: Dice(*dice) }
+        }
+        Happening::TakeBack => Event::TakeBack,
+        Happening::LeaseEnd => Event::LeaseEnd,
+        Happening::Cancel(failure) => Event::Cancel(failure),
+        Happening::Again(params) => Event::Again(params),
+    };
+    let now = job.life.updated_at.max(job.life.run_at);
+    match transition(&job.life, &event, now.plus_ms(1)) {
+        Ok(Decision::Step(step)) => {
+            let change = jobhall_store::Change { want_spec: true, ..change(job, *step) };
+            Some(Unit { changes: vec![change], ..Unit::default() })
+        }
+        _ => None,
+    }
+}
+
+fn compare(store: &Sqlite, memory: &Memory, job: &Job) {
+    assert_eq!(wait(store.jobs(vec![job.id])).unwrap(), memory.jobs_now(&[job.id]));
+    assert_eq!(wait(store.attempts(job.id)).unwrap(), memory.attempts_now(job.id));
+}
+
+fn live(spec: Spec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hall.db");
+    let (store, memory) = (open(&path), Memory::new());
+    let block = wait(store.take_block(10)).unwrap();
+    assert_eq!(block, memory.take_block_now(10));
+    let created = spec.created_at;
+    let job = Job { id: block.first, spec: Arc::new(spec), life: Life::queued(created, created.plus_ms(5)) };
+    let commit = |unit: Unit| {
+        let answer = wait(store.commit(vec![unit.clone()])).unwrap();
+        assert_eq!(answer, memory.commit_now(vec![unit]));
+    };
+    commit(inserting([job.clone()]));
+    for happening in happenings {
+        let stored = memory.jobs_now(&[job.id])[0].clone().unwrap();
+        seen.insert(stored.life.state.name().to_string());
+        if let Some(unit) = next(&stored, happening) {
+            commit(unit);
+            compare(&store, &memory, &job);
+        }
+    }
+    seen.insert(memory.jobs_now(&[job.id])[0].as_ref().unwrap().life.state.name().to_string());
+    drop(store);
+    let store = open(&path);
+    compare(&store, &memory, &job);
+    assert_eq!(wait(store.open_jobs(None, 9)).unwrap(), memory.open_jobs_now(None, 9));
+    assert_eq!(wait(store.completed(None, 9)).unwrap(), memory.completed_now(None, 9));
+    assert_eq!(wait(store.feed(0, 99)).unwrap(), memory.feed_now(0, 99));
+}
+
+#[test]
+fn any_course_of_a_job_is_stored_without_loss() {
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let seen = std::cell::RefCell::new(BTreeSet::new());
+    let courses = (spec(), prop::collection::vec(happening(), 0..14));
+    let done = runner.run(&courses, |(spec, happenings)| {
+        live(spec, &happenings, &mut seen.borrow_mut());
+        Ok(())
+    });
+    done.unwrap();
+    let seen = seen.into_inner();
+    for state in ["queued", "assigned", "accepted", "running", "succeeded", "failed", "crashed", "cancelled"] {
+        assert!(seen.contains(state), "no case reached {state}: {seen:?}");
+    }
+}
+
+#[test]
+fn blocked_jobs_and_the_edges_of_time_and_ids_are_stored_without_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hall.db");
+    let last = id(jobhall_core::bounds::JOB_ID);
+    let end = Time::from_ms(jobhall_core::bounds::TIME_MS).unwrap();
+    let holder = Job { life: Life::queued(Time::EPOCH, end), ..fixture::queued(1, Some("k")) };
+    let behind = Job { id: last, life: Life::behind(end, end, holder.id), ..fixture::queued(1, Some("k")) };
+    let store = open(&path);
+    let units = vec![inserting([holder.clone(), behind.clone()])];
+    assert!(wait(store.commit(units)).unwrap().results[0].is_ok());
+    drop(store);
+    let found = wait(open(&path).jobs(vec![last, id(5), holder.id])).unwrap();
+    assert_eq!(found, vec![Some(behind), None, Some(holder)]);
+}

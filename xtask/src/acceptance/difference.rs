@@ -1,0 +1,32 @@
+//! The lines in which two pages differ.
+
+/// What separates `present` from `wanted`, a line each with `-` or `+`; none when they are equal.
+///
+/// Lines are matched in order, greedily: a page changes by rows in place, so nothing cleverer is needed.
+#[must_use]
+pub fn between(present: &str, wanted: &str) -> Option<String> {
+    if present == wanted {
+        return None;
+    }
+    let (old, new): (Vec<&str>, Vec<&str>) = (present.lines().collect(), wanted.lines().collect());
+    let mut shown = Vec::new();
+    let (mut left, mut right) = (0, 0);
+    loop {
+        match (old.get(left), new.get(right)) {
+            (None, None) => break,
+            (Some(a), Some(b)) if a == b => (left, right) = (left + 1, right + 1),
+            (Some(a), rest) if rest.is_none() || !new[right..].contains(a) => {
+                shown.push(format!("-{a}"));
+                left += 1;
+            }
+            (_, rest) => {
+                shown.extend(rest.map(|b| format!("+{b}")));
+                right += 1;
+            }
+        }
+    }
+    if shown.is_empty() {
+        shown.push("(only line ends differ)".to_owned());
+    }
+    Some(shown.join("\n"))
+}

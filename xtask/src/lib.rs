@@ -1,0 +1,20 @@
+//! Chores of the house, kept as plain functions so that each can be tested on planted input.
+//!
+//! [`acceptance`] turns one real test run into `docs/acceptance.md`. [`tidy`] holds the rules on the shape of
+//! the tree; `xtask/tests/tidy.rs` applies them to this repository and proves that each can fail.
+
+use std::path::PathBuf;
+
+pub mod acceptance;
+pub mod tidy;
+
+/// The directory that holds the workspace's `Cargo.toml`.
+///
+/// Cargo says at run time where the package is; the place it was built from may have been moved or copied since.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let mut root = PathBuf::from(package);
+    root.pop();
+    root
+}

@@ -1,0 +1,106 @@
+//! Which room may know which.
+//!
+//! A room is a directory below `crates/`. Dev-only rooms (`sim`, `store-conformance`) exist for tests and benches:
+//! nothing that ships stands on them. Dev-dependencies on the other rooms are free, except that `core` takes none.
+
+use super::Fault;
+use super::manifests::{Dependency, Kind, Package};
+
+const PREFIX: &str = "jobhall-";
+const DEV_ONLY: [&str; 2] = ["sim", "store-conformance"];
+const APPLICATION: &[&str] = &["engine", "tree", "core", "store", "blobs"];
+
+/// Third-party packages that `core` may stand on.
+const CORE_ALLOWED: [&str; 1] = ["serde", "serde_json"];
+
+/// The rooms that `room` may depend on, or none for a room that is not in the plan.
+fn allowed(room: &str) -> Option<&'static [&'static str]> {
+    Some(match room {
+        "core" | "blobs" | "tree" => &[],
+        "store" | "protocol" => &["core"],
+        "store-sqlite" | "store-postgres" | "store-conformance" => &["store", "core"],
+        "engine" => &["core", "store", "blobs"],
+        "queries" | "tasksets" | "builds" => APPLICATION,
+        "server" => &["engine", "queries", "tasksets", "builds", "store", "blobs", "protocol"],
+        "client" => &["protocol"],
+        "worker" => &["client", "protocol", "tree", "core"],
+        "cli" => &[
+            "core",
+            "store",
+            "store-sqlite",
+            "store-postgres",
+            "engine",
+            "blobs",
+            "tree",
+            "queries",
+            "tasksets",
+            "builds",
+            "protocol",
+            "server",
+            "client",
+            "worker",
+        ],
+        "sim" => &["engine", "store", "core", "store-conformance"],
+        _ => return None,
+    })
+}
+
+/// Every dependency between rooms that the plan does not allow.
+#[must_use]
+pub fn forbidden(packages: &[Package]) -> Vec<Fault> {
+    packages.iter().flat_map(faults_of).collect()
+}
+
+fn faults_of(package: &Package) -> Vec<Fault> {
+    let known =
+        package.dependencies.iter().filter_map(|found| Some((found, found.name.strip_prefix(PREFIX)?)));
+    if let Some(room) = package.directory.strip_prefix("crates/") {
+        let Some(plan) = allowed(room) else {
+            return vec![format!("the room {room} is not in the plan of rooms")];
+        };
+        let mut faults = misnamed(package, room);
+        faults.extend(known.filter_map(|(found, target)| edge_fault(room, plan, found.kind, target)));
+        faults
+    } else if package.directory.starts_with("bench/") {
+        let bare = package.name.contains("baseline") || package.name.contains("raw");
+        known
+            .filter(|_| bare)
+            .map(|(_, target)| format!("the baseline {} must not know {target}", package.name))
+            .collect()
+    } else if package.directory == "tests" {
+        Vec::new()
+    } else {
+        known.map(|(_, target)| format!("{} must not know {target}", package.name)).collect()
+    }
+}
+
+fn misnamed(package: &Package, room: &str) -> Vec<Fault> {
+    let expected = format!("{PREFIX}{room}");
+    // The binary is named after the product, and so may the package be that makes it.
+    let right = package.name == expected || (room == "cli" && package.name == "jobhall");
+    if right { Vec::new() } else { vec![format!("the package in crates/{room} must be named {expected}")] }
+}
+
+fn edge_fault(room: &str, plan: &[&str], kind: Kind, target: &str) -> Option<Fault> {
+    let fine = match (kind, target) {
+        (Kind::Dev, _) if room == "core" => false,
+        (Kind::Dev, "store-conformance") => room == "store" || room.starts_with("store-") || room == "sim",
+        (Kind::Dev, _) => true,
+        (Kind::Normal | Kind::Build, target) => plan.contains(&target),
+    };
+    let word = if DEV_ONLY.contains(&target) { "the dev-only room " } else { "" };
+    (!fine).then(|| format!("{room} must not depend on {word}{target}"))
+}
+
+/// Whatever `core` stands on beyond the short list; tests of it may use more.
+#[must_use]
+pub fn impure_core(packages: &[Package]) -> Vec<Fault> {
+    let outside =
+        |found: &&Dependency| found.kind != Kind::Dev && !CORE_ALLOWED.contains(&found.name.as_str());
+    packages
+        .iter()
+        .filter(|package| package.directory == "crates/core")
+        .flat_map(|package| package.dependencies.iter().filter(outside))
+        .map(|found| format!("core must not depend on {}", found.name))
+        .collect()
+}

@@ -1,0 +1,150 @@
+//! What cargo knows of the packages, and what their manifests must say.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+use super::{Fault, File};
+
+/// How one package depends on another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// In `[dev-dependencies]`: tests, examples and benches only.
+    Dev,
+    /// In `[build-dependencies]`.
+    Build,
+    /// In `[dependencies]`, for which cargo gives no kind.
+    Normal,
+}
+
+/// One dependency of a package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    /// The package depended on, by its real name.
+    pub name: String,
+    /// For what.
+    pub kind: Kind,
+}
+
+/// One package of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Its name in the manifest.
+    pub name: String,
+    /// Its directory from the root, such as `crates/core`.
+    pub directory: String,
+    /// Its description, when it has one.
+    pub description: Option<String>,
+    /// What it depends on.
+    pub dependencies: Vec<Dependency>,
+    /// The root source files of its library and binaries, from the root of the workspace.
+    pub roots: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<MetadataPackage>,
+}
+
+#[derive(Deserialize)]
+struct MetadataPackage {
+    name: String,
+    description: Option<String>,
+    manifest_path: String,
+    dependencies: Vec<MetadataDependency>,
+    targets: Vec<MetadataTarget>,
+}
+
+#[derive(Deserialize)]
+struct MetadataDependency {
+    name: String,
+    kind: Option<Kind>,
+}
+
+#[derive(Deserialize)]
+struct MetadataTarget {
+    kind: Vec<String>,
+    src_path: String,
+}
+
+/// Asks cargo for the packages of the workspace at `root`.
+///
+/// # Errors
+/// A sentence, when cargo cannot be run or refuses a manifest.
+pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("failed to start cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("failed to read what cargo metadata says: {error}"))?;
+    Ok(metadata.packages.into_iter().map(|package| from_metadata(root, package)).collect())
+}
+
+fn from_metadata(root: &Path, package: MetadataPackage) -> Package {
+    let relative = |path: &str| {
+        let path = Path::new(path);
+        path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
+    };
+    let manifest = relative(&package.manifest_path);
+    Package {
+        name: package.name,
+        directory: manifest.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned(),
+        description: package.description,
+        dependencies: package
+            .dependencies
+            .into_iter()
+            .map(|found| Dependency { name: found.name, kind: found.kind.unwrap_or(Kind::Normal) })
+            .collect(),
+        roots: package
+            .targets
+            .iter()
+            .filter(|target| {
+                target.kind.iter().any(|kind| matches!(kind.as_str(), "lib" | "bin" | "proc-macro"))
+            })
+            .map(|target| relative(&target.src_path))
+            .collect(),
+    }
+}
+
+/// Every package says in one line what it is.
+#[must_use]
+pub fn undescribed(packages: &[Package]) -> Vec<Fault> {
+    packages
+        .iter()
+        .filter(|package| package.description.as_deref().is_none_or(|text| text.trim().is_empty()))
+        .map(|package| format!("{} has no description in its manifest", package.name))
+        .collect()
+}
+
+/// Every library and binary begins with documentation of the whole crate. `sources` are the roots' files.
+#[must_use]
+pub fn undocumented(sources: &[File]) -> Vec<Fault> {
+    sources
+        .iter()
+        .filter(|file| !file.text.starts_with("//!"))
+        .map(|file| format!("{} does not begin with crate-level documentation", file.path))
+        .collect()
+}
+
+/// Every manifest takes the lints of the workspace. `manifests` are `Cargo.toml` files of packages.
+#[must_use]
+pub fn without_workspace_lints(manifests: &[File]) -> Vec<Fault> {
+    manifests
+        .iter()
+        .filter_map(|file| match file.text.parse::<toml::Table>() {
+            Err(error) => Some(format!("{} cannot be read: {error}", file.path)),
+            Ok(table) => {
+                let inherits = table.get("lints").and_then(|lints| lints.get("workspace"));
+                (inherits.and_then(toml::Value::as_bool) != Some(true))
+                    .then(|| format!("{} does not inherit the lints of the workspace", file.path))
+            }
+        })
+        .collect()
+}

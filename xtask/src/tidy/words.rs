@@ -1,0 +1,37 @@
+//! Words that must not stay in the tree, and files that have grown too long.
+
+use super::{Fault, File};
+
+/// Leftovers, written in two halves so that this file does not hold them.
+const LEFTOVERS: [&str; 4] =
+    [concat!("to", "do!("), concat!("un", "implemented!("), concat!("FIX", "ME"), concat!("d", "bg!(")];
+
+/// The most lines a source file may have.
+pub const MOST_LINES: usize = 700;
+
+/// Every line that holds a leftover.
+#[must_use]
+pub fn leftovers(files: &[File]) -> Vec<Fault> {
+    files.iter().flat_map(leftovers_in).collect()
+}
+
+fn leftovers_in(file: &File) -> Vec<Fault> {
+    (1..)
+        .zip(file.text.lines())
+        .flat_map(|(number, line)| {
+            LEFTOVERS.iter().filter(move |word| line.contains(**word)).map(move |word| (number, word))
+        })
+        .map(|(number, word): (usize, _)| format!("{}:{number} holds {word}", file.path))
+        .collect()
+}
+
+/// Every file longer than [`MOST_LINES`].
+#[must_use]
+pub fn too_long(files: &[File]) -> Vec<Fault> {
+    files
+        .iter()
+        .map(|file| (file, file.text.lines().count()))
+        .filter(|(_, lines)| *lines > MOST_LINES)
+        .map(|(file, lines)| format!("{} has {lines} lines, more than {MOST_LINES}", file.path))
+        .collect()
+}
