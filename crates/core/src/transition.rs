@@ -164,10 +164,9 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
             step.current(held, *claim, *lease, event)?;
             step.report(held, report, retry, *dice)
         }
-        (State::Assigned(held), Event::TakeBack) => Ok(step.take_back(held)),
-        (State::Assigned(held) | State::Accepted(held) | State::Running(held), Event::LeaseEnd) => {
-            Ok(step.lose(held))
-        }
+        // An assigned job whose worker is gone was never accepted, or nobody knows: it is taken back, not lost.
+        (State::Assigned(held), Event::TakeBack | Event::LeaseEnd) => Ok(step.take_back(held)),
+        (State::Accepted(held) | State::Running(held), Event::LeaseEnd) => Ok(step.lose(held)),
         (State::Assigned(held) | State::Accepted(held) | State::Running(held), Event::Cancel(failure)) => {
             Ok(step.request_cancel(held, failure))
         }
@@ -343,15 +342,10 @@ impl Next<'_> {
     }
 
     fn lose(&self, held: &Held) -> Decision {
-        let mut tenure = held.tenure.clone();
+        let tenure = held.tenure.clone();
         let mut step = self.step(State::Queued(None), Reason::Lost);
         if let Some(cancel) = &held.cancel {
             return self.cancel(cancel.failure.clone(), Outcome::Lost, Some(tenure));
-        }
-        // Whether an assigned job had been accepted is not always known (after a restart): it counts as tried.
-        if tenure.accepted_at.is_none() {
-            step.life.attempt += 1;
-            step.life.unaccepted = 0;
         }
         step.life.lost += 1;
         let failure = Failure::new("lost", format!("worker {} was not heard of any more", tenure.worker));
@@ -365,7 +359,6 @@ impl Next<'_> {
             tenure.worker
         );
         let failure = Failure::new("poison", words);
-        tenure.accepted_at = tenure.accepted_at.or(held.tenure.accepted_at);
         let defeat = Defeat { at: self.at, outcome: Outcome::Lost, failure, last: Some(tenure) };
         self.end(step, State::Crashed(Box::new(defeat)))
     }

@@ -1,7 +1,7 @@
 //! Turns sketches into units, on the jobs of the moment. Every change is a real transition of `core`; what makes a
 //! unit wrong is its timing: an older copy, another rev, a key that someone else holds.
 
-use jobhall_core::{Decision, Disposition, Event, Job, JobId, Json, Step, Submitted, Time, transition};
+use jobhall_core::{Decision, Disposition, Event, Job, JobId, Json, Key, Step, Submitted, Time, transition};
 use jobhall_store::{
     Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, SubmitKey, Unit, key_place,
 };
@@ -63,8 +63,7 @@ impl Maker<'_> {
 
     /// A new queued job. Keys are few, so that they collide.
     fn fresh(&mut self, dice: u32) -> Job {
-        let job_type = if dice & 1 == 0 { "a" } else { "b" };
-        let key = [None, Some("k"), Some("l"), Some("m"), Some("n")][(dice as usize >> 1) % 5];
+        let (job_type, key) = names(dice);
         let mut spec = spec(job_type, key, self.now);
         spec.params = Json::params(&format!("{{\"n\":{dice}}}")).expect("valid params");
         spec.priority = i32::try_from(dice % 7).expect("a small number") - 3;
@@ -73,7 +72,7 @@ impl Maker<'_> {
     }
 
     fn keyed(&mut self, dice: u32) -> Job {
-        let dice = if (dice >> 1).is_multiple_of(5) { dice + 2 } else { dice };
+        let dice = if names(dice).1.is_none() { dice ^ 8 } else { dice };
         self.fresh(dice)
     }
 
@@ -90,11 +89,22 @@ impl Maker<'_> {
         Insert { job: self.keyed(dice), reuse_since: Some(since) }
     }
 
+    /// A job in the next place; in half of the cases of a key that nobody holds, if there is one.
     fn waiting(&mut self, dice: u32) -> Job {
+        let taken = |dice: u32| self.live(names(dice)).is_some() || names(dice).1.is_none();
+        let free = (0..16).map(|n| dice & !15 | (dice + n) & 15).find(|&dice| !taken(dice));
+        let dice = free.filter(|_| dice & 0x100 == 0).unwrap_or(dice);
         let job = self.keyed(dice);
-        let place = |other: &&Job| place_of(other) == KeyPlace::Live && same_key(other, &job);
-        let holder = self.jobs.iter().find(place).map_or(id(1), |holder| holder.id);
+        let holder = self.live((job.spec.job_type.as_str(), job.spec.key.as_ref().map(Key::as_str)));
+        let holder = holder.map_or(id(1), |holder| holder.id);
         behind(job.id, (*job.spec).clone(), holder)
+    }
+
+    fn live(&self, (job_type, key): (&str, Option<&str>)) -> Option<&Job> {
+        let same = |job: &&Job| {
+            job.spec.job_type.as_str() == job_type && job.spec.key.as_ref().map(Key::as_str) == key
+        };
+        self.jobs.iter().filter(|job| place_of(job) == KeyPlace::Live).find(same)
     }
 
     /// The jobs to decide on: those of the moment, or older copies of jobs that have moved.
@@ -238,6 +248,12 @@ impl Maker<'_> {
 
 fn inserting(inserts: impl Into<Vec<Insert>>) -> Unit {
     Unit { inserts: inserts.into(), ..Unit::default() }
+}
+
+/// Type and key: two types, four keys, and as often none.
+fn names(dice: u32) -> (&'static str, Option<&'static str>) {
+    let keys = [Some("k"), Some("l"), Some("m"), Some("n"), None, None, None, None];
+    (["a", "b"][dice as usize & 1], keys[(dice as usize >> 1) & 7])
 }
 
 fn place_of(job: &Job) -> KeyPlace {

@@ -15,6 +15,7 @@ mod reference;
 
 use std::cell::RefCell;
 use std::env;
+use std::sync::atomic::Ordering;
 
 use proptest::test_runner::{
     Config, RngAlgorithm, TestCaseError, TestCaseResult, TestError, TestRng, TestRunner,
@@ -77,18 +78,17 @@ fn sequence(open: &impl Fn() -> Fixture, seed: u64, histogram: &RefCell<Histogra
     let mut runner = TestRunner::new_with_rng(config, rng);
     let strategy = Reference::sequential_strategy(SEQUENCE);
     let run = runner.run(&strategy, |(model, operations, seen)| {
+        let mut fixture = open();
         // Only the first run of a sequence is counted; the others are proptest looking for a shorter one.
-        let count = |turn: Option<&Turn>| {
-            let Some(seen) = &seen else { return };
-            match turn {
-                Some(turn) => {
-                    seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    histogram.borrow_mut().add(turn);
-                }
-                None => histogram.borrow_mut().end_sequence(),
+        let Some(seen) = seen else { return follow(&mut fixture, model, &operations, |_, _| {}) };
+        follow(&mut fixture, model, &operations, |turn, done| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            if done {
+                histogram.borrow_mut().add(turn);
             }
-        };
-        follow(&mut open(), model, &operations, count)
+        })?;
+        histogram.borrow_mut().end_sequence();
+        Ok(())
     });
     run.map_err(|error| match error {
         TestError::Fail(reason, (_, operations, _)) => {
@@ -98,29 +98,28 @@ fn sequence(open: &impl Fn() -> Fixture, seed: u64, histogram: &RefCell<Histogra
     })
 }
 
-/// Does the operations on both and compares.
+/// Does the operations on both and compares. A store that cannot be opened again is left as it is by that one.
 fn follow(
     fixture: &mut Fixture,
     mut model: Model,
     operations: &[Operation],
-    count: impl Fn(Option<&Turn>),
+    seen: impl Fn(&Turn, bool),
 ) -> TestCaseResult {
     for (n, operation) in operations.iter().enumerate() {
         model = Reference::apply(model, operation);
         let turn = model.turn.as_ref().expect("an operation was applied");
-        count(Some(turn));
-        let reopened = matches!(turn.call, Call::Reopen) && fixture.reopen();
+        let reopening = matches!(turn.call, Call::Reopen);
+        let reopened = reopening && fixture.reopen();
+        seen(turn, reopened || !reopening);
         let answer = ask(fixture.store(), turn.call.clone());
         if answer != turn.answer {
             let Turn { call, answer: expected, .. } = turn;
-            let words = format!("{call:?}\ngave {answer:?}\nnot  {expected:?}");
-            return Err(TestCaseError::fail(words));
+            return Err(TestCaseError::fail(format!("{call:?}\ngave {answer:?}\nnot  {expected:?}")));
         }
         if reopened || n % PICTURE_EVERY == PICTURE_EVERY - 1 {
             same_picture(fixture, &model)?;
         }
     }
-    count(None);
     same_picture(fixture, &model)
 }
 
