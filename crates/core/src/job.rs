@@ -105,6 +105,12 @@ impl Life {
         self.attempt.saturating_sub(u32::from(self.lost)).saturating_sub(self.snoozed)
     }
 
+    /// Attempts that are in the history: all accepted ones, but for the current one or the last of a completed job.
+    pub fn past_attempts(&self) -> u32 {
+        let current = self.state.tenure().is_some_and(|tenure| tenure.accepted_at.is_some());
+        self.attempt.saturating_sub(u32::from(current))
+    }
+
     /// The state's name at this moment: a queued job is `retrying` after an attempt, `scheduled` before its time.
     pub fn name(&self, now: Time) -> StateName {
         match self.state {

@@ -264,7 +264,13 @@ impl Desk {
     }
 
     pub(crate) fn send(&mut self, unit: Unit, pending: Pending) {
-        self.outbox.push((unit, pending));
+        match &self.stopped {
+            None => self.outbox.push((unit, pending)),
+            Some(message) => {
+                let error = CommitError::Stopped { message: message.clone() };
+                self.undone(pending, &error);
+            }
+        }
     }
 
     /// Whoever still waits for units that were not sent is told why they never will be.

@@ -175,7 +175,7 @@ impl Desk {
         self.progress.remove(&id.get());
         self.let_go(id);
         self.successors.remove(&id.get());
-        if let Some(spec) = entry.spec.filter(|_| entry.life.attempt <= 1) {
+        if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
             self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
         }
         for task in self.in_line.remove(&id.get()).unwrap_or_default() {

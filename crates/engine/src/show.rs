@@ -9,11 +9,10 @@ impl Desk {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
         let What::Request(_, ticket) = task.what else { return };
         if let Some(entry) = self.open.get(&id.get()) {
-            let past = match (&task.past, entry.life.attempt) {
-                (Some(past), _) => past.clone(),
-                (None, 0) => Vec::new(),
-                (None, 1) if entry.life.state.held().is_some() => Vec::new(),
-                (None, _) => return self.read_job(id, task),
+            let past = match &task.past {
+                Some(past) => past.clone(),
+                None if entry.life.past_attempts() == 0 => Vec::new(),
+                None => return self.read_job(id, task),
             };
             let Some(spec) = entry.spec.clone() else { return };
             let job = Job { id, spec, life: entry.life.clone() };

@@ -121,6 +121,18 @@ impl<'a> Desk<'a> {
         self.apply(self.claim(&job, "w"))
     }
 
+    /// The worker's yes.
+    pub(crate) fn accept(&self, job: &Job) -> Change {
+        let lease = job.life.state.tenure().expect("a held job").lease;
+        self.decide(job, &Event::Accept { claim: job.life.claim, lease })
+    }
+
+    /// A stored job that a worker has said yes to: from here on, an attempt that ends is history.
+    pub(crate) fn accepted(&self, key: Option<&str>) -> Job {
+        let held = self.held(key);
+        self.apply(self.accept(&held))
+    }
+
     /// A stored success.
     pub(crate) fn succeeded(&self, key: Option<&str>) -> Job {
         let held = self.held(key);

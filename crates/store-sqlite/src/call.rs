@@ -20,10 +20,32 @@ pub(crate) enum Call {
     Prune(Prune, Reply<Pruned>),
 }
 
-/// Answers with the result, unless the transaction failed. A caller that no longer waits is no trouble.
+/// A caller whose call is part of a transaction. If the writer panics from here on, nobody knows what came of it.
+struct Begun<T>(Option<Reply<T>>);
+
+impl<T> Begun<T> {
+    fn tell(mut self, result: Result<T, CommitError>) {
+        if let Some(reply) = self.0.take() {
+            // A caller that no longer waits is no trouble.
+            let _ = reply.send(result);
+        }
+    }
+}
+
+impl<T> Drop for Begun<T> {
+    fn drop(&mut self) {
+        if let Some(reply) = self.0.take() {
+            let message = "the writer ended unexpectedly".to_owned();
+            let _ = reply.send(Err(CommitError::Unknown { message }));
+        }
+    }
+}
+
+/// Answers with the result, unless the transaction failed.
 fn answer<T: Send + 'static>(reply: Reply<T>, result: Result<T, CommitError>) -> Answer {
+    let begun = Begun(Some(reply));
     Box::new(move |error| {
-        let _ = reply.send(match error {
+        begun.tell(match error {
             Some(error) => Err(error),
             None => result,
         });

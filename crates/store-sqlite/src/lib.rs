@@ -95,7 +95,7 @@ impl Sqlite {
                 let message = format!("{waiting} calls are waiting for the disk already");
                 return Err(CommitError::NotCommitted { full: false, message });
             }
-            // A call that nobody answers was never begun, or its transaction was never committed.
+            // A call that nobody answers was never part of a transaction that could have been committed.
             answer.await.unwrap_or_else(|_| Err(stopped(&shared)))
         })
     }

@@ -95,7 +95,8 @@ pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), Refusal
     if application != APPLICATION_ID {
         return Err(Refusal::Foreign("is a database of another program".to_owned()));
     }
-    let newest: usize = conn.query_row("SELECT coalesce(max(n), 0) FROM migrations", [], |row| position(row, 0))?;
+    let newest: usize =
+        conn.query_row("SELECT coalesce(max(n), 0) FROM migrations", [], |row| position(row, 0))?;
     if version.max(newest) > list.len() {
         return Err(Refusal::Foreign(format!(
             "has schema {}, this jobhall knows schemas up to {}: it was used by a newer one",
@@ -132,7 +133,12 @@ pub(crate) fn run(conn: &Connection, list: &[Migration], observer: Observer<'_>)
     Ok(())
 }
 
-fn migrate(conn: &Connection, n: usize, migration: &Migration, observer: Observer<'_>) -> Result<(), Refusal> {
+fn migrate(
+    conn: &Connection,
+    n: usize,
+    migration: &Migration,
+    observer: Observer<'_>,
+) -> Result<(), Refusal> {
     observer();
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let done = statements(conn, n, migration, observer).and_then(|()| {
@@ -161,7 +167,10 @@ fn statements(
     conn.execute_batch(include_str!("sql/migrations.sql"))?;
     observer();
     let sum = checksum(migration.sql);
-    conn.execute(include_str!("sql/insert_migration.sql"), (i64::try_from(n).unwrap_or(i64::MAX), migration.name, sum))?;
+    conn.execute(
+        include_str!("sql/insert_migration.sql"),
+        (i64::try_from(n).unwrap_or(i64::MAX), migration.name, sum),
+    )?;
     observer();
     conn.execute_batch(&format!("PRAGMA user_version = {n}; PRAGMA application_id = {APPLICATION_ID}"))?;
     Ok(())

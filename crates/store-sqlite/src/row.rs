@@ -22,7 +22,12 @@ struct StoredCancel {
 }
 
 /// Binds ?1 to ?19: what every write of a job's row sets. ?2 is the rev that a change was decided on.
-pub(crate) fn bind_life(to: &mut Statement<'_>, id: JobId, expected: u32, life: &Life) -> Result<(), Trouble> {
+pub(crate) fn bind_life(
+    to: &mut Statement<'_>,
+    id: JobId,
+    expected: u32,
+    life: &Life,
+) -> Result<(), Trouble> {
     let state = &life.state;
     to.raw_bind_parameter(1, id.get().cast_signed())?;
     to.raw_bind_parameter(2, expected)?;

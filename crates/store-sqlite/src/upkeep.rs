@@ -26,7 +26,8 @@ impl Writes<'_> {
     /// Lends the next ids; none when so many are not left.
     pub(crate) fn lend_block(&mut self, size: u64) -> Result<Option<Block>, Trouble> {
         let last = number(&mut self.meta, LAST_ID)?;
-        let (Ok(first), Ok(last)) = (JobId::new(last + 1), JobId::new(last.saturating_add(size.max(1)))) else {
+        let (Ok(first), Ok(last)) = (JobId::new(last + 1), JobId::new(last.saturating_add(size.max(1))))
+        else {
             return Ok(None);
         };
         self.put_number(LAST_ID, last.get())?;

@@ -154,8 +154,10 @@ impl Writer<'_> {
         let done = self.fault(Point::Commit).and_then(|()| run(&mut self.writes.commit));
         let done = done.and_then(|_| self.fault(Point::Committed));
         let trouble = done.err()?;
-        // A full disk is found before the last page of the transaction is written, so it can be taken back.
-        if (trouble.is_full() || trouble.is_busy()) && !self.writes.conn.is_autocommit() {
+        // SQLite reports a full disk only from writing the pages, before the sync: the last page, which makes the
+        // transaction valid, is not there, and SQLite has rolled back. Busy means that it did not begin to commit.
+        let open = !self.writes.conn.is_autocommit();
+        if trouble.is_full() || (trouble.is_busy() && open) {
             return Some(self.give_up(&trouble));
         }
         Some(self.unknown(&trouble))

@@ -1,4 +1,5 @@
 //! Calls that wait together share a transaction, keep their order, and are bounded.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
 
@@ -118,5 +119,9 @@ fn dropping_the_store_lets_waiting_calls_end() {
     }
     dropping.join().unwrap();
     assert!(!folder.path().join("hall.db-wal").exists(), "closed cleanly");
-    assert_eq!(present(&fixture::open(&path), 60).len(), 51, "a call takes effect even if nobody waits for it");
+    assert_eq!(
+        present(&fixture::open(&path), 60).len(),
+        51,
+        "a call takes effect even if nobody waits for it"
+    );
 }

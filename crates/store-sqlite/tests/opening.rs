@@ -1,4 +1,5 @@
 //! Which files are opened, and which are refused by name and left as they are.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
 

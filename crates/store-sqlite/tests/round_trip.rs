@@ -1,4 +1,5 @@
 //! What goes in comes back: any job, after any course of events, and after the store was opened again.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
 
@@ -37,11 +38,8 @@ fn json() -> impl Strategy<Value = Json> {
 }
 
 fn failure() -> impl Strategy<Value = Failure> {
-    ("[a-z]{1,9}", "[ -~é\n]{0,30}", prop::option::of(json())).prop_map(|(reason, explanation, data)| Failure {
-        reason,
-        explanation,
-        data,
-    })
+    ("[a-z]{1,9}", "[ -~é\n]{0,30}", prop::option::of(json()))
+        .prop_map(|(reason, explanation, data)| Failure { reason, explanation, data })
 }
 
 fn verdict() -> impl Strategy<Value = Option<Verdict>> {
@@ -178,7 +176,7 @@ fn live(spec: Spec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
 #[test]
 fn any_course_of_a_job_is_stored_without_loss() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 256,
+        cases: 128,
         failure_persistence: None,
         ..ProptestConfig::default()
     });
@@ -190,7 +188,8 @@ fn any_course_of_a_job_is_stored_without_loss() {
     });
     done.unwrap();
     let seen = seen.into_inner();
-    for state in ["queued", "assigned", "accepted", "running", "succeeded", "failed", "crashed", "cancelled"] {
+    for state in ["queued", "assigned", "accepted", "running", "succeeded", "failed", "crashed", "cancelled"]
+    {
         assert!(seen.contains(state), "no case reached {state}: {seen:?}");
     }
 }

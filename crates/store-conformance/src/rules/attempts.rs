@@ -22,6 +22,7 @@ pub fn past_attempts_are_kept_in_order(store: &dyn Store) {
     let mut expected: Vec<PastAttempt> = Vec::new();
     for report in [Some(Report::Failed(failure("first"), None)), None, Some(retrying("1"))] {
         job = desk.apply(desk.claim(&job, "w"));
+        job = desk.apply(desk.accept(&job));
         let change = match report {
             Some(report) => desk.report(&job, &report),
             None => desk.decide(&job, &Event::LeaseEnd),

@@ -117,7 +117,7 @@ pub fn an_insert_under_a_used_id_is_refused(store: &dyn Store) {
 /// A unit is all or nothing: whatever else it carries, one conflict keeps all of it out.
 pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
     let desk = Desk::new(store);
-    let (moving, stale) = (desk.held(None), desk.put(desk.fresh(None)));
+    let (moving, stale) = (desk.accepted(None), desk.put(desk.fresh(None)));
     let late = desk.claim(&stale, "late");
     let stale = desk.apply(desk.claim(&stale, "first"));
     let new = desk.fresh(Some("k"));
@@ -228,7 +228,7 @@ pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
 pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
     let desk = Desk::new(store);
     for report_first in [true, false] {
-        let job = desk.held(None);
+        let job = desk.accepted(None);
         let (report, lost) = (desk.report(&job, &passed("1")), desk.decide(&job, &Event::LeaseEnd));
         let (first, second) = if report_first { (report, lost) } else { (lost, report) };
         let past = first.past.clone();

@@ -25,7 +25,7 @@ pub fn everything_acknowledged_is_there_after_reopening(fixture: &mut Fixture) {
         let held = desk.held(Some("k"));
         desk.put(desk.fresh_behind(&held));
         desk.succeeded(Some("l"));
-        let lost = desk.held(None);
+        let lost = desk.accepted(None);
         desk.apply(desk.decide(&lost, &Event::LeaseEnd));
         let write =
             SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: "{}".into() };

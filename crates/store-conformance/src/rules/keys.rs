@@ -53,10 +53,7 @@ pub fn a_key_is_held_through_every_open_state(store: &dyn Store) {
     let mut job = desk.put(desk.fresh(Some("k")));
     let moves: [&dyn Fn(&Job) -> Change; 5] = [
         &|job| desk.claim(job, "w"),
-        &|job| {
-            let lease = job.life.state.tenure().expect("a held job").lease;
-            desk.decide(job, &Event::Accept { claim: job.life.claim, lease })
-        },
+        &|job| desk.accept(job),
         &|job| {
             let lease = job.life.state.tenure().expect("a held job").lease;
             desk.decide(job, &Event::Progress { claim: job.life.claim, lease })

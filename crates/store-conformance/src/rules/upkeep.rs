@@ -24,8 +24,8 @@ pub fn a_prune_leaves_open_jobs_alone(store: &dyn Store) {
 pub fn a_prune_takes_the_attempts_along(store: &dyn Store) {
     let desk = Desk::new(store);
     let lost = || {
-        let held = desk.held(None);
-        desk.apply(desk.decide(&held, &Event::LeaseEnd))
+        let accepted = desk.accepted(None);
+        desk.apply(desk.decide(&accepted, &Event::LeaseEnd))
     };
     let (gone, kept) = (lost(), lost());
     desk.apply(desk.cancel(&gone));

@@ -1,0 +1,186 @@
+//! Events that own their data, and one life in each state, made by real transitions.
+
+use jobhall_core::{
+    Backoff, Decision, Dice, Event, Failure, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Refusal, Report,
+    RetryPolicy, Time, Verdict, When, WorkerName, transition,
+};
+
+/// When the sample lives begin.
+pub const BEGIN_MS: i64 = 1_000;
+/// When events are tried on them.
+pub const NOW_MS: i64 = 1_000_000;
+/// When the scheduled one is due.
+pub const LATER_MS: i64 = 2_000_000;
+
+/// What a claim hands to a worker, and what the worker shows with each of its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    pub claim: u32,
+    pub lease: LeaseId,
+}
+
+/// The card of the first claim in the samples.
+pub const FIRST: Card = Card { claim: 1, lease: LeaseId(1) };
+/// A card that was never handed out.
+pub const FOREIGN: Card = Card { claim: 1, lease: LeaseId(99) };
+
+/// An event that owns its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    Claim,
+    Accept,
+    Progress,
+    Report(Report),
+    TakeBack,
+    LeaseEnd,
+    Cancel(Failure),
+    Release,
+    Again(Json),
+}
+
+impl Op {
+    /// The event as the core sees it.
+    pub fn event<'a>(&'a self, card: Card, retry: &'a RetryPolicy) -> Event<'a> {
+        let Card { claim, lease } = card;
+        match self {
+            Op::Claim => Event::Claim { lease, worker: WorkerName::new("w1").expect("a name") },
+            Op::Accept => Event::Accept { claim, lease },
+            Op::Progress => Event::Progress { claim, lease },
+            Op::Report(report) => Event::Report { claim, lease, report, retry, dice: Dice(0) },
+            Op::TakeBack => Event::TakeBack,
+            Op::LeaseEnd => Event::LeaseEnd,
+            Op::Cancel(failure) => Event::Cancel(failure),
+            Op::Release => Event::Release,
+            Op::Again(params) => Event::Again(params),
+        }
+    }
+}
+
+pub fn at(ms: i64) -> Time {
+    Time::from_ms(ms).expect("a moment")
+}
+
+pub fn failure(reason: &str) -> Failure {
+    Failure::new(reason, "because")
+}
+
+pub fn cancel() -> Op {
+    Op::Cancel(failure("stop"))
+}
+
+pub fn again() -> Op {
+    Op::Again(Json::trusted("7"))
+}
+
+pub fn passed() -> Op {
+    Op::Report(Report::Passed(Json::null()))
+}
+
+pub fn failed(when: Option<When>) -> Op {
+    Op::Report(Report::Failed(failure("no"), when.map(|when| Verdict { when, params: None })))
+}
+
+pub fn crashed(when: Option<When>) -> Op {
+    Op::Report(Report::Crashed(failure("broken"), when.map(|when| Verdict { when, params: None })))
+}
+
+/// Five attempts, a second apart.
+pub fn policy() -> RetryPolicy {
+    RetryPolicy {
+        max_attempts: 5,
+        backoff: Backoff::Constant { ms: 1_000 },
+        on: OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
+    }
+}
+
+/// What the core says to the event.
+pub fn decide(life: &Life, op: &Op, card: Card, now: Time) -> Result<Decision, Refusal> {
+    transition(life, &op.event(card, &policy()), now)
+}
+
+/// The life after these events of the first claim.
+pub fn after(life: &Life, ops: &[Op]) -> Life {
+    ops.iter().fold(life.clone(), |life, op| match decide(&life, op, FIRST, at(BEGIN_MS)) {
+        Ok(Decision::Step(step)) => step.life,
+        other => panic!("{op:?} makes no step: {other:?}"),
+    })
+}
+
+/// A new job that is due.
+pub fn fresh() -> Life {
+    Life::queued(at(BEGIN_MS), at(BEGIN_MS))
+}
+
+/// A life in every state that a job can be shown in, by name.
+pub fn lives() -> Vec<(&'static str, Life)> {
+    let made = |ops: &[Op]| after(&fresh(), ops);
+    vec![
+        ("scheduled", Life::queued(at(BEGIN_MS), at(LATER_MS))),
+        ("queued", fresh()),
+        ("blocked", Life::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"))),
+        ("assigned", made(&[Op::Claim])),
+        ("accepted", made(&[Op::Claim, Op::Accept])),
+        ("running", made(&[Op::Claim, Op::Progress])),
+        ("retrying", made(&[Op::Claim, failed(None)])),
+        ("succeeded", made(&[Op::Claim, passed()])),
+        ("failed", made(&[Op::Claim, failed(Some(When::Never))])),
+        ("crashed", made(&[Op::Claim, crashed(Some(When::Never))])),
+        ("cancelled", made(&[Op::Claim, cancel(), Op::Report(Report::Cancelled)])),
+    ]
+}
+
+/// The same for the states in which a cancel can be on its way to the worker.
+pub fn cancelling_lives() -> Vec<(&'static str, Life)> {
+    let held = |(name, _): &(&str, Life)| ["assigned", "accepted", "running"].contains(name);
+    lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[cancel()]))).collect()
+}
+
+/// Every kind of event, by name, with the card its sender shows.
+pub fn events() -> Vec<(&'static str, Op, Card)> {
+    let timed_out = Op::Report(Report::TimedOut(failure("slow"), None));
+    vec![
+        ("claim", Op::Claim, FIRST),
+        ("accept", Op::Accept, FIRST),
+        ("progress", Op::Progress, FIRST),
+        ("report passed", passed(), FIRST),
+        ("report skipped", Op::Report(Report::Skipped(Json::null())), FIRST),
+        ("report failed", failed(None), FIRST),
+        ("report failed, never again", failed(Some(When::Never)), FIRST),
+        ("report failed, snooze", failed(Some(When::Snooze(60_000))), FIRST),
+        ("report crashed", crashed(None), FIRST),
+        ("report crashed, never again", crashed(Some(When::Never)), FIRST),
+        ("report timed out", timed_out, FIRST),
+        ("report cancelled", Op::Report(Report::Cancelled), FIRST),
+        ("accept, foreign lease", Op::Accept, FOREIGN),
+        ("progress, foreign lease", Op::Progress, FOREIGN),
+        ("report passed, foreign lease", passed(), FOREIGN),
+        ("take back", Op::TakeBack, FIRST),
+        ("lease end", Op::LeaseEnd, FIRST),
+        ("cancel", cancel(), FIRST),
+        ("release", Op::Release, FIRST),
+        ("again", again(), FIRST),
+    ]
+}
+
+/// What an event does to a life, in the words of the table of states.
+pub fn effect(life: &Life, op: &Op, card: Card) -> String {
+    let now = at(NOW_MS);
+    let step = match decide(life, op, card, now) {
+        Ok(Decision::Step(step)) => step,
+        Ok(Decision::Same) => return "same".to_owned(),
+        Err(Refusal::Illegal { .. }) => return "–".to_owned(),
+        Err(Refusal::LeaseLost { .. }) => return "lease lost".to_owned(),
+        Err(Refusal::NotDue(_)) => return "not due".to_owned(),
+        Err(Refusal::NotRequested) => return "not requested".to_owned(),
+        Err(refusal @ Refusal::NotCompleted { .. }) => panic!("{refusal}: a rule of manual retries"),
+    };
+    let mut words = step.life.name(now).to_string();
+    let cancelling = |life: &Life| life.state.held().is_some_and(|held| held.cancel.is_some());
+    if cancelling(&step.life) && !cancelling(life) {
+        words += ", cancel requested";
+    }
+    if step.life.again.is_some() {
+        words += ", again noted";
+    }
+    words
+}

@@ -1,0 +1,158 @@
+//! What each step does to the numbers and times of a job.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jobhall_core::{Job, JobId, Json, Life, Needs, Reason, RetryPolicy, Spec, State, TypeName};
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+use crate::ride::{Turn, steps, turns};
+use crate::support::{Op, after, fresh, passed};
+use crate::support::{at, failed};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn g1_h07_a_completed_job_never_changes(turns in turns()) {
+        let mut ended: Option<Life> = None;
+        for turn in &turns {
+            if let Some(life) = &ended {
+                prop_assert_eq!(&turn.before, life);
+                prop_assert!(turn.step().is_none(), "{:?} moves a completed job", turn.op);
+            } else if turn.step().is_some_and(|step| step.life.state.is_terminal()) {
+                ended = turn.step().map(|step| step.life.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn every_step_raises_rev_by_one(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            prop_assert_eq!(step.life.rev, turn.before.rev + 1);
+        }
+    }
+
+    #[test]
+    fn h08_updated_at_rises_at_every_step_and_created_at_stays(turns in turns()) {
+        let mut job = job(turns[0].before.clone());
+        for (turn, step) in steps(&turns) {
+            let updated_at = step.life.updated_at;
+            prop_assert!(updated_at > turn.before.updated_at);
+            prop_assert_eq!(updated_at, turn.now.max(turn.before.updated_at.plus_ms(1)));
+            job.life = step.life.clone();
+            prop_assert_eq!(job.spec.created_at, at(5));
+        }
+    }
+
+    #[test]
+    fn claim_rises_by_one_exactly_when_claimed(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            let claimed = u32::from(turn.op == Op::Claim);
+            prop_assert_eq!(step.life.claim, turn.before.claim + claimed);
+            prop_assert_eq!(step.reason == Reason::Claimed, turn.op == Op::Claim);
+        }
+    }
+
+    #[test]
+    fn h05_g3_attempt_grows_by_one_with_each_accepted_claim(turns in turns()) {
+        let mut counted = BTreeSet::new();
+        for (turn, step) in steps(&turns) {
+            let counts = counts(turn);
+            prop_assert_eq!(step.life.attempt, turn.before.attempt + u32::from(counts), "{:?}", turn);
+            prop_assert!(!counts || counted.insert(turn.before.claim), "counted twice: {:?}", turn);
+        }
+    }
+
+    #[test]
+    fn lost_snoozed_and_unaccepted_count_what_they_say(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            let (old, new) = (&turn.before, &step.life);
+            let is = |reasons: &[Reason]| u16::from(reasons.contains(&step.reason));
+            prop_assert_eq!(new.lost, old.lost + is(&[Reason::Lost, Reason::Poison]));
+            prop_assert_eq!(new.snoozed, old.snoozed + u32::from(is(&[Reason::Snoozed])));
+            let unaccepted = if counts(turn) {
+                0
+            } else {
+                old.unaccepted + is(&[Reason::TakenBack, Reason::Unaccepted])
+            };
+            prop_assert_eq!(new.unaccepted, unaccepted);
+        }
+    }
+
+    #[test]
+    fn tries_never_exceed_max_attempts(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            prop_assert!(step.life.tries() <= u32::from(turn.policy.max_attempts));
+        }
+    }
+
+    #[test]
+    fn a_past_attempt_is_kept_exactly_when_an_attempt_leads_back_to_the_queue(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            let back = turn.before.state.held().is_some() && matches!(step.life.state, State::Queued(_));
+            prop_assert_eq!(step.past.is_some(), back && turn.op != Op::TakeBack, "{:?}", turn);
+            let (Some(past), Some(held)) = (&step.past, turn.before.state.held()) else { continue };
+            prop_assert_eq!(past.claim, turn.before.claim);
+            prop_assert_eq!((past.lease, &past.worker), (held.tenure.lease, &held.tenure.worker));
+            prop_assert_eq!(past.assigned_at, held.tenure.assigned_at);
+            prop_assert_eq!(past.started_at, held.tenure.started_at);
+            prop_assert_eq!(past.ended_at, step.life.updated_at);
+            prop_assert!(!past.outcome.is_success());
+            prop_assert_eq!(Some(&past.failure), step.life.state.error());
+        }
+    }
+}
+
+/// Whether the step makes the claim an attempt: the worker shows that it has the job, or is lost with it.
+fn counts(turn: &Turn) -> bool {
+    let State::Assigned(held) = &turn.before.state else { return false };
+    match turn.op {
+        Op::Accept | Op::Progress | Op::Report(_) => true,
+        Op::LeaseEnd => held.cancel.is_none(),
+        _ => false,
+    }
+}
+
+fn job(life: Life) -> Job {
+    let spec = Spec {
+        job_type: TypeName::new("t").expect("a name"),
+        key: None,
+        queue: jobhall_core::QueueName::new("q").expect("a name"),
+        params: Json::empty_object(),
+        needs: Needs::default(),
+        priority: 100,
+        retry: RetryPolicy::named(),
+        created_at: at(5),
+        retry_of: None,
+    };
+    Job { id: JobId::new(1).expect("an id"), spec: Arc::new(spec), life }
+}
+
+#[test]
+fn h05_attempt_is_none_before_the_first_accept_and_three_at_the_third() {
+    let mut life = fresh();
+    let mut seen = vec![life.attempt];
+    for _ in 0..3 {
+        life.run_at = at(0);
+        life = crate::retries::next(&life, &[Op::Claim]);
+        seen.push(life.attempt);
+        life = crate::retries::next(&life, &[Op::Accept]);
+        seen.push(life.attempt);
+        life = crate::retries::next(&life, &[failed(None)]);
+    }
+    assert_eq!(seen, [0, 0, 1, 1, 2, 2, 3]);
+}
+
+#[test]
+fn states_skipped_forward_count_the_attempt_once() {
+    for ops in [
+        vec![Op::Claim, Op::Accept, Op::Progress, passed()],
+        vec![Op::Claim, Op::Progress, passed()],
+        vec![Op::Claim, Op::Accept, passed()],
+        vec![Op::Claim, passed()],
+    ] {
+        let life = after(&fresh(), &ops);
+        assert_eq!((life.claim, life.attempt), (1, 1), "{ops:?}");
+    }
+}

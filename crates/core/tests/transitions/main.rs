@@ -1,0 +1,14 @@
+//! The transition function, guard by guard: random rides of events, and tables that leave no pair out.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cancels;
+mod counters;
+mod guard;
+mod holder;
+mod retries;
+mod ride;
+mod table;
+mod times;
+mod views;

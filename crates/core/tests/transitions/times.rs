@@ -1,0 +1,74 @@
+//! The moments an attempt remembers, and when a job is due.
+
+use jobhall_core::{Decision, Life, Refusal, State, Tenure};
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+use crate::ride::{steps, turns};
+use crate::support::{BEGIN_MS, FIRST, Op, after, at, cancel, decide, fresh, passed};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_claim_before_its_time(turns in turns()) {
+        for turn in turns.iter().filter(|turn| turn.op == Op::Claim) {
+            let queued = matches!(turn.before.state, State::Queued(_));
+            let due = turn.before.run_at <= turn.now;
+            prop_assert_eq!(turn.step().is_some(), queued && due);
+            let not_due = turn.answer == Err(Refusal::NotDue(turn.before.run_at));
+            prop_assert_eq!(not_due, queued && !due);
+        }
+    }
+
+    #[test]
+    fn an_attempt_keeps_its_moments_in_order(turns in turns()) {
+        for (_, step) in steps(&turns) {
+            let Some(tenure) = step.life.state.tenure() else { continue };
+            let moments = [Some(tenure.assigned_at), tenure.accepted_at, tenure.started_at];
+            let moments: Vec<_> = moments.into_iter().flatten().collect();
+            prop_assert!(moments.is_sorted(), "{moments:?}");
+            prop_assert!(tenure.started_at.is_none() || tenure.accepted_at.is_some());
+            prop_assert!(moments.iter().all(|moment| *moment <= step.life.updated_at));
+        }
+    }
+
+    #[test]
+    fn an_end_is_dated_by_the_step_that_made_it(turns in turns()) {
+        for (_, step) in steps(&turns) {
+            let ended_at = step.life.state.ended_at();
+            let terminal = step.life.state.is_terminal();
+            prop_assert_eq!(ended_at, terminal.then_some(step.life.updated_at));
+        }
+    }
+}
+
+fn tenure(life: &Life) -> &Tenure {
+    life.state.tenure().expect("a held or completed job")
+}
+
+#[test]
+fn each_phase_is_dated_when_it_begins() {
+    let moment = |n: i64| at(BEGIN_MS + n);
+    let assigned = after(&fresh(), &[Op::Claim]);
+    assert_eq!(tenure(&assigned).assigned_at, moment(1));
+    assert_eq!((tenure(&assigned).accepted_at, tenure(&assigned).started_at), (None, None));
+    let accepted = after(&assigned, &[Op::Accept]);
+    assert_eq!((tenure(&accepted).accepted_at, tenure(&accepted).started_at), (Some(moment(2)), None));
+    let running = after(&accepted, &[Op::Progress]);
+    assert_eq!(tenure(&running).started_at, Some(moment(3)));
+    let cancelling = after(&running, &[cancel()]);
+    let request = cancelling.state.held().and_then(|held| held.cancel.clone()).expect("a request");
+    assert_eq!(request.at, moment(4));
+    let succeeded = after(&running, &[passed()]);
+    assert_eq!(tenure(&succeeded), tenure(&running));
+    assert_eq!(succeeded.state.ended_at(), Some(moment(4)));
+    let at_once = after(&assigned, &[passed()]);
+    assert_eq!((tenure(&at_once).accepted_at, tenure(&at_once).started_at), (Some(moment(2)), None));
+}
+
+#[test]
+fn a_job_starts_at_its_time_and_not_a_millisecond_before() {
+    let life = Life::queued(at(10), at(500));
+    assert_eq!(decide(&life, &Op::Claim, FIRST, at(499)), Err(Refusal::NotDue(at(500))));
+    assert!(matches!(decide(&life, &Op::Claim, FIRST, at(500)), Ok(Decision::Step(_))));
+}

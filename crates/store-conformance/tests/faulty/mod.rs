@@ -1,0 +1,204 @@
+//! A store with a switchable fault: the reference behind a wrapper that changes what goes in or what comes out.
+
+mod fault;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, Key, PastAttempt, TypeName};
+use jobhall_store::{
+    Block, BlockChange, CommitError, Committed, Conflict, FeedPage, Later, Memory, Prune, Pruned, Setting,
+    Store, StoreError, Unit,
+};
+
+pub use fault::Fault;
+
+/// The store.
+pub struct Faulty {
+    memory: std::sync::Arc<Memory>,
+    fault: Fault,
+    kept: Mutex<Kept>,
+}
+
+/// What some faults remember.
+#[derive(Default)]
+struct Kept {
+    first_block: Option<Block>,
+    keys: BTreeMap<(TypeName, Key), Job>,
+    hidden: Vec<JobId>,
+}
+
+impl Faulty {
+    /// An empty store with this fault.
+    pub fn new(fault: Fault) -> Faulty {
+        Faulty { memory: Memory::new().into(), fault, kept: Mutex::default() }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn commit_now(&self, mut units: Vec<Unit>) -> Committed {
+        let lost = if self.has(Fault::LosesTheLastUnit) && units.len() > 1 { units.pop() } else { None };
+        units.iter_mut().for_each(|unit| self.fault.spoil(unit, &self.memory));
+        let mut committed = if self.has(Fault::CommitsEachUnitAlone) {
+            self.commit_alone(units)
+        } else if self.has(Fault::KeepsKeys) {
+            self.commit_keeping_keys(units)
+        } else if self.has(Fault::StopsAtARefusal) {
+            self.commit_up_to_a_refusal(units)
+        } else {
+            self.commit_and_half_of_the_refused(units)
+        };
+        committed.results.extend(lost.map(|_| Ok(Default::default())));
+        self.fault.spoil_results(&mut committed);
+        committed
+    }
+
+    fn commit_alone(&self, units: Vec<Unit>) -> Committed {
+        let mut all = Committed { feed: None, results: Vec::new() };
+        for unit in units {
+            let one = self.memory.commit_now(vec![unit]);
+            all.feed = one.feed.or(all.feed);
+            all.results.extend(one.results);
+        }
+        all
+    }
+
+    /// An ended job seems to hold its key against later commits.
+    fn commit_keeping_keys(&self, units: Vec<Unit>) -> Committed {
+        let mut kept = self.kept();
+        let key_of = |job: &Job| job.spec.key.clone().map(|key| (job.spec.job_type.clone(), key));
+        let refused: Vec<Option<Conflict>> = (units.iter())
+            .map(|unit| {
+                let insert = unit
+                    .inserts
+                    .iter()
+                    .find(|insert| unit.changes.is_empty() && insert.reuse_since.is_none())?;
+                let job = kept.keys.get(&key_of(&insert.job)?)?.clone();
+                Some(Conflict::KeyHeld { id: insert.job.id, job })
+            })
+            .collect();
+        let ids: Vec<JobId> = units.iter().flat_map(|unit| &unit.changes).map(|change| change.id).collect();
+        let real =
+            units.into_iter().zip(&refused).filter(|(_, refused)| refused.is_none()).map(|(unit, _)| unit);
+        let committed = self.memory.commit_now(real.collect());
+        let ended =
+            self.memory.jobs_now(&ids).into_iter().flatten().filter(|job| job.life.state.is_terminal());
+        kept.keys.extend(ended.filter_map(|job| Some((key_of(&job)?, job))));
+        let mut results = committed.results.into_iter();
+        let answer = |refused: Option<Conflict>| {
+            refused.map_or_else(|| results.next(), |conflict| Some(Err(vec![conflict])))
+        };
+        Committed { feed: committed.feed, results: refused.into_iter().filter_map(answer).collect() }
+    }
+
+    fn commit_up_to_a_refusal(&self, units: Vec<Unit>) -> Committed {
+        let all = units.len();
+        let mut done = self.commit_alone(Vec::new());
+        for unit in units {
+            let one = self.memory.commit_now(vec![unit]);
+            done.feed = done.feed.or(one.feed);
+            done.results.extend(one.results);
+            if done.results.last().is_some_and(Result::is_err) {
+                break;
+            }
+        }
+        let refusal = done.results.last().cloned();
+        done.results.extend(refusal.into_iter().cycle().take(all - done.results.len()));
+        done
+    }
+
+    fn commit_and_half_of_the_refused(&self, units: Vec<Unit>) -> Committed {
+        let committed = self.memory.commit_now(units.clone());
+        if self.has(Fault::WritesHalfAUnit) {
+            for (unit, result) in units.into_iter().zip(&committed.results) {
+                if result.is_err() {
+                    let inserts = unit.inserts.into_iter().take(1).collect();
+                    self.memory.commit_now(vec![Unit { inserts, ..Unit::default() }]);
+                }
+            }
+        }
+        committed
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> Later<T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Store for Faulty {
+    fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {
+        if self.has(Fault::CommitsWhenAwaited) {
+            let memory = self.memory.clone();
+            return Box::pin(async move { Ok(memory.commit_now(units)) });
+        }
+        ready(Ok(self.commit_now(units)))
+    }
+
+    fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {
+        let block = self.memory.take_block_now(size);
+        let mut kept = self.kept();
+        let first = kept.first_block.get_or_insert_with(|| block.clone()).clone();
+        let again = self.has(Fault::ReusesIds) && self.memory.blocks_now().len() == 1;
+        ready(Ok(if again { first } else { block }))
+    }
+
+    fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>> {
+        let ignored = |change: &BlockChange| {
+            self.has(Fault::KeepsClosedBlocks) && matches!(change, BlockChange::Close(_))
+        };
+        self.memory.settle_blocks_now(changes.into_iter().filter(|change| !ignored(change)).collect());
+        ready(Ok(()))
+    }
+
+    fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>> {
+        if self.has(Fault::PrunesOpenJobs) {
+            self.kept().hidden.extend(&prune.jobs);
+        }
+        ready(Ok(self.memory.prune_now(&prune)))
+    }
+
+    fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        let hidden = &self.kept().hidden;
+        let jobs = self.memory.jobs_now(&ids).into_iter();
+        ready(Ok(jobs.map(|job| job.filter(|job| !hidden.contains(&job.id))).collect()))
+    }
+
+    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        ready(Ok(self.memory.attempts_now(id)))
+    }
+
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
+        ready(Ok(self.memory.open_jobs_now(after, limit)))
+    }
+
+    fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
+        ready(Ok(self.memory.blocks_now()))
+    }
+
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
+        let mut completed = self.memory.completed_now(before, limit);
+        if self.has(Fault::CompletedOldestFirst) {
+            completed.reverse();
+        }
+        ready(Ok(completed))
+    }
+
+    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
+        ready(Ok(self.memory.settings_now()))
+    }
+
+    fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
+        let mut page = self.memory.feed_now(after, limit);
+        if self.has(Fault::FeedHole) {
+            page.rows.retain(|row| row.n % 3 != 0);
+        }
+        ready(Ok(page))
+    }
+}

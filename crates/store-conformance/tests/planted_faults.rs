@@ -1,0 +1,67 @@
+//! The suite can fail: every planted fault is caught by the rule that it breaks, and by the model.
+
+mod faulty;
+
+use std::panic::catch_unwind;
+
+use faulty::{Fault, Faulty};
+use jobhall_store_conformance::rules::RULES;
+use jobhall_store_conformance::{Fixture, model};
+
+/// Operations within which the model has to find a fault.
+const BUDGET: u64 = 30_000;
+
+fn caught_by_rule(fault: Fault, name: &str) -> bool {
+    let (_, rule) = RULES.iter().find(|(known, _)| *known == name).expect("there is such a rule");
+    catch_unwind(|| rule(&Faulty::new(fault))).is_err()
+}
+
+fn caught_by_model(fault: Fault) -> bool {
+    let open = move || Fixture::volatile(Faulty::new(fault));
+    catch_unwind(|| model::compare(open, BUDGET, 0)).map_or(true, |compared| compared.is_err())
+}
+
+macro_rules! faults {
+    ($($test:ident: $fault:ident, by rule $rule:literal $(and $model:ident)?;)*) => {
+        $(mod $test {
+            use super::{Fault, caught_by_rule};
+
+            #[test]
+            fn is_caught_by_its_rule() {
+                assert!(caught_by_rule(Fault::$fault, $rule), "{} did not notice", $rule);
+            }
+
+            $(#[test]
+            fn is_caught_by_the_model() {
+                assert!(super::caught_by_model(Fault::$fault), "the {} did not notice", stringify!($model));
+            })?
+        })*
+    };
+}
+
+faults! {
+    ignored_revs: IgnoresRevs, by rule "commit::a_change_decided_on_an_old_rev_gets_the_row_back" and model;
+    double_claims: IgnoresRevs, by rule "concurrency::l14_no_double_claim_and_no_starved_claimer";
+    changed_final_rows: WritesHalfAUnit, by rule "commit::a_refused_unit_leaves_no_trace" and model;
+    lost_last_unit: LosesTheLastUnit, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
+    kept_keys: KeepsKeys, by rule "keys::every_ending_gives_the_key_back" and model;
+    swapped_results: SwapsResults, by rule "commit::results_come_in_the_order_of_the_units" and model;
+    reused_ids: ReusesIds, by rule "blocks::ids_are_never_lent_twice" and model;
+    dropped_attempts: DropsPastAttempts, by rule "attempts::past_attempts_are_kept_in_order" and model;
+    feed_hole: FeedHole, by rule "feed::numbers_are_dense_from_one" and model;
+    acknowledged_refusals: AcknowledgesRefusedInserts, by rule "keys::h06_g4_one_live_job_per_type_and_key" and model;
+    two_jobs_on_a_key: AcknowledgesRefusedInserts, by rule "concurrency::h06_g4_sixty_four_clients_on_one_key_get_one_job";
+    forgotten_submit_keys: ForgetsSubmitKeys, by rule "submit_keys::a_repeated_request_gets_the_first_answer" and model;
+    units_alone: CommitsEachUnitAlone, by rule "feed::one_row_per_commit_with_its_changes_in_order" and model;
+    pruned_open_jobs: PrunesOpenJobs, by rule "upkeep::a_prune_leaves_open_jobs_alone" and model;
+    ignored_reuse: IgnoresReuse, by rule "reuse::the_newest_success_answers" and model;
+    ignored_checks: IgnoresChecks, by rule "stages::a_check_wants_a_job_that_is_there_and_open" and model;
+    old_params: KeepsOldParams, by rule "attempts::params_are_replaced_by_a_change" and model;
+    stopping_at_a_refusal: StopsAtARefusal, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
+    ignored_setting_revs: IgnoresSettingRevs, by rule "settings::a_setting_decided_on_another_rev_is_refused" and model;
+    lazy_commits: CommitsWhenAwaited, by rule "commit::calls_take_effect_in_the_order_they_were_made";
+    forgotten_specs: ForgetsSpecs, by rule "attempts::wanted_specs_come_back_in_order" and model;
+    one_conflict: TellsOneConflict, by rule "stages::checks_settings_and_revs_are_listed_together" and model;
+    closed_blocks: KeepsClosedBlocks, by rule "blocks::a_closed_block_is_gone" and model;
+    wrong_order: CompletedOldestFirst, by rule "reads::completed_jobs_come_newest_first_in_pages" and model;
+}

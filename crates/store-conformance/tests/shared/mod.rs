@@ -1,0 +1,59 @@
+//! A handle on a memory that outlives it.
+
+use std::sync::Arc;
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_store::{
+    Block, BlockChange, CommitError, Committed, FeedPage, Later, Memory, Prune, Pruned, Setting, Store,
+    StoreError, Unit,
+};
+
+/// The handle.
+pub struct Shared(pub Arc<Memory>);
+
+impl Store for Shared {
+    fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {
+        self.0.commit(units)
+    }
+
+    fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {
+        self.0.take_block(size)
+    }
+
+    fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>> {
+        self.0.settle_blocks(changes)
+    }
+
+    fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>> {
+        self.0.prune(prune)
+    }
+
+    fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.0.jobs(ids)
+    }
+
+    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.0.attempts(id)
+    }
+
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
+        self.0.open_jobs(after, limit)
+    }
+
+    fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
+        self.0.blocks()
+    }
+
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
+        self.0.completed(before, limit)
+    }
+
+    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.0.settings()
+    }
+
+    fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
+        self.0.feed(after, limit)
+    }
+}

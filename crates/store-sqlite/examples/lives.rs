@@ -1,0 +1,121 @@
+//! How many lives of jobs per second the store takes: insert, claim and end in commits of a batch each.
+//!
+//! `cargo run --release -p jobhall-store-sqlite --example lives -- FOLDER [SECONDS]`
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jobhall_core::needs::Needs;
+use jobhall_core::{
+    Decision, Dice, Event, Job, JobId, Json, Key, LeaseId, Life, QueueName, Report, RetryPolicy, Spec, Time,
+    TypeName, WorkerName, transition,
+};
+use jobhall_store::{Change, Insert, Store, Unit};
+use jobhall_store_sqlite::{Options, Sqlite};
+
+fn spec(key: Option<Key>) -> Spec {
+    Spec {
+        job_type: TypeName::new("thumbnail").expect("a name"),
+        key,
+        queue: QueueName::new("default").expect("a name"),
+        params: Json::trusted(&format!("{{\"file\":\"{}\"}}", "x".repeat(200))),
+        needs: Needs::default(),
+        priority: 100,
+        retry: RetryPolicy::named(),
+        created_at: Time::EPOCH.plus_ms(1_700_000_000_000),
+        retry_of: None,
+    }
+}
+
+fn moved(job: &mut Job, event: &Event<'_>) -> Change {
+    let Ok(Decision::Step(step)) = transition(&job.life, event, job.life.updated_at.plus_ms(1)) else {
+        panic!("{} does not move {job:?}", event.name());
+    };
+    let expected = std::mem::replace(&mut job.life, step.life.clone()).rev;
+    Change { id: job.id, expected, life: step.life, params: None, past: None, want_spec: false }
+}
+
+fn claim(job: &mut Job) -> Change {
+    let lease = LeaseId(u128::from(job.id.get()) << 64 | 0xABCD);
+    moved(job, &Event::Claim { lease, worker: WorkerName::new("worker-1").expect("a name") })
+}
+
+fn end(job: &mut Job) -> Change {
+    let lease = job.life.state.tenure().expect("a claimed job").lease;
+    let report = Report::Passed(Json::null());
+    let retry = job.spec.retry;
+    let event = Event::Report { claim: job.life.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
+    moved(job, &event)
+}
+
+fn inserting(jobs: &[Job]) -> Vec<Unit> {
+    let inserts = jobs.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
+    vec![Unit { inserts, ..Unit::default() }]
+}
+
+fn changing(changes: impl Iterator<Item = Change>) -> Vec<Unit> {
+    changes.map(|change| Unit { changes: vec![change], ..Unit::default() }).collect()
+}
+
+#[derive(Clone, Copy)]
+struct Course {
+    batch: u64,
+    fused: bool,
+    keyed: bool,
+}
+
+async fn measure(folder: &Path, time: Duration, course: Course) {
+    let Course { batch, fused, keyed } = course;
+    let path = folder.join(format!("lives-{batch}-{fused}-{keyed}.db"));
+    let store = Sqlite::open(&path, Options::default()).expect("a store");
+    let plain = Arc::new(spec(None));
+    let (begin, mut next) = (Instant::now(), 1);
+    while begin.elapsed() < time {
+        let mut jobs: Vec<Job> = (next..next + batch)
+            .map(|n| {
+                let key = keyed.then(|| Key::new(&format!("photo-{n}")).expect("a key"));
+                let spec = if keyed { Arc::new(spec(key)) } else { plain.clone() };
+                let life = Life::queued(spec.created_at, spec.created_at);
+                Job { id: JobId::new(n).expect("an id"), spec, life }
+            })
+            .collect();
+        next += batch;
+        if fused {
+            jobs.iter_mut().for_each(|job| drop(claim(job)));
+            store.commit(inserting(&jobs)).await.expect("a commit");
+        } else {
+            store.commit(inserting(&jobs)).await.expect("a commit");
+            store.commit(changing(jobs.iter_mut().map(claim))).await.expect("a commit");
+        }
+        let ended = store.commit(changing(jobs.iter_mut().map(end))).await.expect("a commit");
+        assert!(ended.results.iter().all(Result::is_ok));
+    }
+    let (lives, seconds, stats) = (next - 1, begin.elapsed().as_secs_f64(), store.stats());
+    println!(
+        "batch {batch:5} {:5} {:5}: {:7.0} lives/s, {:5} bytes of log per life",
+        if fused { "fused" } else { "sep" },
+        if keyed { "keyed" } else { "plain" },
+        lives as f64 / seconds,
+        stats.bytes / lives
+    );
+    drop(store);
+    for suffix in ["", ".lock"] {
+        std::fs::remove_file(format!("{}{suffix}", path.display())).expect("to remove the store");
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().expect("a folder");
+    let seconds = arguments.next().map_or(3, |text| text.parse().expect("a number of seconds"));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for keyed in [false, true] {
+        for fused in [false, true] {
+            for batch in [1, 10, 100, 1_000] {
+                let course = Course { batch, fused, keyed };
+                runtime.block_on(measure(folder.as_ref(), Duration::from_secs(seconds), course));
+            }
+        }
+    }
+}
