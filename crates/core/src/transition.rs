@@ -119,7 +119,7 @@ impl std::error::Error for Refusal {}
 
 /// Decides what `event` does to a job at the moment `now`. Total: every pair has a decision or a typed refusal.
 pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision, Refusal> {
-    let step = Next { life, at: now.max(life.updated_at.plus_ms(1)) };
+    let step = Next { life, now, at: now.max(life.updated_at.plus_ms(1)) };
     let illegal = Refusal::Illegal { state: life.state.name(), event: event.name() };
     match (&life.state, event) {
         (State::Queued(error), Event::Claim { lease, worker }) => {
@@ -232,6 +232,9 @@ fn repeats(life: &Life, claim: u32, lease: LeaseId, report: &Report) -> bool {
 /// Builds the next life: one rev later, at a later moment.
 struct Next<'a> {
     life: &'a Life,
+    /// The moment it happens.
+    now: Time,
+    /// The moment it is stamped with.
     at: Time,
 }
 
@@ -350,7 +353,7 @@ impl Next<'_> {
         step.life.lost += 1;
         let failure = Failure::new("lost", format!("worker {} was not heard of any more", tenure.worker));
         if step.life.lost < LOST_LEASES {
-            step.life.run_at = self.at;
+            step.life.run_at = self.now;
             return self.requeue(step, tenure, Outcome::Lost, failure);
         }
         step.reason = Reason::Poison;
@@ -431,7 +434,7 @@ impl Next<'_> {
         if reason == Reason::Snoozed {
             step.life.snoozed += 1;
         }
-        step.life.run_at = self.at.plus_ms(delay_ms);
+        step.life.run_at = self.now.plus_ms(delay_ms);
         step.params = verdict.and_then(|verdict| verdict.params.clone());
         self.requeue(step, ending.tenure, ending.outcome, ending.failure.clone())
     }
