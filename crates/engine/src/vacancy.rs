@@ -177,9 +177,9 @@ impl Desk {
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
         }
-        self.end_if_over(vacancy);
         let claim = life.claim;
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+            self.end_if_over(vacancy);
             return self.run(What::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
@@ -191,6 +191,7 @@ impl Desk {
         let attempt = AttemptId { job: id, claim };
         let (lease, number) = (held.tenure.lease, life.attempt + 1);
         self.effect(Effect::Assign(session, Assignment { attempt, lease, number, vacancy, spec }));
+        self.end_if_over(vacancy);
     }
 
     pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {

@@ -43,7 +43,9 @@ fn a_leased_job_is_cancelled_when_its_worker_confirms() {
         hall.progress("w", &held).unwrap();
         assert_eq!(hall.cancel(id), Ok(Answer::State(StateName::Running)), "requested");
         assert!(hall.stored(id).life.state.held().unwrap().cancel.is_some(), "and stored");
-        assert!(hall.effects.iter().any(|e| matches!(e, Effect::Cancel(_, attempt) if *attempt == held.attempt)));
+        assert!(
+            hall.effects.iter().any(|e| matches!(e, Effect::Cancel(_, attempt) if *attempt == held.attempt))
+        );
         assert_eq!(hall.cancel(id), Ok(Answer::State(StateName::Running)), "again");
         assert_eq!(hall.report("w", &held, report), cancelled());
         assert_eq!(hall.cancel(id), cancelled());
@@ -64,7 +66,9 @@ fn a_leased_job_is_cancelled_when_its_lease_ends() {
     assert_eq!(hall.state(running), StateName::Running);
     hall.pass(25_000);
     assert_eq!(hall.state(running), StateName::Cancelled, "its worker was lost");
-    assert!(matches!(&hall.stored(running).life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost));
+    assert!(
+        matches!(&hall.stored(running).life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost)
+    );
     assert_eq!(hall.report("w2", &held, passed()), Err(Refused::LeaseLost(held.attempt)));
 }
 
@@ -129,7 +133,9 @@ fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
     assert_eq!((new.spec.retry_of, new.spec.priority, new.life.attempt), (Some(old), 7, 0));
     assert_eq!((&new.spec.key, &new.spec.job_type), (&before.spec.key, &before.spec.job_type));
     assert_eq!(hall.stored(old), before);
-    assert!(matches!(hall.ask(Request::Retry(old)), Err(Refused::KeyHeld { holder, .. }) if holder == new.id));
+    assert!(
+        matches!(hall.ask(Request::Retry(old)), Err(Refused::KeyHeld { holder, .. }) if holder == new.id)
+    );
 }
 
 #[test]
@@ -137,7 +143,9 @@ fn unknown_jobs_are_named() {
     let mut hall = Hall::new();
     let id = JobId::new(999).unwrap();
     let failure = Failure::new("x", "");
-    for request in [Request::Show(id), Request::Explain(id), Request::Retry(id), Request::Cancel { id, failure }] {
+    for request in
+        [Request::Show(id), Request::Explain(id), Request::Retry(id), Request::Cancel { id, failure }]
+    {
         let refused = hall.ask(request).unwrap_err();
         assert_eq!(refused.to_string(), "there is no job 999");
     }

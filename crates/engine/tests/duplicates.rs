@@ -4,9 +4,7 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{Disposition, Failure, JobId, Json, StateName, Submitted, TypeName};
-use jobhall_engine::{
-    Answer, Config, Effect, OnDuplicate, Refused, Request, Submit, SubmitJob, SubmitName,
-};
+use jobhall_engine::{Answer, Config, Effect, OnDuplicate, Refused, Request, Submit, SubmitJob, SubmitName};
 
 fn on(on_duplicate: OnDuplicate, params: &str) -> SubmitJob {
     SubmitJob { on_duplicate, params: Json::params(params).unwrap(), ..keyed("t", "k") }
@@ -57,7 +55,10 @@ fn supersede_cancels_a_waiting_job_and_takes_its_place() {
     let new = hall.submit(on(OnDuplicate::Supersede, "{}")).unwrap();
     assert_eq!(new.disposition, Disposition::Superseding);
     assert_eq!(hall.state(old), StateName::Cancelled);
-    assert_eq!(hall.show(old).job.life.state.error(), Some(&Failure::new("superseded", format!("superseded by job {}", new.id))));
+    assert_eq!(
+        hall.show(old).job.life.state.error(),
+        Some(&Failure::new("superseded", format!("superseded by job {}", new.id)))
+    );
     assert_eq!(hall.take_one("w").attempt.job, new.id);
 }
 
@@ -195,9 +196,13 @@ fn many_jobs_are_made_all_or_nothing() {
     let reject = SubmitJob { on_duplicate: OnDuplicate::Reject, ..keyed("t", "held") };
     assert!(matches!(hall.submit_all(vec![job("a"), reject, job("b")]), Err(Refused::KeyHeld { .. })));
     assert_eq!(hall.store.all_jobs().len(), before);
-    let answers = hall.submit_all(vec![job("a"), keyed("t", "held"), keyed("t", "new"), keyed("t", "new")]).unwrap();
+    let answers =
+        hall.submit_all(vec![job("a"), keyed("t", "held"), keyed("t", "new"), keyed("t", "new")]).unwrap();
     let dispositions: Vec<_> = answers.iter().map(|answer| answer.disposition).collect();
-    assert_eq!(dispositions, [Disposition::Created, Disposition::Joined, Disposition::Created, Disposition::Joined]);
+    assert_eq!(
+        dispositions,
+        [Disposition::Created, Disposition::Joined, Disposition::Created, Disposition::Joined]
+    );
     assert_eq!(answers[2].id, answers[3].id);
 }
 
@@ -225,9 +230,17 @@ fn a_repeated_submit_key_gives_the_first_answer() {
     assert_eq!(hall.store.all_jobs().len(), 2);
     assert_eq!(hall.ask(named("a", 2, vec![job("t")])), Err(Refused::SubmitKeyReused));
     let mut hall = hall.restart(Config::default());
-    assert_eq!(hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap(), first, "also after a restart");
+    assert_eq!(
+        hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap(),
+        first,
+        "also after a restart"
+    );
     hall.pass(24 * 3_600_000 + 1);
-    assert_ne!(hall.ask(named("a", 2, vec![job("t")])), Err(Refused::SubmitKeyReused), "forgotten after a day");
+    assert_ne!(
+        hall.ask(named("a", 2, vec![job("t")])),
+        Err(Refused::SubmitKeyReused),
+        "forgotten after a day"
+    );
 }
 
 #[test]

@@ -129,7 +129,11 @@ fn g8_lease_end_and_late_result_in_both_orders() {
     let ticket = hall.ask_later(Request::Report { worker: worker("w2"), attempt, lease, report: passed() });
     hall.pass(30_000);
     hall.let_through();
-    assert_eq!(hall.answers.remove(&ticket), Some(Ok(Answer::State(StateName::Succeeded))), "the result came first");
+    assert_eq!(
+        hall.answers.remove(&ticket),
+        Some(Ok(Answer::State(StateName::Succeeded))),
+        "the result came first"
+    );
     assert_eq!(hall.state(id), StateName::Succeeded);
     assert_eq!(hall.show(id).job.life.lost, 1);
 }
@@ -235,7 +239,11 @@ fn a_claim_that_crosses_a_disconnect_returns_uncounted() {
     assert_eq!((life.state.name(), life.attempt, life.claim), (StateName::Queued, 0, 1));
 }
 
-fn reopen(hall: &mut Hall, name: &str, attempts: Vec<(AttemptId, jobhall_core::LeaseId)>) -> (SessionId, usize, usize) {
+fn reopen(
+    hall: &mut Hall,
+    name: &str,
+    attempts: Vec<(AttemptId, jobhall_core::LeaseId)>,
+) -> (SessionId, usize, usize) {
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
     match hall.ask(Request::OpenSession { worker: worker(name), abilities, accepts, attempts }).unwrap() {
         Answer::Session { session, kept, lost } => (session, kept.len(), lost.len()),
@@ -256,10 +264,11 @@ fn g7_after_a_restart_a_worker_has_one_full_lease_to_come_back() {
     let mut hall = hall.restart(Config::default());
     hall.pass(29_000);
     assert_eq!(hall.state(ids[0]), StateName::Running, "not lost by the restart");
-    let (session, kept, lost) = reopen(&mut hall, "w", vec![
-        (held[0].attempt, held[0].lease),
-        (held[1].attempt, other_lease(held[1].lease)),
-    ]);
+    let (session, kept, lost) = reopen(
+        &mut hall,
+        "w",
+        vec![(held[0].attempt, held[0].lease), (held[1].attempt, other_lease(held[1].lease))],
+    );
     assert_eq!((kept, lost), (1, 1));
     hall.pass(1_000);
     assert_eq!(hall.state(ids[0]), StateName::Running, "kept by the new session");
@@ -320,7 +329,11 @@ fn the_worker_may_say_when_and_with_which_params_to_try_again() {
     hall.pass(30_001);
     let held = hall.take_one("w");
     assert_eq!(held.spec.params.as_str(), "[2]");
-    assert_eq!(hall.report("w", &held, verdict(When::Now, None)), Ok(Answer::State(StateName::Failed)), "exhausted");
+    assert_eq!(
+        hall.report("w", &held, verdict(When::Now, None)),
+        Ok(Answer::State(StateName::Failed)),
+        "exhausted"
+    );
 }
 
 #[test]

@@ -132,7 +132,8 @@ fn a_wall_clock_that_goes_back_makes_a_job_wait_for_its_time_again() {
 fn specs_that_do_not_fit_into_memory_are_read_back() {
     let mut hall = Hall::with(Config { spec_bytes: 1_000, ..Config::default() });
     let params = |n: usize| Json::params(&format!("[{n}]")).unwrap();
-    let ids: Vec<_> = (0..20).map(|n| hall.submit(SubmitJob { params: params(n), ..job("t") }).unwrap().id).collect();
+    let ids: Vec<_> =
+        (0..20).map(|n| hall.submit(SubmitJob { params: params(n), ..job("t") }).unwrap().id).collect();
     assert_eq!(hall.show(ids[19]).job.spec.params, params(19));
     assert_eq!(hall.cancel(ids[18]), Ok(Answer::State(StateName::Cancelled)));
     let session = hall.worker("w", "");
@@ -219,8 +220,14 @@ fn bad_numbers_are_refused_by_name_and_nothing_is_written() {
     let refused = hall.submit(SubmitJob { retry: tries(0), ..job("t") }).unwrap_err();
     assert_eq!(refused.to_string(), "max_attempts of 0 is outside 1 to 1000");
     let refused = hall.submit(SubmitJob { reuse_max_age_ms: Some(u64::MAX), ..keyed("t", "k") }).unwrap_err();
-    assert!(refused.to_string().starts_with("reuse max_age of 18446744073709551615 is outside 0 to "), "{refused}");
+    assert!(
+        refused.to_string().starts_with("reuse max_age of 18446744073709551615 is outside 0 to "),
+        "{refused}"
+    );
     assert!(hall.store.all_jobs().is_empty());
     hall.submit_all(vec![job("t"); 3]).unwrap();
-    assert_eq!(hall.submit(job("t")).unwrap_err().to_string(), "the hall has 3 open jobs, which is its limit");
+    assert_eq!(
+        hall.submit(job("t")).unwrap_err().to_string(),
+        "the hall has 3 open jobs, which is its limit"
+    );
 }

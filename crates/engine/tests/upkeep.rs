@@ -45,7 +45,8 @@ fn h17_a_type_registers_itself_on_first_use_and_keeps_its_configuration() {
 #[test]
 fn retention_removes_old_and_surplus_jobs_and_never_an_open_one() {
     let mut hall = Hall::with(Config { retention_step: 3, cached: 5, ..Config::default() });
-    let open = hall.submit(SubmitJob { run_at: Some(hall.now.wall.plus_ms(1 << 40)), ..job("t") }).unwrap().id;
+    let open =
+        hall.submit(SubmitJob { run_at: Some(hall.now.wall.plus_ms(1 << 40)), ..job("t") }).unwrap().id;
     let old: Vec<_> = (0..7).map(|_| complete(&mut hall, job("t"))).collect();
     let counted: Vec<_> = (0..7).map(|_| complete(&mut hall, job("c"))).collect();
     let kept = complete(&mut hall, job("kept"));
@@ -162,7 +163,11 @@ fn a_store_that_cannot_write_acknowledges_nothing_and_the_hall_goes_on() {
     hall.fail = Some(full());
     assert!(matches!(hall.report("w", &held, passed()), Err(Refused::Storage { .. })));
     assert_eq!(hall.state(id), StateName::Assigned, "as before");
-    assert_eq!(hall.report("w", &held, passed()), Ok(Answer::State(StateName::Succeeded)), "the worker tries again");
+    assert_eq!(
+        hall.report("w", &held, passed()),
+        Ok(Answer::State(StateName::Succeeded)),
+        "the worker tries again"
+    );
 }
 
 #[test]

@@ -21,6 +21,14 @@ fn caught_by_model(fault: Fault) -> bool {
     catch_unwind(|| model::compare(open, BUDGET, 0)).map_or(true, |compared| compared.is_err())
 }
 
+#[test]
+fn without_a_fault_nothing_is_caught() {
+    for (name, _) in RULES {
+        assert!(!caught_by_rule(Fault::Nothing, name), "{name}");
+    }
+    assert!(!caught_by_model(Fault::Nothing));
+}
+
 macro_rules! faults {
     ($($test:ident: $fault:ident, by rule $rule:literal $(and $model:ident)?;)*) => {
         $(mod $test {
@@ -42,7 +50,7 @@ macro_rules! faults {
 faults! {
     ignored_revs: IgnoresRevs, by rule "commit::a_change_decided_on_an_old_rev_gets_the_row_back" and model;
     double_claims: IgnoresRevs, by rule "concurrency::l14_no_double_claim_and_no_starved_claimer";
-    changed_final_rows: WritesHalfAUnit, by rule "commit::a_refused_unit_leaves_no_trace" and model;
+    half_a_unit: WritesHalfAUnit, by rule "commit::a_refused_unit_leaves_no_trace" and model;
     lost_last_unit: LosesTheLastUnit, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
     kept_keys: KeepsKeys, by rule "keys::every_ending_gives_the_key_back" and model;
     swapped_results: SwapsResults, by rule "commit::results_come_in_the_order_of_the_units" and model;

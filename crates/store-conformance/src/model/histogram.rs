@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use jobhall_store::Conflict;
+use jobhall_store::{Conflict, Unit};
 
 use super::call::{Answer, Call};
 use super::operation::{Shape, Twist};
@@ -48,8 +48,9 @@ const VERBS: [&str; 11] = [
     "feed",
 ];
 
-const CONFLICTS: [&str; 10] = [
-    "stale",
+const CONFLICTS: [&str; 11] = [
+    "stale, change",
+    "stale, insert",
     "stale, job gone",
     "not open",
     "key held, insert",
@@ -60,6 +61,26 @@ const CONFLICTS: [&str; 10] = [
     "submit key reused",
     "setting",
 ];
+
+/// What a unit may carry besides what it is about.
+const EXTRAS: [Twist; 3] = [Twist::SubmitKey, Twist::Check, Twist::Setting];
+
+fn kind_of(conflict: &Conflict, unit: &Unit) -> &'static str {
+    let inserted = |id| unit.inserts.iter().any(|insert| insert.job.id == id);
+    match conflict {
+        Conflict::Stale { id, job: Some(_) } if inserted(*id) => "stale, insert",
+        Conflict::Stale { job: Some(_), .. } => "stale, change",
+        Conflict::Stale { job: None, .. } => "stale, job gone",
+        Conflict::NotOpen(_) => "not open",
+        Conflict::KeyHeld { id, .. } if inserted(*id) => "key held, insert",
+        Conflict::KeyHeld { .. } => "key held, change",
+        Conflict::Reusable { .. } => "reusable",
+        Conflict::Successor { .. } => "successor",
+        Conflict::Repeated(_) => "repeated",
+        Conflict::SubmitKeyReused => "submit key reused",
+        Conflict::Setting { .. } => "setting",
+    }
+}
 
 /// Calls, and how many of them had something to show.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,27 +126,13 @@ impl Histogram {
         };
         self.operations += units.len() as u64;
         for ((unit, result), (shape, twists)) in units.iter().zip(&committed.results).zip(&turn.units) {
-            self.units.entry(format!("{shape:?}")).or_default().add(result.is_ok());
-            for twist in [Twist::SubmitKey, Twist::Check, Twist::Setting] {
-                if twists.contains(&twist) {
-                    self.units.entry(format!("with {twist:?}")).or_default().add(result.is_ok());
-                }
+            let extras =
+                EXTRAS.iter().filter(|extra| twists.contains(extra)).map(|extra| format!("with {extra:?}"));
+            for kind in extras.chain([format!("{shape:?}")]) {
+                self.units.entry(kind).or_default().add(result.is_ok());
             }
             for conflict in result.as_ref().err().into_iter().flatten() {
-                let inserted = |id| unit.inserts.iter().any(|insert| insert.job.id == id);
-                let kind = match conflict {
-                    Conflict::Stale { job: Some(_), .. } => "stale",
-                    Conflict::Stale { job: None, .. } => "stale, job gone",
-                    Conflict::NotOpen(_) => "not open",
-                    Conflict::KeyHeld { id, .. } if inserted(*id) => "key held, insert",
-                    Conflict::KeyHeld { .. } => "key held, change",
-                    Conflict::Reusable { .. } => "reusable",
-                    Conflict::Successor { .. } => "successor",
-                    Conflict::Repeated(_) => "repeated",
-                    Conflict::SubmitKeyReused => "submit key reused",
-                    Conflict::Setting { .. } => "setting",
-                };
-                *self.conflicts.entry(kind).or_default() += 1;
+                *self.conflicts.entry(kind_of(conflict, unit)).or_default() += 1;
             }
         }
     }
@@ -139,8 +146,8 @@ impl Histogram {
         let rare = |count: Option<&Count>| count.is_none_or(|count| count.successes * 20 < count.calls);
         let verbs =
             VERBS.iter().filter(|verb| rare(self.verbs.get(*verb))).map(|verb| format!("verb {verb}"));
-        let twists = [Twist::SubmitKey, Twist::Check, Twist::Setting].map(|twist| format!("with {twist:?}"));
-        let units = SHAPES.iter().map(|shape| format!("{shape:?}")).chain(twists);
+        let extras = EXTRAS.iter().map(|extra| format!("with {extra:?}"));
+        let units = SHAPES.iter().map(|shape| format!("{shape:?}")).chain(extras);
         let units = units.filter(|unit| rare(self.units.get(unit))).map(|unit| format!("unit {unit}"));
         let conflicts = CONFLICTS.iter().filter(|kind| !self.conflicts.contains_key(*kind));
         verbs.chain(units).chain(conflicts.map(|kind| format!("conflict {kind}"))).collect()

@@ -138,12 +138,14 @@ impl Model {
         (Call::Commit(units), kinds)
     }
 
-    /// Only blocks before the current one are settled: its ids are still in use.
+    /// The current block is settled only when its ids are used up, and then before any other.
     fn settling(&self, picks: &[(u16, bool, u64)], jobs: &[Job]) -> Vec<BlockChange> {
         let mut blocks = self.memory.blocks_now();
-        blocks.pop();
-        let settle = |&(n, close, mask): &(u16, bool, u64)| {
-            let Some(block) = blocks.get(usize::from(n) % blocks.len().max(1)) else {
+        let current = blocks.pop_if(|block| block.last.get() == self.last_id);
+        let current = current.filter(|_| self.next_id + IDS_PER_COMMIT > self.last_id);
+        let settle = |(n, &(pick, close, mask)): (usize, &(u16, bool, u64))| {
+            let other = blocks.get(usize::from(pick) % blocks.len().max(1));
+            let Some(block) = current.as_ref().filter(|_| n == 0).or(other) else {
                 return BlockChange::Close(id(9_999_999));
             };
             let inside = jobs.iter().filter(|job| (block.first..=block.last).contains(&job.id));
@@ -154,7 +156,7 @@ impl Model {
                 BlockChange::Shrink(block.first, live.collect())
             }
         };
-        picks.iter().map(settle).collect()
+        picks.iter().enumerate().map(settle).collect()
     }
 
     /// Remembers what the moved jobs were before.

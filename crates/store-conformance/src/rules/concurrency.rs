@@ -1,5 +1,6 @@
 //! The rules that matter most, under many threads.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -32,45 +33,50 @@ fn submit(store: &dyn Store, job: &Job) -> Told {
     }
 }
 
+/// Whatever goes wrong in a round is told at the end: a client that left would keep the others at the barrier.
+fn round(store: &dyn Store, job: &Job, end: &Barrier) -> Option<Told> {
+    let told = catch_unwind(AssertUnwindSafe(|| submit(store, job))).ok();
+    end.wait();
+    if !told?.1 {
+        return told;
+    }
+    let step = decide(job, &Event::Cancel(&failure("round over")), job.spec.created_at);
+    let ended = catch_unwind(AssertUnwindSafe(|| one(store, changing([change_of(job, step)]))));
+    told.filter(|_| matches!(ended, Ok(Ok(()))))
+}
+
 /// In every round all clients submit a job of the same key at once: one is made, and all the others are told its id.
 /// Then it ends, and the next round begins.
 pub fn h06_g4_sixty_four_clients_on_one_key_get_one_job(store: &dyn Store) {
     let first = take(store, (CLIENTS * ROUNDS) as u64).first.get();
     let (start, end) = (Barrier::new(CLIENTS), Barrier::new(CLIENTS));
-    let told: Vec<Mutex<Vec<Told>>> = (0..ROUNDS).map(|_| Mutex::default()).collect();
+    let told: Vec<Mutex<Vec<Option<Told>>>> = (0..ROUNDS).map(|_| Mutex::default()).collect();
     let client = |number: usize| {
-        for (round, told) in told.iter().enumerate() {
-            let now = at(round as u64 * 1_000);
-            let job = queued(id(first + (round * CLIENTS + number) as u64), spec("t", Some("k"), now));
+        for (n, told) in told.iter().enumerate() {
+            let now = at(n as u64 * 1_000);
+            let job = queued(id(first + (n * CLIENTS + number) as u64), spec("t", Some("k"), now));
             start.wait();
-            let answer = submit(store, &job);
+            let answer = round(store, &job, &end);
             told.lock().expect("no client has panicked").push(answer);
-            end.wait();
-            if answer.1 {
-                let step = decide(&job, &Event::Cancel(&failure("round over")), now);
-                one(store, changing([change_of(&job, step)])).expect("only its maker ends it");
-            }
         }
     };
     thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(number)))));
-    check_rounds(store, &told);
+    check_rounds(store, told);
 }
 
-fn check_rounds(store: &dyn Store, told: &[Mutex<Vec<Told>>]) {
+fn check_rounds(store: &dyn Store, told: Vec<Mutex<Vec<Option<Told>>>>) {
     let mut made = Vec::new();
-    for (round, told) in told.iter().enumerate() {
-        let told = told.lock().expect("no client has panicked");
-        let ids: Vec<JobId> = told.iter().filter(|(_, own)| *own).map(|(id, _)| *id).collect();
-        assert_eq!(ids.len(), 1, "round {round} made {ids:?}");
+    for (round, told) in told.into_iter().enumerate() {
+        let told = told.into_inner().expect("no client has panicked");
+        let ids: Vec<JobId> = told.iter().flatten().filter(|(_, own)| *own).map(|(id, _)| *id).collect();
+        assert_eq!(ids.len(), 1, "round {round} made {ids:?}: {told:?}");
         assert_eq!(told.len(), CLIENTS);
-        assert!(told.iter().all(|(id, _)| *id == ids[0]), "round {round} told {told:?}");
+        let same = |told: &Option<Told>| told.is_some_and(|(id, _)| id == ids[0]);
+        assert!(told.iter().all(same), "round {round} told {told:?}");
         made.extend(ids);
     }
-    let mut completed: Vec<_> = wait(store.completed(None, usize::from(u16::MAX)))
-        .expect("it can be read")
-        .iter()
-        .map(|job| job.id)
-        .collect();
+    let completed = wait(store.completed(None, ROUNDS + 1)).expect("completed jobs can be read");
+    let mut completed: Vec<JobId> = completed.iter().map(|job| job.id).collect();
     completed.sort_unstable();
     made.sort_unstable();
     assert_eq!(completed, made, "exactly the jobs that were told of are stored");

@@ -5,6 +5,8 @@ use jobhall_store::{Committed, Conflict, Memory, Unit};
 /// What is wrong with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// Nothing: the wrapper alone is the reference.
+    Nothing,
     /// Changes are written whatever the rev.
     IgnoresRevs,
     /// The last of several units is acknowledged and not written.
@@ -13,7 +15,7 @@ pub enum Fault {
     KeepsKeys,
     /// Results come in reverse.
     SwapsResults,
-    /// When only one block is open, its ids are lent again.
+    /// Ids above the highest open block are lent again.
     ReusesIds,
     /// Ended attempts are not kept.
     DropsPastAttempts,

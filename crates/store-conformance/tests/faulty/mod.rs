@@ -24,7 +24,6 @@ pub struct Faulty {
 /// What some faults remember.
 #[derive(Default)]
 struct Kept {
-    first_block: Option<Block>,
     keys: BTreeMap<(TypeName, Key), Job>,
     hidden: Vec<JobId>,
 }
@@ -142,11 +141,13 @@ impl Store for Faulty {
     }
 
     fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {
-        let block = self.memory.take_block_now(size);
-        let mut kept = self.kept();
-        let first = kept.first_block.get_or_insert_with(|| block.clone()).clone();
-        let again = self.has(Fault::ReusesIds) && self.memory.blocks_now().len() == 1;
-        ready(Ok(if again { first } else { block }))
+        let highest = self.memory.blocks_now().iter().map(|block| block.last.get()).max().unwrap_or(0);
+        let mut block = self.memory.take_block_now(size);
+        if self.has(Fault::ReusesIds) {
+            let id = |n| JobId::new(n).expect("a small number is an id");
+            (block.first, block.last) = (id(highest + 1), id(highest + size));
+        }
+        ready(Ok(block))
     }
 
     fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>> {

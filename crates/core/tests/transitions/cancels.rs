@@ -1,0 +1,159 @@
+//! Cancel, follow-ups and release.
+
+use jobhall_core::{Decision, Failure, Json, Life, Outcome, Reason, Refusal, Report, State, When};
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+use crate::retries::{next, state_of, step};
+use crate::ride::{steps, turns};
+use crate::support::{
+    FIRST, NOW_MS, Op, again, at, cancel, cancelling_lives, decide, failed, failure, fresh, lives, passed,
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn g5_cancelling_twice_is_cancelling_once(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            if matches!(turn.op, Op::Cancel(_)) {
+                let other = Op::Cancel(failure("again"));
+                prop_assert_eq!(decide(&step.life, &turn.op, FIRST, turn.now), Ok(Decision::Same));
+                prop_assert_eq!(decide(&step.life, &other, FIRST, turn.now), Ok(Decision::Same));
+            }
+        }
+    }
+
+    #[test]
+    fn a_requested_cancel_leads_to_cancelled_and_nowhere_else(turns in turns()) {
+        let mut asked: Option<Failure> = None;
+        for (turn, step) in steps(&turns) {
+            if let (None, Op::Cancel(failure)) = (&asked, &turn.op) {
+                asked = Some(failure.clone());
+            }
+            let Some(asked) = &asked else { continue };
+            let cancelled = matches!(step.life.state, State::Cancelled(_));
+            prop_assert!(cancelled || step.life.state.held().is_some(), "{:?}", turn);
+            prop_assert_eq!(step.life.state.error(), cancelled.then_some(asked));
+            prop_assert_eq!((&step.past, &step.params), (&None, &None));
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_cancel_cancels(turns in turns()) {
+        let mut asked = false;
+        for (turn, step) in steps(&turns) {
+            asked |= matches!(turn.op, Op::Cancel(_));
+            prop_assert!(asked || !matches!(step.life.state, State::Cancelled(_)));
+        }
+    }
+
+    #[test]
+    fn a_follow_up_is_made_exactly_at_an_end_that_is_no_cancel(turns in turns()) {
+        let mut noted: Option<Json> = None;
+        for (turn, step) in steps(&turns) {
+            match &turn.op {
+                Op::Again(params) => noted = Some(params.clone()),
+                Op::Cancel(_) => noted = None,
+                _ => {}
+            }
+            let ends = step.life.state.is_terminal();
+            let due = noted.clone().filter(|_| ends);
+            prop_assert_eq!(step.follow_up.as_ref().map(|again| again.params.clone()), due);
+            let kept = step.life.again.as_ref().map(|again| again.params.clone());
+            prop_assert_eq!(kept, noted.clone().filter(|_| !ends));
+        }
+    }
+
+    #[test]
+    fn a_follow_up_asked_for_changes_nothing_else(turns in turns()) {
+        for (turn, step) in steps(&turns).filter(|(turn, _)| matches!(turn.op, Op::Again(_))) {
+            let Life { rev, updated_at, again, .. } = step.life.clone();
+            prop_assert_eq!(&step.life, &Life { rev, updated_at, again, ..turn.before.clone() });
+            prop_assert_eq!(step.reason, Reason::AgainAsked);
+        }
+    }
+
+    #[test]
+    fn only_a_blocked_job_is_released(turns in turns()) {
+        for turn in turns.iter().filter(|turn| turn.op == Op::Release) {
+            let blocked = matches!(turn.before.state, State::Blocked(_));
+            prop_assert_eq!(turn.reason(), blocked.then_some(Reason::Released));
+            prop_assert!(blocked || matches!(turn.answer, Err(Refusal::Illegal { .. })));
+            prop_assert!(turn.step().is_none_or(|step| step.life.state == State::Queued(None)));
+        }
+    }
+}
+
+#[test]
+fn a_job_is_cancelled_from_every_state_before_its_end() {
+    for (name, life) in lives().into_iter().filter(|(_, life)| !life.state.is_terminal()) {
+        let step = step(&life, &cancel());
+        if life.state.held().is_none() {
+            assert_eq!((state_of(&step.life), step.reason), ("cancelled", Reason::Cancelled), "{name}");
+            let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
+            assert_eq!((defeat.outcome, &defeat.last), (Outcome::Cancelled, &None));
+            assert_eq!(defeat.failure, failure("stop"));
+        } else {
+            assert_eq!((state_of(&step.life), step.reason), (name, Reason::CancelRequested));
+            let held = step.life.state.held().expect("still held");
+            assert_eq!(held.cancel.as_ref().map(|cancel| &cancel.failure), Some(&failure("stop")));
+            assert_eq!(Some(&held.tenure), life.state.tenure());
+        }
+    }
+}
+
+#[test]
+fn any_outcome_after_a_requested_cancel_is_cancelled() {
+    let skipped = Op::Report(Report::Skipped(Json::null()));
+    let snoozed = failed(Some(When::Snooze(1)));
+    for (name, life) in cancelling_lives() {
+        for op in [passed(), skipped.clone(), failed(None), snoozed.clone(), Op::Report(Report::Cancelled)] {
+            let step = step(&life, &op);
+            assert_eq!((state_of(&step.life), step.reason), ("cancelled", Reason::Cancelled), "{name}");
+            let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
+            assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Cancelled, &failure("stop")));
+            let last = defeat.last.as_ref().expect("the worker that stopped");
+            assert!(last.accepted_at.is_some());
+            assert_eq!(step.life.attempt, 1);
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_vanishes_or_never_accepts_leaves_a_cancelled_job_cancelled() {
+    for (name, life) in cancelling_lives() {
+        let step = step(&life, &Op::LeaseEnd);
+        let State::Cancelled(defeat) = &step.life.state else { panic!("{name} is not cancelled") };
+        assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &failure("stop")));
+        assert_eq!((defeat.last.as_ref(), step.life.lost), (life.state.tenure(), 0));
+    }
+    let step = step(&next(&fresh(), &[Op::Claim, cancel()]), &Op::TakeBack);
+    let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
+    assert_eq!((defeat.outcome, &defeat.last), (Outcome::Cancelled, &None));
+    assert_eq!((step.life.unaccepted, step.reason), (0, Reason::Cancelled));
+}
+
+#[test]
+fn a_worker_says_cancelled_only_when_asked() {
+    let life = next(&fresh(), &[Op::Claim, Op::Accept]);
+    let answer = decide(&life, &Op::Report(Report::Cancelled), FIRST, at(NOW_MS));
+    assert_eq!(answer, Err(Refusal::NotRequested));
+}
+
+#[test]
+fn the_latest_follow_up_is_the_one_that_is_made() {
+    let noted = next(&fresh(), &[Op::Again(Json::trusted("1")), Op::Claim, again()]);
+    let step = step(&noted, &passed());
+    assert_eq!(step.follow_up.map(|again| again.params), Some(Json::trusted("7")));
+    assert_eq!(step.life.again, None);
+}
+
+#[test]
+fn a_cancel_drops_the_follow_up_and_no_new_one_is_taken() {
+    let waiting = step(&next(&fresh(), &[again()]), &cancel());
+    assert_eq!((waiting.follow_up, waiting.life.again), (None, None));
+    let held = next(&fresh(), &[again(), Op::Claim, cancel()]);
+    assert_eq!(held.again, None);
+    assert!(matches!(decide(&held, &again(), FIRST, at(NOW_MS)), Err(Refusal::Illegal { .. })));
+    assert_eq!(step(&held, &passed()).follow_up, None);
+}
