@@ -11,6 +11,7 @@ use crate::board::{ClassId, ProfileId};
 use crate::clock::Mono;
 use crate::desk::{Busy, Desk, What};
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::load::rank;
 use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
@@ -124,13 +125,15 @@ impl Desk {
     }
 
     fn claim(&mut self, id: JobId, vacancy: VacancyId) {
+        if self.not_due_after_all(id) {
+            return;
+        }
         let Some((reserved, worker)) = self.reserve(vacancy) else { return };
         let lease = self.lease();
         self.make_busy(id, Busy::Unit);
         let Some(entry) = self.open.get(&id.get()) else { return };
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
-            // Not due after all: the wall clock went back. It is placed again under its time.
             self.give_back(reserved);
             return self.make_free(id);
         };
@@ -139,6 +142,17 @@ impl Desk {
         let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
         let unit = Unit { changes: vec![change], ..Unit::default() };
         self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
+    }
+
+    /// A ready job whose time lies ahead, because the wall clock went back, waits for its time again.
+    fn not_due_after_all(&mut self, id: JobId) -> bool {
+        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.run_at > self.now.wall) else {
+            return false;
+        };
+        let (class, rank) = (entry.class, rank(id, entry));
+        self.board.unready(class, rank);
+        self.deadlines.due.insert((rank.run_at, id));
+        true
     }
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.

@@ -55,7 +55,7 @@ faults! {
     kept_keys: KeepsKeys, by rule "keys::every_ending_gives_the_key_back" and model;
     swapped_results: SwapsResults, by rule "commit::results_come_in_the_order_of_the_units" and model;
     reused_ids: ReusesIds, by rule "blocks::ids_are_never_lent_twice" and model;
-    dropped_attempts: DropsPastAttempts, by rule "attempts::past_attempts_are_kept_in_order" and model;
+    dropped_attempts: DropsPastAttempts, by rule "attempts::l12_past_attempts_are_kept_in_order" and model;
     feed_hole: FeedHole, by rule "feed::numbers_are_dense_from_one" and model;
     acknowledged_refusals: AcknowledgesRefusedInserts, by rule "keys::h06_g4_one_live_job_per_type_and_key" and model;
     two_jobs_on_a_key: AcknowledgesRefusedInserts, by rule "concurrency::h06_g4_sixty_four_clients_on_one_key_get_one_job";

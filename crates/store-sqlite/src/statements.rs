@@ -44,3 +44,46 @@ statements!(
     Reads:
     job open_jobs attempts blocks completed settings feed meta
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrations;
+
+    fn plan(conn: &Connection, sql: &str) -> String {
+        let mut explained = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let mut rows = explained.raw_query();
+        let mut lines: Vec<String> = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            lines.push(row.get(3).unwrap());
+        }
+        lines.join("; ")
+    }
+
+    #[test]
+    fn statements_go_the_way_they_were_meant_to() {
+        let conn = Connection::open_in_memory().unwrap();
+        migrations::run(&conn, migrations::ALL, &mut || ()).unwrap();
+        let by_id = "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)";
+        let live = "SEARCH jobs USING COVERING INDEX jobs_live_key (live_key=?)";
+        let next = "SEARCH jobs USING COVERING INDEX jobs_next_key (next_key=?)";
+        for (sql, wanted) in [
+            (include_str!("sql/change_live.sql"), by_id),
+            (include_str!("sql/change_any.sql"), by_id),
+            (include_str!("sql/live_holder.sql"), live),
+            (include_str!("sql/next_holder.sql"), next),
+        ] {
+            assert_eq!(plan(&conn, sql), wanted, "{sql}");
+        }
+        for (sql, wanted) in [
+            (include_str!("sql/change_end.sql"), "SEARCH successor USING COVERING INDEX jobs_next_key (next_key=?)"),
+            (include_str!("sql/success_since.sql"), "SEARCH specs USING COVERING INDEX specs_key (type=? AND key=?)"),
+            (include_str!("sql/open_jobs.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
+            (include_str!("sql/prune_submit_keys.sql"), "INDEX submit_keys_at (at<?)"),
+        ] {
+            let plan = plan(&conn, sql);
+            assert!(plan.contains(wanted) && !plan.contains("SCAN") && !plan.contains("TEMP"), "{plan}: {sql}");
+        }
+    }
+}

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, Json, Life, Needs, Reason, RetryPolicy, Spec, State, TypeName};
+use jobhall_core::needs::Needs;
+use jobhall_core::{Job, JobId, Json, Life, QueueName, Reason, RetryPolicy, Spec, State, TypeName};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{Turn, steps, turns};
-use crate::support::{Op, after, fresh, passed};
-use crate::support::{at, failed};
+use crate::support::{Op, after, at, failed, fresh, passed};
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -118,7 +118,7 @@ fn job(life: Life) -> Job {
     let spec = Spec {
         job_type: TypeName::new("t").expect("a name"),
         key: None,
-        queue: jobhall_core::QueueName::new("q").expect("a name"),
+        queue: QueueName::new("q").expect("a name"),
         params: Json::empty_object(),
         needs: Needs::default(),
         priority: 100,

@@ -16,7 +16,7 @@ fn retrying(text: &str) -> Report {
 }
 
 /// Every ended attempt of a job that goes on is kept, oldest first; the last one of a completed job is in its row.
-pub fn past_attempts_are_kept_in_order(store: &dyn Store) {
+pub fn l12_past_attempts_are_kept_in_order(store: &dyn Store) {
     let desk = Desk::new(store);
     let (mut job, other) = (desk.put(desk.fresh(None)), desk.held(None));
     let mut expected: Vec<PastAttempt> = Vec::new();

@@ -114,7 +114,7 @@ macro_rules! every_rule {
                 a_setting_leaves_no_feed_row
             }
             attempts {
-                past_attempts_are_kept_in_order
+                l12_past_attempts_are_kept_in_order
                 a_job_without_history_has_no_attempts
                 params_are_replaced_by_a_change
                 wanted_specs_come_back_in_order

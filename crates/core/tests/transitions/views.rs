@@ -1,0 +1,117 @@
+//! A job as others see it: the error, the derived names, and the four states of the origin's queue.
+
+use jobhall_core::{Life, State, StateName};
+use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
+
+use crate::retries::next;
+use crate::ride::{Turn, steps, turns};
+use crate::support::{LATER_MS, NOW_MS, Op, at, failed, fresh, lives};
+
+/// The four states a job has to the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Initial,
+    Running,
+    Error,
+    Final,
+}
+
+/// An offer that nobody has accepted leaves a job what it was: initial at first, in error between attempts.
+fn origin(life: &Life) -> Origin {
+    match life.state {
+        State::Queued(_) | State::Blocked(_) | State::Assigned(_) if life.attempt == 0 => Origin::Initial,
+        State::Queued(_) | State::Blocked(_) | State::Assigned(_) => Origin::Error,
+        State::Accepted(_) | State::Running(_) => Origin::Running,
+        _ => Origin::Final,
+    }
+}
+
+/// The origin's states that a step passes: a report on an offered job says that it ran.
+fn path(turn: &Turn, life: &Life) -> Vec<Origin> {
+    let mut path = vec![origin(&turn.before)];
+    if life.attempt > turn.before.attempt {
+        path.push(Origin::Running);
+    }
+    path.push(origin(life));
+    path.dedup();
+    path
+}
+
+fn allowed(from: Origin, to: Origin) -> bool {
+    matches!(
+        (from, to),
+        (Origin::Initial, Origin::Running)
+            | (Origin::Running, Origin::Error | Origin::Final)
+            | (Origin::Error, Origin::Running | Origin::Final)
+    )
+}
+
+/// The ends of a job that never ran: a cancel, and ten offers in a row that nobody accepted.
+fn deviates(turn: &Turn, life: &Life) -> bool {
+    let given_up = turn.op == Op::TakeBack && matches!(life.state, State::Crashed(_));
+    matches!(life.state, State::Cancelled(_)) || given_up
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn h02_h03_every_step_is_a_move_of_the_origin(turns in turns()) {
+        for (turn, step) in steps(&turns) {
+            let path = path(turn, &step.life);
+            let unstarted_end = path == [Origin::Initial, Origin::Final];
+            prop_assert!(!unstarted_end || deviates(turn, &step.life), "{:?}", turn);
+            let moves = path.windows(2).all(|pair| allowed(pair[0], pair[1]));
+            prop_assert!(moves || unstarted_end, "{path:?} by {:?}", turn);
+        }
+    }
+
+    #[test]
+    fn h04_error_is_set_between_attempts_and_at_bad_ends_only(turns in turns()) {
+        for (_, step) in steps(&turns) {
+            let life = &step.life;
+            let expected = match life.state {
+                State::Queued(_) => life.attempt > 0,
+                State::Failed(_) | State::Crashed(_) | State::Cancelled(_) => true,
+                _ => false,
+            };
+            prop_assert_eq!(life.state.error().is_some(), expected, "{:?}", life);
+        }
+    }
+
+    #[test]
+    fn a_job_is_held_by_at_most_one_worker_and_only_where_it_can_be(turns in turns()) {
+        for (_, step) in steps(&turns) {
+            let state = &step.life.state;
+            let held = matches!(state, State::Assigned(_) | State::Accepted(_) | State::Running(_));
+            prop_assert_eq!(state.held().is_some(), held);
+            prop_assert_eq!(state.is_terminal(), state.name().is_terminal());
+            prop_assert!(!(held && state.is_terminal()));
+        }
+    }
+}
+
+#[test]
+fn h02_every_state_is_one_of_the_origins_four() {
+    let views: Vec<_> = lives().iter().map(|(_, life)| origin(life)).collect();
+    use Origin::{Error, Final, Initial, Running};
+    let expected =
+        [Initial, Initial, Initial, Initial, Running, Running, Error, Final, Final, Final, Final];
+    assert_eq!(views, expected);
+    assert_eq!(views.len(), StateName::ALL.len());
+}
+
+#[test]
+fn scheduled_and_retrying_are_views_of_queued() {
+    let scheduled = Life::queued(at(0), at(LATER_MS));
+    assert_eq!(scheduled.name(at(NOW_MS)), StateName::Scheduled);
+    assert_eq!(scheduled.name(at(LATER_MS - 1)), StateName::Scheduled);
+    assert_eq!(scheduled.name(at(LATER_MS)), StateName::Queued);
+    let retrying = next(&fresh(), &[Op::Claim, Op::Accept, failed(None)]);
+    assert_eq!(retrying.state.name(), StateName::Queued);
+    for moment in [at(0), retrying.run_at, at(LATER_MS)] {
+        assert_eq!(retrying.name(moment), StateName::Retrying);
+    }
+    let blocked = Life::behind(at(0), at(LATER_MS), jobhall_core::JobId::new(1).expect("an id"));
+    assert_eq!(blocked.name(at(0)), StateName::Blocked);
+}

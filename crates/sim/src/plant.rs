@@ -1,0 +1,94 @@
+//! Bugs planted around the engine, to prove that each checker sees what it is there to see.
+
+use crate::check::Invariant;
+
+/// One planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plant {
+    /// The store acknowledges a unit and drops it.
+    DroppedUnit,
+    /// The store acknowledges a commit that failed.
+    FalseAcknowledgement,
+    /// A crash of the store takes an acknowledged job with it.
+    LostAtCrash,
+    /// The store applies an old state to a completed job, whatever its rev.
+    TerminalRewritten,
+    /// The store puts a leased job back in the queue, as a stale write would.
+    StaleWrite,
+    /// The store gives away a key that is still held.
+    KeyReleasedEarly,
+    /// The store forgets idempotency names.
+    NameForgotten,
+    /// The feed has a hole.
+    FeedHole,
+    /// A block is closed while a job in it is open.
+    BlockClosedEarly,
+    /// A cancel is acknowledged and goes nowhere.
+    CancelSwallowed,
+    /// An assignment goes to two workers.
+    AssignedTwice,
+    /// The leases of two assignments are swapped.
+    LeasesSwapped,
+    /// A stale report is passed off as the current holder's.
+    ForgedReport,
+    /// An assignment goes to whichever worker is first, suitable or not.
+    WrongWorker,
+    /// An answer is given twice.
+    AnsweredTwice,
+    /// An answer is never given.
+    NeverAnswered,
+    /// Leases are measured by the wall clock.
+    LeaseOnWallClock,
+    /// The desk's wall clock is two minutes ahead.
+    ClockAhead,
+    /// The desk sees other priorities than the clients asked for.
+    PriorityIgnored,
+    /// A queued job is never dealt with: its row vanishes from what a start reads.
+    ForgottenJob,
+}
+
+impl Plant {
+    /// All of them.
+    pub const ALL: [Plant; 20] = [
+        Plant::DroppedUnit,
+        Plant::FalseAcknowledgement,
+        Plant::LostAtCrash,
+        Plant::TerminalRewritten,
+        Plant::StaleWrite,
+        Plant::KeyReleasedEarly,
+        Plant::NameForgotten,
+        Plant::FeedHole,
+        Plant::BlockClosedEarly,
+        Plant::CancelSwallowed,
+        Plant::AssignedTwice,
+        Plant::LeasesSwapped,
+        Plant::ForgedReport,
+        Plant::WrongWorker,
+        Plant::AnsweredTwice,
+        Plant::NeverAnswered,
+        Plant::LeaseOnWallClock,
+        Plant::ClockAhead,
+        Plant::PriorityIgnored,
+        Plant::ForgottenJob,
+    ];
+
+    /// The invariant that must catch it.
+    pub fn caught_by(self) -> Invariant {
+        match self {
+            Plant::DroppedUnit | Plant::FalseAcknowledgement | Plant::LostAtCrash => Invariant::Stored,
+            Plant::TerminalRewritten => Invariant::Final,
+            Plant::StaleWrite | Plant::AssignedTwice | Plant::LeasesSwapped | Plant::ForgedReport => {
+                Invariant::Lease
+            }
+            Plant::KeyReleasedEarly | Plant::NameForgotten => Invariant::Key,
+            Plant::FeedHole | Plant::BlockClosedEarly => Invariant::Sound,
+            Plant::CancelSwallowed => Invariant::Cancel,
+            Plant::WrongWorker => Invariant::Suits,
+            Plant::AnsweredTwice | Plant::NeverAnswered => Invariant::Answer,
+            Plant::LeaseOnWallClock => Invariant::Renewed,
+            Plant::ClockAhead => Invariant::Early,
+            Plant::PriorityIgnored => Invariant::Order,
+            Plant::ForgottenJob => Invariant::Drained,
+        }
+    }
+}

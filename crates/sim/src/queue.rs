@@ -1,0 +1,32 @@
+//! The queue of what is to happen, in order of time, and of entry among equals.
+
+use std::collections::BTreeMap;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    events: BTreeMap<(u64, u64), T>,
+    entered: u64,
+}
+
+impl<T> Queue<T> {
+    pub fn new() -> Queue<T> {
+        Queue { events: BTreeMap::new(), entered: 0 }
+    }
+
+    /// Has something happen at this moment.
+    pub fn at(&mut self, ms: u64, event: T) {
+        self.entered += 1;
+        self.events.insert((ms, self.entered), event);
+    }
+
+    /// What comes next, and when.
+    pub fn next(&mut self) -> Option<(u64, T)> {
+        self.events.pop_first().map(|((ms, _), event)| (ms, event))
+    }
+
+    /// When the next thing happens.
+    pub fn next_at(&self) -> Option<u64> {
+        self.events.first_key_value().map(|(&(ms, _), _)| ms)
+    }
+}

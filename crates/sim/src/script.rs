@@ -1,0 +1,317 @@
+//! What will be done in a run, written down before it begins. Everything else (how long a commit takes, what a worker
+//! makes of a job) is thrown by name, so a script with an action less is still the same run, and a failure can be
+//! shrunk by leaving actions out.
+
+use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
+use jobhall_engine::{Config, OnDuplicate, SubmitJob};
+
+use crate::random::Random;
+use crate::words;
+
+/// Something that happens at its time.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// A client submits; some with an idempotency name.
+    Submit { jobs: Vec<Wanted>, name: Option<u64>, body: u64 },
+    /// A client cancels the nth last job it knows of.
+    Cancel(u64),
+    /// A client retries one by hand.
+    Retry(u64),
+    /// A client looks at one.
+    Show(u64),
+    /// A client asks why one does not run.
+    Explain(u64),
+    /// A client configures a type.
+    SetType(usize, TypeConfig),
+    /// A worker's process dies and comes back after so long, without its attempts.
+    Die(usize, u64),
+    /// A worker hangs for so long.
+    Stall(usize, u64),
+    /// A worker's connection breaks; the hall may or may not notice. It comes back with its attempts.
+    Cut(usize, bool),
+    /// A worker leaves in good order and comes back.
+    Leave(usize, u64),
+    /// A worker comes back with other abilities.
+    Change(usize, usize, usize),
+    /// The hall's process dies and starts again after so long.
+    Crash(u64),
+    /// The next commits fail: nothing is written.
+    FailCommit { full: bool, times: u64 },
+    /// The next commit ends unknown, applied or not.
+    UnknownCommit { applied: bool },
+    /// The next question to the store besides commits fails.
+    FailAsk,
+    /// The next such question ends unknown.
+    UnknownAsk,
+    /// The store takes so long for everything, for so long.
+    Slow { each_ms: u64, for_ms: u64 },
+    /// The next answers are lost on their way.
+    LoseAnswers(u64),
+    /// The wall clock is set forward or back.
+    Jump(i64),
+}
+
+/// A job that a client wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub job_type: usize,
+    pub key: Option<usize>,
+    pub queue: usize,
+    pub needs: usize,
+    pub priority: i32,
+    /// Milliseconds from now, backwards too.
+    pub run_in_ms: Option<i64>,
+    pub retry: Option<RetryPolicy>,
+    pub on_duplicate: OnDuplicate,
+    pub reuse_max_age_ms: Option<u64>,
+    /// What the params say; every job has its own.
+    pub number: u64,
+    /// Whoever takes it dies.
+    pub poison: bool,
+}
+
+impl Wanted {
+    /// The params as they are sent.
+    pub fn params(&self) -> Json {
+        let poison = if self.poison { ",\"poison\":true" } else { "" };
+        Json::params(&format!("{{\"n\":{}{poison}}}", self.number)).expect("plain JSON")
+    }
+
+    /// The request for it at this moment.
+    pub fn submit(&self, wall: Time) -> SubmitJob {
+        let run_at = self.run_in_ms.map(|ms| match u64::try_from(ms) {
+            Ok(ahead) => wall.plus_ms(ahead),
+            Err(_) => wall.minus_ms(ms.unsigned_abs()),
+        });
+        SubmitJob {
+            key: self.key.map(words::key),
+            queue: words::queue(self.queue),
+            params: self.params(),
+            needs: words::needs(self.needs),
+            priority: self.priority,
+            run_at,
+            retry: self.retry,
+            on_duplicate: self.on_duplicate,
+            reuse_max_age_ms: self.reuse_max_age_ms,
+            ..SubmitJob::new(words::type_name(self.job_type))
+        }
+    }
+}
+
+/// A run before it begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub seed: u64,
+    pub config: Config,
+    /// Skill, accepts and slots of each worker.
+    pub workers: Vec<(usize, usize, u32)>,
+    /// Events of one millisecond reach the desk together and their units make one commit.
+    pub bursts: bool,
+    /// In order of time, in milliseconds from the start.
+    pub actions: Vec<(u64, Action)>,
+    /// When faults stop.
+    pub calm_at: u64,
+}
+
+impl Script {
+    /// The script of a seed.
+    pub fn new(seed: u64) -> Script {
+        let mut random = Random::new(seed);
+        let config = config(&mut random);
+        let count = random.within(2, 5);
+        let workers = (0..count).map(|_| worker(&mut random)).collect();
+        let bursts = random.percent(40);
+        let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0 };
+        writer.fierce = writer.random.below(4);
+        let many = writer.random.within(50, 130);
+        let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        let calm_at = writer.at + 5_000;
+        Script { seed, config, workers, bursts, actions, calm_at }
+    }
+}
+
+fn config(random: &mut Random) -> Config {
+    Config {
+        submit_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
+        feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
+        retention_ms: *random.pick(&[7_000, 60_000]),
+        retention_step: *random.pick(&[3, 1_000]),
+        cached: *random.pick(&[2, 1_000]),
+        spec_bytes: *random.pick(&[0, 2_000, 64 << 20, 64 << 20]),
+        open_jobs: *random.pick(&[25, 1_000, 1_000, 1_000]),
+        block: *random.pick(&[1, 5, 20, 1_000]),
+        ..Config::default()
+    }
+}
+
+fn worker(random: &mut Random) -> (usize, usize, u32) {
+    let accepts = if random.percent(60) { 0 } else { random.at(words::ACCEPTS.len()) };
+    (random.at(words::ABLE), accepts, u32::try_from(random.within(1, 4)).unwrap_or(1))
+}
+
+/// Writes one action after the other.
+struct Writer {
+    random: Random,
+    at: u64,
+    number: u64,
+    workers: u64,
+    /// How many faults, from 0 to 3.
+    fierce: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    One,
+    Many,
+    Cancel,
+    Retry,
+    Show,
+    Explain,
+    SetType,
+    Worker,
+    Store,
+    Lose,
+    Crash,
+    Jump,
+}
+
+impl Writer {
+    fn next(&mut self) -> (u64, Action) {
+        self.at += self.random.weighted(&[(3, 0), (5, 20), (8, 400), (8, 1_500), (4, 4_000), (1, 15_000)]);
+        let faults = self.fierce;
+        let kind = self.random.weighted(&[
+            (36, Kind::One),
+            (7, Kind::Many),
+            (9, Kind::Cancel),
+            (5, Kind::Retry),
+            (6, Kind::Show),
+            (4, Kind::Explain),
+            (3, Kind::SetType),
+            (2 + 4 * faults, Kind::Worker),
+            (4 * faults, Kind::Store),
+            (faults, Kind::Lose),
+            (faults, Kind::Crash),
+            (faults, Kind::Jump),
+        ]);
+        (self.at, self.action(kind))
+    }
+
+    fn action(&mut self, kind: Kind) -> Action {
+        let nth = self.random.below(12);
+        match kind {
+            Kind::One => self.submit(1),
+            Kind::Many => {
+                let n = self.random.within(2, 12);
+                self.submit(n)
+            }
+            Kind::Cancel => Action::Cancel(nth),
+            Kind::Retry => Action::Retry(nth),
+            Kind::Show => Action::Show(nth),
+            Kind::Explain => Action::Explain(nth),
+            Kind::SetType => self.set_type(),
+            Kind::Worker => self.trouble_of_worker(),
+            Kind::Store => self.trouble_of_store(),
+            Kind::Lose => Action::LoseAnswers(self.random.within(1, 4)),
+            Kind::Crash => Action::Crash(*self.random.pick(&[1, 500, 20_000])),
+            Kind::Jump => self.jump(),
+        }
+    }
+
+    fn submit(&mut self, n: u64) -> Action {
+        let name = self.random.percent(35).then(|| self.random.below(6));
+        let body = self.random.below(8);
+        let mut jobs: Vec<_> = (0..n).map(|_| self.wanted()).collect();
+        if n > 1 && self.random.percent(85) {
+            jobs.iter_mut().for_each(|job| job.on_duplicate = OnDuplicate::Join);
+        }
+        Action::Submit { jobs, name, body }
+    }
+
+    fn wanted(&mut self) -> Wanted {
+        self.number += 1;
+        let random = &mut self.random;
+        Wanted {
+            job_type: random.at(words::TYPES.len()),
+            key: random.percent(55).then(|| random.at(words::KEYS.len())),
+            queue: random.at(words::QUEUES.len()),
+            needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
+            priority: random.weighted(&[(6, 100), (1, 1), (1, 50), (1, 200)]),
+            run_in_ms: random.weighted(&[
+                (70, None),
+                (8, Some(3_000)),
+                (6, Some(60_000)),
+                (3, Some(3_600_000)),
+                (3, Some(-5_000)),
+            ]),
+            retry: retry(random),
+            on_duplicate: random.weighted(&[
+                (4, OnDuplicate::Join),
+                (2, OnDuplicate::Reject),
+                (3, OnDuplicate::Supersede),
+                (3, OnDuplicate::RunAgain),
+            ]),
+            reuse_max_age_ms: random.weighted(&[(80, None), (10, Some(10_000)), (10, Some(3_600_000))]),
+            number: self.number,
+            poison: random.percent(3),
+        }
+    }
+
+    fn set_type(&mut self) -> Action {
+        let at = self.random.at(words::TYPES.len());
+        let config = TypeConfig {
+            keep_ms: self.random.percent(40).then_some(10_000),
+            keep_count: self.random.percent(40).then_some(3),
+            reuse_window_ms: self.random.weighted(&[(1, 0), (2, 20_000), (2, 3_600_000)]),
+            ..TypeConfig::of(&words::type_name(at))
+        };
+        Action::SetType(at, config)
+    }
+
+    fn trouble_of_worker(&mut self) -> Action {
+        let worker = usize::try_from(self.random.below(self.workers)).unwrap_or(0);
+        let away = *self.random.pick(&[200, 3_000, 12_000, 45_000]);
+        match self.random.below(6) {
+            0 => Action::Die(worker, away),
+            1 => Action::Stall(worker, away),
+            2 => Action::Cut(worker, true),
+            3 => Action::Cut(worker, false),
+            4 => Action::Leave(worker, away),
+            _ => {
+                let (skill, accepts, _) = self::worker(&mut self.random);
+                Action::Change(worker, skill, accepts)
+            }
+        }
+    }
+
+    fn trouble_of_store(&mut self) -> Action {
+        match self.random.below(10) {
+            0..=3 => Action::FailCommit { full: self.random.percent(50), times: self.random.within(1, 4) },
+            4 => Action::UnknownCommit { applied: self.random.percent(50) },
+            5..=6 => Action::FailAsk,
+            7 => Action::UnknownAsk,
+            _ => {
+                let each_ms = *self.random.pick(&[200, 1_500, 6_000]);
+                Action::Slow { each_ms, for_ms: self.random.within(1_000, 20_000) }
+            }
+        }
+    }
+
+    fn jump(&mut self) -> Action {
+        let ms = *self.random.pick(&[1_000, 120_000, 3_600_000, 3 * 24 * 3_600_000]);
+        Action::Jump(if self.random.percent(50) { ms } else { -ms })
+    }
+}
+
+fn retry(random: &mut Random) -> Option<RetryPolicy> {
+    let backoff = match random.below(3) {
+        0 => Backoff::Constant { ms: 500 },
+        1 => Backoff::Linear { ms: 700, cap_ms: 2_000 },
+        _ => Backoff::Exponential { ms: 300, cap_ms: 5_000 },
+    };
+    let on = match random.below(3) {
+        0 => OutcomeSet::of(&[Outcome::Failed]),
+        _ => OutcomeSet::of(&[Outcome::Failed, Outcome::Crashed, Outcome::TimedOut]),
+    };
+    let max_attempts = *random.pick(&[1, 2, 3, 5]);
+    random.percent(60).then_some(RetryPolicy { max_attempts, backoff, on })
+}
