@@ -203,7 +203,7 @@ impl Desk {
                 self.settle(pending, result);
             }
             Told::Block(result) => self.lent(result),
-            Told::Settled(changes, result) => self.blocks_settled(changes, result),
+            Told::Settled(changes, result) => self.blocks_settled(changes, result.as_ref().err()),
             Told::Pruned(result) => self.pruned(result),
             Told::Job(id, result) => self.loaded(id, result),
             Told::Completed(result) => self.retention_page(result),
@@ -374,16 +374,17 @@ impl Desk {
 
     /// A task about no single job.
     fn run_free(&mut self, task: Task) {
-        let (request, ticket) = match task.what.clone() {
+        let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
             What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => return,
         };
         match request {
             Request::Submit(submit) => self.submit(submit, ticket),
-            Request::SetType { job_type, config } => self.set_type(&job_type, &config, task),
+            Request::SetType { job_type, config } => self.set_type(job_type, config, ticket, task.rounds),
+            Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
-                let answer = self.open_session(worker, abilities, accepts, &attempts);
+                let answer = self.open_session(&worker, abilities, accepts, &attempts);
                 self.answer(ticket, Ok(answer));
             }
             Request::Renew(session) => {
@@ -398,8 +399,14 @@ impl Desk {
                 let answer = self.close_session(session);
                 self.answer(ticket, answer);
             }
-            Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
-            _ => {}
+            // The others are about one job and never come here.
+            Request::Cancel { .. }
+            | Request::Retry(_)
+            | Request::Show(_)
+            | Request::Explain(_)
+            | Request::Accept { .. }
+            | Request::Progress { .. }
+            | Request::Report { .. } => {}
         }
     }
 }

@@ -47,7 +47,7 @@ impl Desk {
     /// A worker comes. Attempts that it still has, and that are still its own, move to the new session.
     pub(crate) fn open_session(
         &mut self,
-        worker: WorkerName,
+        worker: &WorkerName,
         abilities: Abilities,
         accepts: Accepts,
         attempts: &[(AttemptId, LeaseId)],
@@ -56,7 +56,7 @@ impl Desk {
         let session = self.add_session(worker.clone(), Some(profile));
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for &(attempt, lease) in attempts {
-            if self.is_current(attempt, lease, &worker) {
+            if self.is_current(attempt, lease, worker) {
                 self.move_to(attempt.job, session);
                 kept.push(attempt);
             } else {

@@ -6,7 +6,8 @@ use jobhall_core::{TypeConfig, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Task};
+use crate::desk::{Desk, ROUNDS};
+use crate::effect::Ticket;
 use crate::settle::Pending;
 
 /// A change of a type's configuration on its way.
@@ -15,7 +16,8 @@ pub(crate) struct SettingPending {
     job_type: TypeName,
     rev: u32,
     config: TypeConfig,
-    pub task: Task,
+    pub ticket: Ticket,
+    rounds: u8,
 }
 
 impl Desk {
@@ -41,20 +43,22 @@ impl Desk {
         Ok(())
     }
 
-    pub(crate) fn set_type(&mut self, job_type: &TypeName, config: &TypeConfig, task: Task) {
+    pub(crate) fn set_type(&mut self, job_type: TypeName, config: TypeConfig, ticket: Ticket, rounds: u8) {
         if let Err(error) = config.check() {
-            return self.answer_task(&task, Err(Refused::Retry(error)));
+            return self.answer(ticket, Err(Refused::Retry(error)));
         }
-        let expected = self.types.get(job_type).map_or(0, |(rev, _)| *rev);
-        let unit = Unit { settings: vec![write(job_type, expected, config)], ..Unit::default() };
-        let (job_type, rev) = (job_type.clone(), expected + 1);
-        let pending = SettingPending { job_type, rev, config: *config, task };
+        if rounds > ROUNDS {
+            return self.answer(ticket, Err(Refused::Contended));
+        }
+        let expected = self.types.get(&job_type).map_or(0, |(rev, _)| *rev);
+        let unit = Unit { settings: vec![write(&job_type, expected, &config)], ..Unit::default() };
+        let pending = SettingPending { job_type, rev: expected + 1, config, ticket, rounds };
         self.send(unit, Pending::Setting(Box::new(pending)));
     }
 
     pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
         self.types.insert(pending.job_type, (pending.rev, pending.config));
-        self.answer_task(&pending.task, Ok(Answer::Noted));
+        self.answer(pending.ticket, Ok(Answer::Noted));
     }
 
     pub(crate) fn setting_refused(&mut self, pending: SettingPending, conflicts: Vec<Conflict>) {
@@ -63,10 +67,11 @@ impl Desk {
                 && let Err(error) = self.learn_type(&setting)
             {
                 let refused = Refused::Storage { full: false, message: error.to_string() };
-                return self.answer_task(&pending.task, Err(refused));
+                return self.answer(pending.ticket, Err(refused));
             }
         }
-        self.again(pending.task);
+        let SettingPending { job_type, config, ticket, rounds, .. } = pending;
+        self.set_type(job_type, config, ticket, rounds + 1);
     }
 }
 

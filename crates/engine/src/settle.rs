@@ -126,13 +126,13 @@ impl Desk {
                     self.make_free(next);
                 }
             }
-            Pending::Claim(pending) => self.claim_undone(*pending),
+            Pending::Claim(pending) => self.claim_undone(&pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
                 self.postponed.push(What::Save(id, claim).into());
                 self.make_free(id);
             }
-            Pending::Setting(pending) => self.answer_task(&pending.task, Err(refused)),
+            Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 

@@ -101,9 +101,9 @@ impl Desk {
             self.progress.remove(&id.get());
         }
         if terminal {
-            self.finish(id)
+            self.finish(id);
         } else {
-            self.make_free(id)
+            self.make_free(id);
         }
         if let Some((next, life)) = released {
             self.stored(next, life);

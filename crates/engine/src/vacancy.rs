@@ -210,10 +210,10 @@ impl Desk {
 
     pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
-        self.claim_undone(pending);
+        self.claim_undone(&pending);
     }
 
-    pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
+    pub(crate) fn claim_undone(&mut self, pending: &ClaimPending) {
         self.make_free(pending.id);
         self.give_back(pending.reserved);
     }

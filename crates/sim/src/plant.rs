@@ -43,8 +43,8 @@ pub enum Plant {
     ClockAhead,
     /// The desk sees other priorities than the clients asked for.
     PriorityIgnored,
-    /// A queued job is never dealt with: its row vanishes from what a start reads.
-    ForgottenJob,
+    /// The desk's wall clock stops for good when the calm comes.
+    ClockStuck,
 }
 
 impl Plant {
@@ -69,7 +69,7 @@ impl Plant {
         Plant::LeaseOnWallClock,
         Plant::ClockAhead,
         Plant::PriorityIgnored,
-        Plant::ForgottenJob,
+        Plant::ClockStuck,
     ];
 
     /// The invariant that must catch it.
@@ -88,7 +88,7 @@ impl Plant {
             Plant::LeaseOnWallClock => Invariant::Renewed,
             Plant::ClockAhead => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
-            Plant::ForgottenJob => Invariant::Drained,
+            Plant::ClockStuck => Invariant::Drained,
         }
     }
 }

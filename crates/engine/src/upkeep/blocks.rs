@@ -43,16 +43,16 @@ fn change(desk: &Desk, first: JobId) -> Option<BlockChange> {
 }
 
 impl Desk {
-    pub(crate) fn blocks_settled(&mut self, changes: Vec<BlockChange>, result: Result<(), CommitError>) {
-        if let Err(error) = &result {
+    pub(crate) fn blocks_settled(&mut self, changes: Vec<BlockChange>, error: Option<&CommitError>) {
+        if let Some(error) = error {
             self.storage_trouble(error);
         }
         for change in changes {
-            match (change, result.is_ok()) {
+            match (change, error.is_none()) {
                 (BlockChange::Close(first), true) => self.blocks.close(first),
                 (BlockChange::Shrink(first, _), true) => self.blocks.listed(first),
                 (BlockChange::Close(first) | BlockChange::Shrink(first, _), false) => {
-                    self.blocks.low.push(first)
+                    self.blocks.low.push(first);
                 }
             }
         }

@@ -62,8 +62,21 @@ const CONFLICTS: [&str; 11] = [
     "setting",
 ];
 
+/// A name, and whether a unit is of that kind.
+type Extra = (&'static str, fn(Shape, &[Twist; 2], &Unit) -> bool);
+
 /// What a unit may carry besides what it is about.
-const EXTRAS: [Twist; 3] = [Twist::SubmitKey, Twist::Check, Twist::Setting];
+const EXTRAS: [Extra; 5] = [
+    ("with a check", |_, twists, _| twists.contains(&Twist::Check)),
+    ("with a follow-up", |shape, _, unit| {
+        shape != Shape::Supersede && !unit.changes.is_empty() && !unit.inserts.is_empty()
+    }),
+    ("with a setting", |_, twists, _| twists.contains(&Twist::Setting)),
+    ("with a submit key", |_, twists, _| twists.contains(&Twist::SubmitKey)),
+    ("with its successor", |shape, _, unit| {
+        !matches!(shape, Shape::Supersede | Shape::ClaimMany) && unit.changes.len() > 1
+    }),
+];
 
 fn kind_of(conflict: &Conflict, unit: &Unit) -> &'static str {
     let inserted = |id| unit.inserts.iter().any(|insert| insert.job.id == id);
@@ -126,9 +139,8 @@ impl Histogram {
         };
         self.operations += units.len() as u64;
         for ((unit, result), (shape, twists)) in units.iter().zip(&committed.results).zip(&turn.units) {
-            let extras =
-                EXTRAS.iter().filter(|extra| twists.contains(extra)).map(|extra| format!("with {extra:?}"));
-            for kind in extras.chain([format!("{shape:?}")]) {
+            let extras = EXTRAS.iter().filter(|(_, has)| has(*shape, twists, unit)).map(|(name, _)| *name);
+            for kind in extras.map(str::to_owned).chain([format!("{shape:?}")]) {
                 self.units.entry(kind).or_default().add(result.is_ok());
             }
             for conflict in result.as_ref().err().into_iter().flatten() {
@@ -146,7 +158,7 @@ impl Histogram {
         let rare = |count: Option<&Count>| count.is_none_or(|count| count.successes * 20 < count.calls);
         let verbs =
             VERBS.iter().filter(|verb| rare(self.verbs.get(*verb))).map(|verb| format!("verb {verb}"));
-        let extras = EXTRAS.iter().map(|extra| format!("with {extra:?}"));
+        let extras = EXTRAS.iter().map(|(name, _)| (*name).to_owned());
         let units = SHAPES.iter().map(|shape| format!("{shape:?}")).chain(extras);
         let units = units.filter(|unit| rare(self.units.get(unit))).map(|unit| format!("unit {unit}"));
         let conflicts = CONFLICTS.iter().filter(|kind| !self.conflicts.contains_key(*kind));

@@ -92,7 +92,9 @@ fn sequence(open: &impl Fn() -> Fixture, seed: u64, histogram: &RefCell<Histogra
     });
     run.map_err(|error| match error {
         TestError::Fail(reason, (_, operations, _)) => {
-            format!("store and reference differ, JOBHALL_SEED={seed}\n{reason}\nafter {operations:#?}")
+            let lines: Vec<String> = operations.iter().map(|operation| format!("  {operation:?}")).collect();
+            let shortest = lines.join("\n");
+            format!("store and reference differ, JOBHALL_SEED={seed}\n{reason}\nafter\n{shortest}")
         }
         TestError::Abort(reason) => format!("the sequence could not be made, JOBHALL_SEED={seed}: {reason}"),
     })

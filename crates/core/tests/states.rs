@@ -1,0 +1,222 @@
+//! Writes `docs/states.md` by trying every event on every state, and fails when the page is not what comes out.
+//! `make states` rewrites it.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use jobhall_core::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
+use jobhall_core::{Life, Outcome, Report, RetryPolicy, StateName, Verdict, When};
+
+use support::{
+    FIRST, Op, after, cancel, cancelling_lives, effect, events, failed, failure, fresh, lives, passed, policy,
+};
+
+#[test]
+fn the_page_of_states_is_what_the_rules_do() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/states.md");
+    let wanted = page();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &wanted).expect("docs/states.md written");
+    }
+    let present = std::fs::read_to_string(&path).unwrap_or_default();
+    let line = present.lines().zip(wanted.lines()).position(|(present, wanted)| present != wanted);
+    let line = line.unwrap_or_else(|| present.lines().count().min(wanted.lines().count())) + 1;
+    assert!(present == wanted, "docs/states.md is stale from line {line} on: run `make states`");
+}
+
+#[test]
+fn the_page_lists_every_state_and_outcome() {
+    let page = page();
+    for name in StateName::ALL {
+        assert!(page.contains(&format!("| `{name}` |")), "{name}");
+    }
+    for outcome in Outcome::ALL {
+        assert!(page.contains(&format!("| `{outcome}` |")), "{outcome}");
+    }
+}
+
+fn page() -> String {
+    let sections = [INTRODUCTION.to_owned(), meanings(), DERIVED.to_owned(), drawing(), every_pair(), counters(), outcomes()];
+    sections.join("\n")
+}
+
+const INTRODUCTION: &str = "# The states of a job
+
+Written by `make states` from the transition function in `crates/core/src/transition.rs`; a test fails when this page
+is stale. The function is total: every event on every state is a step, nothing new (*same*), or a typed refusal.
+";
+
+fn meanings() -> String {
+    let mut out = "## What each state means\n\n| state | | meaning |\n|---|---|---|\n".to_owned();
+    for name in StateName::ALL {
+        let side = if name.is_terminal() { "completed" } else { "pending" };
+        line(&mut out, &format!("| `{name}` | {side} | {} |", meaning(name)));
+    }
+    out
+}
+
+fn meaning(name: StateName) -> &'static str {
+    match name {
+        StateName::Scheduled => "waits for its time; never tried (a view of `queued`)",
+        StateName::Queued => "waits for a vacancy that suits it",
+        StateName::Blocked => "waits until the job whose key it takes over has ended",
+        StateName::Assigned => "offered to a worker that has not yet said yes; has a lease",
+        StateName::Accepted => "taken by the worker: the attempt counts from here",
+        StateName::Running => "the worker has reported progress",
+        StateName::Retrying => "waits for its next attempt, with the error of the last (a view of `queued`)",
+        StateName::Succeeded => "ended well, with a value",
+        StateName::Failed => "the work said no, and is not tried again",
+        StateName::Crashed => "the environment broke, or the job seems to break it",
+        StateName::Cancelled => "stopped on request",
+    }
+}
+
+const DERIVED: &str = "## Derived names
+
+`scheduled` and `retrying` are not stored: no write is spent on the passing of time. A stored `queued` job is shown as
+`retrying` when `attempt > 0`, else as `scheduled` while `run_at` lies ahead, else as `queued`. States may be skipped
+forward: a report on an assigned job says that it was accepted and ran.
+";
+
+const SKETCH: &str = "```text
+  scheduled ─┐
+  blocked ───┴▶ queued ──▶ assigned ──▶ accepted ──▶ running ──▶ succeeded, failed or crashed
+                  ▲            │            │           │
+                  └─ retrying ◀┴────────────┴───────────┘        cancelled: from every state before an end
+```
+";
+
+/// What leads from one state to another.
+type Moves = BTreeMap<(usize, usize), Vec<String>>;
+
+fn drawing() -> String {
+    let mut out = format!("## Diagram\n\n{SKETCH}\n```mermaid\nstateDiagram-v2\n");
+    for start in ["scheduled", "queued", "blocked"] {
+        line(&mut out, &format!("    [*] --> {start}"));
+    }
+    line(&mut out, "    scheduled --> queued: its time comes");
+    for ((from, to), labels) in moves() {
+        let (from, to) = (StateName::ALL[from], StateName::ALL[to]);
+        line(&mut out, &format!("    {from} --> {to}: {}", labels.join(", ")));
+    }
+    for end in StateName::ALL.into_iter().filter(|name| name.is_terminal()) {
+        line(&mut out, &format!("    {end} --> [*]"));
+    }
+    out + "```\n"
+}
+
+fn moves() -> Moves {
+    let mut moves = Moves::new();
+    for (from, life) in lives() {
+        for (event, op, card) in events() {
+            note(&mut moves, from, &effect(&life, &op, card), event);
+        }
+    }
+    for (from, life) in cancelling_lives() {
+        for (event, op, card) in events() {
+            note(&mut moves, from, &effect(&life, &op, card), &format!("{event} after a cancel"));
+        }
+    }
+    for (from, life, event, op) in turning_points() {
+        note(&mut moves, from, &effect(&life, &op, FIRST), event);
+    }
+    moves
+}
+
+/// Notes the move when it leads to another state. Of an event's kinds only the first word is shown.
+fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
+    let place = |wanted: &str| StateName::ALL.iter().position(|name| name.as_str() == wanted);
+    let (Some(from), Some(to)) = (place(from), place(to)) else { return };
+    let short = if event.starts_with("report") { "report" } else { event };
+    let short = if event.ends_with("after a cancel") && short != event { "report after a cancel" } else { short };
+    let labels = moves.entry((from, to)).or_default();
+    let known = labels.iter().any(|label| short.starts_with(label.as_str()));
+    if from != to && !known {
+        labels.push(short.to_owned());
+    }
+    if labels.is_empty() {
+        moves.remove(&(from, to));
+    }
+}
+
+/// Lives in which a counter is one short of its limit, and the event that reaches it.
+fn turning_points() -> Vec<(&'static str, Life, &'static str, Op)> {
+    let assigned = after(&fresh(), &[Op::Claim]);
+    let unaccepted = Life { unaccepted: UNACCEPTED_CLAIMS - 1, ..assigned.clone() };
+    let running = after(&assigned, &[Op::Progress]);
+    let lost = Life { lost: LOST_LEASES - 1, attempt: 3, ..running.clone() };
+    let last = Life { attempt: u32::from(policy().max_attempts), ..running };
+    vec![
+        ("assigned", unaccepted, "tenth take back in a row", Op::TakeBack),
+        ("running", lost, "third lease end", Op::LeaseEnd),
+        ("running", last.clone(), "report failed at the last attempt", failed(None)),
+        ("running", last.clone(), "report failed at the last attempt, retry now", failed(Some(When::Now))),
+        ("running", last, "report failed at the last attempt, snooze", failed(Some(When::Snooze(60_000)))),
+    ]
+}
+
+fn every_pair() -> String {
+    let mut out = "## Every event on every state\n\nSamples: the worker holds the first claim; the policy has attempts left; the completed jobs were ended by \
+`passed`,\n`failed`, `crashed`, and by the worker's report after a cancel. *–* is an illegal event, *lease lost* a refusal to\nwhoever does not hold the job, *again noted* a follow-up to be made at the end.\n\n"
+        .to_owned();
+    table(&mut out, &lives());
+    out += "\nWith a cancel on its way to the worker:\n\n";
+    table(&mut out, &cancelling_lives());
+    out
+}
+
+fn table(out: &mut String, lives: &[(&'static str, Life)]) {
+    let names: Vec<_> = lives.iter().map(|(name, _)| *name).collect();
+    line(out, &format!("| event | {} |", names.join(" | ")));
+    line(out, &format!("|---|{}", "---|".repeat(names.len())));
+    for (event, op, card) in events() {
+        let cells: Vec<_> = lives.iter().map(|(_, life)| effect(life, &op, card)).collect();
+        line(out, &format!("| {event} | {} |", cells.join(" | ")));
+    }
+}
+
+fn counters() -> String {
+    let mut out = "## Where a counter decides\n\n| state | event | becomes |\n|---|---|---|\n".to_owned();
+    for (state, life, event, op) in turning_points() {
+        line(&mut out, &format!("| {state} | {event} | {} |", effect(&life, &op, FIRST)));
+    }
+    out
+}
+
+fn outcomes() -> String {
+    let mut out = "## Outcomes of attempts\n\nAn attempt ends with an outcome. The last one decides how the job ends; the others lead back to the queue.\n\n| outcome | success | tried again by default | a job it ends is |\n|---|---|---|---|\n".to_owned();
+    for outcome in Outcome::ALL {
+        let retried = match outcome {
+            Outcome::Lost => "up to two times",
+            _ if RetryPolicy::named().on.contains(outcome) => "yes",
+            _ => "no",
+        };
+        let success = if outcome.is_success() { "yes" } else { "no" };
+        line(&mut out, &format!("| `{outcome}` | {success} | {retried} | {} |", end_by(outcome)));
+    }
+    out
+}
+
+/// The state of a job whose last attempt ended like this.
+fn end_by(outcome: Outcome) -> String {
+    let never = || Some(Verdict { when: When::Never, params: None });
+    let report = match outcome {
+        Outcome::Passed => passed(),
+        Outcome::Skipped => Op::Report(Report::Skipped(jobhall_core::Json::null())),
+        Outcome::Failed => Op::Report(Report::Failed(failure("x"), never())),
+        Outcome::Crashed => Op::Report(Report::Crashed(failure("x"), never())),
+        Outcome::TimedOut => Op::Report(Report::TimedOut(failure("x"), never())),
+        Outcome::Lost => Op::LeaseEnd,
+        Outcome::Cancelled => cancel(),
+    };
+    let held = || Life { lost: LOST_LEASES - 1, attempt: 2, ..after(&fresh(), &[Op::Claim]) };
+    let life = if outcome == Outcome::Cancelled { fresh() } else { held() };
+    effect(&life, &report, FIRST)
+}
+
+fn line(out: &mut String, text: &str) {
+    writeln!(out, "{text}").expect("a string takes every line");
+}

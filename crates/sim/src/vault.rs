@@ -1,0 +1,219 @@
+//! The store of a run: the reference store, with room for planted bugs. Every read goes through the same fixes, so
+//! what a bug did to a row is what everyone sees from then on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Job, JobId, Key, Life, PastAttempt, Spec, State};
+use jobhall_store::{
+    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Memory, Prune, Pruned, Setting, Unit,
+};
+
+use crate::plant::Plant;
+use crate::random::Random;
+
+/// What a planted bug did to a row.
+#[derive(Clone, Debug)]
+enum Fix {
+    Gone,
+    Life(Box<Life>),
+    Key(Key),
+}
+
+/// See the module.
+pub(crate) struct Vault {
+    store: Memory,
+    plant: Option<Plant>,
+    random: Random,
+    fixes: BTreeMap<JobId, Fix>,
+    /// Jobs of the last commits that inserted any.
+    newest: Vec<JobId>,
+}
+
+impl Vault {
+    pub fn new(seed: u64, plant: Option<Plant>) -> Vault {
+        let random = Random::named(seed, &[77]);
+        Vault { store: Memory::new(), plant, random, fixes: BTreeMap::new(), newest: Vec::new() }
+    }
+
+    fn has(&mut self, plant: Plant, percent: u64) -> bool {
+        self.plant == Some(plant) && self.random.percent(percent)
+    }
+
+    pub fn commit(&mut self, units: Vec<Unit>) -> Committed {
+        self.before_commit(&units);
+        self.newest = units.iter().flat_map(|unit| &unit.inserts).map(|insert| insert.job.id).collect();
+        let dropped = if self.has(Plant::DroppedUnit, 10) { self.random.at(units.len()) } else { usize::MAX };
+        let mut sent = units;
+        if self.plant == Some(Plant::NameForgotten) {
+            sent.iter_mut().for_each(|unit| unit.submit_key = None);
+        }
+        let lost = (dropped < sent.len()).then(|| sent.remove(dropped));
+        let retry = (self.plant == Some(Plant::KeyReleasedEarly)).then(|| sent.clone());
+        let mut committed = self.store.commit_now(sent);
+        if let Some(unit) = lost {
+            committed.results.insert(dropped, Ok(done(&self.store, &unit)));
+        }
+        if let Some(units) = retry {
+            self.give_keys_away(units, &mut committed);
+        }
+        committed
+    }
+
+    /// What a bug does on its own, between commits.
+    fn before_commit(&mut self, units: &[Unit]) {
+        let touched = |id: JobId| units.iter().flat_map(|unit| &unit.changes).any(|change| change.id == id);
+        if self.has(Plant::TerminalRewritten, 5) {
+            let ended = self.store.all_jobs().into_iter().find(|job| job.life.state.is_terminal());
+            if let Some(job) = ended {
+                let life = Life { rev: job.life.rev + 1, state: State::Queued(None), ..job.life };
+                self.fixes.insert(job.id, Fix::Life(Box::new(life)));
+            }
+        }
+        if self.has(Plant::StaleWrite, 5) {
+            let all = self.store.all_jobs();
+            let held = all.into_iter().find(|job| job.life.state.held().is_some() && !touched(job.id));
+            if let Some(Job { id, life, .. }) = held {
+                let expected = life.rev;
+                let (rev, updated_at) = (life.rev + 1, life.updated_at.plus_ms(1));
+                let life = Life { rev, updated_at, state: State::Queued(None), ..life };
+                let change = Change { id, expected, life, params: None, past: None, want_spec: false };
+                self.store.commit_now(vec![Unit { changes: vec![change], ..Unit::default() }]);
+            }
+        }
+    }
+
+    /// Inserts that were refused because their key is held are stored all the same.
+    fn give_keys_away(&mut self, units: Vec<Unit>, committed: &mut Committed) {
+        for (unit, result) in units.into_iter().zip(&mut committed.results) {
+            let held = result.as_ref().is_err_and(|conflicts| {
+                conflicts.iter().all(|conflict| matches!(conflict, Conflict::KeyHeld { .. }))
+            });
+            if !held || !self.random.percent(30) {
+                continue;
+            }
+            let mut keyless = unit;
+            for insert in &mut keyless.inserts {
+                if let Some(key) = insert.job.spec.key.clone() {
+                    self.fixes.insert(insert.job.id, Fix::Key(key));
+                }
+                insert.job.spec = Arc::new(Spec { key: None, ..(*insert.job.spec).clone() });
+            }
+            let again = self.store.commit_now(vec![keyless]);
+            committed.feed = again.feed.or(committed.feed);
+            *result = again.results.into_iter().next().unwrap_or_else(|| Ok(Done::default()));
+        }
+    }
+
+    /// What a bug does at a crash.
+    pub fn crashed(&mut self) {
+        if self.plant == Some(Plant::LostAtCrash) {
+            for id in std::mem::take(&mut self.newest) {
+                self.fixes.insert(id, Fix::Gone);
+            }
+        }
+    }
+
+    /// Whether a commit that fails is acknowledged all the same.
+    pub fn lies(&self) -> bool {
+        self.plant == Some(Plant::FalseAcknowledgement)
+    }
+
+    /// The answer to a commit of which nothing was written.
+    pub fn lie(&self, units: &[Unit]) -> Committed {
+        Committed { feed: None, results: units.iter().map(|unit| Ok(done(&self.store, unit))).collect() }
+    }
+
+    pub fn take_block(&mut self, size: u64) -> Block {
+        self.store.take_block_now(size)
+    }
+
+    pub fn settle_blocks(&mut self, changes: Vec<BlockChange>) {
+        let early = self.plant == Some(Plant::BlockClosedEarly);
+        let changes = changes.into_iter().map(|change| match change {
+            BlockChange::Shrink(first, _) if early => BlockChange::Close(first),
+            change => change,
+        });
+        self.store.settle_blocks_now(changes.collect());
+    }
+
+    pub fn prune(&mut self, prune: &Prune) -> Pruned {
+        self.store.prune_now(prune)
+    }
+
+    pub fn row(&self, id: JobId) -> Option<Job> {
+        self.store.jobs_now(&[id]).remove(0).and_then(|job| self.fixed(job))
+    }
+
+    pub fn rows(&self) -> Vec<Job> {
+        self.store.all_jobs().into_iter().filter_map(|job| self.fixed(job)).collect()
+    }
+
+    pub fn open_jobs(&self) -> Vec<Job> {
+        let open = self.store.open_jobs_now(None, usize::MAX).into_iter();
+        open.filter_map(|job| self.fixed(job)).collect()
+    }
+
+    fn fixed(&self, mut job: Job) -> Option<Job> {
+        if self.plant == Some(Plant::PriorityIgnored) {
+            job.spec = Arc::new(Spec { priority: 300 - job.spec.priority, ..(*job.spec).clone() });
+        }
+        match self.fixes.get(&job.id) {
+            None => Some(job),
+            Some(Fix::Gone) => None,
+            Some(Fix::Life(life)) => Some(Job { life: (**life).clone(), ..job }),
+            Some(Fix::Key(key)) => {
+                job.spec = Arc::new(Spec { key: Some(key.clone()), ..(*job.spec).clone() });
+                Some(job)
+            }
+        }
+    }
+
+    /// A row as the desk reads it: its own view of what clients asked for.
+    pub fn row_for_desk(&self, id: JobId) -> Option<Job> {
+        match self.plant {
+            Some(Plant::PriorityIgnored) => self.store.jobs_now(&[id]).remove(0),
+            _ => self.row(id),
+        }
+    }
+
+    /// Open jobs as the desk reads them.
+    pub fn open_for_desk(&self) -> Vec<Job> {
+        match self.plant {
+            Some(Plant::PriorityIgnored) => self.store.open_jobs_now(None, usize::MAX),
+            _ => self.open_jobs(),
+        }
+    }
+
+    pub fn attempts(&self, id: JobId) -> Vec<PastAttempt> {
+        self.store.attempts_now(id)
+    }
+
+    pub fn blocks(&self) -> Vec<Block> {
+        self.store.blocks_now()
+    }
+
+    pub fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
+        self.store.completed_now(before, limit)
+    }
+
+    pub fn settings(&self) -> Vec<Setting> {
+        self.store.settings_now()
+    }
+
+    pub fn feed(&self) -> FeedPage {
+        let mut page = self.store.feed_now(0, usize::MAX);
+        if self.plant == Some(Plant::FeedHole) && page.rows.len() > 5 {
+            page.rows.remove(3);
+        }
+        page
+    }
+}
+
+/// What a unit's result would be.
+fn done(store: &Memory, unit: &Unit) -> Done {
+    let wanted = unit.changes.iter().filter(|change| change.want_spec);
+    let rows = wanted.filter_map(|change| store.jobs_now(&[change.id]).remove(0));
+    Done { specs: rows.map(|job| job.spec).collect() }
+}
