@@ -54,7 +54,7 @@ impl Desk {
     fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
             Pending::Step(pending) => self.step_refused(*pending, conflicts),
-            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
+            Pending::Claim(pending) => self.claim_refused(&pending, conflicts),
             Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
             Pending::Save(id, _) => {
                 self.learn_all(conflicts);

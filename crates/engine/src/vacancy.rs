@@ -208,9 +208,9 @@ impl Desk {
         self.end_if_over(vacancy);
     }
 
-    pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn claim_refused(&mut self, pending: &ClaimPending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
-        self.claim_undone(&pending);
+        self.claim_undone(pending);
     }
 
     pub(crate) fn claim_undone(&mut self, pending: &ClaimPending) {
