@@ -1,6 +1,6 @@
 //! A hall for tests: a desk on the reference store under a clock that the test sets. Commits are applied at once,
 //! unless the test holds them back.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may panic")]
 
 use std::collections::BTreeMap;
 
