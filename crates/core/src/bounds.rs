@@ -32,3 +32,19 @@ pub const SUBMIT_JOBS: usize = 10_000;
 pub const SUBMIT_KEY_BYTES: usize = 256;
 /// Slots one vacancy may offer.
 pub const VACANCY_SLOTS: u32 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_are_those_of_the_documents() {
+        assert_eq!((PARAMS_BYTES, VALUE_BYTES), (262_144, 262_144));
+        assert_eq!((REASON_BYTES, EXPLANATION_BYTES, JSON_DEPTH), (256, 16_384, 64));
+        assert_eq!((NAME_BYTES, KEY_BYTES, SUBMIT_KEY_BYTES), (128, 512, 256));
+        assert_eq!((MAX_ATTEMPTS, LOST_LEASES, UNACCEPTED_CLAIMS), (1_000, 3, 10));
+        assert_eq!(DELAY_MS, 31_536_000_000);
+        assert_eq!((JOB_ID, TIME_MS), (9_007_199_254_740_991, 253_402_300_799_999));
+        assert_eq!((SUBMIT_JOBS, VACANCY_SLOTS), (10_000, 10_000));
+    }
+}

@@ -55,3 +55,14 @@ pub struct Submitted {
     /// What became of the request.
     pub disposition: Disposition,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dispositions_have_one_name() {
+        let names = Disposition::ALL.map(|disposition| disposition.to_string());
+        assert_eq!(names, ["created", "joined", "reused", "superseding", "again"]);
+    }
+}

@@ -119,3 +119,30 @@ impl Event<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_a_name_people_read() {
+        let (claim, lease) = (1, LeaseId(1));
+        let (report, failure, params) = (Report::Cancelled, Failure::new("x", ""), Json::null());
+        let retry = RetryPolicy::once();
+        let events = [
+            Event::Claim { lease, worker: WorkerName::new("w").unwrap() },
+            Event::Accept { claim, lease },
+            Event::Progress { claim, lease },
+            Event::Report { claim, lease, report: &report, retry: &retry, dice: Dice(0) },
+            Event::TakeBack,
+            Event::LeaseEnd,
+            Event::Cancel(&failure),
+            Event::Release,
+            Event::Again(&params),
+        ];
+        let names = events.map(|event| event.name().to_string());
+        let expected =
+            ["claim", "accept", "progress", "report", "take back", "lease end", "cancel", "release", "again"];
+        assert_eq!(names, expected);
+    }
+}

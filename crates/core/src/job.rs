@@ -171,3 +171,39 @@ impl PastAttempt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_of_the_class_of_its_queue_type_and_needs() {
+        let spec = Spec {
+            job_type: TypeName::new("render").unwrap(),
+            key: Some(Key::new("k").unwrap()),
+            queue: QueueName::new("fast").unwrap(),
+            params: Json::null(),
+            needs: Needs::parse("gpu>=1").unwrap(),
+            priority: 7,
+            retry: RetryPolicy::once(),
+            created_at: Time::EPOCH,
+            retry_of: None,
+        };
+        let Class { queue, job_type, needs } = spec.class();
+        assert_eq!((queue, job_type, needs), (spec.queue, spec.job_type, spec.needs));
+    }
+
+    #[test]
+    fn a_new_life_has_nothing_behind_it() {
+        let (now, later) = (Time::EPOCH.plus_ms(5), Time::EPOCH.plus_ms(9));
+        let holder = JobId::new(3).unwrap();
+        let lives = [Life::queued(now, later), Life::behind(now, later, holder)];
+        assert_eq!(lives.each_ref().map(|life| &life.state), [&State::Queued(None), &State::Blocked(holder)]);
+        for life in lives {
+            assert_eq!((life.rev, life.claim, life.attempt), (1, 0, 0));
+            assert_eq!((life.lost, life.snoozed, life.unaccepted), (0, 0, 0));
+            assert_eq!((life.run_at, life.updated_at, &life.again), (later, now, &None));
+            assert_eq!((life.tries(), life.past_attempts()), (0, 0));
+        }
+    }
+}

@@ -170,6 +170,10 @@ mod tests {
         assert!(matches!(Json::params(&format!("[\"\\\\\",{}]", nested(64))), Err(JsonError::TooDeep(_))));
         let objects = format!("{}1{}", "{\"a\":".repeat(65), "}".repeat(65));
         assert_eq!(Json::params(&objects), Err(JsonError::TooDeep("params")));
+        let with_words = format!("{}1{}", "[\"]}\",".repeat(65), "]".repeat(65));
+        assert_eq!(Json::params(&with_words), Err(JsonError::TooDeep("params")));
+        let stray = format!("\\{}", "[".repeat(65));
+        assert_eq!(Json::params(&stray), Err(JsonError::TooDeep("params")));
         let wide = format!("[{}{{}}]", "{\"a\":[]},".repeat(100));
         assert!(Json::params(&wide).is_ok());
     }

@@ -222,3 +222,19 @@ impl fmt::Display for StateName {
         f.write_str(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_one_name_and_the_last_four_are_ends() {
+        let names = StateName::ALL.map(|name| name.to_string());
+        let pending = ["scheduled", "queued", "blocked", "assigned", "accepted", "running", "retrying"];
+        let ends = ["succeeded", "failed", "crashed", "cancelled"];
+        assert_eq!(names[..7], pending);
+        assert_eq!(names[7..], ends);
+        let terminal = StateName::ALL.iter().filter(|name| name.is_terminal());
+        assert_eq!(terminal.map(|name| name.as_str()).collect::<Vec<_>>(), ends);
+    }
+}

@@ -11,7 +11,8 @@ use jobhall_core::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
 use jobhall_core::{Life, Outcome, Report, RetryPolicy, StateName, Verdict, When};
 
 use support::{
-    FIRST, Op, after, cancel, cancelling_lives, effect, events, failed, failure, fresh, lives, passed, policy,
+    FIRST, LATER_MS, Op, after, at, cancel, cancelling_lives, effect, events, failed, failure, fresh, lives,
+    passed, policy,
 };
 
 #[test]
@@ -39,7 +40,15 @@ fn the_page_lists_every_state_and_outcome() {
 }
 
 fn page() -> String {
-    let sections = [INTRODUCTION.to_owned(), meanings(), DERIVED.to_owned(), drawing(), every_pair(), counters(), outcomes()];
+    let sections = [
+        INTRODUCTION.to_owned(),
+        meanings(),
+        DERIVED.to_owned(),
+        drawing(),
+        every_pair(),
+        counters(),
+        outcomes(),
+    ];
     sections.join("\n")
 }
 
@@ -131,7 +140,8 @@ fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
     let place = |wanted: &str| StateName::ALL.iter().position(|name| name.as_str() == wanted);
     let (Some(from), Some(to)) = (place(from), place(to)) else { return };
     let short = if event.starts_with("report") { "report" } else { event };
-    let short = if event.ends_with("after a cancel") && short != event { "report after a cancel" } else { short };
+    let short =
+        if event.ends_with("after a cancel") && short != event { "report after a cancel" } else { short };
     let labels = moves.entry((from, to)).or_default();
     let known = labels.iter().any(|label| short.starts_with(label.as_str()));
     if from != to && !known {
@@ -142,16 +152,21 @@ fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
     }
 }
 
-/// Lives in which a counter is one short of its limit, and the event that reaches it.
+/// Lives in which a counter or the time decides, and the event that shows it.
 fn turning_points() -> Vec<(&'static str, Life, &'static str, Op)> {
     let assigned = after(&fresh(), &[Op::Claim]);
-    let unaccepted = Life { unaccepted: UNACCEPTED_CLAIMS - 1, ..assigned.clone() };
+    let accepted = after(&assigned, &[Op::Accept]);
     let running = after(&assigned, &[Op::Progress]);
-    let lost = Life { lost: LOST_LEASES - 1, attempt: 3, ..running.clone() };
-    let last = Life { attempt: u32::from(policy().max_attempts), ..running };
+    let retrying = after(&running, &[failed(None)]);
+    let unaccepted = Life { unaccepted: UNACCEPTED_CLAIMS - 1, ..assigned.clone() };
+    let lost = |life: &Life| Life { lost: LOST_LEASES - 1, attempt: 3, ..life.clone() };
+    let last = Life { attempt: u32::from(policy().max_attempts), ..running.clone() };
     vec![
+        ("retrying", Life { run_at: at(LATER_MS), ..retrying }, "claim before its time", Op::Claim),
+        ("assigned", Life { attempt: 1, ..assigned }, "take back after an attempt", Op::TakeBack),
         ("assigned", unaccepted, "tenth take back in a row", Op::TakeBack),
-        ("running", lost, "third lease end", Op::LeaseEnd),
+        ("accepted", lost(&accepted), "third lease end", Op::LeaseEnd),
+        ("running", lost(&running), "third lease end", Op::LeaseEnd),
         ("running", last.clone(), "report failed at the last attempt", failed(None)),
         ("running", last.clone(), "report failed at the last attempt, retry now", failed(Some(When::Now))),
         ("running", last, "report failed at the last attempt, snooze", failed(Some(When::Snooze(60_000)))),
@@ -179,7 +194,8 @@ fn table(out: &mut String, lives: &[(&'static str, Life)]) {
 }
 
 fn counters() -> String {
-    let mut out = "## Where a counter decides\n\n| state | event | becomes |\n|---|---|---|\n".to_owned();
+    let mut out =
+        "## Where a counter or the time decides\n\n| state | event | becomes |\n|---|---|---|\n".to_owned();
     for (state, life, event, op) in turning_points() {
         line(&mut out, &format!("| {state} | {event} | {} |", effect(&life, &op, FIRST)));
     }
@@ -212,7 +228,7 @@ fn end_by(outcome: Outcome) -> String {
         Outcome::Lost => Op::LeaseEnd,
         Outcome::Cancelled => cancel(),
     };
-    let held = || Life { lost: LOST_LEASES - 1, attempt: 2, ..after(&fresh(), &[Op::Claim]) };
+    let held = || Life { lost: LOST_LEASES - 1, attempt: 3, ..after(&fresh(), &[Op::Claim, Op::Accept]) };
     let life = if outcome == Outcome::Cancelled { fresh() } else { held() };
     effect(&life, &report, FIRST)
 }

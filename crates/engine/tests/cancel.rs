@@ -1,4 +1,5 @@
 //! Cancel in every state, and manual retry.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
 

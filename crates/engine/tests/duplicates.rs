@@ -1,4 +1,5 @@
 //! One live job per (type, key): join, reject, supersede, run again, reuse, and idempotent submits.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
 

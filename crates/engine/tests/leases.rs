@@ -1,4 +1,5 @@
 //! Claims, leases and reports: who may say what about an attempt, and what silence means.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
 

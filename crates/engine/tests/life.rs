@@ -1,4 +1,5 @@
 //! The life of one job, from submit to its end.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
 

@@ -1,4 +1,5 @@
 //! Who gets which job, and in which order; and why a job waits.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
 

@@ -1,4 +1,5 @@
 //! What time and trouble do: retention, residency, blocks of ids, settings, and a store that cannot write.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
 

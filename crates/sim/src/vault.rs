@@ -41,8 +41,8 @@ impl Vault {
         self.plant == Some(plant) && self.random.percent(percent)
     }
 
-    pub fn commit(&mut self, units: Vec<Unit>) -> Committed {
-        self.before_commit(&units);
+    pub fn commit(&mut self, mut units: Vec<Unit>) -> Committed {
+        self.before_commit(&mut units);
         self.newest = units.iter().flat_map(|unit| &unit.inserts).map(|insert| insert.job.id).collect();
         let dropped = if self.has(Plant::DroppedUnit, 10) { self.random.at(units.len()) } else { usize::MAX };
         let mut sent = units;
@@ -62,8 +62,7 @@ impl Vault {
     }
 
     /// What a bug does on its own, between commits.
-    fn before_commit(&mut self, units: &[Unit]) {
-        let touched = |id: JobId| units.iter().flat_map(|unit| &unit.changes).any(|change| change.id == id);
+    fn before_commit(&mut self, units: &mut [Unit]) {
         if self.has(Plant::TerminalRewritten, 5) {
             let ended = self.store.all_jobs().into_iter().find(|job| job.life.state.is_terminal());
             if let Some(job) = ended {
@@ -72,14 +71,15 @@ impl Vault {
             }
         }
         if self.has(Plant::StaleWrite, 5) {
+            let touched =
+                |id: JobId| units.iter().flat_map(|unit| &unit.changes).any(|change| change.id == id);
             let all = self.store.all_jobs();
             let held = all.into_iter().find(|job| job.life.state.held().is_some() && !touched(job.id));
-            if let Some(Job { id, life, .. }) = held {
+            if let (Some(Job { id, life, .. }), Some(unit)) = (held, units.first_mut()) {
                 let expected = life.rev;
                 let (rev, updated_at) = (life.rev + 1, life.updated_at.plus_ms(1));
                 let life = Life { rev, updated_at, state: State::Queued(None), ..life };
-                let change = Change { id, expected, life, params: None, past: None, want_spec: false };
-                self.store.commit_now(vec![Unit { changes: vec![change], ..Unit::default() }]);
+                unit.changes.push(Change { id, expected, life, params: None, past: None, want_spec: false });
             }
         }
     }

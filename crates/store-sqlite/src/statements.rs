@@ -76,14 +76,26 @@ mod tests {
             assert_eq!(plan(&conn, sql), wanted, "{sql}");
         }
         for (sql, wanted) in [
-            (include_str!("sql/change_end.sql"), "SEARCH successor USING COVERING INDEX jobs_next_key (next_key=?)"),
-            (include_str!("sql/success_since.sql"), "SEARCH specs USING COVERING INDEX specs_key (type=? AND key=?)"),
-            (include_str!("sql/open_jobs.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            (
+                include_str!("sql/change_end.sql"),
+                "SEARCH successor USING COVERING INDEX jobs_next_key (next_key=?)",
+            ),
+            (
+                include_str!("sql/success_since.sql"),
+                "SEARCH specs USING COVERING INDEX specs_key (type=? AND key=?)",
+            ),
+            (
+                include_str!("sql/open_jobs.sql"),
+                "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+            ),
             (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
             (include_str!("sql/prune_submit_keys.sql"), "INDEX submit_keys_at (at<?)"),
         ] {
             let plan = plan(&conn, sql);
-            assert!(plan.contains(wanted) && !plan.contains("SCAN") && !plan.contains("TEMP"), "{plan}: {sql}");
+            assert!(
+                plan.contains(wanted) && !plan.contains("SCAN") && !plan.contains("TEMP"),
+                "{plan}: {sql}"
+            );
         }
     }
 }

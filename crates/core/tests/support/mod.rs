@@ -1,8 +1,8 @@
 //! Events that own their data, and one life in each state, made by real transitions.
 
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Refusal, Report,
-    RetryPolicy, Time, Verdict, When, WorkerName, transition,
+    Backoff, Decision, Dice, Event, Failure, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Refusal,
+    Report, RetryPolicy, Time, Verdict, When, WorkerName, transition,
 };
 
 /// When the sample lives begin.

@@ -78,7 +78,8 @@ proptest! {
         for turn in turns.iter().filter(|turn| turn.op == Op::Release) {
             let blocked = matches!(turn.before.state, State::Blocked(_));
             prop_assert_eq!(turn.reason(), blocked.then_some(Reason::Released));
-            prop_assert!(blocked || matches!(turn.answer, Err(Refusal::Illegal { .. })));
+            let illegal = matches!(turn.answer, Err(Refusal::Illegal { .. }));
+            prop_assert_eq!(illegal, !blocked);
             prop_assert!(turn.step().is_none_or(|step| step.life.state == State::Queued(None)));
         }
     }
@@ -121,16 +122,19 @@ fn any_outcome_after_a_requested_cancel_is_cancelled() {
 
 #[test]
 fn a_worker_that_vanishes_or_never_accepts_leaves_a_cancelled_job_cancelled() {
-    for (name, life) in cancelling_lives() {
+    for said in [Op::Accept, Op::Progress] {
+        let life = next(&fresh(), &[Op::Claim, said, cancel()]);
         let step = step(&life, &Op::LeaseEnd);
-        let State::Cancelled(defeat) = &step.life.state else { panic!("{name} is not cancelled") };
+        let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
         assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &failure("stop")));
         assert_eq!((defeat.last.as_ref(), step.life.lost), (life.state.tenure(), 0));
     }
-    let step = step(&next(&fresh(), &[Op::Claim, cancel()]), &Op::TakeBack);
-    let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
-    assert_eq!((defeat.outcome, &defeat.last), (Outcome::Cancelled, &None));
-    assert_eq!((step.life.unaccepted, step.reason), (0, Reason::Cancelled));
+    for end in [Op::TakeBack, Op::LeaseEnd] {
+        let step = step(&next(&fresh(), &[Op::Claim, cancel()]), &end);
+        let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
+        assert_eq!((defeat.outcome, &defeat.last), (Outcome::Cancelled, &None));
+        assert_eq!((step.life.unaccepted, step.reason), (0, Reason::Cancelled));
+    }
 }
 
 #[test]

@@ -91,7 +91,9 @@ proptest! {
     fn a_past_attempt_is_kept_exactly_when_an_attempt_leads_back_to_the_queue(turns in turns()) {
         for (turn, step) in steps(&turns) {
             let back = turn.before.state.held().is_some() && matches!(step.life.state, State::Queued(_));
-            prop_assert_eq!(step.past.is_some(), back && turn.op != Op::TakeBack, "{:?}", turn);
+            let assigned = matches!(turn.before.state, State::Assigned(_));
+            let taken_back = assigned && matches!(turn.op, Op::TakeBack | Op::LeaseEnd);
+            prop_assert_eq!(step.past.is_some(), back && !taken_back, "{:?}", turn);
             let (Some(past), Some(held)) = (&step.past, turn.before.state.held()) else { continue };
             prop_assert_eq!(past.claim, turn.before.claim);
             prop_assert_eq!((past.lease, &past.worker), (held.tenure.lease, &held.tenure.worker));
@@ -102,16 +104,20 @@ proptest! {
             prop_assert_eq!(Some(&past.failure), step.life.state.error());
         }
     }
+
+    #[test]
+    fn every_attempt_is_in_the_history_or_the_current_or_last_one(turns in turns()) {
+        let mut kept = 0;
+        for (turn, step) in steps(&turns) {
+            kept += u32::from(step.past.is_some());
+            prop_assert_eq!(step.life.past_attempts(), kept, "{:?}", turn);
+        }
+    }
 }
 
-/// Whether the step makes the claim an attempt: the worker shows that it has the job, or is lost with it.
+/// Whether the step makes the claim an attempt: its worker shows for the first time that it has the job.
 fn counts(turn: &Turn) -> bool {
-    let State::Assigned(held) = &turn.before.state else { return false };
-    match turn.op {
-        Op::Accept | Op::Progress | Op::Report(_) => true,
-        Op::LeaseEnd => held.cancel.is_none(),
-        _ => false,
-    }
+    matches!(turn.before.state, State::Assigned(_)) && turn.by_worker()
 }
 
 fn job(life: Life) -> Job {

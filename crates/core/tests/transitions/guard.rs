@@ -25,7 +25,7 @@ proptest! {
 
 /// A retrying job with something in every counter, and its next claim.
 fn step() -> (Life, Life) {
-    let lost = next(&fresh(), &[Op::Claim, Op::LeaseEnd]);
+    let lost = next(&fresh(), &[Op::Claim, Op::Accept, Op::LeaseEnd]);
     let old = Life { lost: 1, snoozed: 1, attempt: 2, claim: 2, ..lost };
     let new = next(&old, &[Op::Claim]);
     (old, new)

@@ -6,7 +6,8 @@ use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 use crate::retries::{next, state_of};
 use crate::ride::turns;
 use crate::support::{
-    Card, FIRST, FOREIGN, NOW_MS, Op, after, at, cancel, crashed, decide, failed, failure, fresh, lives, passed,
+    Card, FIRST, FOREIGN, NOW_MS, Op, after, at, cancel, crashed, decide, failed, failure, fresh, lives,
+    passed,
 };
 
 proptest! {
@@ -122,7 +123,8 @@ fn any_report_of_the_worker_that_was_stopped_answers_as_its_first() {
     }
     let unseen = after(&fresh(), &[Op::Claim, cancel(), Op::LeaseEnd]);
     let unstarted = after(&fresh(), &[cancel()]);
-    for life in [unseen, unstarted] {
+    let lost = after(&fresh(), &[Op::Claim, Op::Accept, cancel(), Op::LeaseEnd]);
+    for life in [unseen, unstarted, lost] {
         assert_eq!(answer(&life, &passed(), FIRST), "lease lost");
     }
 }

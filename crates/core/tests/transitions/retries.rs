@@ -2,8 +2,8 @@
 
 use jobhall_core::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, Json, LeaseId, Life, Outcome, OutcomeSet, Reason, Report, RetryPolicy,
-    State, Step, Verdict, When, transition,
+    Backoff, Decision, Dice, Event, Failure, Json, LeaseId, Life, Outcome, OutcomeSet, Reason, Report,
+    RetryPolicy, State, Step, Verdict, When, transition,
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 
@@ -88,7 +88,7 @@ fn l11_policy_and_verdict_decide_every_defeat() {
             let (reason, pause) = expected(when, listed, tries < 3);
             assert_eq!(step.reason, reason, "{outcome} {when:?} listed {listed} tries {tries}");
             assert_eq!(state_of(&step.life), if pause.is_some() { "queued" } else { end });
-            let run_at = pause.map_or(life.run_at, |ms| step.life.updated_at.plus_ms(ms));
+            let run_at = pause.map_or(life.run_at, |ms| life.updated_at.plus_ms(ms));
             assert_eq!(step.life.run_at, run_at);
             assert_eq!(step.past.map(|past| past.outcome), pause.map(|_| outcome));
         }
@@ -108,9 +108,10 @@ proptest! {
     fn the_pause_is_that_of_the_policy_for_this_try(policy in policies(), tries in 1u32..6, dice: u64) {
         let on = OutcomeSet::of(&Outcome::ALL);
         let policy = RetryPolicy { max_attempts: 9, on, ..policy };
-        let step = reported(&running_after(tries - 1), &Report::Failed(failure("x"), None), &policy, Dice(dice));
+        let life = running_after(tries - 1);
+        let step = reported(&life, &Report::Failed(failure("x"), None), &policy, Dice(dice));
         let pause = policy.backoff.delay_ms(tries, Dice(dice));
-        prop_assert_eq!(step.life.run_at, step.life.updated_at.plus_ms(pause));
+        prop_assert_eq!(step.life.run_at, life.updated_at.plus_ms(pause));
     }
 
     #[test]
@@ -161,9 +162,10 @@ fn a_job_may_be_snoozed_more_often_than_it_may_be_tried() {
     let mut life = fresh();
     let snooze = failed(Some(When::Snooze(MINUTE_MS)));
     for round in 1..=20 {
-        life = next(&life, &[Op::Claim, Op::Accept, snooze.clone()]);
+        let held = next(&life, &[Op::Claim, Op::Accept]);
+        life = next(&held, std::slice::from_ref(&snooze));
         assert_eq!((life.attempt, life.snoozed, life.tries()), (round, round, 0));
-        assert_eq!(life.run_at, life.updated_at.plus_ms(MINUTE_MS));
+        assert_eq!(life.run_at, held.updated_at.plus_ms(MINUTE_MS));
     }
     assert_eq!(life.state.error(), Some(&failure("no")));
     for tries in 1..=5 {
@@ -180,7 +182,7 @@ fn three_lost_workers_make_a_job_poison() {
         let held = next(&life, &[Op::Claim, Op::Accept]);
         let step = step(&held, &Op::LeaseEnd);
         assert_eq!((step.reason, step.life.lost), (Reason::Lost, lost));
-        assert_eq!(step.life.run_at, step.life.updated_at);
+        assert_eq!(step.life.run_at, held.updated_at);
         let words = "worker w1 was not heard of any more";
         assert_eq!(step.life.state.error(), Some(&Failure::new("lost", words)));
         assert_eq!(step.past.map(|past| past.outcome), Some(Outcome::Lost));
@@ -210,11 +212,11 @@ fn lost_workers_spend_no_attempt_of_the_policy() {
 }
 
 #[test]
-fn a_worker_lost_before_it_accepted_counts_as_lost() {
+fn a_worker_that_vanishes_before_it_accepted_is_a_claim_taken_back() {
     let step = step(&next(&fresh(), &[Op::Claim]), &Op::LeaseEnd);
-    assert_eq!((step.reason, step.life.attempt, step.life.lost), (Reason::Lost, 1, 1));
-    assert_eq!((step.life.tries(), step.life.unaccepted), (0, 0));
-    assert_eq!(step.past.map(|past| past.accepted_at), Some(None));
+    assert_eq!((step.reason, step.life.attempt, step.life.lost), (Reason::TakenBack, 0, 0));
+    assert_eq!((step.life.unaccepted, step.past), (1, None));
+    assert_eq!(step.life.state, State::Queued(None));
 }
 
 fn taken_back(life: &Life, times: u16) -> Life {

@@ -187,7 +187,7 @@ fn op(mood: Mood) -> impl Strategy<Value = Op> {
         take_back => Just(Op::TakeBack),
         lease_end => Just(Op::LeaseEnd),
         cancel => causes().prop_map(Op::Cancel),
-        again => (0..9).prop_map(|n| Op::Again(Json::trusted(&n.to_string()))),
+        again => (0..9).prop_map(|n: i32| Op::Again(Json::trusted(&n.to_string()))),
         1 => Just(Op::Release),
         1 => Just(Op::Report(Report::Cancelled)),
     ]

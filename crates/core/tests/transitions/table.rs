@@ -32,7 +32,7 @@ const TABLE: [Row; 20] = [
     ("progress, foreign lease", [LOST; 3], [LOST; 3], LOST, [LOST; 4]),
     ("report passed, foreign lease", [LOST; 3], [LOST; 3], LOST, [LOST; 4]),
     ("take back", [NONE; 3], ["queued", NONE, NONE], NONE, [NONE; 4]),
-    ("lease end", [NONE; 3], ["retrying"; 3], NONE, [NONE; 4]),
+    ("lease end", [NONE; 3], ["queued", "retrying", "retrying"], NONE, [NONE; 4]),
     (
         "cancel",
         ["cancelled"; 3],
@@ -113,13 +113,15 @@ fn random_rides_reach_every_reason_and_every_refusal() {
     for _ in 0..2_000 {
         let turns = turns().new_tree(&mut runner).expect("a ride").current();
         reasons.extend(turns.iter().filter_map(|turn| turn.reason()));
-        refused.extend(turns.iter().filter_map(|turn| turn.answer.as_ref().err()).map(|refusal| match refusal {
-            Refusal::Illegal { .. } => "illegal",
-            Refusal::LeaseLost { .. } => "lease lost",
-            Refusal::NotDue(_) => "not due",
-            Refusal::NotRequested => "not requested",
-            Refusal::NotCompleted { .. } => "not completed",
-        }));
+        refused.extend(turns.iter().filter_map(|turn| turn.answer.as_ref().err()).map(
+            |refusal| match refusal {
+                Refusal::Illegal { .. } => "illegal",
+                Refusal::LeaseLost { .. } => "lease lost",
+                Refusal::NotDue(_) => "not due",
+                Refusal::NotRequested => "not requested",
+                Refusal::NotCompleted { .. } => "not completed",
+            },
+        ));
     }
     assert_eq!(reasons, BTreeSet::from(REASONS));
     assert_eq!(refused, BTreeSet::from(["illegal", "lease lost", "not due", "not requested"]));

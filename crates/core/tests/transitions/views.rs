@@ -48,7 +48,7 @@ fn allowed(from: Origin, to: Origin) -> bool {
 
 /// The ends of a job that never ran: a cancel, and ten offers in a row that nobody accepted.
 fn deviates(turn: &Turn, life: &Life) -> bool {
-    let given_up = turn.op == Op::TakeBack && matches!(life.state, State::Crashed(_));
+    let given_up = matches!(turn.op, Op::TakeBack | Op::LeaseEnd) && matches!(life.state, State::Crashed(_));
     matches!(life.state, State::Cancelled(_)) || given_up
 }
 
@@ -95,8 +95,7 @@ proptest! {
 fn h02_every_state_is_one_of_the_origins_four() {
     let views: Vec<_> = lives().iter().map(|(_, life)| origin(life)).collect();
     use Origin::{Error, Final, Initial, Running};
-    let expected =
-        [Initial, Initial, Initial, Initial, Running, Running, Error, Final, Final, Final, Final];
+    let expected = [Initial, Initial, Initial, Initial, Running, Running, Error, Final, Final, Final, Final];
     assert_eq!(views, expected);
     assert_eq!(views.len(), StateName::ALL.len());
 }

@@ -1,0 +1,158 @@
+//! What is answered must be so.
+
+use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, WorkerName};
+use jobhall_engine::{Answer, Refused, Request, Shown, Ticket};
+
+use super::{Checker, Invariant};
+use crate::vault::Vault;
+
+impl Checker {
+    /// The desk answers; the request it answers comes back.
+    pub fn answers(
+        &mut self,
+        vault: &Vault,
+        ticket: Ticket,
+        answer: &Result<Answer, Refused>,
+    ) -> Option<Request> {
+        let first = self.answered.insert(ticket);
+        let Some((request, _)) = self.waiting.remove(&ticket) else {
+            let text = if first { "nobody asked" } else { "it was answered before" };
+            let text = format!("an answer to request {}, but {text}: {answer:?}", ticket.0);
+            self.fail(Invariant::Answer, &[], text);
+            return None;
+        };
+        match answer {
+            Ok(good) => self.good(vault, &request, good),
+            Err(refused) => self.refused(vault, &request, refused),
+        }
+        Some(request)
+    }
+
+    fn good(&mut self, vault: &Vault, request: &Request, answer: &Answer) {
+        match (request, answer) {
+            (Request::Submit(submit), Answer::Submitted(answers)) => self.submitted(vault, submit, answers),
+            (Request::Retry(id), Answer::Submitted(answers)) => self.retried(vault, *id, answers),
+            (Request::Cancel { id, .. }, Answer::State(state)) => self.cancel_known(vault, *id, *state),
+            (Request::Report { worker, attempt, lease, report }, Answer::State(_)) => {
+                self.report_known(*attempt, *lease, worker, report);
+            }
+            (
+                Request::Accept { worker, attempt, lease } | Request::Progress { worker, attempt, lease, .. },
+                Answer::State(_),
+            ) => self.word_taken(*attempt, *lease, worker),
+            (Request::Show(id), Answer::Shown(shown)) => self.shown(vault, *id, shown),
+            (Request::Explain(id), Answer::Explained(explanation)) => {
+                let good = explanation.id == *id && !explanation.why.is_empty();
+                self.must(good, Invariant::Answer, &[*id], || format!("explains nothing: {explanation:?}"));
+            }
+            (Request::Renew(session), Answer::Noted) => {
+                let now = self.now.mono;
+                if let Some(seen) = self.sessions.get_mut(session) {
+                    seen.renewed = now;
+                }
+            }
+            (Request::Disconnect(session), Answer::Noted) => {
+                if let Some(seen) = self.sessions.get_mut(session) {
+                    seen.connected = false;
+                }
+            }
+            (Request::CloseSession(_), Answer::Noted)
+            | (Request::OpenSession { .. }, Answer::Session { .. })
+            | (Request::Vacancy { .. }, Answer::Vacancy(_))
+            | (Request::SetType { .. }, Answer::Noted) => {}
+            (request, answer) => {
+                let text = format!("{request:?} is answered by {answer:?}");
+                self.fail(Invariant::Answer, &[], text);
+            }
+        }
+    }
+
+    fn refused(&mut self, vault: &Vault, request: &Request, refused: &Refused) {
+        match (request, refused) {
+            (_, Refused::NoSuchJob(id)) => {
+                let there = vault.row(*id);
+                self.must(there.is_none(), Invariant::Stored, &[*id], || {
+                    format!("no such job, says the answer to {request:?}, but it is stored: {:?}", there)
+                });
+            }
+            (Request::Report { worker, attempt, lease, report }, Refused::LeaseLost(_)) => {
+                let end = self.ends.get(&(attempt.job, attempt.claim));
+                let repeats = end.is_some_and(|end| end.repeats(*lease, worker, report));
+                let there = repeats && vault.row(attempt.job).is_some();
+                self.must(!there, Invariant::Lease, &[attempt.job], || {
+                    format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
+                });
+            }
+            (Request::Submit(submit), Refused::KeyHeld { job_type, holder }) => {
+                let of_type = submit.jobs.iter().any(|job| job.job_type == *job_type);
+                let held = self.rows.get(holder).is_none_or(|row| row.spec.job_type == *job_type);
+                self.must(of_type && held, Invariant::Key, &[*holder], || {
+                    format!("{holder} is said to hold a key of {job_type}")
+                });
+            }
+            (Request::Submit(submit), Refused::SubmitKeyReused) => {
+                let name = submit.name.as_ref().map(|name| (name.scope.clone(), name.key.clone(), name.body));
+                let other = name.is_some_and(|(scope, key, body)| {
+                    self.names.get(&(scope, key)).is_some_and(|all| all.iter().any(|named| named.body != body))
+                });
+                self.must(other, Invariant::Key, &[], || "a name is refused that nobody used".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn cancel_known(&mut self, vault: &Vault, id: JobId, state: StateName) {
+        let row = vault.row(id);
+        let held = row.as_ref().and_then(|row| row.life.state.held());
+        let good = match &row {
+            Some(row) => matches!(row.life.state, State::Cancelled(_)) || held.is_some_and(|h| h.cancel.is_some()),
+            None => self.removed.contains(&id),
+        };
+        self.must(good, Invariant::Cancel, &[id], || {
+            format!("the cancel of job {id} is acknowledged as {state}, but the row is {row:?}")
+        });
+        self.cancelled.insert(id);
+    }
+
+    fn report_known(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName, report: &Report) {
+        let end = self.ends.get(&(attempt.job, attempt.claim));
+        let known = end.is_some_and(|end| end.repeats(lease, worker, report));
+        self.must(known, Invariant::Lease, &[attempt.job], || {
+            format!("{attempt}: {report:?} of {worker} is acknowledged, but what ended it is {end:?}", end = self_end(end))
+        });
+    }
+
+    fn word_taken(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) {
+        self.accepted.insert(attempt);
+        if self.untold.contains_key(&attempt.job) {
+            return;
+        }
+        let Some(row) = self.rows.get(&attempt.job) else { return };
+        let held = row.life.state.held();
+        let current = row.life.claim == attempt.claim
+            && held.is_some_and(|held| held.tenure.lease == lease && held.tenure.worker == *worker);
+        self.must(current, Invariant::Lease, &[attempt.job], || {
+            format!("a word of {worker} on {attempt} is taken, but it does not hold it")
+        });
+    }
+
+    fn shown(&mut self, vault: &Vault, id: JobId, shown: &Shown) {
+        self.must(shown.job.id == id, Invariant::Answer, &[id], || format!("shows job {}", shown.job.id));
+        let Some(row) = vault.row(id) else { return };
+        if row.life.state.is_terminal() && shown.job.life.state.is_terminal() {
+            let past = vault.attempts(id);
+            let same = shown.job.life == row.life && shown.job.spec.params == row.spec.params;
+            self.must(same, Invariant::Stored, &[id], || format!("shows {:?}, stored is {row:?}", shown.job));
+            self.must(shown.past == past, Invariant::Stored, &[id], || {
+                format!("shows {} ended attempts of job {id}, stored are {}", shown.past.len(), past.len())
+            });
+        }
+        self.must(shown.job.life.rev + 4 > row.life.rev || !self.exact, Invariant::Stored, &[id], || {
+            format!("shows rev {} of job {id}, stored is {}", shown.job.life.rev, row.life.rev)
+        });
+    }
+}
+
+fn self_end(end: Option<&super::End>) -> String {
+    format!("{end:?}")
+}

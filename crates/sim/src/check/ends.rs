@@ -1,0 +1,148 @@
+//! How leases end: by the holder's word, by silence, or by a cancel, and by nothing else.
+
+use jobhall_core::{Failure, Held, Job, Json, LeaseId, Outcome, Report, State, WorkerName};
+
+use super::{Checker, Invariant};
+
+/// How a claim ended.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub lease: LeaseId,
+    pub worker: WorkerName,
+    pub by: By,
+}
+
+/// See [`End`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum By {
+    /// The holder said so.
+    Success(Outcome, Json),
+    /// The holder said so.
+    Failure(Outcome, Failure),
+    /// Any word of the holder, after a cancel.
+    Cancel,
+    /// The holder was not heard of.
+    Silence,
+    /// The holder never accepted.
+    TakenBack,
+}
+
+impl End {
+    /// Whether a report says again what ended the claim.
+    pub fn repeats(&self, lease: LeaseId, worker: &WorkerName, report: &Report) -> bool {
+        let same = match &self.by {
+            By::Success(outcome, value) => match report {
+                Report::Passed(given) | Report::Skipped(given) => {
+                    *outcome == report.outcome() && given == value
+                }
+                _ => false,
+            },
+            By::Failure(outcome, failure) => {
+                *outcome == report.outcome() && report.failure() == Some(failure)
+            }
+            By::Cancel => true,
+            By::Silence | By::TakenBack => false,
+        };
+        same && self.lease == lease && self.worker == *worker
+    }
+}
+
+impl Checker {
+    /// What a move does to the lease.
+    pub(super) fn lease_moved(&mut self, before: &Job, after: &Job) {
+        let id = before.id;
+        match (before.life.state.held(), after.life.state.held()) {
+            (None, Some(held)) => {
+                self.base.insert(id, before.life.attempt);
+                let (new, claimed) = (self.leases.insert(held.tenure.lease), after.life.claim > before.life.claim);
+                self.must(new && claimed, Invariant::Lease, &[id], || {
+                    format!("job {id} is leased without a new claim and lease: {:?}", after.life)
+                });
+            }
+            (Some(old), Some(new)) => {
+                let same = old.tenure.lease == new.tenure.lease
+                    && old.tenure.worker == new.tenure.worker
+                    && before.life.claim == after.life.claim
+                    && (old.cancel.is_none() || new.cancel.is_some());
+                self.must(same, Invariant::Lease, &[id], || {
+                    format!("job {id} changed hands without a claim: {old:?} to {new:?}")
+                });
+            }
+            (Some(held), None) => self.lease_ended(held, before, after),
+            (None, None) => {}
+        }
+        self.params_moved(before, after);
+    }
+
+    fn lease_ended(&mut self, held: &Held, before: &Job, after: &Job) {
+        let id = before.id;
+        let Some(by) = by(before, after) else {
+            let text = format!("job {id} lost its lease without a reason: {:?} to {:?}", before.life, after.life);
+            return self.fail(Invariant::Lease, &[id], text);
+        };
+        let tenure = &held.tenure;
+        let end = End { lease: tenure.lease, worker: tenure.worker.clone(), by: by.clone() };
+        let said = self.reports.get(&(id, before.life.claim));
+        let told = said.is_some_and(|all| all.iter().any(|(lease, worker, report)| end.repeats(*lease, worker, report)));
+        let needs_word = !matches!(by, By::Silence | By::TakenBack);
+        self.must(told || !needs_word, Invariant::Lease, &[id], || {
+            format!("job {id}: its holder {} never said {by:?}", tenure.worker)
+        });
+        self.must(by != By::Cancel || held.cancel.is_some(), Invariant::Cancel, &[id], || {
+            format!("job {id} is cancelled, but nobody asked for it")
+        });
+        let base = self.base.get(&id).copied().unwrap_or(0);
+        let counted = if by == By::TakenBack { base } else { base + 1 };
+        let silent_cancel = by == By::Silence && matches!(after.life.state, State::Cancelled(_));
+        self.must(after.life.attempt == counted || silent_cancel, Invariant::Lease, &[id], || {
+            format!("job {id} ended a claim by {by:?} with attempt {}, it began at {base}", after.life.attempt)
+        });
+        self.ends.insert((id, before.life.claim), end);
+    }
+
+    /// Params change only by the word of the attempt that ends.
+    fn params_moved(&mut self, before: &Job, after: &Job) {
+        if before.spec.params == after.spec.params {
+            return;
+        }
+        let said = self.reports.get(&(before.id, before.life.claim));
+        let told = said.is_some_and(|all| {
+            all.iter().any(|(_, _, report)| match report {
+                Report::Failed(_, Some(v)) | Report::Crashed(_, Some(v)) | Report::TimedOut(_, Some(v)) => {
+                    v.params.as_ref() == Some(&after.spec.params)
+                }
+                _ => false,
+            })
+        });
+        let id = before.id;
+        self.must(told, Invariant::Stored, &[id], || {
+            format!("job {id} has params that nobody gave it: {:?}", after.spec.params)
+        });
+    }
+}
+
+/// What ended a lease, as the two rows tell it.
+fn by(before: &Job, after: &Job) -> Option<By> {
+    let (old, new) = (&before.life, &after.life);
+    let lost = new.lost == old.lost + 1;
+    let taken_back = new.unaccepted == old.unaccepted + 1;
+    match &new.state {
+        State::Succeeded(success) => Some(By::Success(success.outcome, success.value.clone())),
+        State::Cancelled(defeat) if defeat.outcome == Outcome::Lost => Some(By::Silence),
+        State::Cancelled(defeat) if defeat.last.is_none() => Some(By::TakenBack),
+        State::Cancelled(_) => Some(By::Cancel),
+        State::Failed(_) | State::Crashed(_) | State::Queued(_) if lost => Some(By::Silence),
+        State::Failed(_) | State::Crashed(_) | State::Queued(_) if taken_back => Some(By::TakenBack),
+        State::Failed(defeat) | State::Crashed(defeat) => {
+            Some(By::Failure(defeat.outcome, defeat.failure.clone()))
+        }
+        State::Queued(error) => past(before, after, error.as_deref()?),
+        _ => None,
+    }
+}
+
+/// A retried attempt: only its failure is in the row; which outcome it was is in the history.
+fn past(before: &Job, after: &Job, failure: &Failure) -> Option<By> {
+    let outcome = Outcome::ALL.into_iter().find(|outcome| failure.reason == outcome.as_str())?;
+    (after.life.claim == before.life.claim).then(|| By::Failure(outcome, failure.clone()))
+}

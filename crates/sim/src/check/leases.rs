@@ -1,0 +1,177 @@
+//! Who has what: sessions, assignments, and the decisions to take a lease away, each looked at when it is made.
+
+use jobhall_core::{AttemptId, Job, JobId, Life, State};
+use jobhall_engine::{Assignment, SessionId};
+use jobhall_store::Unit;
+
+use super::{Checker, Holding, Invariant, Seen};
+use crate::words;
+
+impl Checker {
+    /// The desk has a session.
+    pub fn session_opened(&mut self, session: SessionId, seen: Seen, kept: &[AttemptId]) {
+        self.sessions.insert(session, seen);
+        for attempt in kept {
+            let since = self.now.mono;
+            self.holds.insert(attempt.job, Holding { claim: attempt.claim, session, since });
+        }
+    }
+
+    /// The desk ends a session.
+    pub fn session_ended(&mut self, session: SessionId) {
+        let (now, lease_ms) = (self.now.mono, self.config.lease_ms);
+        let Some(seen) = self.sessions.get_mut(&session) else {
+            let early = now < self.started + lease_ms;
+            return self.must(!early, Invariant::Renewed, &[], || {
+                format!("what is left of a session before the start ended {} ms after it", now - self.started)
+            });
+        };
+        seen.ended = true;
+        let (lapsed, worker) = (seen.closed || now >= seen.renewed + lease_ms, seen.worker.clone());
+        let silent = now - seen.renewed;
+        let jobs: Vec<_> = self.held_by(session);
+        self.must(lapsed, Invariant::Renewed, &jobs, || {
+            format!("the session of {worker} ended {silent} ms after its last renewal")
+        });
+    }
+
+    fn held_by(&self, session: SessionId) -> Vec<JobId> {
+        let held = self.holds.iter().filter(|(_, hold)| hold.session == session);
+        held.map(|(&id, _)| id).collect()
+    }
+
+    /// A worker is given a job.
+    pub fn assigned_to(&mut self, session: SessionId, assignment: &Assignment) {
+        let attempt = assignment.attempt;
+        let id = attempt.job;
+        let Some(seen) = self.sessions.get(&session).cloned() else {
+            return self.fail(Invariant::Suits, &[id], format!("{attempt} goes to a session that is not known"));
+        };
+        self.must(seen.connected && !seen.ended, Invariant::Suits, &[id], || {
+            format!("{attempt} goes to {}, which is not connected", seen.worker)
+        });
+        let Some(row) = self.rows.get(&id).cloned() else {
+            return self.fail(Invariant::Lease, &[id], format!("{attempt} is assigned, but not stored"));
+        };
+        let first = self.assigned.insert(attempt);
+        self.must(first, Invariant::Lease, &[id], || format!("{attempt} is assigned twice"));
+        self.must(words::suits(seen.skill, seen.accepts, &row.spec), Invariant::Suits, &[id], || {
+            format!("{attempt} goes to {}, which does not suit", seen.worker)
+        });
+        self.assigned_as_stored(&row, assignment, &seen);
+        let since = self.now.mono;
+        self.holds.insert(id, Holding { claim: attempt.claim, session, since });
+    }
+
+    fn assigned_as_stored(&mut self, row: &Job, assignment: &Assignment, seen: &Seen) {
+        let (id, attempt) = (row.id, assignment.attempt);
+        self.must(!row.life.state.is_terminal(), Invariant::Cancel, &[id], || {
+            format!("{attempt} is assigned after the job was completed")
+        });
+        let held = row.life.state.held();
+        let good = row.life.claim == attempt.claim
+            && held.is_some_and(|held| {
+                held.tenure.lease == assignment.lease && held.tenure.worker == seen.worker
+            });
+        self.must(good, Invariant::Lease, &[id], || {
+            format!("{attempt} goes to {} with a lease that is not the stored one: {:?}", seen.worker, row.life)
+        });
+        let number = row.life.attempt + u32::from(matches!(row.life.state, State::Assigned(_)));
+        self.must(assignment.number == number, Invariant::Lease, &[id], || {
+            format!("{attempt} is called attempt {} and not {number}", assignment.number)
+        });
+        self.must(assignment.spec.params == row.spec.params, Invariant::Stored, &[id], || {
+            format!("{attempt} has the params {:?}, stored are {:?}", assignment.spec.params, row.spec.params)
+        });
+    }
+
+    /// Units leave the desk: what they decide is decided now.
+    pub fn decided(&mut self, units: &[Unit]) {
+        for unit in units {
+            for change in &unit.changes {
+                if let Some(before) = self.rows.get(&change.id).cloned() {
+                    self.decision(&before, &change.life);
+                }
+            }
+            for insert in unit.inserts.iter().filter(|insert| insert.job.life.claim > 0) {
+                self.in_time(insert.job.id, &insert.job.life);
+            }
+        }
+        self.in_order(units);
+        for id in units.iter().flat_map(touches) {
+            *self.untold.entry(id).or_default() += 1;
+        }
+    }
+
+    /// The desk heard what became of them.
+    pub fn told(&mut self, units: &[Unit]) {
+        for id in units.iter().flat_map(touches) {
+            self.touched.insert(id);
+            if let Some(count) = self.untold.get_mut(&id) {
+                *count -= 1;
+                if *count == 0 {
+                    self.untold.remove(&id);
+                }
+            }
+        }
+    }
+
+    fn decision(&mut self, before: &Job, after: &Life) {
+        let id = before.id;
+        if after.claim > before.life.claim {
+            self.in_time(id, &before.life);
+            let cancelled = self.cancelled.contains(&id);
+            self.must(!cancelled, Invariant::Cancel, &[id], || format!("job {id} is claimed after its cancel"));
+        }
+        let held = before.life.state.held().is_some() && after.state.held().is_none();
+        let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
+            if defeat.outcome == jobhall_core::Outcome::Lost);
+        if held && (after.lost > before.life.lost || cancel_of_lost) {
+            self.loss(id, before.life.claim);
+        }
+        let cancel_unaccepted = matches!(&after.state, State::Cancelled(defeat)
+            if defeat.last.is_none());
+        if held && (after.unaccepted > before.life.unaccepted || cancel_unaccepted) {
+            self.take_back(id, before.life.claim);
+        }
+    }
+
+    fn in_time(&mut self, id: JobId, life: &Life) {
+        let (run_at, wall) = (life.run_at, self.now.wall);
+        self.must(run_at <= wall, Invariant::Early, &[id], || {
+            format!("job {id} is claimed {} ms before its time", run_at.since(wall))
+        });
+    }
+
+    /// A lease is declared lost: its session must have ended, or the hall was started a full term ago.
+    fn loss(&mut self, id: JobId, claim: u32) {
+        let hold = self.holds.get(&id).filter(|hold| hold.claim == claim).copied();
+        let lapsed = match hold {
+            Some(hold) => self.sessions.get(&hold.session).is_none_or(|seen| seen.ended),
+            None => self.now.mono >= self.started + self.config.lease_ms,
+        };
+        self.must(lapsed, Invariant::Renewed, &[id], || {
+            format!("{id}-{claim} is lost, but its session goes on: {hold:?}")
+        });
+    }
+
+    fn take_back(&mut self, id: JobId, claim: u32) {
+        let attempt = AttemptId { job: id, claim };
+        let accepted = self.accepted.contains(&attempt);
+        self.must(!accepted, Invariant::Lease, &[id], || {
+            format!("{attempt} is taken back although its accept was acknowledged")
+        });
+        let Some(hold) = self.holds.get(&id).filter(|hold| hold.claim == claim).copied() else { return };
+        let there = self.sessions.get(&hold.session).is_some_and(|seen| seen.connected && !seen.ended);
+        let early = self.now.mono < hold.since + self.config.accept_ms;
+        self.must(!(there && early), Invariant::Renewed, &[id], || {
+            format!("{attempt} is taken back after {} ms", self.now.mono - hold.since)
+        });
+    }
+}
+
+/// The jobs of a unit.
+pub(super) fn touches(unit: &Unit) -> Vec<JobId> {
+    let changed = unit.changes.iter().map(|change| change.id);
+    changed.chain(unit.inserts.iter().map(|insert| insert.job.id)).collect()
+}

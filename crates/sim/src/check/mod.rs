@@ -1,0 +1,265 @@
+//! The checkers: their own bookkeeping of what was asked, answered, assigned and stored, against which every event
+//! is held. They never ask the engine; what they know of the rules is written here a second time.
+
+mod answers;
+mod ends;
+mod leases;
+mod order;
+mod rows;
+mod submits;
+mod whole;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jobhall_core::{AttemptId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName};
+use jobhall_engine::{Config, Request, SessionId, Ticket};
+use jobhall_store::FeedEntry;
+
+use ends::End;
+
+/// What must always hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// I1: what was acknowledged is stored, as it was asked for.
+    Stored,
+    /// I2: one terminal state per job, which never changes.
+    Final,
+    /// I3: claims and attempts rise as they should, and only the holder of the current lease moves a leased job.
+    Lease,
+    /// I4: one live job per (type, key), one set of jobs per idempotency name.
+    Key,
+    /// I5: an acknowledged cancel holds.
+    Cancel,
+    /// I6: the store is sound: feed, blocks, bounds.
+    Sound,
+    /// I7: when faults stop, everything ends.
+    Drained,
+    /// Suitable ready jobs go in order of priority, time and id.
+    Order,
+    /// Nothing is assigned to a worker that does not suit or is not there.
+    Suits,
+    /// Every request has exactly one answer, unless a crash intervened.
+    Answer,
+    /// Nothing starts before its time.
+    Early,
+    /// No lease is lost while its session is renewed, no assignment taken back before its time.
+    Renewed,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Invariant::Stored => "I1 acknowledged is stored",
+            Invariant::Final => "I2 one terminal state, for good",
+            Invariant::Lease => "I3 only the current lease moves a job",
+            Invariant::Key => "I4 one live job per key, one answer per name",
+            Invariant::Cancel => "I5 an acknowledged cancel holds",
+            Invariant::Sound => "I6 the store is sound",
+            Invariant::Drained => "I7 drained",
+            Invariant::Order => "order among suitable jobs",
+            Invariant::Suits => "only to suitable workers that are there",
+            Invariant::Answer => "exactly one answer",
+            Invariant::Early => "never before its time",
+            Invariant::Renewed => "a renewed lease is kept",
+        })
+    }
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which invariant.
+    pub invariant: Invariant,
+    /// The jobs involved.
+    pub jobs: Vec<JobId>,
+    /// What was seen.
+    pub text: String,
+}
+
+/// This moment on the true clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub mono: u64,
+    pub wall: Time,
+}
+
+/// A worker's session as the checkers saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub worker: WorkerName,
+    pub skill: usize,
+    pub accepts: usize,
+    pub renewed: u64,
+    pub connected: bool,
+    pub closed: bool,
+    pub ended: bool,
+}
+
+/// Who has a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holding {
+    pub claim: u32,
+    pub session: SessionId,
+    pub since: u64,
+}
+
+/// An idempotency name as it was stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub body: u128,
+    pub answer: Vec<Submitted>,
+    pub at: Time,
+}
+
+/// See the module.
+pub(crate) struct Checker {
+    pub violation: Option<Violation>,
+    pub now: Moment,
+    config: Config,
+    /// Units of one call to the desk can be told apart from those of others.
+    exact: bool,
+    /// The rows as they were last seen.
+    pub rows: BTreeMap<JobId, Job>,
+    keys: BTreeMap<(TypeName, Key), BTreeSet<JobId>>,
+    names: BTreeMap<(String, String), Vec<Named>>,
+    acknowledged: BTreeSet<JobId>,
+    removed: BTreeSet<JobId>,
+    /// Types that had a retention rule at some time.
+    ruled: BTreeSet<String>,
+    feed: BTreeMap<u64, Vec<FeedEntry>>,
+    feed_last: u64,
+    leases: BTreeSet<LeaseId>,
+    /// The attempt number of a job when it was last claimed.
+    base: BTreeMap<JobId, u32>,
+    reports: BTreeMap<(JobId, u32), Vec<(LeaseId, WorkerName, Report)>>,
+    ends: BTreeMap<(JobId, u32), End>,
+    cancel_asked: BTreeSet<JobId>,
+    cancelled: BTreeSet<JobId>,
+    /// Units on their way that touch a job.
+    untold: BTreeMap<JobId, u32>,
+    /// Jobs whose unit came back in this call to the desk.
+    touched: BTreeSet<JobId>,
+    reading: BTreeMap<JobId, u32>,
+    ticked_wall: Time,
+    pub sessions: BTreeMap<SessionId, Seen>,
+    holds: BTreeMap<JobId, Holding>,
+    assigned: BTreeSet<AttemptId>,
+    accepted: BTreeSet<AttemptId>,
+    started: u64,
+    waiting: BTreeMap<Ticket, (Request, u64)>,
+    answered: BTreeSet<Ticket>,
+    pub commits: u64,
+}
+
+impl Checker {
+    pub fn new(config: Config, exact: bool, now: Moment) -> Checker {
+        Checker {
+            violation: None,
+            now,
+            config,
+            exact,
+            rows: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            names: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+            removed: BTreeSet::new(),
+            ruled: BTreeSet::new(),
+            feed: BTreeMap::new(),
+            feed_last: 0,
+            leases: BTreeSet::new(),
+            base: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            cancel_asked: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
+            untold: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            reading: BTreeMap::new(),
+            ticked_wall: now.wall,
+            sessions: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            assigned: BTreeSet::new(),
+            accepted: BTreeSet::new(),
+            started: now.mono,
+            waiting: BTreeMap::new(),
+            answered: BTreeSet::new(),
+            commits: 0,
+        }
+    }
+
+    /// Notes the first violation.
+    fn fail(&mut self, invariant: Invariant, jobs: &[JobId], text: impl Into<String>) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { invariant, jobs: jobs.to_vec(), text: text.into() });
+        }
+    }
+
+    /// Notes a violation unless it holds.
+    fn must(&mut self, holds: bool, invariant: Invariant, jobs: &[JobId], text: impl FnOnce() -> String) {
+        if !holds {
+            self.fail(invariant, jobs, text());
+        }
+    }
+
+    /// Jobs that are not completed.
+    pub fn open(&self) -> Vec<JobId> {
+        let open = self.rows.values().filter(|job| !job.life.state.is_terminal());
+        open.map(|job| job.id).collect()
+    }
+
+    /// A client or worker sends something, which may or may not arrive.
+    pub fn sent(&mut self, request: &Request) {
+        match request {
+            Request::Report { worker, attempt, lease, report } => {
+                let known = self.reports.entry((attempt.job, attempt.claim)).or_default();
+                known.push((*lease, worker.clone(), report.clone()));
+            }
+            Request::Cancel { id, .. } => {
+                self.cancel_asked.insert(*id);
+            }
+            _ => {}
+        }
+    }
+
+    /// It arrives at the desk.
+    pub fn arrives(&mut self, ticket: Ticket, request: &Request) {
+        self.waiting.insert(ticket, (request.clone(), self.now.mono));
+    }
+
+    /// The hall has died: what was on its way is gone.
+    pub fn crashed(&mut self) {
+        self.untold.clear();
+        self.touched.clear();
+        self.reading.clear();
+        self.sessions.clear();
+        self.holds.clear();
+        self.accepted.clear();
+        self.waiting.clear();
+    }
+
+    /// It has started again.
+    pub fn restarted(&mut self) {
+        self.started = self.now.mono;
+        self.ticked_wall = self.now.wall;
+    }
+
+    /// Nothing more will happen.
+    pub fn over(&mut self) {
+        let open = self.open();
+        if !open.is_empty() {
+            let texts = open.iter().take(3).filter_map(|id| self.rows.get(id));
+            let text = texts.map(|job| format!("{}: {:?}", job.id, job.life)).collect::<Vec<_>>().join("; ");
+            self.fail(Invariant::Drained, &open, format!("{} jobs are still open: {text}", open.len()));
+        }
+        if let Some((ticket, (request, at))) = self.waiting.first_key_value() {
+            let text = format!("request {} of {at} ms has no answer: {request:?}", ticket.0);
+            self.fail(Invariant::Answer, &[], text);
+        }
+    }
+
+    /// Whether an answer is due.
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,86 @@
+//! Order: whoever is given a job is given the first of the ready jobs that suit it.
+//!
+//! It can be stated from outside for jobs that the desk certainly knew to be ready: stored as queued, due at the last
+//! tick and now, not part of a unit on its way or just come back, not being read.
+
+use std::collections::BTreeSet;
+
+use jobhall_core::{Job, JobId, State, Time, WorkerName};
+use jobhall_store::Unit;
+
+use super::leases::touches;
+use super::{Checker, Invariant};
+use crate::words;
+
+impl Checker {
+    /// A call to the desk begins.
+    pub fn call(&mut self) {
+        self.touched.clear();
+    }
+
+    /// The desk's duties were run.
+    pub fn ticked(&mut self) {
+        self.ticked_wall = self.now.wall;
+    }
+
+    /// The desk reads a job.
+    pub fn reads(&mut self, id: JobId) {
+        *self.reading.entry(id).or_default() += 1;
+    }
+
+    /// It has read it.
+    pub fn has_read(&mut self, id: JobId) {
+        self.touched.insert(id);
+        if let Some(count) = self.reading.get_mut(&id) {
+            *count -= 1;
+            if *count == 0 {
+                self.reading.remove(&id);
+            }
+        }
+    }
+
+    pub(super) fn in_order(&mut self, units: &[Unit]) {
+        if !self.exact || self.violation.is_some() {
+            return;
+        }
+        let mine: BTreeSet<_> = units.iter().flat_map(touches).collect();
+        for change in units.iter().flat_map(|unit| &unit.changes) {
+            let Some(before) = self.rows.get(&change.id) else { continue };
+            let Some(held) = change.life.state.held().filter(|_| change.life.claim > before.life.claim) else {
+                continue;
+            };
+            let (rank, worker) = (rank(before), held.tenure.worker.clone());
+            if let Some(better) = self.better(rank, &worker, &mine) {
+                let id = change.id;
+                let text = format!("job {id} is given to {worker}, but job {better} suits and goes before it");
+                return self.fail(Invariant::Order, &[id, better], text);
+            }
+        }
+    }
+
+    /// A ready job that suits the worker and goes before this rank.
+    fn better(&self, than: (i32, Time, JobId), worker: &WorkerName, mine: &BTreeSet<JobId>) -> Option<JobId> {
+        let mut seen = self.sessions.values().filter(|seen| seen.worker == *worker && !seen.ended);
+        let (session, other) = (seen.next()?, seen.next());
+        if other.is_some() {
+            // Which of two sessions of a worker is meant is not known.
+            return None;
+        }
+        let due = self.now.wall.min(self.ticked_wall);
+        let known = |job: &&Job| {
+            let id = job.id;
+            !mine.contains(&id)
+                && !self.untold.contains_key(&id)
+                && !self.touched.contains(&id)
+                && !self.reading.contains_key(&id)
+        };
+        let ready = self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
+        let ready = ready.filter(|job| job.life.run_at <= due).filter(known);
+        let mut better = ready.filter(|job| rank(job) < than);
+        better.find(|job| words::suits(session.skill, session.accepts, &job.spec)).map(|job| job.id)
+    }
+}
+
+fn rank(job: &Job) -> (i32, Time, JobId) {
+    (job.spec.priority, job.life.run_at, job.id)
+}

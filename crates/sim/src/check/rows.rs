@@ -1,0 +1,228 @@
+//! What every commit does to the rows.
+
+use jobhall_core::{Job, JobId, Key, Spec, State, TypeName};
+use jobhall_store::{Committed, FeedEntry, SubmitKey, Unit};
+
+use super::{Checker, Invariant, Named};
+use crate::vault::Vault;
+
+/// The bounds of the design, written a second time.
+const LOST: u16 = 3;
+const UNACCEPTED: u16 = 10;
+
+impl Checker {
+    /// A commit was applied by the store, whether or not anyone will hear of it.
+    pub fn applied(&mut self, vault: &Vault, units: &[Unit], committed: &Committed) {
+        self.commits += 1;
+        let mut entries = Vec::new();
+        for (unit, result) in units.iter().zip(&committed.results) {
+            if result.is_ok() {
+                self.unit_stored(vault, unit, &mut entries);
+            } else {
+                unit.changes.iter().for_each(|change| self.look(vault, change.id));
+            }
+        }
+        self.feed_written(committed.feed, entries);
+    }
+
+    fn unit_stored(&mut self, vault: &Vault, unit: &Unit, entries: &mut Vec<FeedEntry>) {
+        for change in &unit.changes {
+            let Some(after) = self.stored_row(vault, change.id, &change.life) else { return };
+            let Some(before) = self.rows.get(&change.id).cloned() else {
+                return self.fail(Invariant::Sound, &[change.id], "a change of a job that was never inserted");
+            };
+            if let Some(params) = &change.params {
+                self.must(after.spec.params == *params, Invariant::Stored, &[change.id], || {
+                    "changed params were not stored".to_owned()
+                });
+            }
+            self.follows_up(unit, &before, &after);
+            self.moved(&before, &after);
+            entries.push(FeedEntry { id: after.id, rev: after.life.rev, state: after.life.state.name() });
+        }
+        for insert in &unit.inserts {
+            let Some(after) = self.stored_row(vault, insert.job.id, &insert.job.life) else { return };
+            self.entered(after);
+            let Some(job) = self.rows.get(&insert.job.id) else { return };
+            entries.push(FeedEntry { id: job.id, rev: job.life.rev, state: job.life.state.name() });
+        }
+        let changed = unit.changes.iter().map(|change| change.id);
+        let ids: Vec<_> = changed.chain(unit.inserts.iter().map(|insert| insert.job.id)).collect();
+        ids.into_iter().for_each(|id| self.key_held_once(id));
+        if let Some(name) = &unit.submit_key {
+            self.name_stored(name);
+        }
+        self.settings_stored(vault, unit);
+    }
+
+    fn settings_stored(&mut self, vault: &Vault, unit: &Unit) {
+        for write in &unit.settings {
+            let stored = vault.settings().into_iter().find(|setting| setting.name == write.name);
+            let same = stored.is_some_and(|s| s.value == write.value && s.rev == write.expected + 1);
+            self.must(same, Invariant::Stored, &[], || format!("the setting {} is not stored", write.name));
+            if !write.value.contains("\"keep_ms\":null") || !write.value.contains("\"keep_count\":null") {
+                self.ruled.insert(write.name.clone());
+            }
+        }
+    }
+
+    fn stored_row(&mut self, vault: &Vault, id: JobId, life: &jobhall_core::Life) -> Option<Job> {
+        let row = vault.row(id);
+        let same = row.as_ref().is_some_and(|row| row.life == *life);
+        self.must(same, Invariant::Stored, &[id], || {
+            format!("job {id}: a unit was acknowledged, but the row is {row:?} and not {life:?}")
+        });
+        row.filter(|_| same)
+    }
+
+    /// Looks at a row that should be as it was.
+    pub(super) fn look(&mut self, vault: &Vault, id: JobId) {
+        let (before, after) = (self.rows.get(&id).cloned(), vault.row(id));
+        match (before, after) {
+            (Some(before), Some(after)) if before.life != after.life => self.moved(&before, &after),
+            (Some(before), Some(after)) => self.same_spec(&before.spec, &after.spec, id),
+            (Some(_), None) => self.fail(Invariant::Stored, &[id], format!("job {id} is gone")),
+            (None, Some(_)) => self.fail(Invariant::Sound, &[id], format!("job {id} came from nowhere")),
+            (None, None) => {}
+        }
+    }
+
+    fn same_spec(&mut self, before: &Spec, after: &Spec, id: JobId) {
+        self.must(before == after, Invariant::Stored, &[id], || format!("job {id} has another spec: {after:?}"));
+    }
+
+    fn entered(&mut self, job: Job) {
+        let id = job.id;
+        let fresh = !self.rows.contains_key(&id) && !self.removed.contains(&id);
+        self.must(fresh, Invariant::Sound, &[id], || format!("the id {id} is used twice"));
+        let life = &job.life;
+        let zero = (life.attempt, life.lost, life.unaccepted, life.snoozed) == (0, 0, 0, 0);
+        self.must(zero && life.claim <= 1, Invariant::Lease, &[id], || format!("job {id} is born old: {life:?}"));
+        if let Some(held) = life.state.held() {
+            self.base.insert(id, 0);
+            let lease = held.tenure.lease;
+            let new = self.leases.insert(lease);
+            self.must(new, Invariant::Lease, &[id], || format!("job {id}: a lease is given twice"));
+        }
+        if let Some(key) = live_key(&job) {
+            self.keys.entry(key).or_default().insert(id);
+        }
+        self.rows.insert(id, job);
+    }
+
+    /// A row moved from one state to another.
+    pub(super) fn moved(&mut self, before: &Job, after: &Job) {
+        let id = before.id;
+        let (old, new) = (&before.life, &after.life);
+        self.must(!old.state.is_terminal(), Invariant::Final, &[id], || {
+            format!("job {id} was {:?} and became {:?}", old.state, new.state)
+        });
+        self.must(new.rev > old.rev, Invariant::Lease, &[id], || format!("job {id}: rev did not rise"));
+        let steps = (new.claim.checked_sub(old.claim), new.attempt.checked_sub(old.attempt));
+        let regular = matches!(steps, (Some(0..=1), Some(0..=1)));
+        self.must(regular, Invariant::Lease, &[id], || {
+            format!("job {id}: claim, attempt went from {}, {} to {}, {}", old.claim, old.attempt, new.claim, new.attempt)
+        });
+        self.within_bounds(after);
+        self.lease_moved(before, after);
+        self.place_moved(before, after);
+        self.rows.insert(id, after.clone());
+        let Some(key) = after.spec.key.clone().map(|key| (after.spec.job_type.clone(), key)) else { return };
+        let live = self.keys.entry(key).or_default();
+        if new.state.is_terminal() { live.remove(&id) } else { live.insert(id) };
+    }
+
+    fn within_bounds(&mut self, job: &Job) {
+        let (life, max) = (&job.life, u32::from(job.spec.retry.max_attempts));
+        let tries = life.attempt.saturating_sub(u32::from(life.lost)).saturating_sub(life.snoozed);
+        let open = !life.state.is_terminal();
+        let good = tries <= max
+            && life.lost <= LOST
+            && life.unaccepted <= UNACCEPTED
+            && !(open && (life.lost == LOST || life.unaccepted == UNACCEPTED))
+            && life.attempt <= life.claim;
+        self.must(good, Invariant::Sound, &[job.id], || format!("job {}: out of bounds: {life:?}", job.id));
+    }
+
+    /// What is not leased leaves its place only by a claim, a cancel or a release.
+    fn place_moved(&mut self, before: &Job, after: &Job) {
+        let id = before.id;
+        let asked = self.cancel_asked.contains(&id);
+        match (&before.life.state, &after.life.state) {
+            (State::Queued(_) | State::Blocked(_), State::Cancelled(defeat)) => {
+                let known = asked || defeat.failure.reason == "superseded";
+                self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
+            }
+            (State::Blocked(holder), State::Queued(_)) => {
+                let ended = self.rows.get(holder).is_none_or(|job| job.life.state.is_terminal());
+                self.must(ended, Invariant::Key, &[id, *holder], || {
+                    format!("job {id} was released while {holder} is open")
+                });
+            }
+            (State::Queued(_), State::Queued(_)) | (State::Blocked(_), State::Blocked(_)) => {}
+            (State::Queued(_), State::Assigned(_)) => {
+                let claimed = after.life.claim == before.life.claim + 1;
+                self.must(claimed, Invariant::Lease, &[id], || format!("job {id} is assigned without a claim"));
+            }
+            (State::Queued(_) | State::Blocked(_), state) => {
+                self.fail(Invariant::Lease, &[id], format!("job {id} went from waiting to {state:?}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// A job that was to run again does so when it ends, except after a cancel.
+    fn follows_up(&mut self, unit: &Unit, before: &Job, after: &Job) {
+        let Some(again) = &before.life.again else { return };
+        if !after.life.state.is_terminal() || matches!(after.life.state, State::Cancelled(_)) {
+            return;
+        }
+        let made = unit.inserts.iter().any(|insert| {
+            let spec = &insert.job.spec;
+            (&spec.job_type, &spec.key, &spec.params)
+                == (&before.spec.job_type, &before.spec.key, &again.params)
+        });
+        self.must(made, Invariant::Stored, &[before.id], || {
+            format!("job {} ended without the follow-up that was acknowledged", before.id)
+        });
+    }
+
+    fn key_held_once(&mut self, id: JobId) {
+        let Some(key) = self.rows.get(&id).and_then(live_key) else { return };
+        let Some(all) = self.keys.get(&key) else { return };
+        let all: Vec<_> = all.iter().copied().collect();
+        let next = |id: &&JobId| {
+            self.rows.get(id).is_some_and(|job| matches!(job.life.state, State::Blocked(_)))
+        };
+        let waiting = all.iter().filter(next).count();
+        let good = all.len() - waiting <= 1 && waiting <= 1 && all.len() > waiting;
+        self.must(good, Invariant::Key, &all, || format!("{key:?} is held by {all:?}, {waiting} of them blocked"));
+    }
+
+    fn name_stored(&mut self, name: &SubmitKey) {
+        let known = self.names.entry((name.scope.clone(), name.key.clone())).or_default();
+        let remembered = known.last().is_some_and(|last| last.at >= name.forget_before);
+        known.push(Named { body: name.body, answer: name.answer.clone(), at: name.at });
+        let jobs: Vec<_> = name.answer.iter().map(|submitted| submitted.id).collect();
+        self.must(!remembered, Invariant::Key, &jobs, || {
+            format!("the name {:?} was stored again while it was remembered", name.key)
+        });
+    }
+
+    fn feed_written(&mut self, number: Option<u64>, entries: Vec<FeedEntry>) {
+        let expected = (!entries.is_empty()).then_some(self.feed_last + 1);
+        self.must(number == expected, Invariant::Sound, &[], || {
+            format!("a commit has the feed number {number:?} and not {expected:?}")
+        });
+        if let Some(number) = number {
+            self.feed.insert(number, entries);
+            self.feed_last = number;
+        }
+    }
+}
+
+/// The key that a job has while it is open.
+fn live_key(job: &Job) -> Option<(TypeName, Key)> {
+    let key = job.spec.key.clone().filter(|_| !job.life.state.is_terminal())?;
+    Some((job.spec.job_type.clone(), key))
+}

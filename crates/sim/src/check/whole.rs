@@ -1,0 +1,78 @@
+//! The whole store, looked at now and then: nothing changed behind anyone's back, and a restart would find all.
+
+use std::collections::BTreeSet;
+
+use jobhall_core::JobId;
+use jobhall_store::{Block, Prune};
+
+use super::{Checker, Invariant};
+use crate::vault::Vault;
+
+impl Checker {
+    /// Retention removes what it chose, just now.
+    pub fn pruned(&mut self, vault: &Vault, prune: &Prune) {
+        for &id in &prune.jobs {
+            let Some(row) = self.rows.get(&id) else { continue };
+            if vault.row(id).is_some() {
+                continue;
+            }
+            let ended = row.life.state.is_terminal();
+            let ruled = self.ruled.contains(row.spec.job_type.as_str());
+            self.must(ended && ruled, Invariant::Stored, &[id], || {
+                format!("job {id} is removed; completed: {ended}, its type has a rule: {ruled}")
+            });
+            self.rows.remove(&id);
+            self.removed.insert(id);
+        }
+        if let Some(before) = prune.submit_keys_before {
+            self.names.values_mut().for_each(|all| all.iter_mut().for_each(|named| {
+                if named.at < before {
+                    named.at = jobhall_core::Time::EPOCH;
+                }
+            }));
+        }
+    }
+
+    /// Everything there is.
+    pub fn whole(&mut self, vault: &Vault) {
+        let stored: BTreeSet<JobId> = vault.rows().iter().map(|job| job.id).collect();
+        let known: Vec<JobId> = self.rows.keys().copied().collect();
+        for id in stored.iter().copied().chain(known.into_iter().filter(|id| !stored.contains(id))) {
+            self.look(vault, id);
+        }
+        let lost: Vec<_> = self.acknowledged.iter().copied().collect();
+        let lost: Vec<_> =
+            lost.into_iter().filter(|id| !stored.contains(id) && !self.removed.contains(id)).collect();
+        self.must(lost.is_empty(), Invariant::Stored, &lost, || format!("acknowledged, not stored: {lost:?}"));
+        self.blocks_cover(&vault.blocks());
+        let found: Vec<_> = vault.open_jobs().iter().map(|job| job.id).collect();
+        let open = self.open();
+        self.must(found == open, Invariant::Sound, &open, || {
+            format!("a start would find {found:?} and not {open:?}")
+        });
+        self.feed_dense(vault);
+    }
+
+    fn blocks_cover(&mut self, blocks: &[Block]) {
+        let covers = |block: &Block, id: JobId| {
+            (block.first..=block.last).contains(&id) && block.live.as_ref().is_none_or(|live| live.contains(&id))
+        };
+        for id in self.open() {
+            let covered = blocks.iter().any(|block| covers(block, id));
+            self.must(covered, Invariant::Sound, &[id], || format!("no block covers the open job {id}"));
+        }
+    }
+
+    fn feed_dense(&mut self, vault: &Vault) {
+        let page = vault.feed();
+        let mut expected = page.pruned_to;
+        for row in &page.rows {
+            expected += 1;
+            let same = row.n == expected && self.feed.get(&row.n) == Some(&row.entries);
+            self.must(same, Invariant::Sound, &[], || format!("feed row {} is wrong; expected {expected}", row.n));
+        }
+        self.must(expected == self.feed_last, Invariant::Sound, &[], || {
+            format!("the feed ends at {expected} and not {}", self.feed_last)
+        });
+    }
+}

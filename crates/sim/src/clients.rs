@@ -1,0 +1,143 @@
+//! Clients: they submit, cancel, retry, look and configure, and repeat what was not answered.
+
+use jobhall_core::{Failure, JobId};
+use jobhall_engine::{Answer, Refused, Request, Submit, SubmitName, Ticket};
+
+use crate::hall::{Event, Origin, Sim};
+use crate::script::Action;
+
+/// How long a client waits for an answer.
+const PATIENCE_MS: u64 = 8_000;
+/// How often it asks.
+const TRIES: u32 = 6;
+
+/// One wish of a client.
+#[derive(Debug)]
+struct Call {
+    request: Request,
+    tries: u32,
+    done: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    calls: Vec<Call>,
+    /// Jobs that were acknowledged, oldest first.
+    known: Vec<JobId>,
+}
+
+impl Clients {
+    /// Whether anyone still waits.
+    pub fn wait(&self) -> bool {
+        self.calls.iter().any(|call| !call.done)
+    }
+
+    fn nth_last(&self, n: u64) -> Option<JobId> {
+        let back = usize::try_from(n).unwrap_or(0) % self.known.len().max(1) + 1;
+        self.known.len().checked_sub(back).map(|at| self.known[at])
+    }
+}
+
+impl Sim {
+    /// Does what the script says.
+    pub fn act(&mut self, at: usize) {
+        let action = self.script.actions[at].1.clone();
+        self.note_action(&action);
+        match &action {
+            Action::Submit { jobs, name, body } => {
+                let wall = self.moment().wall;
+                let name = name.map(|name| SubmitName {
+                    scope: "token".to_owned(),
+                    key: format!("name{name}"),
+                    body: u128::from(*body),
+                });
+                let jobs = jobs.iter().map(|job| job.submit(wall)).collect();
+                self.call(Request::Submit(Submit { jobs, name }));
+            }
+            Action::Cancel(n) => self.call_on(*n, |id| Request::Cancel {
+                id,
+                failure: Failure::new("cancelled", "by hand"),
+            }),
+            Action::Retry(n) => self.call_on(*n, Request::Retry),
+            Action::Show(n) => self.call_on(*n, Request::Show),
+            Action::Explain(n) => self.call_on(*n, Request::Explain),
+            Action::SetType(at, config) => {
+                self.call(Request::SetType { job_type: crate::words::type_name(*at), config: *config });
+            }
+            trouble => self.trouble(trouble),
+        }
+    }
+
+    fn trouble(&mut self, action: &Action) {
+        match *action {
+            Action::Crash(down_ms) => self.crash(down_ms),
+            Action::FailCommit { full, times } => (0..times).for_each(|_| self.faults.fail_commits.push(full)),
+            Action::UnknownCommit { applied } => self.faults.unknown_commit = Some(applied),
+            Action::FailAsk => self.faults.fail_ask = true,
+            Action::UnknownAsk => self.faults.unknown_ask = true,
+            Action::Slow { each_ms, for_ms } => {
+                (self.faults.slow_ms, self.faults.slow_until) = (each_ms, self.ms + for_ms);
+            }
+            Action::LoseAnswers(n) => self.faults.lose_answers += n,
+            Action::Jump(ms) => {
+                self.offset += ms;
+                self.checker.now = self.moment();
+            }
+            _ => self.trouble_worker(action),
+        }
+    }
+
+    fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
+        if let Some(id) = self.clients.nth_last(n) {
+            self.call(request(id));
+        }
+    }
+
+    fn call(&mut self, request: Request) {
+        self.clients.calls.push(Call { request, tries: 0, done: false });
+        self.try_call(self.clients.calls.len() - 1);
+    }
+
+    fn try_call(&mut self, at: usize) {
+        let call = &mut self.clients.calls[at];
+        call.tries += 1;
+        let (request, tries) = (call.request.clone(), call.tries);
+        self.send(request, Origin::Client(at));
+        self.queue.at(self.ms + PATIENCE_MS, Event::Timeout(at, tries));
+    }
+
+    /// A client has waited long enough. A submit without a name is not repeated: nobody knows what became of it.
+    pub fn timeout(&mut self, at: usize, tries: u32) {
+        let call = &mut self.clients.calls[at];
+        if call.done || call.tries != tries {
+            return;
+        }
+        let repeats = match &call.request {
+            Request::Submit(submit) => submit.name.is_some(),
+            Request::Retry(_) => false,
+            _ => true,
+        };
+        if repeats && tries < TRIES {
+            self.tally.add("clients", "request repeated after silence");
+            return self.try_call(at);
+        }
+        call.done = true;
+        self.tally.add("clients", "gave up");
+    }
+
+    /// A client has its answer.
+    pub fn client_answered(&mut self, at: usize, _: Ticket, answer: &Result<Answer, Refused>) {
+        let call = &mut self.clients.calls[at];
+        let shaky =
+            matches!(answer, Err(Refused::Storage { .. } | Refused::Stopped(_) | Refused::Unknown(_)));
+        if shaky && call.tries < TRIES {
+            // The same again after a while: its timeout is still to come.
+            return;
+        }
+        call.done = true;
+        if let Ok(Answer::Submitted(submitted)) = answer {
+            self.clients.known.extend(submitted.iter().map(|submitted| submitted.id));
+        }
+    }
+}

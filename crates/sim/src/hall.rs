@@ -1,0 +1,407 @@
+//! The hall of a run: the real desk, its clocks, its store and the wires to it, moved by a queue of events.
+//!
+//! ```text
+//!   clients, workers ──Arrive──▶ Desk ──units──▶ commits ──Apply──▶ Vault
+//!          ▲                      │ ▲                                 │
+//!          └──Answered, Tell──────┘ └────────────Told─────────────────┘
+//! ```
+//!
+//! Every arrow takes its time and may be cut by a crash, which raises `epoch`: what belongs to an earlier epoch is
+//! dropped when its moment comes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jobhall_core::Time;
+use jobhall_engine::{Answer, Asked, Desk, Effect, Mono, Now, Refused, Request, SessionId, Ticket, Told};
+use jobhall_store::{CommitError, Committed, Unit};
+
+use crate::check::{Checker, Moment};
+use crate::clients::Clients;
+use crate::plant::Plant;
+use crate::queue::Queue;
+use crate::random::Random;
+use crate::script::Script;
+use crate::tally::{Tally, variant};
+use crate::trace::Trace;
+use crate::vault::Vault;
+use crate::workers::{Step, Worker};
+
+/// Where the wall clock stands at the start.
+const WALL: i64 = 1_700_000_000_000;
+/// The longest sleep of the driver.
+const NAP_MS: u64 = 30_000;
+/// More events than any sound run has.
+const EVENTS: u64 = 60_000;
+
+/// Something that happens at its moment.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// An action of the script.
+    Act(usize),
+    /// A request reaches the desk.
+    Arrive(u32, Ticket, Box<Request>),
+    /// An answer reaches whoever asked.
+    Answered(u32, Ticket, Box<Result<Answer, Refused>>),
+    /// An effect reaches a worker.
+    Tell(u32, SessionId, Box<Effect>),
+    /// The store applies the next commit.
+    Apply(u32),
+    /// The desk hears of the next applied commit.
+    Told(u32),
+    /// The store does something else for the desk.
+    Serve(u32, u64),
+    /// The desk hears of it.
+    Served(u32, Box<Told>),
+    /// The desk wakes up by itself.
+    Nap(u64),
+    /// The hall starts again.
+    Start,
+    /// A client has waited long enough.
+    Timeout(usize, u32),
+    /// A worker does what it set out to do.
+    Worker(usize, u32, Box<Step>),
+    /// A process that should be dead says something.
+    Late(Box<Request>),
+    /// Faults stop.
+    Calm,
+    /// Is everything done?
+    Look,
+}
+
+/// Who asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    Client(usize),
+    Worker(usize, u32),
+    Nobody,
+}
+
+/// A commit on its way.
+pub(crate) struct UnderWay {
+    pub number: u64,
+    pub units: Vec<Unit>,
+    pub result: Option<Result<Committed, CommitError>>,
+}
+
+/// Faults that wait for their occasion.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    pub fail_commits: Vec<bool>,
+    pub unknown_commit: Option<bool>,
+    pub fail_ask: bool,
+    pub unknown_ask: bool,
+    pub slow_ms: u64,
+    pub slow_until: u64,
+    pub lose_answers: u64,
+    /// The store takes nothing more until the restart.
+    pub stopped: bool,
+}
+
+/// See the module.
+pub(crate) struct Sim {
+    pub script: Script,
+    pub plant: Option<Plant>,
+    pub ms: u64,
+    pub offset: i64,
+    pub queue: Queue<Event>,
+    pub desk: Option<Desk>,
+    pub epoch: u32,
+    pub vault: Vault,
+    pub commits: VecDeque<UnderWay>,
+    pub asks: BTreeMap<u64, Asked>,
+    pub faults: Faults,
+    pub origins: BTreeMap<Ticket, Origin>,
+    pub clients: Clients,
+    pub workers: Vec<Worker>,
+    pub checker: Checker,
+    pub tally: Tally,
+    pub trace: Trace,
+    pub calm: bool,
+    pub done: bool,
+    pub wire: Random,
+    pub last_lease: Option<jobhall_core::LeaseId>,
+    pub applies_at: u64,
+    pub told_at: u64,
+    nap_at: Option<u64>,
+    tickets: u64,
+    asked: u64,
+    stuck_wall: Option<Time>,
+}
+
+impl Sim {
+    pub fn new(script: Script, plant: Option<Plant>, keep: bool) -> Sim {
+        let now = Moment { mono: 1_000, wall: wall_at(1_000, 0) };
+        let checker = Checker::new(script.config, !script.bursts, now);
+        let workers = script.workers.iter().enumerate().map(|(at, &kind)| Worker::new(at, kind)).collect();
+        let mut sim = Sim {
+            vault: Vault::new(script.seed, plant),
+            wire: Random::named(script.seed, &[78]),
+            script,
+            plant,
+            ms: 1_000,
+            offset: 0,
+            queue: Queue::new(),
+            desk: None,
+            epoch: 0,
+            commits: VecDeque::new(),
+            asks: BTreeMap::new(),
+            faults: Faults::default(),
+            origins: BTreeMap::new(),
+            clients: Clients::default(),
+            workers,
+            checker,
+            tally: Tally::default(),
+            trace: Trace { keep, ..Trace::default() },
+            calm: false,
+            done: false,
+            last_lease: None,
+            applies_at: 0,
+            told_at: 0,
+            nap_at: None,
+            tickets: 0,
+            asked: 0,
+            stuck_wall: None,
+        };
+        sim.plan();
+        sim
+    }
+
+    fn plan(&mut self) {
+        self.queue.at(1_000, Event::Start);
+        for at in 0..self.script.actions.len() {
+            let ms = self.script.actions[at].0;
+            self.queue.at(1_010 + ms, Event::Act(at));
+        }
+        self.queue.at(1_010 + self.script.calm_at, Event::Calm);
+    }
+
+    /// Lets everything happen, until the end or the first violation.
+    pub fn run(&mut self) {
+        while !self.done && self.checker.violation.is_none() {
+            let Some((ms, event)) = self.queue.next() else { return };
+            self.ms = ms;
+            self.checker.now = self.moment();
+            self.checker.call();
+            self.event(event);
+            let more = self.script.bursts && self.queue.next_at() == Some(ms);
+            if !more {
+                self.pump();
+                self.tick();
+            }
+            if self.trace.events > EVENTS {
+                self.checker.over();
+                return;
+            }
+        }
+    }
+
+    pub fn moment(&self) -> Moment {
+        Moment { mono: self.ms, wall: wall_at(self.ms, self.offset) }
+    }
+
+    /// This moment as the desk is told.
+    pub fn now(&mut self) -> Now {
+        let Moment { mono, mut wall } = self.moment();
+        let mut mono = Mono(mono);
+        match self.plant {
+            Some(Plant::ClockAhead) => wall = wall.plus_ms(120_000),
+            Some(Plant::LeaseOnWallClock) => mono = Mono(wall.since(wall_at(0, 0))),
+            Some(Plant::ClockStuck) if self.calm => wall = *self.stuck_wall.get_or_insert(wall),
+            _ => {}
+        }
+        Now { wall, mono }
+    }
+
+    /// A throw that depends on nothing but its names.
+    pub fn roll(&self, names: &[u64]) -> Random {
+        Random::named(self.script.seed, names)
+    }
+
+    /// How long a message takes.
+    pub fn delay(&self, number: u64, way: u64) -> u64 {
+        let mut roll = self.roll(&[1, number, way]);
+        match roll.below(20) {
+            0 if !self.calm => roll.within(100, 2_500),
+            1..=5 => 0,
+            _ => roll.within(1, 12),
+        }
+    }
+
+    /// Sends a request to the desk; whether anyone is there shows when it arrives.
+    pub fn send(&mut self, request: Request, origin: Origin) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.checker.sent(&request);
+        self.origins.insert(ticket, origin);
+        let at = self.ms + self.delay(ticket.0, 0);
+        self.queue.at(at, Event::Arrive(self.epoch, ticket, Box::new(request)));
+        ticket
+    }
+
+    fn event(&mut self, event: Event) {
+        let epoch = self.epoch;
+        match event {
+            Event::Act(at) => self.act(at),
+            Event::Arrive(e, ticket, request) if e == epoch => self.arrive(ticket, *request),
+            Event::Answered(e, ticket, answer) if e == epoch => self.answered(ticket, *answer),
+            Event::Tell(e, session, effect) if e == epoch => self.tell(session, *effect),
+            Event::Apply(e) if e == epoch => self.apply(),
+            Event::Told(e) if e == epoch => self.told(),
+            Event::Serve(e, number) if e == epoch => self.serve(number),
+            Event::Served(e, told) if e == epoch => self.served(*told),
+            Event::Nap(at) if self.nap_at == Some(at) => self.nap_at = None,
+            Event::Start => self.start(),
+            Event::Timeout(call, tries) => self.timeout(call, tries),
+            Event::Worker(at, life, step) => self.step(at, life, *step),
+            Event::Late(request) => {
+                self.send(*request, Origin::Nobody);
+            }
+            Event::Calm => self.become_calm(),
+            Event::Look => self.look(),
+            _ => {}
+        }
+    }
+
+    fn arrive(&mut self, ticket: Ticket, request: Request) {
+        let Some(request) = self.on_the_way(ticket, request) else { return };
+        self.tally.add("requests", variant(&request));
+        self.checker.arrives(ticket, &request);
+        self.note_request(ticket, &request);
+        let now = self.now();
+        if let Some(desk) = &mut self.desk {
+            desk.ask(now, request, ticket);
+        }
+    }
+
+    /// Runs the desk's duties and sees to the next wake-up.
+    fn tick(&mut self) {
+        let now = self.now();
+        let Some(desk) = &mut self.desk else { return };
+        self.checker.call();
+        desk.tick(now);
+        self.checker.ticked();
+        self.pump();
+        let Some(desk) = &self.desk else { return };
+        let wait = desk.next_tick_ms(now).unwrap_or(NAP_MS).min(NAP_MS);
+        let at = self.ms + wait;
+        if self.nap_at.is_none_or(|known| at < known || known <= self.ms) {
+            self.nap_at = Some(at);
+            self.queue.at(at, Event::Nap(at));
+        }
+    }
+
+    /// Carries out what the desk wants.
+    pub fn pump(&mut self) {
+        while let Some(desk) = &mut self.desk {
+            let (effects, asked) = (desk.take_effects(), desk.take_asked());
+            let commit = desk.take_commit();
+            let stopped = desk.stopped().is_some();
+            if effects.is_empty() && asked.is_empty() && commit.is_none() {
+                return if stopped { self.crash(10) };
+            }
+            effects.into_iter().for_each(|effect| self.effect(effect));
+            asked.into_iter().for_each(|asked| self.ask_store(asked));
+            if let Some((number, units)) = commit {
+                self.under_way(number, units);
+            }
+        }
+    }
+
+    fn under_way(&mut self, number: u64, units: Vec<Unit>) {
+        self.checker.decided(&units);
+        self.note_units("decided", &units);
+        let takes = self.store_takes(number);
+        self.applies_at = self.applies_at.max(self.ms + takes);
+        self.told_at = self.told_at.max(self.applies_at + self.roll(&[3, number]).below(6));
+        self.queue.at(self.applies_at, Event::Apply(self.epoch));
+        self.queue.at(self.told_at, Event::Told(self.epoch));
+        self.commits.push_back(UnderWay { number, units, result: None });
+    }
+
+    pub fn store_takes(&self, number: u64) -> u64 {
+        let slow = if self.ms < self.faults.slow_until { self.faults.slow_ms } else { 0 };
+        self.roll(&[2, number, u64::from(self.epoch)]).within(0, 8) + slow
+    }
+
+    fn ask_store(&mut self, asked: Asked) {
+        self.asked += 1;
+        let number = self.asked;
+        self.tally.add("asked of the store", variant(&asked));
+        if let Asked::Job(id) = &asked {
+            self.checker.reads(*id);
+        }
+        let at = self.ms + self.store_takes(1_000_000 + number);
+        self.asks.insert(number, asked);
+        self.queue.at(at, Event::Serve(self.epoch, number));
+    }
+
+    /// The hall's process dies: what was not applied never will be.
+    pub fn crash(&mut self, down_ms: u64) {
+        if self.desk.take().is_none() {
+            return;
+        }
+        self.tally.add("faults", "crash or stop of the hall");
+        self.trace.stir(&[self.ms, 13]);
+        self.trace.note(self.ms, &[], || format!("the hall is down for {down_ms} ms"));
+        self.epoch += 1;
+        self.commits.clear();
+        self.asks.clear();
+        self.faults.stopped = false;
+        (self.applies_at, self.told_at) = (0, 0);
+        self.vault.crashed();
+        self.checker.crashed();
+        self.checker.whole(&self.vault);
+        self.queue.at(self.ms + down_ms, Event::Start);
+    }
+
+    fn start(&mut self) {
+        if self.desk.is_some() {
+            return;
+        }
+        let now = self.now();
+        let mut chance = self.roll(&[4, u64::from(self.epoch)]);
+        let mut desk = Desk::new(self.script.config, now, Box::new(move || chance.bits()));
+        let settings = self.vault.settings();
+        desk.restore_settings(settings).expect("settings that the engine wrote");
+        desk.restore_blocks(&self.vault.blocks());
+        self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
+        desk.begin();
+        self.desk = Some(desk);
+        self.checker.restarted();
+        self.trace.note(self.ms, &[], || "the hall starts".to_owned());
+        self.workers_hear_of_start();
+    }
+
+    fn become_calm(&mut self) {
+        self.calm = true;
+        self.faults = Faults { stopped: self.faults.stopped, ..Faults::default() };
+        let ahead = self.checker.rows.values().map(|job| job.life.run_at.max(job.life.updated_at)).max();
+        if let Some(ahead) = ahead {
+            let missing = i64::try_from(ahead.since(self.moment().wall)).unwrap_or(0);
+            self.offset += missing;
+        }
+        self.trace.note(self.ms, &[], || "calm: faults stop, every worker is able".to_owned());
+        self.checker.now = self.moment();
+        self.workers_become_able();
+        self.queue.at(self.ms + 2_000, Event::Look);
+    }
+
+    /// Whether everything is done; if not in a long time, it never will be.
+    fn look(&mut self) {
+        let quiet = self.desk.is_some() && self.checker.open().is_empty() && !self.clients.wait();
+        let patience = 1_010 + self.script.calm_at + 1_800_000;
+        if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {
+            self.checker.whole(&self.vault);
+            self.checker.over();
+            self.done = true;
+        } else {
+            self.queue.at(self.ms + 2_000, Event::Look);
+        }
+    }
+}
+
+/// The wall clock at a moment of the other, set forward or back by so much.
+fn wall_at(mono: u64, offset: i64) -> Time {
+    let ms = WALL + i64::try_from(mono).unwrap_or(i64::MAX / 4) + offset;
+    Time::from_ms(ms).unwrap_or(Time::EPOCH)
+}

@@ -1,0 +1,123 @@
+//! The store's side of a run: commits are applied in order and late, fail, or end unknown; so does all else.
+
+use jobhall_engine::{Asked, Told};
+use jobhall_store::{CommitError, StoreError};
+
+use crate::hall::{Event, Sim};
+
+fn unknown() -> CommitError {
+    CommitError::Unknown { message: "the disk went away".to_owned() }
+}
+
+fn failed(full: bool) -> CommitError {
+    CommitError::NotCommitted { full, message: "the disk said no".to_owned() }
+}
+
+impl Sim {
+    /// The next commit is applied, or not.
+    pub fn apply(&mut self) {
+        let Some(at) = self.commits.iter().position(|commit| commit.result.is_none()) else { return };
+        let units = self.commits[at].units.clone();
+        let result = if self.faults.stopped {
+            Err(CommitError::Stopped { message: "the disk went away".to_owned() })
+        } else if let Some(applied) = self.faults.unknown_commit.take() {
+            self.faults.stopped = true;
+            self.tally.add("faults", if applied { "unknown commit, applied" } else { "unknown commit, lost" });
+            if applied {
+                self.commit(units);
+            }
+            Err(unknown())
+        } else if let Some(full) = self.faults.fail_commits.pop() {
+            self.tally.add("faults", if full { "commit failed, full" } else { "commit failed" });
+            if self.vault.lies() { Ok(self.vault.lie(&units)) } else { Err(failed(full)) }
+        } else {
+            Ok(self.commit(units))
+        };
+        self.commits[at].result = Some(result);
+    }
+
+    fn commit(&mut self, units: Vec<jobhall_store::Unit>) -> jobhall_store::Committed {
+        let committed = self.vault.commit(units.clone());
+        self.note_commit(&units, &committed);
+        self.checker.applied(&self.vault, &units, &committed);
+        if self.checker.commits.is_multiple_of(32) {
+            self.checker.whole(&self.vault);
+        }
+        committed
+    }
+
+    /// The desk hears of the next commit.
+    pub fn told(&mut self) {
+        if self.commits.front().is_none_or(|commit| commit.result.is_none()) {
+            return;
+        }
+        let now = self.now();
+        let (Some(commit), Some(desk)) = (self.commits.pop_front(), &mut self.desk) else { return };
+        self.checker.told(&commit.units);
+        let Some(result) = commit.result else { return };
+        desk.told(now, Told::Committed(commit.number, result));
+    }
+
+    /// The store does something for the desk besides commits.
+    pub fn serve(&mut self, number: u64) {
+        let Some(asked) = self.asks.remove(&number) else { return };
+        let lost = self.faults.unknown_ask && !matches!(asked, Asked::Job(_) | Asked::Completed(..));
+        let told = if lost || self.faults.stopped {
+            self.faults.unknown_ask = false;
+            self.tally.add("faults", "ask ended unknown");
+            self.refuse(asked, &unknown())
+        } else if self.faults.fail_ask {
+            self.faults.fail_ask = false;
+            self.tally.add("faults", "ask failed");
+            self.refuse(asked, &failed(false))
+        } else {
+            self.grant(asked)
+        };
+        let at = self.ms + self.roll(&[5, number]).below(6);
+        self.queue.at(at, Event::Served(self.epoch, Box::new(told)));
+    }
+
+    fn grant(&mut self, asked: Asked) -> Told {
+        match asked {
+            Asked::TakeBlock(size) => Told::Block(Ok(self.vault.take_block(size))),
+            Asked::SettleBlocks(changes) => {
+                self.vault.settle_blocks(changes.clone());
+                Told::Settled(changes, Ok(()))
+            }
+            Asked::Prune(prune) => {
+                let pruned = self.vault.prune(&prune);
+                self.checker.pruned(&self.vault, &prune);
+                if pruned.jobs > 0 {
+                    self.tally.add("upkeep", "jobs removed by retention");
+                }
+                if pruned.feed > 0 {
+                    self.tally.add("upkeep", "feed pruned");
+                }
+                Told::Pruned(Ok(pruned))
+            }
+            Asked::Job(id) => Told::Job(id, Ok((self.vault.row_for_desk(id), self.vault.attempts(id)))),
+            Asked::Completed(before, limit) => Told::Completed(Ok(self.vault.completed(before, limit))),
+        }
+    }
+
+    fn refuse(&mut self, asked: Asked, error: &CommitError) -> Told {
+        let message = StoreError::new("the disk said no");
+        match asked {
+            Asked::TakeBlock(_) => Told::Block(Err(error.clone())),
+            Asked::SettleBlocks(changes) => Told::Settled(changes, Err(error.clone())),
+            Asked::Prune(_) => Told::Pruned(Err(error.clone())),
+            Asked::Job(id) => Told::Job(id, Err(message)),
+            Asked::Completed(..) => Told::Completed(Err(message)),
+        }
+    }
+
+    pub fn served(&mut self, told: Told) {
+        if let Told::Job(id, _) = &told {
+            self.checker.has_read(*id);
+        }
+        let now = self.now();
+        if let Some(desk) = &mut self.desk {
+            desk.told(now, told);
+        }
+    }
+}
