@@ -117,7 +117,8 @@ fn the_child_that_is_killed() {
         let engine = Engine::start(store, Config::default(), SystemClock::default()).await.unwrap();
         tokio::spawn(work(engine.clone(), |id| say("succeeded", id)));
         let numbers = Arc::new(AtomicU64::new(0));
-        let submitters: Vec<_> = (0..8).map(|_| tokio::spawn(submit(engine.clone(), numbers.clone()))).collect();
+        let submitters: Vec<_> =
+            (0..8).map(|_| tokio::spawn(submit(engine.clone(), numbers.clone()))).collect();
         for submitter in submitters {
             submitter.await.unwrap();
         }

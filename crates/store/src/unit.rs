@@ -10,7 +10,10 @@ use jobhall_core::{Job, JobId, Json, Life, PastAttempt, Spec, State, Submitted, 
 /// 1. the submit key;
 /// 2. checks, settings, and the revs of the changes;
 /// 3. keys that the changes release and take: a successor left behind, a place already held;
-/// 4. inserts, in order: a reusable success, then the place on the key (an earlier insert of the unit may hold it).
+/// 4. inserts, in order: an id that is used already (`Stale`), a reusable success, then the place on the key (an
+///    earlier insert of the unit may hold it).
+///
+/// A job is changed at most once in a unit, and so is a setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// What must be so.
@@ -182,7 +185,7 @@ pub enum Conflict {
         /// The newest such success.
         job: Job,
     },
-    /// The job gives up its key, but a successor waits for it and the unit does not move that one.
+    /// The job gives up its key, but a successor waits for it and the unit does not release or end that one.
     Successor {
         /// The job that was to end.
         id: JobId,

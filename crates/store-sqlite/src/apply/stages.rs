@@ -52,7 +52,7 @@ impl Writes<'_> {
         let mut conflicts = Vec::new();
         for mover in &movers {
             let conflict = match mover.place {
-                KeyPlace::Free => self.successor(unit, mover)?,
+                KeyPlace::Free => self.successor(mover)?,
                 KeyPlace::Live | KeyPlace::Next => self.take(mover)?,
             };
             conflicts.extend(conflict);
@@ -87,12 +87,9 @@ impl Writes<'_> {
         Ok(None)
     }
 
-    /// A job that waits for the key that is given up, unless the unit moves it too.
-    fn successor(&mut self, unit: &Unit, mover: &Mover) -> Result<Option<Conflict>, Trouble> {
+    /// A job that still waits for the key that is given up, although the unit's changes are written.
+    fn successor(&mut self, mover: &Mover) -> Result<Option<Conflict>, Trouble> {
         let Some(next) = self.holder(KeyPlace::Next, &mover.key)? else { return Ok(None) };
-        if unit.changes.iter().any(|change| change.id == next) {
-            return Ok(None);
-        }
         Ok(Some(Conflict::Successor { id: mover.id, job: self.known_job(next)? }))
     }
 

@@ -106,7 +106,7 @@ impl Tables {
         }
         for (place, key, id) in takers {
             if place == KeyPlace::Free {
-                conflicts.extend(self.successor(unit, id, &key));
+                conflicts.extend(self.successor(id, &key));
             } else if let Some(holder) = self.holder(place, &key) {
                 conflicts.push(Conflict::KeyHeld { id, job: self.jobs[&holder].clone() });
             } else {
@@ -117,10 +117,10 @@ impl Tables {
         Ok(specs)
     }
 
-    fn successor(&self, unit: &Unit, id: JobId, key: &KeyOf) -> Option<Conflict> {
+    /// A job that still waits for the key that is given up, although the unit's changes are applied.
+    fn successor(&self, id: JobId, key: &KeyOf) -> Option<Conflict> {
         let next = self.next_keys.get(key)?;
-        let moved = unit.changes.iter().any(|change| change.id == *next);
-        (!moved).then(|| Conflict::Successor { id, job: self.jobs[next].clone() })
+        Some(Conflict::Successor { id, job: self.jobs[next].clone() })
     }
 
     fn insert(&mut self, insert: &Insert, undo: &mut Vec<Undo>) -> Option<Conflict> {

@@ -1,0 +1,164 @@
+//! Guards that hold whatever way a job takes: ends are one commit with their event, memory is only a hint, and a job
+//! keeps its whole story.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod hall;
+
+use hall::{Hall, failed, job, keyed, passed, tries, worker};
+use jobhall_core::needs::Needs;
+use jobhall_core::{Decision, Event, Failure, JobId, Json, Outcome, StateName, transition};
+use jobhall_engine::{Indicator, Request, SubmitJob};
+use jobhall_store::{Change, Unit};
+
+/// Ends one job in every way there is; tells which state each ended in.
+fn ends(hall: &mut Hall) -> Vec<(JobId, StateName)> {
+    let mut ends = Vec::new();
+    let submit = |hall: &mut Hall| hall.submit(SubmitJob { retry: tries(1), ..job("t") }).unwrap().id;
+    for (report, state) in [(passed(), StateName::Succeeded), (failed("x"), StateName::Failed)] {
+        ends.push((submit(hall), state));
+        let held = hall.take_one("w");
+        hall.report("w", &held, report).unwrap();
+    }
+    let crashed = jobhall_core::Report::Crashed(Failure::new("oom", ""), None);
+    ends.push((submit(hall), StateName::Crashed));
+    let held = hall.take_one("w");
+    hall.report("w", &held, crashed).unwrap();
+    let poison = submit(hall);
+    ends.push((poison, StateName::Crashed));
+    for _ in 0..3 {
+        let held = hall.take_one("w");
+        hall.accept("w", &held).unwrap();
+        hall.pass(30_000);
+    }
+    ends.push((submit(hall), StateName::Crashed));
+    for _ in 0..10 {
+        hall.take_one("w");
+        hall.pass(5_000);
+    }
+    let waiting = submit(hall);
+    ends.push((waiting, StateName::Cancelled));
+    hall.cancel(waiting).unwrap();
+    let leased = submit(hall);
+    ends.push((leased, StateName::Cancelled));
+    let held = hall.take_one("w");
+    hall.cancel(leased).unwrap();
+    hall.report("w", &held, passed()).unwrap();
+    ends
+}
+
+#[test]
+fn g6_every_way_to_end_is_one_commit_with_its_event() {
+    let mut hall = Hall::new();
+    let ends = ends(&mut hall);
+    let rows = hall.store.feed_now(0, 1_000).rows;
+    for (id, state) in ends {
+        let told: Vec<_> = rows.iter().flat_map(|row| &row.entries).filter(|entry| entry.id == id).collect();
+        let terminal: Vec<_> = told.iter().filter(|entry| entry.state.is_terminal()).collect();
+        assert_eq!(terminal.len(), 1, "job {id}: one end");
+        let stored = hall.stored(id);
+        assert_eq!(
+            (terminal[0].state, terminal[0].rev),
+            (state, stored.life.rev),
+            "the event is of the stored row"
+        );
+        assert_eq!(told.last().unwrap().rev, stored.life.rev, "nothing follows");
+        assert_eq!(
+            stored.life.state.ended_at(),
+            Some(stored.life.updated_at),
+            "with its end in the same write"
+        );
+        assert_eq!(stored.life.state.error().is_some(), state != StateName::Succeeded);
+    }
+}
+
+#[test]
+fn h18_a_job_is_never_run_from_memory_alone() {
+    let mut hall = Hall::new();
+    let (first, second) = (hall.submit(job("t")).unwrap().id, hall.submit(job("t")).unwrap().id);
+    let stored = hall.stored(first);
+    let cancel = Failure::new("cancelled", "behind the desk's back");
+    let Ok(Decision::Step(step)) = transition(&stored.life, &Event::Cancel(&cancel), hall.now.wall) else {
+        panic!("not cancelled")
+    };
+    let change = Change {
+        id: first,
+        expected: stored.life.rev,
+        life: step.life,
+        params: None,
+        past: None,
+        want_spec: false,
+    };
+    hall.store.commit_now(vec![Unit { changes: vec![change], ..Unit::default() }]);
+    let session = hall.worker("w", "");
+    hall.vacancy(session, 2);
+    let given: Vec<_> = hall.assignments().iter().map(|(_, held)| held.attempt.job).collect();
+    assert_eq!(given, [second], "the write is guarded by what is stored");
+    assert_eq!(hall.state(first), StateName::Cancelled, "and the desk has learned it");
+    assert_eq!(hall.desk.open_count(), 1);
+}
+
+#[test]
+fn l12_a_job_keeps_its_dates_params_needs_and_every_attempt() {
+    let mut hall = Hall::new();
+    let wanted = SubmitJob {
+        params: Json::params("{\"size\":3}").unwrap(),
+        needs: Needs::parse("gpu>=1").unwrap(),
+        retry: tries(3),
+        ..keyed("thumb", "a.png")
+    };
+    let created = hall.now.wall;
+    let id = hall.submit(wanted).unwrap().id;
+    let session = hall.worker("w", "gpu=1");
+    for outcome in ["first", "second"] {
+        hall.vacancy(session, 1);
+        let held = hall.assignments().remove(0).1;
+        hall.pass(1_000);
+        let indicators =
+            vec![Indicator { name: "rows".to_owned(), step: 3, total: Some(10), message: "half".to_owned() }];
+        let (attempt, lease) = (held.attempt, held.lease);
+        let progress =
+            Request::Progress { worker: worker("w"), attempt, lease, indicators: indicators.clone() };
+        hall.ask(progress).unwrap();
+        assert_eq!(hall.show(id).progress, indicators);
+        hall.pass(1_000);
+        hall.ask(Request::Renew(session)).unwrap();
+        hall.report("w", &held, failed(outcome)).unwrap();
+        hall.pass(20_000);
+        hall.ask(Request::Renew(session)).unwrap();
+    }
+    let shown = hall.show(id);
+    assert_eq!(shown.job.spec.created_at, created);
+    assert_eq!(shown.job.spec.params.as_str(), "{\"size\":3}");
+    assert_eq!(shown.job.spec.needs.to_string(), "gpu>=1");
+    let told: Vec<_> =
+        shown.past.iter().map(|past| (past.claim, past.outcome, past.failure.reason.as_str())).collect();
+    assert_eq!(told, [(1, Outcome::Failed, "first"), (2, Outcome::Failed, "second")]);
+    for past in &shown.past {
+        let (accepted, started) = (past.accepted_at.unwrap(), past.started_at.unwrap());
+        assert!(past.assigned_at < accepted && accepted <= started && started < past.ended_at);
+        assert_eq!(past.worker, worker("w"));
+    }
+    assert_eq!(shown.progress, [], "progress belongs to a live attempt");
+}
+
+#[test]
+fn l11_the_states_of_a_job_in_order() {
+    let mut hall = Hall::new();
+    let id = hall.submit(SubmitJob { retry: tries(2), ..job("t") }).unwrap().id;
+    let mut states = vec![hall.state(id)];
+    let held = hall.take_one("w");
+    states.push(hall.state(id));
+    hall.accept("w", &held).unwrap();
+    states.push(hall.state(id));
+    hall.progress("w", &held).unwrap();
+    states.push(hall.state(id));
+    hall.report("w", &held, failed("x")).unwrap();
+    states.push(hall.state(id));
+    hall.pass(10_000);
+    let held = hall.take_one("w");
+    states.push(hall.state(id));
+    hall.report("w", &held, passed()).unwrap();
+    states.push(hall.state(id));
+    let names: Vec<_> = states.iter().map(|state| state.as_str()).collect();
+    assert_eq!(names, ["queued", "assigned", "accepted", "running", "retrying", "assigned", "succeeded"]);
+}
