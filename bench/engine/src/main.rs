@@ -1,1 +1,102 @@
-fn main() {}
+//! The engine measured in process on the durable store. Each measure prints one JSON object.
+#![forbid(unsafe_code)]
+
+mod classes;
+mod hall;
+mod large;
+mod life;
+mod prefill;
+
+use std::env;
+use std::error::Error;
+use std::fmt::Display;
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+/// Whatever can go wrong ends the program.
+pub type Failed = Box<dyn Error + Send + Sync>;
+
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes --dir DIR
+    [--seconds S] [--warmup S] [--submitters N] [--workers N] [--queued N] [--completed N]
+    [--alternations N]
+
+  life        no-op lives: submitted, queued, claimed, completed
+  handover    the same where a vacancy always waits: inserted already assigned
+  large       life on an empty store and on one with --queued (1,000,000) and --completed (10,000,000) jobs, in turns
+  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs";
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the stores lie.
+    pub directory: PathBuf,
+    /// Length of one measurement.
+    pub seconds: f64,
+    /// Time before it that does not count.
+    pub warmup: f64,
+    /// Clients that submit one job at a time.
+    pub submitters: usize,
+    /// Worker sessions.
+    pub workers: usize,
+    /// Queued jobs of the large store.
+    pub queued: u64,
+    /// Completed jobs of the large store.
+    pub completed: u64,
+    /// How often empty and large store take turns.
+    pub alternations: usize,
+}
+
+fn main() -> Result<(), Failed> {
+    let mut words = env::args().skip(1);
+    let measure = words.next().ok_or(USAGE)?;
+    let options = options(words)?;
+    fs::create_dir_all(&options.directory)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    let report: Value = match measure.as_str() {
+        "life" => runtime.block_on(life::alone(&options, life::Way::Queued))?,
+        "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
+        "large" => runtime.block_on(large::measure(&options))?,
+        "classes" => classes::measure()?,
+        other => return Err(format!("unknown measure {other}\n{USAGE}").into()),
+    };
+    println!("{report}");
+    Ok(())
+}
+
+fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
+    let mut options = Options {
+        directory: PathBuf::new(),
+        seconds: 5.0,
+        warmup: 0.5,
+        submitters: 256,
+        workers: 4,
+        queued: 1_000_000,
+        completed: 10_000_000,
+        alternations: 3,
+    };
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"))?;
+        match word.as_str() {
+            "--dir" => options.directory = PathBuf::from(value),
+            "--seconds" => options.seconds = number(&word, &value)?,
+            "--warmup" => options.warmup = number(&word, &value)?,
+            "--submitters" => options.submitters = number::<usize>(&word, &value)?.max(1),
+            "--workers" => options.workers = number::<usize>(&word, &value)?.max(1),
+            "--queued" => options.queued = number(&word, &value)?,
+            "--completed" => options.completed = number(&word, &value)?,
+            "--alternations" => options.alternations = number(&word, &value)?,
+            _ => return Err(format!("unknown word {word}\n{USAGE}").into()),
+        }
+    }
+    if options.directory.as_os_str().is_empty() {
+        return Err(format!("--dir is missing\n{USAGE}").into());
+    }
+    Ok(options)
+}
+
+fn number<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Failed> {
+    text.parse().map_err(|error| format!("{name} of {text}: {error}").into())
+}

@@ -12,7 +12,8 @@ use jobhall_bench_raw_store::limit;
 use jobhall_bench_raw_store::machine::{self, Failed, Sample, Used};
 use jobhall_bench_raw_store::rows::{self, Mode, Writer};
 
-const USAGE: &str = "usage: jobhall-bench-raw-store --dir DIR [--mode sep|mixed|fused|fused-mixed] [--batch N]
+const USAGE: &str =
+    "usage: jobhall-bench-raw-store --dir DIR [--mode sep|mixed|fused|fused-mixed] [--batch N]
     [--seconds S | --jobs N] [--warmup S] [--prefill-queued N] [--prefill-completed N] [--json]";
 
 struct Options {

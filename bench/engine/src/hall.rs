@@ -1,0 +1,100 @@
+//! An engine on a durable store, and what is counted about it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use jobhall_bench_raw_store::machine::{self, Sample};
+use jobhall_core::StateName;
+use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_store::Store;
+use jobhall_store_sqlite::{Options, Sqlite, Stats};
+use serde_json::{Map, Value, json};
+
+use crate::Failed;
+
+/// Feed rows read at once.
+const PAGE: usize = 1_000;
+
+/// An engine and its store.
+pub struct Hall {
+    /// The engine.
+    pub engine: Engine,
+    store: Arc<Sqlite>,
+    /// Feed rows up to this number were there before, or have been counted.
+    seen: u64,
+}
+
+/// One look at everything that is counted.
+pub struct Look {
+    machine: Sample,
+    stats: Stats,
+    threads: BTreeMap<String, f64>,
+    lives: u64,
+}
+
+impl Hall {
+    /// Opens the store in this file and starts an engine on it.
+    pub async fn open(path: &Path, seen: u64) -> Result<Hall, Failed> {
+        let store = Arc::new(Sqlite::open(path, Options::default())?);
+        let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await?;
+        Ok(Hall { engine, store, seen })
+    }
+
+    /// Looks at the counters; `lives` are those completed so far.
+    pub fn look(&self, lives: u64) -> Result<Look, Failed> {
+        let (machine, stats, threads) = (Sample::now()?, self.store.stats(), machine::cpu_by_thread()?);
+        Ok(Look { machine, stats, threads, lives })
+    }
+
+    /// How many changes to each state the feed tells since the last count. Every change of a job is in it, so a job
+    /// that was inserted already assigned shows by the missing `queued`.
+    pub async fn count_changes(&mut self) -> Result<BTreeMap<StateName, u64>, Failed> {
+        let mut found = BTreeMap::new();
+        loop {
+            let page = self.store.feed(self.seen, PAGE).await?;
+            let Some(last) = page.rows.last() else { return Ok(found) };
+            self.seen = last.n;
+            for entry in page.rows.iter().flat_map(|row| &row.entries) {
+                *found.entry(entry.state).or_insert(0) += 1;
+            }
+        }
+    }
+}
+
+/// What happened between two looks.
+pub fn report(before: &Look, after: &Look) -> Map<String, Value> {
+    let used = after.machine.since(&before.machine);
+    let lives = after.lives - before.lives;
+    let commits = after.stats.transactions - before.stats.transactions;
+    let per_life = |total: f64| total / lives.max(1) as f64;
+    let threads: Map<_, _> = after
+        .threads
+        .iter()
+        .map(|(name, cpu)| (name, cpu - before.threads.get(name).unwrap_or(&0.0)))
+        .filter(|(_, cpu)| *cpu > 0.0)
+        .map(|(name, cpu)| (name.clone(), rounded(cpu, 2)))
+        .collect();
+    let pairs = [
+        ("lives", json!(lives)),
+        ("seconds", rounded(used.seconds, 3)),
+        ("lives_per_second", rounded(lives as f64 / used.seconds, 0)),
+        ("commits", json!(commits)),
+        ("calls", json!(after.stats.calls - before.stats.calls)),
+        ("checkpoints", json!(after.stats.checkpoints - before.stats.checkpoints)),
+        ("mean_batch", rounded(lives as f64 / commits.max(1) as f64, 1)),
+        ("cpu_seconds", rounded(used.cpu_seconds, 2)),
+        ("cpu_us_per_life", rounded(per_life(used.cpu_seconds * 1e6), 2)),
+        ("cpu_seconds_by_thread", Value::Object(threads)),
+        ("bytes", json!(used.bytes)),
+        ("bytes_per_life", rounded(per_life(used.bytes as f64), 0)),
+        ("steal_percent", rounded(used.steal_percent, 1)),
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A number with so many digits after the point.
+pub fn rounded(number: f64, digits: i32) -> Value {
+    let scale = 10_f64.powi(digits);
+    json!((number * scale).round() / scale)
+}

@@ -1,0 +1,245 @@
+//! No-op lives: submitted one by one by many clients, claimed or handed over, and reported on in batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use jobhall_bench_raw_store::rows::params;
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{Json, Report, StateName, TypeName, WorkerName};
+use jobhall_engine::{Assignment, Engine, Session, SessionEvent, SubmitJob};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::hall::{Hall, report};
+use crate::{Failed, Options};
+
+/// Jobs that may be submitted and not completed: clients wait when workers are behind, so that a run is steady.
+const ROOM: usize = 4_096;
+/// Slots of one vacancy at most.
+const SLOTS: u32 = 1_024;
+/// Vacancies that a worker keeps open where jobs are handed over.
+const KEPT_OPEN: usize = 2;
+const WAIT_MS: u64 = 600_000;
+const EVENTS: usize = 4_096;
+const RENEW_AFTER: Duration = Duration::from_secs(5);
+
+/// How jobs come to workers.
+///
+/// `Queued`: a worker opens a vacancy with exactly as many slots as there are submits that were *answered* and that no
+/// vacancy was opened for yet (`Shared::queued` counts them). An answered job stands among the ready ones of the desk,
+/// so every slot takes such a job at once and no vacancy is ever parked: a submit can find none to be handed to.
+///
+/// `HandedOver`: every worker keeps vacancies parked, more slots together than there are clients, and no job ever
+/// waits for one.
+///
+/// Both are checked after the run by the feed, which has every change: `Queued` must show each job in `queued`,
+/// `HandedOver` none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// First queued, then claimed.
+    Queued,
+    /// Inserted already assigned.
+    HandedOver,
+}
+
+struct Shared {
+    way: Way,
+    stop: AtomicBool,
+    submitted: AtomicU64,
+    completed: AtomicU64,
+    /// One permit for each answered submit that no vacancy was opened for. Only where jobs are queued first.
+    queued: Semaphore,
+    /// One permit for each job that may still be submitted.
+    room: Semaphore,
+}
+
+/// The measure on an empty store.
+pub async fn alone(options: &Options, way: Way) -> Result<Value, Failed> {
+    let mut hall = Hall::open(&options.directory.join("engine.db"), 0).await?;
+    let report = measure(&mut hall, options, way).await?;
+    hall.engine.stop().await;
+    Ok(Value::Object(report))
+}
+
+/// One measurement on an open hall.
+pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map<String, Value>, Failed> {
+    hall.count_changes().await?;
+    let shared = Arc::new(Shared {
+        way,
+        stop: AtomicBool::new(false),
+        submitted: AtomicU64::new(0),
+        completed: AtomicU64::new(0),
+        queued: Semaphore::new(0),
+        room: Semaphore::new(ROOM),
+    });
+    let workers = workers(hall, options, &shared).await?;
+    let job = noop()?;
+    let clients: Vec<JoinHandle<Result<(), Failed>>> = (0..options.submitters)
+        .map(|_| tokio::spawn(client(hall.engine.clone(), job.clone(), shared.clone())))
+        .collect();
+    let completed = || shared.completed.load(Ordering::Relaxed);
+    sleep(Duration::from_secs_f64(options.warmup)).await;
+    let before = hall.look(completed())?;
+    sleep(Duration::from_secs_f64(options.seconds)).await;
+    let after = hall.look(completed())?;
+    shared.stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await??;
+    }
+    let drained = Instant::now();
+    while completed() < shared.submitted.load(Ordering::Relaxed) {
+        if drained.elapsed() > Duration::from_secs(30) {
+            return Err("jobs were left open".into());
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    shared.queued.close();
+    for worker in workers {
+        worker.abort();
+        match worker.await {
+            Ok(done) => done?,
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut report = report(&before, &after);
+    report.insert("submitters".to_owned(), json!(options.submitters));
+    check(&hall.count_changes().await?, completed(), way, &mut report)?;
+    Ok(report)
+}
+
+/// Whether the jobs came to their workers as they should have, and all ended well.
+fn check(
+    changes: &BTreeMap<StateName, u64>,
+    lives: u64,
+    way: Way,
+    report: &mut Map<String, Value>,
+) -> Result<(), Failed> {
+    let of = |state| changes.get(&state).copied().unwrap_or(0);
+    let queued = of(StateName::Queued);
+    report.insert("all_lives".to_owned(), json!(lives));
+    report.insert("queued_first".to_owned(), json!(queued));
+    let expected = if way == Way::Queued { lives } else { 0 };
+    let whole = of(StateName::Assigned) == lives && of(StateName::Succeeded) == lives;
+    if whole && queued == expected && changes.values().sum::<u64>() == 2 * lives + expected {
+        return Ok(());
+    }
+    Err(format!("{lives} lives, {expected} of them queued first, but the feed has {changes:?}").into())
+}
+
+fn noop() -> Result<SubmitJob, Failed> {
+    let mut job = SubmitJob::new(TypeName::new("noop")?);
+    job.params = Json::params(&params())?;
+    Ok(job)
+}
+
+/// Submits one job, waits for the answer, and so on.
+async fn client(engine: Engine, job: SubmitJob, shared: Arc<Shared>) -> Result<(), Failed> {
+    while !shared.stop.load(Ordering::Relaxed) {
+        shared.room.acquire().await?.forget();
+        engine.submit_one(job.clone()).await?;
+        shared.submitted.fetch_add(1, Ordering::Relaxed);
+        if shared.way == Way::Queued {
+            shared.queued.add_permits(1);
+        }
+    }
+    Ok(())
+}
+
+async fn workers(
+    hall: &Hall,
+    options: &Options,
+    shared: &Arc<Shared>,
+) -> Result<Vec<JoinHandle<Result<(), Failed>>>, Failed> {
+    let mut workers = Vec::new();
+    for number in 1..=options.workers {
+        let name = WorkerName::new(&format!("worker-{number}"))?;
+        let accepts = Accepts::parse("type=noop")?;
+        let session = hall.engine.open_session(name, Abilities::parse("")?, accepts, Vec::new()).await?;
+        let worker = Worker { session, shared: shared.clone(), renewed: Instant::now(), events: Vec::new() };
+        workers.push(match shared.way {
+            Way::Queued => tokio::spawn(worker.claim()),
+            Way::HandedOver => {
+                for _ in 0..KEPT_OPEN {
+                    worker.session.vacancy(SLOTS, WAIT_MS).await?;
+                }
+                tokio::spawn(worker.be_handed())
+            }
+        });
+    }
+    Ok(workers)
+}
+
+struct Worker {
+    session: Session,
+    shared: Arc<Shared>,
+    renewed: Instant,
+    events: Vec<SessionEvent>,
+}
+
+impl Worker {
+    /// Claims what is queued, as much as there is, and reports it all at once.
+    async fn claim(mut self) -> Result<(), Failed> {
+        let shared = self.shared.clone();
+        // The semaphore is closed when all is done.
+        while let Ok(one) = shared.queued.acquire().await {
+            one.forget();
+            let more = shared.queued.available_permits().min(SLOTS as usize - 1);
+            let slots = 1 + u32::try_from(shared.queued.forget_permits(more))?;
+            self.session.vacancy(slots, WAIT_MS).await?;
+            let mut assigned = Vec::with_capacity(slots as usize);
+            while assigned.len() < slots as usize {
+                self.hear(&mut assigned).await?;
+            }
+            self.report(assigned).await?;
+        }
+        Ok(())
+    }
+
+    /// Reports what it is handed, and opens a new vacancy for each that is filled.
+    async fn be_handed(mut self) -> Result<(), Failed> {
+        loop {
+            let mut assigned = Vec::new();
+            for _ in 0..self.hear(&mut assigned).await? {
+                self.session.vacancy(SLOTS, WAIT_MS).await?;
+            }
+            self.report(assigned).await?;
+        }
+    }
+
+    /// Takes what the session is told; how many of its vacancies are over.
+    async fn hear(&mut self, assigned: &mut Vec<Assignment>) -> Result<usize, Failed> {
+        let mut over = 0;
+        if self.session.next_many(&mut self.events, EVENTS).await == 0 {
+            return Err("the session is over".into());
+        }
+        for event in self.events.drain(..) {
+            match event {
+                SessionEvent::Assigned(assignment) => assigned.push(assignment),
+                SessionEvent::VacancyEnded(..) => over += 1,
+                other => return Err(format!("a worker heard {other:?}").into()),
+            }
+        }
+        Ok(over)
+    }
+
+    async fn report(&mut self, assigned: Vec<Assignment>) -> Result<(), Failed> {
+        let n = assigned.len();
+        let passed = || Report::Passed(Json::null());
+        let reports = assigned.into_iter().map(|one| (one.attempt, one.lease, passed())).collect();
+        for answer in self.session.report_many(reports).await? {
+            answer?;
+        }
+        self.shared.completed.fetch_add(n as u64, Ordering::Relaxed);
+        self.shared.room.add_permits(n);
+        if self.renewed.elapsed() > RENEW_AFTER {
+            self.session.renew().await?;
+            self.renewed = Instant::now();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! A store with a past: completed jobs, and queued ones that no worker suits. It is written through the store's own
+//! port, so that it is what a hall would have left: blocks of completed jobs are closed, a start reads only the others.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jobhall_bench_raw_store::rows::params;
+use jobhall_core::needs::Needs;
+use jobhall_core::{
+    Decision, Dice, Event, Job, JobId, Json, LeaseId, Life, QueueName, Report, RetryPolicy, Spec, Time,
+    TypeName, WorkerName, transition,
+};
+use jobhall_store::{BlockChange, Committed, Insert, Store, Unit};
+use jobhall_store_sqlite::{Options, Sqlite};
+
+use crate::Failed;
+
+/// Jobs of one block and of one commit.
+const BATCH: u64 = 20_000;
+/// When it all happened.
+const THEN_MS: i64 = 1_700_000_000_000;
+
+/// Writes the store; its last feed number.
+pub async fn write(path: &Path, queued: u64, completed: u64) -> Result<u64, Failed> {
+    let store = Sqlite::open(path, Options::default())?;
+    let then = Time::from_ms(THEN_MS)?;
+    let spec = spec(then)?;
+    let ended = ended(&spec, then)?;
+    let mut last = fill(&store, completed, &spec, &ended, true).await?;
+    last = last.max(fill(&store, queued, &spec, &Life::queued(then, then), false).await?);
+    Ok(last)
+}
+
+async fn fill(store: &Sqlite, jobs: u64, spec: &Arc<Spec>, life: &Life, close: bool) -> Result<u64, Failed> {
+    let (mut left, mut last) = (jobs, 0);
+    let mut under_way = None;
+    while left > 0 {
+        let n = left.min(BATCH);
+        left -= n;
+        let block = store.take_block(n).await?;
+        let job = |id| Ok(Job { id: JobId::new(id)?, spec: spec.clone(), life: life.clone() });
+        let jobs: Result<Vec<Job>, Failed> = (block.first.get()..=block.last.get()).map(job).collect();
+        let unit = |job| Unit { inserts: vec![Insert { job, reuse_since: None }], ..Unit::default() };
+        let next = store.commit(jobs?.into_iter().map(unit).collect());
+        if let Some(before) = under_way.replace(next) {
+            last = committed(&before.await?)?;
+        }
+        if close {
+            store.settle_blocks(vec![BlockChange::Close(block.first)]).await?;
+        }
+    }
+    if let Some(before) = under_way {
+        last = committed(&before.await?)?;
+    }
+    Ok(last)
+}
+
+fn committed(done: &Committed) -> Result<u64, Failed> {
+    if done.results.iter().any(Result::is_err) {
+        return Err("a prefilled job was refused".into());
+    }
+    Ok(done.feed.ok_or("a commit without a feed row")?)
+}
+
+/// Of a class of its own, which asks for what no worker has.
+fn spec(then: Time) -> Result<Arc<Spec>, Failed> {
+    Ok(Arc::new(Spec {
+        job_type: TypeName::new("stuck")?,
+        key: None,
+        queue: QueueName::new("default")?,
+        params: Json::params(&params())?,
+        needs: Needs::parse("gpu>=1").map_err(|error| error.to_string())?,
+        priority: 100,
+        retry: RetryPolicy::named(),
+        created_at: then,
+        retry_of: None,
+    }))
+}
+
+/// The life of a first-try success.
+fn ended(spec: &Spec, then: Time) -> Result<Life, Failed> {
+    let lease = LeaseId(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+    let claim = Event::Claim { lease, worker: WorkerName::new("worker-1")? };
+    let claimed = step(&Life::queued(then, then), &claim, then)?;
+    let report = Report::Passed(Json::null());
+    let report = Event::Report { claim: 1, lease, report: &report, retry: &spec.retry, dice: Dice(0) };
+    step(&claimed, &report, then)
+}
+
+fn step(life: &Life, event: &Event<'_>, now: Time) -> Result<Life, Failed> {
+    match transition(life, event, now) {
+        Ok(Decision::Step(step)) => Ok(step.life),
+        Ok(Decision::Same) => Err("a step changed nothing".into()),
+        Err(refusal) => Err(refusal.to_string().into()),
+    }
+}
