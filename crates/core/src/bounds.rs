@@ -26,6 +26,8 @@ pub const TIME_MS: i64 = 253_402_300_799_999;
 pub const LOST_LEASES: u16 = 3;
 /// Claims in a row that nobody accepted after which the job has crashed.
 pub const UNACCEPTED_CLAIMS: u16 = 10;
+/// Snoozes in a job's life that do not count; further ones are ordinary retries, so that no job goes round for ever.
+pub const SNOOZES: u32 = 10_000;
 /// Jobs in one submit.
 pub const SUBMIT_JOBS: usize = 10_000;
 /// Longest idempotency key, in bytes.

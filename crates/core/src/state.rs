@@ -61,7 +61,7 @@ pub struct Success {
 pub struct Defeat {
     /// When it ended.
     pub at: Time,
-    /// The outcome of the last attempt, `cancelled` where there was none.
+    /// The outcome of the last attempt. Where there was none: `cancelled`, or `lost` if nobody ever accepted.
     pub outcome: Outcome,
     /// Why.
     pub failure: Failure,

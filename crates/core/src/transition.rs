@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
+use crate::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use crate::event::{Event, EventName};
 use crate::id::LeaseId;
 use crate::job::{Again, Life, PastAttempt};
@@ -29,7 +29,7 @@ pub struct Step {
     /// Why.
     pub reason: Reason,
     /// The attempt that ended although the job goes on.
-    pub past: Option<PastAttempt>,
+    pub past: Option<Box<PastAttempt>>,
     /// Params that replace the old ones.
     pub params: Option<Json>,
     /// The follow-up that must be inserted in the same unit.
@@ -367,7 +367,8 @@ impl Next<'_> {
     }
 
     fn requeue(&self, mut step: Step, tenure: Tenure, outcome: Outcome, failure: Failure) -> Decision {
-        step.past = Some(PastAttempt::of(step.life.claim, tenure, self.at, outcome, failure.clone()));
+        let past = PastAttempt::of(step.life.claim, tenure, self.at, outcome, failure.clone());
+        step.past = Some(Box::new(past));
         step.life.state = State::Queued(Some(Box::new(failure)));
         Decision::Step(Box::new(step))
     }
@@ -419,11 +420,11 @@ impl Next<'_> {
         let when = verdict.map(|verdict| verdict.when);
         let left = step.life.tries() < u32::from(retry.max_attempts);
         let (delay_ms, reason) = match when {
-            Some(When::Snooze(ms)) => (Some(ms), Reason::Snoozed),
+            Some(When::Snooze(ms)) if step.life.snoozed < SNOOZES => (Some(ms), Reason::Snoozed),
             Some(When::Never) => (None, Reason::NotRetried),
             _ if !left => (None, Reason::Exhausted),
             Some(When::Now) => (Some(0), Reason::Retried),
-            Some(When::In(ms)) => (Some(ms), Reason::Retried),
+            Some(When::In(ms) | When::Snooze(ms)) => (Some(ms), Reason::Retried),
             None if !retry.on.contains(ending.outcome) => (None, Reason::NotRetried),
             None => (Some(retry.backoff.delay_ms(step.life.tries(), dice)), Reason::Retried),
         };

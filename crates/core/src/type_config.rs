@@ -50,4 +50,16 @@ mod tests {
         wrong.retry.max_attempts = 0;
         assert_eq!(wrong.check(), Err(RetryError::MaxAttempts(0)));
     }
+
+    #[test]
+    fn unknown_fields_are_refused_by_name() {
+        let config = TypeConfig::of(&TypeName::new("t").unwrap());
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<TypeConfig>(&text).unwrap(), config);
+        let error = serde_json::from_str::<TypeConfig>(&text.replace("keep_ms", "keep_msec")).unwrap_err();
+        assert!(error.to_string().starts_with("unknown field `keep_msec`"), "{error}");
+        let error =
+            serde_json::from_str::<TypeConfig>(&text.replace("max_attempts", "max_tries")).unwrap_err();
+        assert!(error.to_string().starts_with("unknown field `max_tries`"), "{error}");
+    }
 }

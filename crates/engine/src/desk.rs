@@ -20,6 +20,7 @@ use crate::ids::{Blocks, IdMap, Pool};
 use crate::request::{Indicator, Request};
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
+use crate::specs::Specs;
 use crate::submit::Plan;
 use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
@@ -122,7 +123,7 @@ pub struct Desk {
     pub(crate) now: Now,
     chance: Box<dyn FnMut() -> u64 + Send>,
     pub(crate) open: IdMap<Entry>,
-    pub(crate) spec_bytes: usize,
+    pub(crate) specs: Specs,
     pub(crate) in_line: IdMap<Vec<Task>>,
     pub(crate) reading: IdMap<Vec<Task>>,
     pub(crate) board: Board,
@@ -162,7 +163,7 @@ impl Desk {
             now,
             chance,
             open: IdMap::default(),
-            spec_bytes: 0,
+            specs: Specs::default(),
             in_line: IdMap::default(),
             reading: IdMap::default(),
             board: Board::default(),

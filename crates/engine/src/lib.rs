@@ -32,6 +32,7 @@ mod session;
 mod settings;
 mod settle;
 mod show;
+mod specs;
 mod step;
 mod submit;
 pub mod upkeep;

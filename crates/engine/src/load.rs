@@ -1,8 +1,6 @@
 //! How open jobs enter and leave the desk's memory.
 
-use std::sync::Arc;
-
-use jobhall_core::{Job, JobId, Life, PastAttempt, Spec, State};
+use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
@@ -105,12 +103,7 @@ impl Desk {
         }
         entry.placed = true;
         if let Some(spec) = &entry.spec {
-            let bytes = weight(spec);
-            if self.spec_bytes + bytes > self.config.spec_bytes {
-                entry.spec = None;
-            } else {
-                self.spec_bytes += bytes;
-            }
+            self.specs.keep(id, spec);
         }
         let (class, rank) = (entry.class, rank(id, entry));
         if rank.run_at > self.now.wall {
@@ -118,6 +111,18 @@ impl Desk {
         } else {
             self.board.ready(class, rank);
             self.wake(class);
+        }
+        self.forget_specs();
+    }
+
+    /// Memory for specs is short: the waiting jobs that were placed longest ago lose theirs, and get them back from
+    /// the store with their claim. What comes in and is claimed at once keeps its own, however much is stuck.
+    fn forget_specs(&mut self) {
+        while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
+            let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed) else { continue };
+            if let Some(spec) = entry.spec.take() {
+                self.specs.drop(&spec);
+            }
         }
     }
 
@@ -127,7 +132,7 @@ impl Desk {
         entry.placed = false;
         let (class, rank) = (entry.class, rank(id, entry));
         if let Some(spec) = &entry.spec {
-            self.spec_bytes = self.spec_bytes.saturating_sub(weight(spec));
+            self.specs.drop(spec);
         }
         if !self.board.unready(class, rank) {
             self.deadlines.due.remove(&(rank.run_at, id));
@@ -237,10 +242,6 @@ impl Desk {
             self.make_free(id);
         }
     }
-}
-
-fn weight(spec: &Arc<Spec>) -> usize {
-    spec.params.as_str().len() + 300
 }
 
 pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {

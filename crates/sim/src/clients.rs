@@ -55,10 +55,9 @@ impl Sim {
                 let jobs = jobs.iter().map(|job| job.submit(wall)).collect();
                 self.call(Request::Submit(Submit { jobs, name }));
             }
-            Action::Cancel(n) => self.call_on(*n, |id| Request::Cancel {
-                id,
-                failure: Failure::new("cancelled", "by hand"),
-            }),
+            Action::Cancel(n) => {
+                self.call_on(*n, |id| Request::Cancel { id, failure: Failure::new("cancelled", "by hand") });
+            }
             Action::Retry(n) => self.call_on(*n, Request::Retry),
             Action::Show(n) => self.call_on(*n, Request::Show),
             Action::Explain(n) => self.call_on(*n, Request::Explain),
@@ -72,7 +71,9 @@ impl Sim {
     fn trouble(&mut self, action: &Action) {
         match *action {
             Action::Crash(down_ms) => self.crash(down_ms),
-            Action::FailCommit { full, times } => (0..times).for_each(|_| self.faults.fail_commits.push(full)),
+            Action::FailCommit { full, times } => {
+                self.faults.fail_commits.extend((0..times).map(|_| full));
+            }
             Action::UnknownCommit { applied } => self.faults.unknown_commit = Some(applied),
             Action::FailAsk => self.faults.fail_ask = true,
             Action::UnknownAsk => self.faults.unknown_ask = true,

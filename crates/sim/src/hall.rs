@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jobhall_core::Time;
+use jobhall_core::{AttemptId, Time};
 use jobhall_engine::{Answer, Asked, Desk, Effect, Mono, Now, Refused, Request, SessionId, Ticket, Told};
 use jobhall_store::{CommitError, Committed, Unit};
 
@@ -72,8 +72,30 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Client(usize),
-    Worker(usize, u32),
+    /// A worker on one of its links.
+    Worker(usize, u32, Purpose),
     Nobody,
+}
+
+impl Origin {
+    /// A number for the wire that it speaks on.
+    pub fn wire(&self) -> u64 {
+        match self {
+            Origin::Client(_) => 100,
+            Origin::Worker(at, ..) => *at as u64,
+            Origin::Nobody => 101,
+        }
+    }
+}
+
+/// What a worker asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    Open { skill: usize, accepts: usize },
+    Renew,
+    Vacancy,
+    Word(AttemptId),
+    Report(AttemptId),
 }
 
 /// A commit on its way.
@@ -217,9 +239,9 @@ impl Sim {
         Random::named(self.script.seed, names)
     }
 
-    /// How long a message takes.
-    pub fn delay(&self, number: u64, way: u64) -> u64 {
-        let mut roll = self.roll(&[1, number, way]);
+    /// How long a message of this moment takes on this wire.
+    pub fn delay(&self, wire: u64, way: u64) -> u64 {
+        let mut roll = self.roll(&[1, self.ms, wire, way]);
         match roll.below(20) {
             0 if !self.calm => roll.within(100, 2_500),
             1..=5 => 0,
@@ -232,8 +254,8 @@ impl Sim {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.checker.sent(&request);
+        let at = self.ms + self.delay(origin.wire(), 0);
         self.origins.insert(ticket, origin);
-        let at = self.ms + self.delay(ticket.0, 0);
         self.queue.at(at, Event::Arrive(self.epoch, ticket, Box::new(request)));
         ticket
     }
@@ -263,10 +285,13 @@ impl Sim {
     }
 
     fn arrive(&mut self, ticket: Ticket, request: Request) {
-        let Some(request) = self.on_the_way(ticket, request) else { return };
+        if self.desk.is_none() {
+            return;
+        }
         self.tally.add("requests", variant(&request));
         self.checker.arrives(ticket, &request);
         self.note_request(ticket, &request);
+        let Some(request) = self.on_the_way(ticket, request) else { return };
         let now = self.now();
         if let Some(desk) = &mut self.desk {
             desk.ask(now, request, ticket);
@@ -279,8 +304,8 @@ impl Sim {
         let Some(desk) = &mut self.desk else { return };
         self.checker.call();
         desk.tick(now);
-        self.checker.ticked();
         self.pump();
+        self.checker.ticked();
         let Some(desk) = &self.desk else { return };
         let wait = desk.next_tick_ms(now).unwrap_or(NAP_MS).min(NAP_MS);
         let at = self.ms + wait;
@@ -297,7 +322,10 @@ impl Sim {
             let commit = desk.take_commit();
             let stopped = desk.stopped().is_some();
             if effects.is_empty() && asked.is_empty() && commit.is_none() {
-                return if stopped { self.crash(10) };
+                if stopped {
+                    self.crash(10);
+                }
+                return;
             }
             effects.into_iter().for_each(|effect| self.effect(effect));
             asked.into_iter().for_each(|asked| self.ask_store(asked));
@@ -310,17 +338,18 @@ impl Sim {
     fn under_way(&mut self, number: u64, units: Vec<Unit>) {
         self.checker.decided(&units);
         self.note_units("decided", &units);
-        let takes = self.store_takes(number);
+        let takes = self.store_takes(0);
         self.applies_at = self.applies_at.max(self.ms + takes);
-        self.told_at = self.told_at.max(self.applies_at + self.roll(&[3, number]).below(6));
+        self.told_at = self.told_at.max(self.applies_at + self.roll(&[3, self.ms]).below(6));
         self.queue.at(self.applies_at, Event::Apply(self.epoch));
         self.queue.at(self.told_at, Event::Told(self.epoch));
         self.commits.push_back(UnderWay { number, units, result: None });
     }
 
-    pub fn store_takes(&self, number: u64) -> u64 {
+    /// How long the store takes for what it is asked at this moment.
+    fn store_takes(&self, what: u64) -> u64 {
         let slow = if self.ms < self.faults.slow_until { self.faults.slow_ms } else { 0 };
-        self.roll(&[2, number, u64::from(self.epoch)]).within(0, 8) + slow
+        self.roll(&[2, what, self.ms]).within(0, 8) + slow
     }
 
     fn ask_store(&mut self, asked: Asked) {
@@ -330,7 +359,7 @@ impl Sim {
         if let Asked::Job(id) = &asked {
             self.checker.reads(*id);
         }
-        let at = self.ms + self.store_takes(1_000_000 + number);
+        let at = self.ms + self.store_takes(1);
         self.asks.insert(number, asked);
         self.queue.at(at, Event::Serve(self.epoch, number));
     }
@@ -375,19 +404,24 @@ impl Sim {
     fn become_calm(&mut self) {
         self.calm = true;
         self.faults = Faults { stopped: self.faults.stopped, ..Faults::default() };
-        let ahead = self.checker.rows.values().map(|job| job.life.run_at.max(job.life.updated_at)).max();
-        if let Some(ahead) = ahead {
-            let missing = i64::try_from(ahead.since(self.moment().wall)).unwrap_or(0);
-            self.offset += missing;
-        }
+        self.catch_up();
         self.trace.note(self.ms, &[], || "calm: faults stop, every worker is able".to_owned());
-        self.checker.now = self.moment();
         self.workers_become_able();
         self.queue.at(self.ms + 2_000, Event::Look);
     }
 
+    /// Sets the wall clock to when everything that waits for it is due: nobody need sit through the time between.
+    fn catch_up(&mut self) {
+        let open = self.checker.rows.values().filter(|job| !job.life.state.is_terminal());
+        let ahead = open.map(|job| job.life.run_at.max(job.life.updated_at)).max();
+        let missing = ahead.map_or(0, |ahead| ahead.since(self.moment().wall));
+        self.offset += i64::try_from(missing).unwrap_or(0);
+        self.checker.now = self.moment();
+    }
+
     /// Whether everything is done; if not in a long time, it never will be.
     fn look(&mut self) {
+        self.catch_up();
         let quiet = self.desk.is_some() && self.checker.open().is_empty() && !self.clients.wait();
         let patience = 1_010 + self.script.calm_at + 1_800_000;
         if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {

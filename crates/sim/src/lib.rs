@@ -1,1 +1,31 @@
-//! The engine under a seed: virtual clock, virtual workers, faults and checkers
+//! The engine under a seed: the real desk on the reference store, with a virtual clock, virtual clients and workers,
+//! a network and a store that fail, and checkers that keep their own books.
+//!
+//! One seed is one run, and the same run every time: no time, no threads, no order that depends on a hash. A run is a
+//! [script](crate::run()) of some hundred actions written down from the seed, then a calm in which everything must end.
+//! [`Plant`] puts a known bug around the engine; the tests show that each is caught by the checker meant for it.
+#![forbid(unsafe_code)]
+
+mod check;
+mod clients;
+mod hall;
+mod manner;
+mod plant;
+mod queue;
+mod random;
+mod run;
+mod script;
+mod shrink;
+mod storage;
+mod tally;
+mod trace;
+mod vault;
+mod wires;
+mod words;
+mod workers;
+
+pub use check::{Invariant, Violation};
+pub use plant::Plant;
+pub use run::{Outcome, run};
+pub use shrink::shrink;
+pub use tally::Tally;

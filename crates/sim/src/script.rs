@@ -51,6 +51,33 @@ pub(crate) enum Action {
     Jump(i64),
 }
 
+impl Action {
+    /// Whether it is trouble rather than a client's wish.
+    pub fn is_fault(&self) -> bool {
+        !matches!(
+            self,
+            Action::Submit { .. }
+                | Action::Cancel(_)
+                | Action::Retry(_)
+                | Action::Show(_)
+                | Action::Explain(_)
+                | Action::SetType(..)
+        )
+    }
+
+    /// The worker it is about.
+    pub fn worker(&self) -> Option<usize> {
+        match *self {
+            Action::Die(at, _)
+            | Action::Stall(at, _)
+            | Action::Cut(at, _)
+            | Action::Leave(at, _)
+            | Action::Change(at, ..) => Some(at),
+            _ => None,
+        }
+    }
+}
+
 /// A job that a client wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
@@ -121,7 +148,7 @@ impl Script {
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
-        let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0 };
+        let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
         let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
@@ -157,6 +184,8 @@ struct Writer {
     workers: u64,
     /// How many faults, from 0 to 3.
     fierce: u64,
+    /// Submits with a name, which may be repeated later.
+    named: Vec<Action>,
 }
 
 #[derive(Clone, Copy)]
@@ -218,13 +247,19 @@ impl Writer {
     }
 
     fn submit(&mut self, n: u64) -> Action {
-        let name = self.random.percent(35).then(|| self.random.below(6));
-        let body = self.random.below(8);
+        if !self.named.is_empty() && self.random.percent(12) {
+            return self.random.pick(&self.named).clone();
+        }
+        let name = self.random.percent(30).then(|| self.random.below(9));
         let mut jobs: Vec<_> = (0..n).map(|_| self.wanted()).collect();
         if n > 1 && self.random.percent(85) {
             jobs.iter_mut().for_each(|job| job.on_duplicate = OnDuplicate::Join);
         }
-        Action::Submit { jobs, name, body }
+        let action = Action::Submit { jobs, name, body: self.number };
+        if name.is_some() {
+            self.named.push(action.clone());
+        }
+        action
     }
 
     fn wanted(&mut self) -> Wanted {

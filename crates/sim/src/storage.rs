@@ -1,7 +1,7 @@
 //! The store's side of a run: commits are applied in order and late, fail, or end unknown; so does all else.
 
 use jobhall_engine::{Asked, Told};
-use jobhall_store::{CommitError, StoreError};
+use jobhall_store::{CommitError, Committed, StoreError, Unit};
 
 use crate::hall::{Event, Sim};
 
@@ -22,24 +22,28 @@ impl Sim {
             Err(CommitError::Stopped { message: "the disk went away".to_owned() })
         } else if let Some(applied) = self.faults.unknown_commit.take() {
             self.faults.stopped = true;
-            self.tally.add("faults", if applied { "unknown commit, applied" } else { "unknown commit, lost" });
+            self.tally
+                .add("faults", if applied { "unknown commit, applied" } else { "unknown commit, lost" });
             if applied {
-                self.commit(units);
+                self.commit(&units);
             }
             Err(unknown())
         } else if let Some(full) = self.faults.fail_commits.pop() {
             self.tally.add("faults", if full { "commit failed, full" } else { "commit failed" });
             if self.vault.lies() { Ok(self.vault.lie(&units)) } else { Err(failed(full)) }
         } else {
-            Ok(self.commit(units))
+            Ok(self.commit(&units))
         };
         self.commits[at].result = Some(result);
     }
 
-    fn commit(&mut self, units: Vec<jobhall_store::Unit>) -> jobhall_store::Committed {
-        let committed = self.vault.commit(units.clone());
-        self.note_commit(&units, &committed);
-        self.checker.applied(&self.vault, &units, &committed);
+    fn commit(&mut self, units: &[Unit]) -> Committed {
+        let committed = self.vault.commit(units.to_vec());
+        self.note_commit(units, &committed);
+        self.checker.applied(&self.vault, units, &committed);
+        for end in self.checker.take_seen() {
+            self.tally.add("ends", end);
+        }
         if self.checker.commits.is_multiple_of(32) {
             self.checker.whole(&self.vault);
         }
@@ -55,6 +59,9 @@ impl Sim {
         let (Some(commit), Some(desk)) = (self.commits.pop_front(), &mut self.desk) else { return };
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
+        if let Ok(committed) = &result {
+            self.checker.acknowledges(&commit.units, committed);
+        }
         desk.told(now, Told::Committed(commit.number, result));
     }
 
@@ -65,6 +72,10 @@ impl Sim {
         let told = if lost || self.faults.stopped {
             self.faults.unknown_ask = false;
             self.tally.add("faults", "ask ended unknown");
+            if !self.faults.stopped && self.roll(&[6, self.ms]).percent(50) {
+                self.grant(asked.clone());
+            }
+            self.faults.stopped = true;
             self.refuse(asked, &unknown())
         } else if self.faults.fail_ask {
             self.faults.fail_ask = false;
@@ -73,7 +84,7 @@ impl Sim {
         } else {
             self.grant(asked)
         };
-        let at = self.ms + self.roll(&[5, number]).below(6);
+        let at = self.ms + self.roll(&[5, self.ms]).below(6);
         self.queue.at(at, Event::Served(self.epoch, Box::new(told)));
     }
 

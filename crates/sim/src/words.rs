@@ -13,8 +13,13 @@ pub(crate) const QUEUES: [&str; 2] = ["default", "fast"];
 /// What jobs need; the last suits no worker before the calm.
 pub(crate) const NEEDS: [&str; 5] = ["", "os=linux", "gpu>=1", "lang=rust", "rare"];
 /// What workers can do; the last can do everything.
-pub(crate) const SKILLS: [&str; 5] =
-    ["os=linux", "os=linux, gpu=2", "os=mac, lang=[rust,python]", "", "os=linux, gpu=4, lang=[rust,go], rare"];
+pub(crate) const SKILLS: [&str; 5] = [
+    "os=linux",
+    "os=linux, gpu=2",
+    "os=mac, lang=[rust,python]",
+    "",
+    "os=linux, gpu=4, lang=[rust,go], rare",
+];
 /// What workers take; the first takes everything.
 pub(crate) const ACCEPTS: [&str; 4] = ["", "queue=fast", "type in (mail,thumb)", "queue!=fast, type!=thumb"];
 

@@ -47,7 +47,7 @@ pub struct Change {
     /// Params that replace the stored ones.
     pub params: Option<Json>,
     /// An ended attempt, for the history.
-    pub past: Option<PastAttempt>,
+    pub past: Option<Box<PastAttempt>>,
     /// Whether the job's spec is wanted back: the caller does not have it.
     pub want_spec: bool,
 }

@@ -28,7 +28,7 @@ proptest! {
     }
 
     #[test]
-    fn refusals_name_the_state_and_the_event(turns in turns()) {
+    fn h03_refusals_name_the_state_and_the_event(turns in turns()) {
         for turn in &turns {
             let name = turn.op.event(turn.card, &turn.policy).name();
             match &turn.answer {

@@ -1,6 +1,6 @@
 //! When a job is tried again, when it is not, and how it ends when too much goes wrong.
 
-use jobhall_core::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
+use jobhall_core::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use jobhall_core::{
     Backoff, Decision, Dice, Event, Failure, Json, LeaseId, Life, Outcome, OutcomeSet, Reason, Report,
     RetryPolicy, State, Step, Verdict, When, transition,
@@ -268,4 +268,19 @@ fn l11_a_job_goes_from_the_queue_through_a_failed_attempt_to_success() {
     }
     let path = ["assigned", "running", "retrying", "assigned", "accepted", "running", "succeeded"];
     assert_eq!(seen, path);
+}
+
+#[test]
+fn snoozes_that_do_not_count_are_limited() {
+    let verdict = Verdict { when: When::Snooze(MINUTE_MS), params: None };
+    let report = Report::Failed(failure("later"), Some(verdict));
+    let after = |snoozed: u32| {
+        let mut life = running_after(snoozed);
+        life.snoozed = snoozed;
+        reported(&life, &report, &RetryPolicy { max_attempts: 2, ..RetryPolicy::named() }, Dice(0))
+    };
+    let last = after(SNOOZES - 1);
+    assert_eq!((last.reason, last.life.snoozed, last.life.tries()), (Reason::Snoozed, SNOOZES, 0));
+    let beyond = after(SNOOZES);
+    assert_eq!((beyond.reason, beyond.life.snoozed, beyond.life.tries()), (Reason::Retried, SNOOZES, 1));
 }

@@ -69,6 +69,11 @@ impl Checker {
 
     fn refused(&mut self, vault: &Vault, request: &Request, refused: &Refused) {
         match (request, refused) {
+            (_, Refused::Contended) => {
+                let text =
+                    format!("the only desk of the hall contends with nobody, but gave up on {request:?}");
+                self.fail(Invariant::Answer, &[], text);
+            }
             (_, Refused::NoSuchJob(id)) => {
                 let there = vault.row(*id);
                 self.must(there.is_none(), Invariant::Stored, &[*id], || {
@@ -93,7 +98,9 @@ impl Checker {
             (Request::Submit(submit), Refused::SubmitKeyReused) => {
                 let name = submit.name.as_ref().map(|name| (name.scope.clone(), name.key.clone(), name.body));
                 let other = name.is_some_and(|(scope, key, body)| {
-                    self.names.get(&(scope, key)).is_some_and(|all| all.iter().any(|named| named.body != body))
+                    self.names
+                        .get(&(scope, key))
+                        .is_some_and(|all| all.iter().any(|named| named.body != body))
                 });
                 self.must(other, Invariant::Key, &[], || "a name is refused that nobody used".to_owned());
             }
@@ -105,7 +112,9 @@ impl Checker {
         let row = vault.row(id);
         let held = row.as_ref().and_then(|row| row.life.state.held());
         let good = match &row {
-            Some(row) => matches!(row.life.state, State::Cancelled(_)) || held.is_some_and(|h| h.cancel.is_some()),
+            Some(row) => {
+                matches!(row.life.state, State::Cancelled(_)) || held.is_some_and(|h| h.cancel.is_some())
+            }
             None => self.removed.contains(&id),
         };
         self.must(good, Invariant::Cancel, &[id], || {
@@ -116,10 +125,11 @@ impl Checker {
 
     fn report_known(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName, report: &Report) {
         let end = self.ends.get(&(attempt.job, attempt.claim));
-        let known = end.is_some_and(|end| end.repeats(lease, worker, report));
-        self.must(known, Invariant::Lease, &[attempt.job], || {
-            format!("{attempt}: {report:?} of {worker} is acknowledged, but what ended it is {end:?}", end = self_end(end))
-        });
+        if !end.is_some_and(|end| end.repeats(lease, worker, report)) {
+            let text =
+                format!("{attempt}: {report:?} of {worker} is acknowledged, but what ended it is {end:?}");
+            self.fail(Invariant::Lease, &[attempt.job], text);
+        }
     }
 
     fn word_taken(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) {
@@ -151,8 +161,4 @@ impl Checker {
             format!("shows rev {} of job {id}, stored is {}", shown.job.life.rev, row.life.rev)
         });
     }
-}
-
-fn self_end(end: Option<&super::End>) -> String {
-    format!("{end:?}")
 }

@@ -54,7 +54,8 @@ impl Checker {
         match (before.life.state.held(), after.life.state.held()) {
             (None, Some(held)) => {
                 self.base.insert(id, before.life.attempt);
-                let (new, claimed) = (self.leases.insert(held.tenure.lease), after.life.claim > before.life.claim);
+                let (new, claimed) =
+                    (self.leases.insert(held.tenure.lease), after.life.claim > before.life.claim);
                 self.must(new && claimed, Invariant::Lease, &[id], || {
                     format!("job {id} is leased without a new claim and lease: {:?}", after.life)
                 });
@@ -72,18 +73,30 @@ impl Checker {
             (None, None) => {}
         }
         self.params_moved(before, after);
+        if after.life.state.is_terminal() {
+            self.seen.push(after.life.state.name().as_str());
+        }
+        match after.life.state.error().map(|failure| failure.reason.as_str()) {
+            Some("poison") => self.seen.push("poison"),
+            Some("unaccepted") => self.seen.push("unaccepted"),
+            _ if after.life.lost > before.life.lost => self.seen.push("lost"),
+            _ if after.life.unaccepted > before.life.unaccepted => self.seen.push("taken back"),
+            _ => {}
+        }
     }
 
     fn lease_ended(&mut self, held: &Held, before: &Job, after: &Job) {
         let id = before.id;
         let Some(by) = by(before, after) else {
-            let text = format!("job {id} lost its lease without a reason: {:?} to {:?}", before.life, after.life);
+            let text =
+                format!("job {id} lost its lease without a reason: {:?} to {:?}", before.life, after.life);
             return self.fail(Invariant::Lease, &[id], text);
         };
         let tenure = &held.tenure;
         let end = End { lease: tenure.lease, worker: tenure.worker.clone(), by: by.clone() };
         let said = self.reports.get(&(id, before.life.claim));
-        let told = said.is_some_and(|all| all.iter().any(|(lease, worker, report)| end.repeats(*lease, worker, report)));
+        let told = said
+            .is_some_and(|all| all.iter().any(|said| end.repeats(said.lease, &said.worker, &said.report)));
         let needs_word = !matches!(by, By::Silence | By::TakenBack);
         self.must(told || !needs_word, Invariant::Lease, &[id], || {
             format!("job {id}: its holder {} never said {by:?}", tenure.worker)
@@ -95,7 +108,10 @@ impl Checker {
         let counted = if by == By::TakenBack { base } else { base + 1 };
         let silent_cancel = by == By::Silence && matches!(after.life.state, State::Cancelled(_));
         self.must(after.life.attempt == counted || silent_cancel, Invariant::Lease, &[id], || {
-            format!("job {id} ended a claim by {by:?} with attempt {}, it began at {base}", after.life.attempt)
+            format!(
+                "job {id} ended a claim by {by:?} with attempt {}, it began at {base}",
+                after.life.attempt
+            )
         });
         self.ends.insert((id, before.life.claim), end);
     }
@@ -107,7 +123,7 @@ impl Checker {
         }
         let said = self.reports.get(&(before.id, before.life.claim));
         let told = said.is_some_and(|all| {
-            all.iter().any(|(_, _, report)| match report {
+            all.iter().any(|said| match &said.report {
                 Report::Failed(_, Some(v)) | Report::Crashed(_, Some(v)) | Report::TimedOut(_, Some(v)) => {
                     v.params.as_ref() == Some(&after.spec.params)
                 }

@@ -12,7 +12,8 @@ impl Checker {
     pub fn session_opened(&mut self, session: SessionId, seen: Seen, kept: &[AttemptId]) {
         self.sessions.insert(session, seen);
         for attempt in kept {
-            let since = self.now.mono;
+            let known = self.holds.get(&attempt.job).filter(|hold| hold.claim == attempt.claim);
+            let since = known.map_or(self.now.mono, |hold| hold.since);
             self.holds.insert(attempt.job, Holding { claim: attempt.claim, session, since });
         }
     }
@@ -21,9 +22,9 @@ impl Checker {
     pub fn session_ended(&mut self, session: SessionId) {
         let (now, lease_ms) = (self.now.mono, self.config.lease_ms);
         let Some(seen) = self.sessions.get_mut(&session) else {
-            let early = now < self.started + lease_ms;
-            return self.must(!early, Invariant::Renewed, &[], || {
-                format!("what is left of a session before the start ended {} ms after it", now - self.started)
+            let age = now - self.started;
+            return self.must(age >= lease_ms, Invariant::Renewed, &[], || {
+                format!("what is left of a session before the start ended {age} ms after it")
             });
         };
         seen.ended = true;
@@ -45,7 +46,11 @@ impl Checker {
         let attempt = assignment.attempt;
         let id = attempt.job;
         let Some(seen) = self.sessions.get(&session).cloned() else {
-            return self.fail(Invariant::Suits, &[id], format!("{attempt} goes to a session that is not known"));
+            return self.fail(
+                Invariant::Suits,
+                &[id],
+                format!("{attempt} goes to a session that is not known"),
+            );
         };
         self.must(seen.connected && !seen.ended, Invariant::Suits, &[id], || {
             format!("{attempt} goes to {}, which is not connected", seen.worker)
@@ -74,7 +79,10 @@ impl Checker {
                 held.tenure.lease == assignment.lease && held.tenure.worker == seen.worker
             });
         self.must(good, Invariant::Lease, &[id], || {
-            format!("{attempt} goes to {} with a lease that is not the stored one: {:?}", seen.worker, row.life)
+            format!(
+                "{attempt} goes to {} with a lease that is not the stored one: {:?}",
+                seen.worker, row.life
+            )
         });
         let number = row.life.attempt + u32::from(matches!(row.life.state, State::Assigned(_)));
         self.must(assignment.number == number, Invariant::Lease, &[id], || {
@@ -121,7 +129,9 @@ impl Checker {
         if after.claim > before.life.claim {
             self.in_time(id, &before.life);
             let cancelled = self.cancelled.contains(&id);
-            self.must(!cancelled, Invariant::Cancel, &[id], || format!("job {id} is claimed after its cancel"));
+            self.must(!cancelled, Invariant::Cancel, &[id], || {
+                format!("job {id} is claimed after its cancel")
+            });
         }
         let held = before.life.state.held().is_some() && after.state.held().is_none();
         let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
@@ -163,9 +173,9 @@ impl Checker {
         });
         let Some(hold) = self.holds.get(&id).filter(|hold| hold.claim == claim).copied() else { return };
         let there = self.sessions.get(&hold.session).is_some_and(|seen| seen.connected && !seen.ended);
-        let early = self.now.mono < hold.since + self.config.accept_ms;
-        self.must(!(there && early), Invariant::Renewed, &[id], || {
-            format!("{attempt} is taken back after {} ms", self.now.mono - hold.since)
+        let waited = self.now.mono - hold.since;
+        self.must(!there || waited >= self.config.accept_ms, Invariant::Renewed, &[id], || {
+            format!("{attempt} is taken back after {waited} ms")
         });
     }
 }

@@ -45,6 +45,8 @@ pub enum Invariant {
     Early,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
+    /// Neither the engine nor the store gives up in the middle.
+    Panic,
 }
 
 impl fmt::Display for Invariant {
@@ -62,6 +64,7 @@ impl fmt::Display for Invariant {
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
             Invariant::Renewed => "a renewed lease is kept",
+            Invariant::Panic => "no panic",
         })
     }
 }
@@ -104,6 +107,14 @@ pub(crate) struct Holding {
     pub since: u64,
 }
 
+/// A worker's word on the end of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub lease: LeaseId,
+    pub worker: WorkerName,
+    pub report: Report,
+}
+
 /// An idempotency name as it was stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
@@ -132,7 +143,8 @@ pub(crate) struct Checker {
     leases: BTreeSet<LeaseId>,
     /// The attempt number of a job when it was last claimed.
     base: BTreeMap<JobId, u32>,
-    reports: BTreeMap<(JobId, u32), Vec<(LeaseId, WorkerName, Report)>>,
+    /// What workers said about an attempt, whether or not it arrived.
+    reports: BTreeMap<(JobId, u32), Vec<Said>>,
     ends: BTreeMap<(JobId, u32), End>,
     cancel_asked: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,
@@ -150,6 +162,8 @@ pub(crate) struct Checker {
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
+    /// Ends of leases and jobs that were seen since the last look.
+    seen: Vec<&'static str>,
 }
 
 impl Checker {
@@ -185,6 +199,7 @@ impl Checker {
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
             commits: 0,
+            seen: Vec::new(),
         }
     }
 
@@ -202,6 +217,11 @@ impl Checker {
         }
     }
 
+    /// Ends of leases and jobs since the last look, by name.
+    pub fn take_seen(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.seen)
+    }
+
     /// Jobs that are not completed.
     pub fn open(&self) -> Vec<JobId> {
         let open = self.rows.values().filter(|job| !job.life.state.is_terminal());
@@ -213,7 +233,7 @@ impl Checker {
         match request {
             Request::Report { worker, attempt, lease, report } => {
                 let known = self.reports.entry((attempt.job, attempt.claim)).or_default();
-                known.push((*lease, worker.clone(), report.clone()));
+                known.push(Said { lease: *lease, worker: worker.clone(), report: report.clone() });
             }
             Request::Cancel { id, .. } => {
                 self.cancel_asked.insert(*id);
@@ -224,6 +244,11 @@ impl Checker {
 
     /// It arrives at the desk.
     pub fn arrives(&mut self, ticket: Ticket, request: &Request) {
+        if let Request::CloseSession(session) = request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.closed = true;
+        }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
 

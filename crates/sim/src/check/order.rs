@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{Job, JobId, State, Time, WorkerName};
+use jobhall_core::{Job, JobId, Life, State, Time, WorkerName};
 use jobhall_store::Unit;
 
 use super::leases::touches;
@@ -44,18 +44,25 @@ impl Checker {
             return;
         }
         let mine: BTreeSet<_> = units.iter().flat_map(touches).collect();
-        for change in units.iter().flat_map(|unit| &unit.changes) {
-            let Some(before) = self.rows.get(&change.id) else { continue };
-            let Some(held) = change.life.state.held().filter(|_| change.life.claim > before.life.claim) else {
-                continue;
-            };
-            let (rank, worker) = (rank(before), held.tenure.worker.clone());
-            if let Some(better) = self.better(rank, &worker, &mine) {
-                let id = change.id;
-                let text = format!("job {id} is given to {worker}, but job {better} suits and goes before it");
+        for (job, worker) in units.iter().flat_map(|unit| self.claims(unit)) {
+            if let Some(better) = self.better(rank(&job), &worker, &mine) {
+                let id = job.id;
+                let text =
+                    format!("job {id} is given to {worker}, but job {better} suits and goes before it");
                 return self.fail(Invariant::Order, &[id, better], text);
             }
         }
+    }
+
+    /// The jobs that a unit gives away: stored ones, and new ones that are born assigned.
+    fn claims(&self, unit: &Unit) -> Vec<(Job, WorkerName)> {
+        let worker = |life: &Life| life.state.held().map(|held| held.tenure.worker.clone());
+        let stored = unit.changes.iter().filter_map(|change| {
+            let before = self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim)?;
+            Some((before.clone(), worker(&change.life)?))
+        });
+        let new = unit.inserts.iter().filter_map(|new| Some((new.job.clone(), worker(&new.job.life)?)));
+        stored.chain(new).collect()
     }
 
     /// A ready job that suits the worker and goes before this rank.

@@ -25,11 +25,30 @@ impl Checker {
         self.feed_written(committed.feed, entries);
     }
 
+    /// The store acknowledges a commit: what it says is done must be in the rows, or further on by now.
+    pub fn acknowledges(&mut self, units: &[Unit], committed: &Committed) {
+        let done = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
+        for unit in done.map(|(unit, _)| unit) {
+            let changed = unit.changes.iter().map(|change| (change.id, change.life.rev));
+            let new = unit.inserts.iter().map(|insert| (insert.job.id, insert.job.life.rev));
+            for (id, rev) in changed.chain(new) {
+                let stored = self.rows.get(&id).is_some_and(|row| row.life.rev >= rev);
+                self.must(stored || self.removed.contains(&id), Invariant::Stored, &[id], || {
+                    format!("rev {rev} of job {id} is acknowledged, but not stored")
+                });
+            }
+        }
+    }
+
     fn unit_stored(&mut self, vault: &Vault, unit: &Unit, entries: &mut Vec<FeedEntry>) {
         for change in &unit.changes {
             let Some(after) = self.stored_row(vault, change.id, &change.life) else { return };
             let Some(before) = self.rows.get(&change.id).cloned() else {
-                return self.fail(Invariant::Sound, &[change.id], "a change of a job that was never inserted");
+                return self.fail(
+                    Invariant::Sound,
+                    &[change.id],
+                    "a change of a job that was never inserted",
+                );
             };
             if let Some(params) = &change.params {
                 self.must(after.spec.params == *params, Invariant::Stored, &[change.id], || {
@@ -88,7 +107,9 @@ impl Checker {
     }
 
     fn same_spec(&mut self, before: &Spec, after: &Spec, id: JobId) {
-        self.must(before == after, Invariant::Stored, &[id], || format!("job {id} has another spec: {after:?}"));
+        self.must(before == after, Invariant::Stored, &[id], || {
+            format!("job {id} has another spec: {after:?}")
+        });
     }
 
     fn entered(&mut self, job: Job) {
@@ -97,7 +118,9 @@ impl Checker {
         self.must(fresh, Invariant::Sound, &[id], || format!("the id {id} is used twice"));
         let life = &job.life;
         let zero = (life.attempt, life.lost, life.unaccepted, life.snoozed) == (0, 0, 0, 0);
-        self.must(zero && life.claim <= 1, Invariant::Lease, &[id], || format!("job {id} is born old: {life:?}"));
+        self.must(zero && life.claim <= 1, Invariant::Lease, &[id], || {
+            format!("job {id} is born old: {life:?}")
+        });
         if let Some(held) = life.state.held() {
             self.base.insert(id, 0);
             let lease = held.tenure.lease;
@@ -121,7 +144,10 @@ impl Checker {
         let steps = (new.claim.checked_sub(old.claim), new.attempt.checked_sub(old.attempt));
         let regular = matches!(steps, (Some(0..=1), Some(0..=1)));
         self.must(regular, Invariant::Lease, &[id], || {
-            format!("job {id}: claim, attempt went from {}, {} to {}, {}", old.claim, old.attempt, new.claim, new.attempt)
+            format!(
+                "job {id}: claim, attempt went from {}, {} to {}, {}",
+                old.claim, old.attempt, new.claim, new.attempt
+            )
         });
         self.within_bounds(after);
         self.lease_moved(before, after);
@@ -129,7 +155,11 @@ impl Checker {
         self.rows.insert(id, after.clone());
         let Some(key) = after.spec.key.clone().map(|key| (after.spec.job_type.clone(), key)) else { return };
         let live = self.keys.entry(key).or_default();
-        if new.state.is_terminal() { live.remove(&id) } else { live.insert(id) };
+        if new.state.is_terminal() {
+            live.remove(&id)
+        } else {
+            live.insert(id)
+        };
     }
 
     fn within_bounds(&mut self, job: &Job) {
@@ -162,7 +192,9 @@ impl Checker {
             (State::Queued(_), State::Queued(_)) | (State::Blocked(_), State::Blocked(_)) => {}
             (State::Queued(_), State::Assigned(_)) => {
                 let claimed = after.life.claim == before.life.claim + 1;
-                self.must(claimed, Invariant::Lease, &[id], || format!("job {id} is assigned without a claim"));
+                self.must(claimed, Invariant::Lease, &[id], || {
+                    format!("job {id} is assigned without a claim")
+                });
             }
             (State::Queued(_) | State::Blocked(_), state) => {
                 self.fail(Invariant::Lease, &[id], format!("job {id} went from waiting to {state:?}"));
@@ -191,12 +223,13 @@ impl Checker {
         let Some(key) = self.rows.get(&id).and_then(live_key) else { return };
         let Some(all) = self.keys.get(&key) else { return };
         let all: Vec<_> = all.iter().copied().collect();
-        let next = |id: &&JobId| {
-            self.rows.get(id).is_some_and(|job| matches!(job.life.state, State::Blocked(_)))
-        };
+        let next =
+            |id: &&JobId| self.rows.get(id).is_some_and(|job| matches!(job.life.state, State::Blocked(_)));
         let waiting = all.iter().filter(next).count();
         let good = all.len() - waiting <= 1 && waiting <= 1 && all.len() > waiting;
-        self.must(good, Invariant::Key, &all, || format!("{key:?} is held by {all:?}, {waiting} of them blocked"));
+        self.must(good, Invariant::Key, &all, || {
+            format!("{key:?} is held by {all:?}, {waiting} of them blocked")
+        });
     }
 
     fn name_stored(&mut self, name: &SubmitKey) {

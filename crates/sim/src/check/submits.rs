@@ -31,7 +31,8 @@ impl Checker {
         self.acknowledged.insert(id);
         let Some(row) = vault.row(id) else {
             let gone = self.removed.contains(&id);
-            return self.must(gone, Invariant::Stored, &[id], || format!("job {id} is acknowledged, not stored"));
+            return self
+                .must(gone, Invariant::Stored, &[id], || format!("job {id} is acknowledged, not stored"));
         };
         let same_key = row.spec.job_type == wanted.job_type && row.spec.key == wanted.key;
         match answer.disposition {
@@ -70,6 +71,8 @@ impl Checker {
         self.must(same && new.id != id, Invariant::Stored, &[id, new.id], || {
             format!("the retry of {old:?} is {new:?}")
         });
-        self.must(old.life.state.is_terminal(), Invariant::Final, &[id], || format!("job {id} is retried, but open"));
+        self.must(old.life.state.is_terminal(), Invariant::Final, &[id], || {
+            format!("job {id} is retried, but open")
+        });
     }
 }

@@ -24,12 +24,10 @@ impl Checker {
             self.rows.remove(&id);
             self.removed.insert(id);
         }
-        if let Some(before) = prune.submit_keys_before {
-            self.names.values_mut().for_each(|all| all.iter_mut().for_each(|named| {
-                if named.at < before {
-                    named.at = jobhall_core::Time::EPOCH;
-                }
-            }));
+        let Some(before) = prune.submit_keys_before else { return };
+        for named in self.names.values_mut().flatten().filter(|named| named.at < before) {
+            // Forgotten: it may be stored again.
+            named.at = jobhall_core::Time::EPOCH;
         }
     }
 
@@ -43,7 +41,9 @@ impl Checker {
         let lost: Vec<_> = self.acknowledged.iter().copied().collect();
         let lost: Vec<_> =
             lost.into_iter().filter(|id| !stored.contains(id) && !self.removed.contains(id)).collect();
-        self.must(lost.is_empty(), Invariant::Stored, &lost, || format!("acknowledged, not stored: {lost:?}"));
+        self.must(lost.is_empty(), Invariant::Stored, &lost, || {
+            format!("acknowledged, not stored: {lost:?}")
+        });
         self.blocks_cover(&vault.blocks());
         let found: Vec<_> = vault.open_jobs().iter().map(|job| job.id).collect();
         let open = self.open();
@@ -55,7 +55,8 @@ impl Checker {
 
     fn blocks_cover(&mut self, blocks: &[Block]) {
         let covers = |block: &Block, id: JobId| {
-            (block.first..=block.last).contains(&id) && block.live.as_ref().is_none_or(|live| live.contains(&id))
+            (block.first..=block.last).contains(&id)
+                && block.live.as_ref().is_none_or(|live| live.contains(&id))
         };
         for id in self.open() {
             let covered = blocks.iter().any(|block| covers(block, id));
@@ -69,10 +70,13 @@ impl Checker {
         for row in &page.rows {
             expected += 1;
             let same = row.n == expected && self.feed.get(&row.n) == Some(&row.entries);
-            self.must(same, Invariant::Sound, &[], || format!("feed row {} is wrong; expected {expected}", row.n));
+            self.must(same, Invariant::Sound, &[], || {
+                format!("feed row {} is wrong; expected {expected}", row.n)
+            });
         }
-        self.must(expected == self.feed_last, Invariant::Sound, &[], || {
-            format!("the feed ends at {expected} and not {}", self.feed_last)
+        let last = self.feed_last;
+        self.must(expected == last, Invariant::Sound, &[], || {
+            format!("the feed ends at {expected} and not {last}")
         });
     }
 }

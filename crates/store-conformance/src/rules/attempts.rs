@@ -27,7 +27,7 @@ pub fn l12_past_attempts_are_kept_in_order(store: &dyn Store) {
             Some(report) => desk.report(&job, &report),
             None => desk.decide(&job, &Event::LeaseEnd),
         };
-        expected.push(change.past.clone().expect("an attempt ended"));
+        expected.push(*change.past.clone().expect("an attempt ended"));
         job = desk.apply(change);
         assert_eq!(wait(store.attempts(job.id)), Ok(expected.clone()));
     }

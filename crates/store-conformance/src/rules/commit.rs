@@ -236,7 +236,7 @@ pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
         let conflicts = desk.refused(changing([second]));
         assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(stands.clone()) }]);
         assert_eq!(desk.get(job.id), Some(stands));
-        assert_eq!(wait(store.attempts(job.id)), Ok(past.into_iter().collect()));
+        assert_eq!(wait(store.attempts(job.id)), Ok(past.into_iter().map(|past| *past).collect()));
     }
 }
 

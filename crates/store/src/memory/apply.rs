@@ -198,7 +198,7 @@ impl Tables {
             entries.push(entry(change.id, &change.life));
             *at = (*at).max(change.life.updated_at);
             if let Some(past) = change.past {
-                self.attempts.entry(change.id).or_default().push(past);
+                self.attempts.entry(change.id).or_default().push(*past);
             }
         }
         for insert in unit.inserts {

@@ -1,0 +1,71 @@
+//! The shortest script that still fails the same way: cut after the violation, then drop actions, large pieces first.
+
+use std::time::{Duration, Instant};
+
+use crate::check::Invariant;
+use crate::plant::Plant;
+use crate::run::{Outcome, play};
+use crate::script::Script;
+
+/// Shrinks a failing seed for at most this long; gives the story of the smallest run that fails alike.
+pub fn shrink(seed: u64, plant: Option<Plant>, limit: Duration) -> Option<(Outcome, usize)> {
+    let until = Instant::now() + limit;
+    let mut script = Script::new(seed);
+    let first = play(script.clone(), plant, false);
+    let invariant = first.violation.as_ref()?.invariant;
+    script.actions.retain(|(at, _)| at + 1_010 <= first.ms);
+    if !fails(&script, plant, invariant) {
+        script = Script::new(seed);
+    }
+    let mut piece = script.actions.len().div_ceil(2).max(1);
+    loop {
+        let dropped = drop_pieces(&mut script, plant, invariant, piece, until);
+        if Instant::now() >= until || (piece == 1 && !dropped) {
+            break;
+        }
+        piece = if dropped { piece } else { (piece / 2).max(1) };
+    }
+    fewer_workers(&mut script, plant, invariant);
+    let left = script.actions.len();
+    Some((play(script, plant, true), left))
+}
+
+fn fails(script: &Script, plant: Option<Plant>, invariant: Invariant) -> bool {
+    play(script.clone(), plant, false).violation.is_some_and(|violation| violation.invariant == invariant)
+}
+
+/// Drops every piece of this size that is not needed; whether any was.
+fn drop_pieces(
+    script: &mut Script,
+    plant: Option<Plant>,
+    invariant: Invariant,
+    piece: usize,
+    until: Instant,
+) -> bool {
+    let (mut at, mut dropped) = (0, false);
+    while at < script.actions.len() && Instant::now() < until {
+        let mut less = script.clone();
+        let end = (at + piece).min(less.actions.len());
+        less.actions.drain(at..end);
+        if fails(&less, plant, invariant) {
+            *script = less;
+            dropped = true;
+        } else {
+            at += piece;
+        }
+    }
+    dropped
+}
+
+/// Workers that no action names can go, from the last.
+fn fewer_workers(script: &mut Script, plant: Option<Plant>, invariant: Invariant) {
+    while script.workers.len() > 1 {
+        let mut less = script.clone();
+        less.workers.pop();
+        let named = less.actions.iter().filter_map(|(_, action)| action.worker()).max();
+        if named.is_some_and(|at| at >= less.workers.len()) || !fails(&less, plant, invariant) {
+            return;
+        }
+        *script = less;
+    }
+}

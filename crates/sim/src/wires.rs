@@ -1,0 +1,284 @@
+//! The wires between the desk and everyone else: what goes over them is counted, noted, checked, delayed and lost.
+
+use jobhall_core::JobId;
+use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, Ticket};
+use jobhall_store::{Committed, Unit};
+
+use crate::check::Seen;
+use crate::hall::{Event, Origin, Purpose, Sim};
+use crate::plant::Plant;
+use crate::script::Action;
+use crate::tally::variant;
+use crate::words;
+
+impl Sim {
+    /// What a request becomes before it reaches the desk: the same, but for planted bugs.
+    pub fn on_the_way(&mut self, ticket: Ticket, request: Request) -> Option<Request> {
+        match (self.plant, request) {
+            (Some(Plant::CancelSwallowed), Request::Cancel { id, failure }) if self.wire.percent(50) => {
+                self.trace.note(self.ms, &[id], || format!("the cancel goes nowhere: {failure:?}"));
+                self.answer(ticket, Ok(Answer::State(jobhall_core::StateName::Cancelled)));
+                None
+            }
+            (Some(Plant::PriorityIgnored), Request::Submit(mut submit)) => {
+                submit.jobs.iter_mut().for_each(|job| job.priority = 300 - job.priority);
+                Some(Request::Submit(submit))
+            }
+            (Some(Plant::ForgedReport), Request::Report { worker, attempt, lease, report }) => {
+                Some(self.forge(Request::Report { worker, attempt, lease, report }))
+            }
+            (_, request) => Some(request),
+        }
+    }
+
+    /// Passes a stale report off as the current holder's.
+    fn forge(&self, request: Request) -> Request {
+        let Request::Report { attempt, lease, report, worker } = request else { return request };
+        let row = self.vault.row(attempt.job);
+        let held = row.as_ref().and_then(|row| row.life.state.held().map(|held| (row.life.claim, held)));
+        match held {
+            Some((claim, held)) if held.tenure.lease != lease => Request::Report {
+                attempt: jobhall_core::AttemptId { claim, ..attempt },
+                lease: held.tenure.lease,
+                worker: held.tenure.worker.clone(),
+                report,
+            },
+            _ => Request::Report { worker, attempt, lease, report },
+        }
+    }
+
+    /// The desk wants something done.
+    pub fn effect(&mut self, effect: Effect) {
+        self.tally.add("effects", variant(&effect));
+        match effect {
+            Effect::Answer(ticket, answer) => self.answer_through(ticket, answer),
+            Effect::Assign(session, assignment) => self.assign_through(session, assignment),
+            Effect::SessionEnded(session) => {
+                self.checker.session_ended(session);
+                self.note_to_worker(session, &[], "its session has ended");
+                self.deliver(session, Effect::SessionEnded(session));
+            }
+            Effect::Cancel(session, attempt) | Effect::Revoke(session, attempt) => {
+                self.note_to_worker(session, &[attempt.job], &format!("{} {attempt}", variant(&effect)));
+                self.deliver(session, effect);
+            }
+            Effect::VacancyEnded(session, _, why) => {
+                self.tally.add("vacancies ended", variant(&why));
+                self.deliver(session, effect);
+            }
+            Effect::Live(id, state) => {
+                self.trace.stir(&[self.ms, 11, id.get(), state as u64]);
+                self.trace.note(self.ms, &[id], || format!("job {id} is {state}, in memory"));
+            }
+            Effect::Stop(why) => self.trace.note(self.ms, &[], || format!("the desk stops: {why}")),
+        }
+    }
+
+    fn answer_through(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+        match self.plant {
+            Some(Plant::NeverAnswered) if self.wire.percent(2) => {}
+            Some(Plant::AnsweredTwice) if self.wire.percent(5) => {
+                self.answer(ticket, answer.clone());
+                self.answer(ticket, answer);
+            }
+            _ => self.answer(ticket, answer),
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+        self.count_answer(&answer);
+        self.trace.stir(&[self.ms, 10, ticket.0, u64::from(answer.is_ok())]);
+        let Some(request) = self.checker.answers(&self.vault, ticket, &answer) else { return };
+        self.note_answer(ticket, &request, &answer);
+        self.open_in_checker(ticket, &answer);
+        let lost = self.faults.lose_answers > 0 && !matches!(self.origins.get(&ticket), Some(Origin::Nobody));
+        if lost {
+            self.faults.lose_answers -= 1;
+            self.tally.add("faults", "answer lost");
+            return self.trace.note(self.ms, &[], || format!("the answer to request {} is lost", ticket.0));
+        }
+        let wire = self.origins.get(&ticket).map_or(0, Origin::wire);
+        let at = self.ms + self.delay(wire, 1);
+        self.queue.at(at, Event::Answered(self.epoch, ticket, Box::new(answer)));
+    }
+
+    fn count_answer(&mut self, answer: &Result<Answer, Refused>) {
+        match answer {
+            Ok(Answer::Submitted(all)) => {
+                for submitted in all {
+                    self.tally.add("dispositions", variant(&submitted.disposition));
+                }
+                self.tally.add("answers", "Submitted");
+            }
+            Ok(answer) => self.tally.add("answers", variant(answer)),
+            Err(Refused::Event(refusal)) => self.tally.add("refusals", format!("Event {}", variant(refusal))),
+            Err(refused) => self.tally.add("refusals", variant(refused)),
+        }
+        if let Ok(Answer::Session { kept, lost, .. }) = answer {
+            kept.iter().for_each(|_| self.tally.add("attempts brought along", "kept"));
+            lost.iter().for_each(|_| self.tally.add("attempts brought along", "lost"));
+        }
+    }
+
+    /// The checkers learn of a new session when the desk has it.
+    fn open_in_checker(&mut self, ticket: Ticket, answer: &Result<Answer, Refused>) {
+        let Ok(Answer::Session { session, kept, .. }) = answer else { return };
+        let Some(&Origin::Worker(at, _, Purpose::Open { skill, accepts })) = self.origins.get(&ticket) else {
+            return;
+        };
+        let worker = self.workers[at].name.clone();
+        let renewed = self.ms;
+        let seen = Seen { worker, skill, accepts, renewed, connected: true, closed: false, ended: false };
+        self.checker.session_opened(*session, seen, kept);
+    }
+
+    /// Someone has an answer.
+    pub fn answered(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+        match self.origins.remove(&ticket) {
+            Some(Origin::Client(call)) => self.client_answered(call, ticket, &answer),
+            Some(Origin::Worker(at, link, purpose)) => self.worker_answered(at, link, purpose, answer),
+            Some(Origin::Nobody) | None => {}
+        }
+    }
+
+    fn assign_through(&mut self, session: SessionId, mut assignment: Assignment) {
+        let lease = self.last_lease.replace(assignment.lease);
+        match self.plant {
+            Some(Plant::LeasesSwapped) if self.wire.percent(10) => {
+                assignment.lease = lease.unwrap_or(assignment.lease);
+                self.assign(session, assignment);
+            }
+            Some(Plant::AssignedTwice) if self.wire.percent(10) => {
+                let other = self.other_session(session, None);
+                self.assign(session, assignment.clone());
+                if let Some(other) = other {
+                    self.assign(other, assignment);
+                }
+            }
+            Some(Plant::WrongWorker) => {
+                let other = self.other_session(session, Some(&assignment));
+                self.assign(other.unwrap_or(session), assignment);
+            }
+            _ => self.assign(session, assignment),
+        }
+    }
+
+    /// Another session, one that does not suit if an assignment is given.
+    fn other_session(&self, session: SessionId, unsuited: Option<&Assignment>) -> Option<SessionId> {
+        let mut all = self.checker.sessions.iter().filter(|(id, seen)| {
+            let unfit = |a: &Assignment| !words::suits(seen.skill, seen.accepts, &a.spec);
+            **id != session && seen.connected && !seen.ended && unsuited.is_none_or(unfit)
+        });
+        all.next().map(|(&id, _)| id)
+    }
+
+    fn assign(&mut self, session: SessionId, assignment: Assignment) {
+        let attempt = assignment.attempt;
+        self.trace.stir(&[self.ms, 12, attempt.job.get(), u64::from(attempt.claim)]);
+        self.note_to_worker(session, &[attempt.job], &format!("{attempt} is assigned"));
+        self.checker.assigned_to(session, &assignment);
+        self.deliver(session, Effect::Assign(session, assignment));
+    }
+
+    fn deliver(&mut self, session: SessionId, effect: Effect) {
+        let worker = self.checker.sessions.get(&session).map(|seen| seen.worker.clone());
+        let wire = self.workers.iter().position(|w| Some(&w.name) == worker.as_ref()).unwrap_or(0);
+        let at = self.ms + self.delay(wire as u64, 2);
+        self.queue.at(at, Event::Tell(self.epoch, session, Box::new(effect)));
+    }
+
+    fn note_to_worker(&mut self, session: SessionId, jobs: &[JobId], text: &str) {
+        let worker = self.checker.sessions.get(&session).map(|seen| seen.worker.as_str().to_owned());
+        self.trace
+            .note(self.ms, jobs, || format!("to {} ({}): {text}", worker.unwrap_or_default(), session.0));
+    }
+
+    pub fn note_action(&mut self, action: &Action) {
+        self.tally.add("actions", variant(action));
+        self.trace.stir(&[self.ms, 1]);
+        if action.is_fault() {
+            self.trace.note(self.ms, &[], || format!("{action:?}"));
+        }
+    }
+
+    pub fn note_request(&mut self, ticket: Ticket, request: &Request) {
+        self.trace.stir(&[self.ms, 2, ticket.0]);
+        let jobs = about(request);
+        if jobs.is_empty() {
+            return;
+        }
+        self.trace.note(self.ms, &jobs, || format!("request {}: {request:?}", ticket.0));
+    }
+
+    fn note_answer(&mut self, ticket: Ticket, request: &Request, answer: &Result<Answer, Refused>) {
+        let mut jobs = about(request);
+        if let Ok(Answer::Submitted(all)) = answer {
+            jobs.extend(all.iter().map(|submitted| submitted.id));
+        }
+        if !jobs.is_empty() {
+            let submit = if matches!(request, Request::Submit(_)) {
+                format!(" to {request:?}")
+            } else {
+                String::new()
+            };
+            self.trace.note(self.ms, &jobs, || format!("answer {}{submit}: {answer:?}", ticket.0));
+        }
+    }
+
+    pub fn note_units(&mut self, what: &str, units: &[Unit]) {
+        for unit in units {
+            for change in &unit.changes {
+                self.trace.stir(&[self.ms, 3, change.id.get(), u64::from(change.life.rev)]);
+                let (id, life) = (change.id, &change.life);
+                self.trace.note(self.ms, &[id], || {
+                    let lives = (life.rev, life.claim, life.attempt, life.lost, life.unaccepted);
+                    format!(
+                        "{what}: job {id} (rev, claim, attempt, lost, unaccepted) {lives:?} {:?}",
+                        life.state
+                    )
+                });
+            }
+            for insert in &unit.inserts {
+                let job = &insert.job;
+                self.trace.stir(&[self.ms, 4, job.id.get()]);
+                self.trace
+                    .note(self.ms, &[job.id], || format!("{what}: new job {} {:?}", job.id, job.life.state));
+            }
+        }
+    }
+
+    pub fn note_commit(&mut self, units: &[Unit], committed: &Committed) {
+        self.tally.add("commits", "applied");
+        self.trace.stir(&[self.ms, 5, committed.feed.unwrap_or(0)]);
+        for (unit, result) in units.iter().zip(&committed.results) {
+            self.tally.add("units", if result.is_ok() { "done" } else { "refused" });
+            unit.inserts.iter().for_each(|_| self.tally.add("jobs", "inserts sent"));
+            let changed = unit.changes.iter().map(|change| change.id);
+            let ids: Vec<_> = changed.chain(unit.inserts.iter().map(|insert| insert.job.id)).collect();
+            match result {
+                Ok(_) if ids.is_empty() => {}
+                Ok(_) => self.trace.note(self.ms, &ids, || format!("stored: {ids:?}")),
+                Err(conflicts) => {
+                    for conflict in conflicts {
+                        self.tally.add("conflicts", variant(conflict));
+                    }
+                    self.trace.note(self.ms, &ids, || format!("not stored: {ids:?}: {conflicts:?}"));
+                }
+            }
+        }
+    }
+}
+
+/// The jobs that a request is about.
+fn about(request: &Request) -> Vec<JobId> {
+    match request {
+        Request::Cancel { id, .. } | Request::Retry(id) | Request::Show(id) | Request::Explain(id) => {
+            vec![*id]
+        }
+        Request::Accept { attempt, .. }
+        | Request::Progress { attempt, .. }
+        | Request::Report { attempt, .. } => vec![attempt.job],
+        Request::OpenSession { attempts, .. } => attempts.iter().map(|(attempt, _)| attempt.job).collect(),
+        _ => Vec::new(),
+    }
+}

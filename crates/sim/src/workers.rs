@@ -1,0 +1,400 @@
+//! Workers: they come, renew, offer vacancies, take jobs and report; and they die, hang, come back and lie.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
+use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, VacancyId};
+
+use crate::hall::{Event, Origin, Purpose, Sim};
+use crate::manner::{Manner, Task, passed};
+use crate::script::Action;
+use crate::words;
+
+/// Time between two renewals.
+const BEAT_MS: u64 = 10_000;
+/// How long a worker waits for an answer before it says the same again.
+const PATIENCE_MS: u64 = 6_000;
+
+/// What a worker sets out to do. Some of it belongs to its process, the rest to its connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Opens a session.
+    Connect,
+    /// Looks whether it has one.
+    Waited,
+    /// Renews it.
+    Beat,
+    /// Offers slots.
+    Offer,
+    /// Says yes to an assignment.
+    Accept(AttemptId),
+    /// Tells how far it is.
+    Progress(AttemptId),
+    /// Tells how it ended.
+    Report(AttemptId),
+    /// Hangs for so long.
+    Hang(u64),
+    /// Dies and comes back after so long.
+    Die(u64),
+}
+
+/// A job that a worker has.
+#[derive(Clone, Debug)]
+struct Run {
+    lease: LeaseId,
+    report: Report,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub name: WorkerName,
+    pub skill: usize,
+    pub accepts: usize,
+    slots: u32,
+    /// Rises with every process.
+    life: u32,
+    /// Rises with every connection.
+    link: u32,
+    session: Option<SessionId>,
+    hangs_until: u64,
+    runs: BTreeMap<AttemptId, Run>,
+    vacancies: BTreeSet<VacancyId>,
+    /// Vacancies whose end was heard of, perhaps before their beginning.
+    over: BTreeSet<VacancyId>,
+}
+
+impl Worker {
+    pub fn new(at: usize, (skill, accepts, slots): (usize, usize, u32)) -> Worker {
+        Worker {
+            name: words::worker_name(at),
+            skill,
+            accepts,
+            slots,
+            life: 0,
+            link: 0,
+            session: None,
+            hangs_until: 0,
+            runs: BTreeMap::new(),
+            vacancies: BTreeSet::new(),
+            over: BTreeSet::new(),
+        }
+    }
+
+    fn word(&self, attempt: AttemptId) -> Option<(WorkerName, LeaseId)> {
+        self.runs.get(&attempt).map(|run| (self.name.clone(), run.lease))
+    }
+}
+
+impl Sim {
+    fn worker_later(&mut self, at: usize, number: u32, in_ms: u64, step: Step) {
+        self.queue.at(self.ms + in_ms, Event::Worker(at, number, Box::new(step)));
+    }
+
+    fn ask_as(&mut self, at: usize, request: Request, purpose: Purpose) {
+        let link = self.workers[at].link;
+        self.send(request, Origin::Worker(at, link, purpose));
+    }
+
+    /// The connection is gone; the worker will make a new one.
+    fn unlink(&mut self, at: usize, in_ms: u64) -> Option<SessionId> {
+        let worker = &mut self.workers[at];
+        worker.link += 1;
+        worker.vacancies.clear();
+        worker.over.clear();
+        let (link, session) = (worker.link, worker.session.take());
+        self.worker_later(at, link, in_ms, Step::Connect);
+        session
+    }
+
+    pub fn workers_hear_of_start(&mut self) {
+        for at in 0..self.workers.len() {
+            let in_ms = self.roll(&[20, u64::from(self.epoch), at as u64]).below(3_000);
+            self.unlink(at, in_ms);
+        }
+    }
+
+    pub fn workers_become_able(&mut self) {
+        for at in 0..self.workers.len() {
+            let worker = &mut self.workers[at];
+            (worker.skill, worker.accepts, worker.slots) = (words::ABLE, 0, 4);
+            worker.hangs_until = 0;
+            let (life, runs): (u32, Vec<_>) = (worker.life, worker.runs.keys().copied().collect());
+            for attempt in runs {
+                if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
+                    run.report = passed(attempt);
+                }
+                self.worker_later(at, life, 3_000, Step::Report(attempt));
+            }
+            self.unlink(at, 10);
+        }
+    }
+
+    /// A worker is in trouble.
+    pub fn trouble_worker(&mut self, action: &Action) {
+        match *action {
+            Action::Die(at, away) => self.die(at, away),
+            Action::Stall(at, ms) => self.workers[at].hangs_until = self.ms + ms,
+            Action::Cut(at, noticed) => self.cut(at, noticed),
+            Action::Leave(at, away) => {
+                self.workers[at].life += 1;
+                self.workers[at].runs.clear();
+                if let Some(session) = self.unlink(at, away) {
+                    self.send(Request::CloseSession(session), Origin::Nobody);
+                }
+            }
+            Action::Change(at, skill, accepts) => {
+                (self.workers[at].skill, self.workers[at].accepts) = (skill, accepts);
+                self.cut(at, true);
+            }
+            _ => {}
+        }
+    }
+
+    fn cut(&mut self, at: usize, noticed: bool) {
+        let in_ms = self.roll(&[21, self.ms, at as u64]).within(5, 4_000);
+        let session = self.unlink(at, in_ms);
+        if let Some(session) = session.filter(|_| noticed) {
+            self.send(Request::Disconnect(session), Origin::Nobody);
+        }
+    }
+
+    /// The process dies. Now and then what it started lives on and reports later.
+    fn die(&mut self, at: usize, away: u64) {
+        self.tally.add("workers", "died");
+        self.workers[at].life += 1;
+        let runs = std::mem::take(&mut self.workers[at].runs);
+        for (attempt, Run { lease, report }) in runs {
+            let mut roll = self.roll(&[22, attempt.job.get(), u64::from(attempt.claim)]);
+            if roll.percent(50) && !self.calm {
+                let worker = self.workers[at].name.clone();
+                let late = Request::Report { worker, attempt, lease, report };
+                self.queue.at(self.ms + roll.within(100, 60_000), Event::Late(Box::new(late)));
+            }
+        }
+        self.unlink(at, away);
+    }
+
+    /// A worker does what it set out to do, unless that belongs to the past.
+    pub fn step(&mut self, at: usize, number: u32, step: Step) {
+        let worker = &self.workers[at];
+        let current = match step {
+            Step::Connect | Step::Waited | Step::Beat | Step::Offer => worker.link,
+            _ => worker.life,
+        };
+        if number != current {
+            return;
+        }
+        if self.ms < worker.hangs_until {
+            let until = worker.hangs_until;
+            return self.queue.at(until, Event::Worker(at, number, Box::new(step)));
+        }
+        match step {
+            Step::Connect => self.connect(at),
+            Step::Waited if worker.session.is_none() => self.connect(at),
+            Step::Waited => {}
+            Step::Beat => self.beat(at),
+            Step::Offer => self.offer(at),
+            Step::Hang(ms) => self.workers[at].hangs_until = self.ms + ms,
+            Step::Die(away) => self.die(at, away),
+            Step::Accept(attempt) | Step::Progress(attempt) | Step::Report(attempt) => {
+                self.speak(at, attempt, &step);
+            }
+        }
+    }
+
+    fn connect(&mut self, at: usize) {
+        let (ms, epoch) = (self.ms, u64::from(self.epoch));
+        let mut roll = self.roll(&[23, ms, at as u64, epoch]);
+        if !self.calm {
+            self.workers[at].runs.retain(|_, _| !roll.percent(15));
+        }
+        let worker = &self.workers[at];
+        let (skill, accepts, link) = (worker.skill, worker.accepts, worker.link);
+        let request = Request::OpenSession {
+            worker: worker.name.clone(),
+            abilities: words::abilities(skill),
+            accepts: words::accepts(accepts),
+            attempts: worker.runs.iter().map(|(&attempt, run)| (attempt, run.lease)).collect(),
+        };
+        self.ask_as(at, request, Purpose::Open { skill, accepts });
+        self.worker_later(at, link, PATIENCE_MS, Step::Waited);
+    }
+
+    fn beat(&mut self, at: usize) {
+        let link = self.workers[at].link;
+        let Some(session) = self.workers[at].session else { return };
+        self.ask_as(at, Request::Renew(session), Purpose::Renew);
+        self.worker_later(at, link, BEAT_MS, Step::Beat);
+        if self.workers[at].vacancies.is_empty() {
+            self.offer(at);
+        }
+    }
+
+    fn offer(&mut self, at: usize) {
+        let worker = &self.workers[at];
+        let Some(session) = worker.session else { return };
+        let busy = u32::try_from(worker.runs.len()).unwrap_or(u32::MAX);
+        let slots = worker.slots.saturating_sub(busy).max(u32::from(self.calm));
+        if slots > 0 && worker.vacancies.is_empty() {
+            let wait_ms = self.roll(&[24, self.ms, at as u64]).within(500, 30_000);
+            self.ask_as(at, Request::Vacancy { session, slots, wait_ms }, Purpose::Vacancy);
+        }
+    }
+
+    /// A word on an attempt; an outcome is repeated until it is answered.
+    fn speak(&mut self, at: usize, attempt: AttemptId, step: &Step) {
+        let Some((worker, lease)) = self.workers[at].word(attempt) else { return };
+        let life = self.workers[at].life;
+        match step {
+            Step::Accept(_) => {
+                self.ask_as(at, Request::Accept { worker, attempt, lease }, Purpose::Word(attempt));
+            }
+            Step::Progress(_) => {
+                let indicators = crate::manner::indicators(self.ms);
+                let request = Request::Progress { worker, attempt, lease, indicators };
+                self.ask_as(at, request, Purpose::Word(attempt));
+            }
+            _ => {
+                let report = self.workers[at].runs[&attempt].report.clone();
+                let request = Request::Report { worker, attempt, lease, report };
+                self.ask_as(at, request, Purpose::Report(attempt));
+                self.worker_later(at, life, PATIENCE_MS, Step::Report(attempt));
+            }
+        }
+    }
+
+    /// The hall tells a worker something.
+    pub fn tell(&mut self, session: SessionId, effect: Effect) {
+        let Some(at) = self.workers.iter().position(|worker| worker.session == Some(session)) else { return };
+        if self.ms < self.workers[at].hangs_until {
+            let until = self.workers[at].hangs_until;
+            return self.queue.at(until, Event::Tell(self.epoch, session, Box::new(effect)));
+        }
+        match effect {
+            Effect::Assign(_, assignment) => self.take(at, &assignment),
+            Effect::Cancel(_, attempt) => self.obey(at, attempt),
+            Effect::Revoke(_, attempt) => {
+                let mut roll = self.roll(&[25, attempt.job.get(), u64::from(attempt.claim)]);
+                if self.calm || roll.percent(70) {
+                    self.workers[at].runs.remove(&attempt);
+                }
+            }
+            Effect::VacancyEnded(_, vacancy, _) => {
+                self.workers[at].vacancies.remove(&vacancy);
+                self.workers[at].over.insert(vacancy);
+                let link = self.workers[at].link;
+                let in_ms = self.roll(&[26, vacancy.0, at as u64]).within(1, 1_500);
+                self.worker_later(at, link, in_ms, Step::Offer);
+            }
+            Effect::SessionEnded(_) => {
+                self.unlink(at, 100);
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, at: usize, assignment: &Assignment) {
+        let Assignment { attempt, lease, .. } = *assignment;
+        let params = assignment.spec.params.as_str();
+        let task = Task { seed: self.script.seed, attempt, params, calm: self.calm };
+        let manner = Manner::of(task);
+        self.tally.add("workers", manner.name());
+        if manner == Manner::Ignore {
+            return;
+        }
+        let report = crate::manner::report(task);
+        self.tally.add("reports", format!("{} {}", report.outcome(), crate::manner::verdict(&report)));
+        self.workers[at].runs.insert(attempt, Run { lease, report });
+        let life = self.workers[at].life;
+        for (in_ms, step) in manner.steps(task) {
+            self.worker_later(at, life, in_ms, step);
+        }
+    }
+
+    /// A cancel is obeyed at once, or not at all.
+    fn obey(&mut self, at: usize, attempt: AttemptId) {
+        let mut roll = self.roll(&[27, attempt.job.get(), u64::from(attempt.claim)]);
+        let obeys = self.calm || roll.percent(65);
+        self.tally.add("workers", if obeys { "obeyed a cancel" } else { "ignored a cancel" });
+        let life = self.workers[at].life;
+        if let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|_| obeys) {
+            run.report = Report::Cancelled;
+            self.worker_later(at, life, roll.below(500), Step::Report(attempt));
+        }
+    }
+
+    /// A worker has its answer.
+    pub fn worker_answered(
+        &mut self,
+        at: usize,
+        link: u32,
+        purpose: Purpose,
+        answer: Result<Answer, Refused>,
+    ) {
+        if let Purpose::Report(attempt) = purpose {
+            return self.report_answered(at, attempt, &answer);
+        }
+        if self.workers[at].link != link {
+            return;
+        }
+        match (purpose, answer) {
+            (Purpose::Open { .. }, Ok(Answer::Session { session, lost, .. })) => {
+                self.welcomed(at, session, &lost);
+            }
+            (Purpose::Vacancy, Ok(Answer::Vacancy(id))) if !self.workers[at].over.contains(&id) => {
+                self.workers[at].vacancies.insert(id);
+            }
+            (Purpose::Renew | Purpose::Vacancy, Err(Refused::NoSuchSession)) => {
+                self.unlink(at, 50);
+            }
+            (Purpose::Word(attempt), Err(Refused::LeaseLost(_))) => {
+                self.workers[at].runs.remove(&attempt);
+            }
+            _ => {}
+        }
+    }
+
+    fn welcomed(&mut self, at: usize, session: SessionId, lost: &[AttemptId]) {
+        let link = self.workers[at].link;
+        self.workers[at].session = Some(session);
+        for attempt in lost {
+            let mut roll = self.roll(&[28, attempt.job.get(), u64::from(attempt.claim)]);
+            if self.calm || roll.percent(75) {
+                self.workers[at].runs.remove(attempt);
+            }
+        }
+        self.worker_later(at, link, BEAT_MS, Step::Beat);
+        self.worker_later(at, link, 1, Step::Offer);
+    }
+
+    fn report_answered(&mut self, at: usize, attempt: AttemptId, answer: &Result<Answer, Refused>) {
+        match answer {
+            Ok(_) | Err(Refused::LeaseLost(_) | Refused::NoSuchJob(_)) => {
+                let Some(run) = self.workers[at].runs.remove(&attempt) else { return };
+                if answer.is_ok() {
+                    self.say_again(at, attempt, run);
+                }
+            }
+            Err(Refused::Event(_) | Refused::Delay(_)) => {
+                if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
+                    run.report = passed(attempt);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// A report that was acknowledged is now and then sent again, the same or another.
+    fn say_again(&mut self, at: usize, attempt: AttemptId, run: Run) {
+        let mut roll = self.roll(&[29, attempt.job.get(), u64::from(attempt.claim)]);
+        let report = match roll.below(10) {
+            0 | 1 => run.report,
+            2 => passed(attempt),
+            _ => return,
+        };
+        let (worker, lease) = (self.workers[at].name.clone(), run.lease);
+        let late = Request::Report { worker, attempt, lease, report };
+        self.queue.at(self.ms + roll.within(0, 20_000), Event::Late(Box::new(late)));
+    }
+}

@@ -1,0 +1,55 @@
+//! The checkers see what they are there to see: every planted bug is caught, by the checker meant for it.
+
+use jobhall_sim::{Plant, run};
+
+/// Seeds within which a bug must be caught.
+const WITHIN: u64 = 60;
+
+/// The first seed whose run with this bug is caught at all; it must be caught by the right checker.
+fn caught(plant: Plant) {
+    for seed in 0..WITHIN {
+        if let Some(violation) = run(seed, Some(plant), false).violation {
+            assert_eq!(violation.invariant, plant.caught_by(), "seed {seed}: {}", violation.text);
+            println!("{plant:?}: caught by seed {seed}: {}", violation.text);
+            return;
+        }
+    }
+    panic!("{plant:?} was not caught within {WITHIN} seeds");
+}
+
+macro_rules! planted {
+    ($($name:ident => $plant:ident,)*) => {
+        $(#[test]
+        fn $name() {
+            caught(Plant::$plant);
+        })*
+
+        #[test]
+        fn every_plant_has_a_test() {
+            assert_eq!([$(Plant::$plant),*].len(), Plant::ALL.len());
+        }
+    };
+}
+
+planted! {
+    a_unit_that_is_acknowledged_and_dropped => DroppedUnit,
+    a_failed_commit_that_is_acknowledged => FalseAcknowledgement,
+    a_crash_that_takes_an_acknowledged_job => LostAtCrash,
+    a_completed_job_that_is_rewritten => TerminalRewritten,
+    a_stale_write_on_a_leased_job => StaleWrite,
+    a_key_that_is_released_early => KeyReleasedEarly,
+    an_idempotency_name_that_is_forgotten => NameForgotten,
+    a_feed_with_a_hole => FeedHole,
+    a_block_that_is_closed_early => BlockClosedEarly,
+    a_cancel_that_is_acknowledged_and_swallowed => CancelSwallowed,
+    an_assignment_to_two_workers => AssignedTwice,
+    a_lease_that_belongs_to_another_assignment => LeasesSwapped,
+    a_stale_report_in_the_name_of_the_holder => ForgedReport,
+    an_assignment_to_a_worker_that_does_not_suit => WrongWorker,
+    an_answer_given_twice => AnsweredTwice,
+    an_answer_never_given => NeverAnswered,
+    leases_measured_by_the_wall_clock => LeaseOnWallClock,
+    a_wall_clock_that_is_ahead => ClockAhead,
+    priorities_that_are_ignored => PriorityIgnored,
+    a_wall_clock_that_stops => ClockStuck,
+}

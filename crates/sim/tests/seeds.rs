@@ -1,0 +1,185 @@
+//! A thousand seeds, in parts that run side by side; what occurred in them; and that a seed is always the same run.
+
+use std::time::Duration;
+
+use jobhall_sim::{Tally, run, shrink};
+
+/// Seeds of all parts together, unless the environment says otherwise.
+const SEEDS: u64 = 1_000;
+const PARTS: u64 = 8;
+
+fn seeds() -> u64 {
+    std::env::var("JOBHALL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
+}
+
+/// Runs one part of the seeds; a failure is shrunk and told.
+fn part(number: u64) -> Tally {
+    let mut tally = Tally::default();
+    for seed in (0..seeds()).filter(|seed| seed % PARTS == number) {
+        let outcome = run(seed, None, false);
+        if let Some(violation) = &outcome.violation {
+            let small = shrink(seed, None, Duration::from_secs(20));
+            let story = small.map(|(outcome, _)| outcome.story.join("\n")).unwrap_or_default();
+            panic!(
+                "seed {seed}: {}: {}\nagain: make sim SEED={seed}, or \
+                 cargo run -p jobhall-sim -- --seed {seed} --trace\n{story}",
+                violation.invariant, violation.text
+            );
+        }
+        tally.merge(&outcome.tally);
+    }
+    tally
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_1() {
+    part(0);
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_2() {
+    part(1);
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_3() {
+    part(2);
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_4() {
+    part(3);
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_5() {
+    part(4);
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_6() {
+    part(5);
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h11_a_thousand_seeds_part_7() {
+    part(6);
+}
+
+#[test]
+fn everything_that_can_happen_happens_in_a_thousand_seeds_part_8() {
+    let tally = part(7);
+    let missing: Vec<_> =
+        must_occur().into_iter().filter(|(group, kind)| tally.count(group, kind) == 0).collect();
+    assert!(missing.is_empty(), "these never occurred: {missing:?}\n{tally}");
+}
+
+#[test]
+fn a_seed_is_always_the_same_run() {
+    for seed in 0..12 {
+        let (first, second) = (run(seed, None, false), run(seed, None, true));
+        assert_eq!(
+            (first.hash, first.events, first.ms),
+            (second.hash, second.events, second.ms),
+            "seed {seed}"
+        );
+        assert_eq!(first.tally, second.tally, "seed {seed}");
+    }
+    assert_ne!(run(1, None, false).hash, run(2, None, false).hash);
+}
+
+/// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
+fn must_occur() -> Vec<(&'static str, &'static str)> {
+    let groups: [(&str, &[&str]); 12] = [
+        (
+            "requests",
+            &[
+                "Submit",
+                "Cancel",
+                "Retry",
+                "Show",
+                "Explain",
+                "SetType",
+                "OpenSession",
+                "Renew",
+                "Disconnect",
+                "CloseSession",
+                "Vacancy",
+                "Accept",
+                "Progress",
+                "Report",
+            ],
+        ),
+        ("answers", &["Submitted", "State", "Shown", "Explained", "Session", "Vacancy", "Noted"]),
+        ("dispositions", &["Created", "Joined", "Reused", "Superseding", "Again"]),
+        (
+            "refusals",
+            &[
+                "KeyHeld",
+                "KeyTwice",
+                "SubmitKeyReused",
+                "Delay",
+                "NoSuchJob",
+                "NoSuchSession",
+                "LeaseLost",
+                "Full",
+                "Storage",
+                "Event Illegal",
+                "Event NotCompleted",
+                "Event NotRequested",
+            ],
+        ),
+        ("effects", &["Answer", "Assign", "Cancel", "Revoke", "VacancyEnded", "SessionEnded", "Live"]),
+        ("vacancies ended", &["Filled", "TimedOut", "Gone"]),
+        ("attempts brought along", &["kept", "lost"]),
+        (
+            "workers",
+            &[
+                "worked",
+                "reported without accepting",
+                "ignored an assignment",
+                "never ended",
+                "hung past the lease",
+                "died over a job",
+                "accepted late",
+                "died",
+                "obeyed a cancel",
+                "ignored a cancel",
+            ],
+        ),
+        (
+            "reports",
+            &[
+                "passed without verdict",
+                "skipped without verdict",
+                "failed without verdict",
+                "failed never",
+                "failed now",
+                "failed in",
+                "failed snooze",
+                "crashed without verdict",
+                "timed_out without verdict",
+                "cancelled without verdict",
+            ],
+        ),
+        (
+            "faults",
+            &[
+                "crash or stop of the hall",
+                "unknown commit, applied",
+                "unknown commit, lost",
+                "commit failed, full",
+                "commit failed",
+                "ask ended unknown",
+                "ask failed",
+                "answer lost",
+            ],
+        ),
+        ("asked of the store", &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed"]),
+        (
+            "ends",
+            &["succeeded", "failed", "crashed", "cancelled", "poison", "unaccepted", "lost", "taken back"],
+        ),
+    ];
+    groups.iter().flat_map(|(group, kinds)| kinds.iter().map(move |kind| (*group, *kind))).collect()
+}
