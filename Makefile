@@ -31,8 +31,8 @@ states: ## Write docs/states.md from the transition table
 	UPDATE=1 $(CARGO) test --locked -p jobhall-core --test states
 
 .PHONY: sim
-sim: ## Run the simulator over many seeds: make sim SEEDS=10000
-	$(CARGO) run --locked --release -p jobhall-sim -- --seeds $(SEEDS)
+sim: ## Run the simulator: make sim SEEDS=10000, or one seed with its trace: make sim SEED=7
+	$(CARGO) run --locked --release -p jobhall-sim -- $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
 
 .PHONY: bench
 bench: bench-engine ## All benchmarks

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Dice, Job, JobId, LeaseId, Life, PastAttempt, Spec, TypeConfig, TypeName};
+use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, Life, PastAttempt, Spec, TypeConfig, TypeName};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
@@ -90,8 +90,26 @@ pub(crate) struct Task {
     pub what: What,
     /// How often it was decided anew because others were faster.
     pub rounds: u8,
-    /// The attempts of the job, if they had to be read for it.
-    pub past: Option<Vec<PastAttempt>>,
+    /// What was read of the job for it.
+    pub read: Option<Read>,
+}
+
+/// What the store had of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    /// Whether it had the job.
+    pub found: bool,
+    /// Its ended attempts.
+    pub past: Vec<PastAttempt>,
+}
+
+/// A read under way.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Who it was made for.
+    pub now: Vec<Task>,
+    /// Who came later.
+    pub later: Vec<Task>,
 }
 
 /// See [`Task`].
@@ -103,14 +121,16 @@ pub(crate) enum What {
     /// Nobody accepted this claim.
     TakeBack(JobId, u32),
     /// The session that had this claim is over.
-    LeaseEnd(JobId, u32),
+    LeaseEnd(JobId, u32, SessionId),
+    /// The worker came back with this attempt: it has accepted it.
+    Keep(AttemptId, LeaseId),
     /// The accepted or running state of this claim is to be stored.
     Save(JobId, u32),
 }
 
 impl From<What> for Task {
     fn from(what: What) -> Task {
-        Task { what, rounds: 0, past: None }
+        Task { what, rounds: 0, read: None }
     }
 }
 
@@ -125,7 +145,7 @@ pub struct Desk {
     pub(crate) open: IdMap<Entry>,
     pub(crate) specs: Specs,
     pub(crate) in_line: IdMap<Vec<Task>>,
-    pub(crate) reading: IdMap<Vec<Task>>,
+    pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
@@ -260,6 +280,11 @@ impl Desk {
         LeaseId(u128::from(high) << 64 | u128::from(low))
     }
 
+    /// A number that nobody can guess and that no other start of the hall gives.
+    pub(crate) fn secret(&mut self) -> u64 {
+        (self.chance)()
+    }
+
     pub(crate) fn dice(&mut self) -> Dice {
         Dice((self.chance)())
     }
@@ -299,7 +324,7 @@ impl Desk {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
             What::Submit(plan) => self.answer(plan.ticket, answer),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => {}
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {}
         }
     }
 
@@ -336,7 +361,8 @@ impl Desk {
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
-            What::LeaseEnd(_, claim) => self.lease_end(id, *claim, task),
+            What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
+            What::Keep(attempt, lease) => self.keep(*attempt, *lease),
             What::Save(_, claim) => self.save(id, *claim),
             What::Submit(_) => {}
         }
@@ -350,10 +376,13 @@ impl Desk {
         if self.cached.contains(&id) {
             return self.run_completed(id, task);
         }
-        if task.past.is_some() {
+        if task.read.as_ref().is_some_and(|read| !read.found) {
             return self.answer_task(&task, Err(Refused::NoSuchJob(id)));
         }
-        self.read_job(id, task);
+        if task.rounds >= ROUNDS {
+            return self.answer_task(&task, Err(Refused::Contended));
+        }
+        self.read_job(id, Task { rounds: task.rounds + 1, read: None, ..task });
     }
 
     fn run_completed(&mut self, id: JobId, task: Task) {
@@ -378,7 +407,7 @@ impl Desk {
         let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => return,
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => return,
         };
         match request {
             Request::Submit(submit) => self.submit(submit, ticket),
@@ -427,7 +456,8 @@ impl What {
                 _ => None,
             },
             What::Submit(_) => None,
-            What::TakeBack(id, _) | What::LeaseEnd(id, _) | What::Save(id, _) => Some(*id),
+            What::Keep(attempt, _) => Some(attempt.job),
+            What::TakeBack(id, _) | What::LeaseEnd(id, ..) | What::Save(id, _) => Some(*id),
         }
     }
 }

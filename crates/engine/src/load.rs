@@ -5,7 +5,7 @@ use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
 use crate::board::Rank;
-use crate::desk::{Asked, Busy, Desk, Entry, Task};
+use crate::desk::{Asked, Busy, Desk, Entry, Read, Reading, Task};
 use crate::ids::Pool;
 
 impl Desk {
@@ -165,6 +165,7 @@ impl Desk {
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
         if let State::Blocked(holder) = before.state
+            && !matches!(entry.life.state, State::Blocked(_))
             && self.successors.get(&holder.get()) == Some(&id)
         {
             self.successors.remove(&holder.get());
@@ -197,19 +198,34 @@ impl Desk {
 
     /// Reads a completed job, or the ended attempts of an open one, for a task.
     pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
-        let readers = self.reading.entry(id.get()).or_default();
-        readers.push(task);
-        if readers.len() == 1 {
-            self.want(Asked::Job(id));
+        match self.reading.get_mut(&id.get()) {
+            // A read under way may be older than what the task has heard: it gets one of its own.
+            Some(reading) => reading.later.push(task),
+            None => {
+                self.reading.insert(id.get(), Reading { now: vec![task], later: Vec::new() });
+                self.want(Asked::Job(id));
+            }
         }
     }
 
+    /// The tasks that a read was made for; the next read is asked for if others came meanwhile.
+    fn readers(&mut self, id: JobId) -> Vec<Task> {
+        let Some(Reading { now, later }) = self.reading.remove(&id.get()) else { return Vec::new() };
+        if !later.is_empty() {
+            self.reading.insert(id.get(), Reading { now: later, later: Vec::new() });
+            self.want(Asked::Job(id));
+        }
+        now
+    }
+
     pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
-        let readers = self.reading.remove(&id.get()).unwrap_or_default();
+        let spec_only = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading);
+        let readers = if spec_only { Vec::new() } else { self.readers(id) };
         let (job, past) = match result {
             Ok(found) => found,
             Err(error) => return self.read_failed(id, readers, &error),
         };
+        let read = Read { found: job.is_some(), past };
         let reading = match self.open.get_mut(&id.get()) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);
@@ -218,13 +234,13 @@ impl Desk {
             Some(_) => false,
             None => {
                 if let Some(job) = job.filter(|job| job.life.state.is_terminal()) {
-                    self.cached.put(id, (job, past.clone()));
+                    self.cached.put(id, (job, read.past.clone()));
                 }
                 false
             }
         };
         for task in readers {
-            self.run(Task { past: Some(past.clone()), ..task });
+            self.run(Task { read: Some(read.clone()), ..task });
         }
         if reading {
             self.make_free(id);

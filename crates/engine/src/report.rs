@@ -7,7 +7,7 @@ use jobhall_store::Unit;
 
 use crate::answer::{Answer, Refused};
 use crate::desk::{Busy, Desk, Task, What};
-use crate::effect::{Effect, Ticket};
+use crate::effect::{Effect, SessionId, Ticket};
 use crate::request::{Indicator, Request};
 use crate::settle::Pending;
 use crate::step::change;
@@ -116,7 +116,7 @@ impl Desk {
             return self.answer(*ticket, Ok(Answer::State(state)));
         }
         let cached_past = self.cached.peek(&id).map(|(_, past)| past.clone());
-        let Some(past) = cached_past.or_else(|| task.past.clone()) else {
+        let Some(past) = cached_past.or_else(|| task.read.as_ref().map(|read| read.past.clone())) else {
             return self.read_job(id, task);
         };
         let known = past.iter().any(|past| repeats_past(past, worker, attempt, lease, report));
@@ -153,8 +153,20 @@ impl Desk {
     }
 
     /// The session that had this claim is over.
-    pub(crate) fn lease_end(&mut self, id: JobId, claim: u32, task: Task) {
-        self.hall_event(id, claim, &Event::LeaseEnd, task);
+    pub(crate) fn lease_end(&mut self, id: JobId, claim: u32, session: SessionId, task: Task) {
+        // The worker may have come back meanwhile and taken the attempt into a new session.
+        if self.holders.get(&id.get()).is_none_or(|hold| hold.session == session) {
+            self.hall_event(id, claim, &Event::LeaseEnd, task);
+        }
+    }
+
+    /// A worker that comes back with an attempt has accepted it, whether or not its word had arrived.
+    pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
+        let Some(entry) = self.open.get(&attempt.job.get()) else { return };
+        let event = Event::Accept { claim: attempt.claim, lease };
+        if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
+            self.live(attempt.job, *step);
+        }
     }
 
     fn hall_event(&mut self, id: JobId, claim: u32, event: &Event<'_>, task: Task) {

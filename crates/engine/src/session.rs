@@ -35,7 +35,7 @@ pub(crate) struct Hold {
 
 impl Desk {
     fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
-        let id = SessionId(self.number());
+        let id = SessionId(self.secret());
         let until = self.now.mono.plus_ms(self.config.lease_ms);
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
@@ -58,6 +58,7 @@ impl Desk {
         for &(attempt, lease) in attempts {
             if self.is_current(attempt, lease, worker) {
                 self.move_to(attempt.job, session);
+                self.run(What::Keep(attempt, lease).into());
                 kept.push(attempt);
             } else {
                 lost.push(attempt);
@@ -156,7 +157,7 @@ impl Desk {
         for id in state.attempts {
             if let Some(entry) = self.open.get(&id.get()) {
                 let claim = entry.life.claim;
-                self.run(What::LeaseEnd(id, claim).into());
+                self.run(What::LeaseEnd(id, claim, session).into());
             }
         }
         self.effect(Effect::SessionEnded(session));

@@ -104,7 +104,7 @@ impl Desk {
     pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
         match task.what {
             What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Save(..) => {
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
             }
@@ -156,7 +156,8 @@ impl Desk {
         self.stopped = Some(message.to_owned());
         self.effect(Effect::Stop(message.to_owned()));
         let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
-        let reading = std::mem::take(&mut self.reading).into_values().flatten();
+        let reading = std::mem::take(&mut self.reading).into_values();
+        let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
         let waiting: Vec<_> = in_line.chain(reading).chain(std::mem::take(&mut self.for_ids)).collect();
         for task in waiting {
             self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));

@@ -9,7 +9,7 @@ impl Desk {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
         let What::Request(_, ticket) = task.what else { return };
         if let Some(entry) = self.open.get(&id.get()) {
-            let past = match &task.past {
+            let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),
                 None if entry.life.past_attempts() == 0 => Vec::new(),
                 None => return self.read_job(id, task),
@@ -20,7 +20,7 @@ impl Desk {
             let shown = Shown { job, past, progress, cached: true };
             return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));
         }
-        let cached = task.past.is_none();
+        let cached = task.read.is_none();
         let shown = self.cached.get(&id).map(|(job, past)| {
             let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
             Answer::Shown(Box::new(Shown { job, past, progress, cached }))

@@ -4,7 +4,7 @@
 //! held, a success that can be reused or a repeated request come back as conflicts, the plan is changed accordingly
 //! and sent again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jobhall_core::bounds;
@@ -373,7 +373,7 @@ fn keys_once(jobs: &[SubmitJob]) -> Result<(), Refused> {
 }
 
 /// Positions of jobs that have the (type, key) of an earlier one, with the position of the first such.
-fn same_key(jobs: &[SubmitJob]) -> HashMap<usize, usize> {
+fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
     let mut first_of = HashMap::new();
     let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
     let all = keyed.map(|(at, job_type, key)| (at, *first_of.entry((job_type, key)).or_insert(at)));
@@ -382,7 +382,7 @@ fn same_key(jobs: &[SubmitJob]) -> HashMap<usize, usize> {
 
 /// Gives each job its id. A job that has the (type, key) of an earlier one in the same submit joins it.
 fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
-    let same = if jobs.len() > 1 { same_key(jobs) } else { HashMap::new() };
+    let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
     let items = ids.into_iter().enumerate();
     items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()

@@ -74,7 +74,7 @@ impl Desk {
         loop {
             let Some(vacancy) = self.vacancies.get(&id) else { return };
             let profile = vacancy.profile;
-            if vacancy.slots == 0 || vacancy.ended.is_some() || self.rest_until.is_some() {
+            if vacancy.slots == 0 || vacancy.ended.is_some() || !self.matches() {
                 break;
             }
             let Some(rank) = self.board.best(profile) else { break };
@@ -88,12 +88,17 @@ impl Desk {
 
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
-        while self.rest_until.is_none() {
+        while self.matches() {
             let (Some(rank), Some(vacancy)) = (self.board.head(class), self.board.vacancy_for(class)) else {
                 return;
             };
             self.claim(rank.id, vacancy);
         }
+    }
+
+    /// Whether jobs are handed out: not while the store rests, nor after it has stopped.
+    fn matches(&self) -> bool {
+        self.rest_until.is_none() && self.stopped.is_none()
     }
 
     /// After a rest: everything that waits is matched again.
@@ -157,7 +162,7 @@ impl Desk {
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
     pub(crate) fn hand_over(&mut self, spec: &Arc<Spec>, life: &mut Life) -> Option<Reserved> {
-        if self.rest_until.is_some() {
+        if !self.matches() {
             return None;
         }
         let class = self.board.class_of(&spec.class());

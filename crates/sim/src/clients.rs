@@ -3,7 +3,8 @@
 use jobhall_core::{Failure, JobId};
 use jobhall_engine::{Answer, Refused, Request, Submit, SubmitName, Ticket};
 
-use crate::hall::{Event, Origin, Sim};
+use crate::event::{Event, Origin};
+use crate::hall::Sim;
 use crate::script::Action;
 
 /// How long a client waits for an answer.

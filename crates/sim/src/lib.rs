@@ -8,6 +8,7 @@
 
 mod check;
 mod clients;
+mod event;
 mod hall;
 mod manner;
 mod plant;

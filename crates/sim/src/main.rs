@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn progress(done: u64, of: u64) {
-    if stderr().is_terminal() && (done % 50 == 0 || done == of) {
+    if stderr().is_terminal() && (done.is_multiple_of(50) || done == of) {
         eprint!("\r{done} of {of} seeds");
         let _ = stderr().flush();
     }

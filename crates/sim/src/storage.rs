@@ -3,7 +3,8 @@
 use jobhall_engine::{Asked, Told};
 use jobhall_store::{CommitError, Committed, StoreError, Unit};
 
-use crate::hall::{Event, Sim};
+use crate::event::Event;
+use crate::hall::Sim;
 
 fn unknown() -> CommitError {
     CommitError::Unknown { message: "the disk went away".to_owned() }
@@ -41,8 +42,8 @@ impl Sim {
         let committed = self.vault.commit(units.to_vec());
         self.note_commit(units, &committed);
         self.checker.applied(&self.vault, units, &committed);
-        for end in self.checker.take_seen() {
-            self.tally.add("ends", end);
+        for (group, kind) in self.checker.take_seen() {
+            self.tally.add(group, kind);
         }
         if self.checker.commits.is_multiple_of(32) {
             self.checker.whole(&self.vault);

@@ -5,7 +5,8 @@ use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, Ti
 use jobhall_store::{Committed, Unit};
 
 use crate::check::Seen;
-use crate::hall::{Event, Origin, Purpose, Sim};
+use crate::event::{Event, Origin, Purpose};
+use crate::hall::Sim;
 use crate::plant::Plant;
 use crate::script::Action;
 use crate::tally::variant;

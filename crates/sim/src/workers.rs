@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
 use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, VacancyId};
 
-use crate::hall::{Event, Origin, Purpose, Sim};
+use crate::event::{Event, Origin, Purpose};
+use crate::hall::Sim;
 use crate::manner::{Manner, Task, passed};
 use crate::script::Action;
 use crate::words;

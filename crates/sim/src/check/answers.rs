@@ -3,6 +3,7 @@
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, WorkerName};
 use jobhall_engine::{Answer, Refused, Request, Shown, Ticket};
 
+use super::ends::By;
 use super::{Checker, Invariant};
 use crate::vault::Vault;
 
@@ -82,10 +83,20 @@ impl Checker {
             }
             (Request::Report { worker, attempt, lease, report }, Refused::LeaseLost(_)) => {
                 let end = self.ends.get(&(attempt.job, attempt.claim));
+                if end.is_some_and(|end| end.by == By::Silence) {
+                    self.seen.push(("orders", "report after its lease was lost"));
+                }
                 let repeats = end.is_some_and(|end| end.repeats(*lease, worker, report));
                 let there = repeats && vault.row(attempt.job).is_some();
                 self.must(!there, Invariant::Lease, &[attempt.job], || {
                     format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
+                });
+            }
+            (Request::Cancel { id, .. }, Refused::Event(refusal)) => {
+                let row = vault.row(*id);
+                let done = row.is_some_and(|row| matches!(row.life.state, State::Cancelled(_)));
+                self.must(!done, Invariant::Cancel, &[*id], || {
+                    format!("job {id} is cancelled, but a repeated cancel is refused: {refusal}")
                 });
             }
             (Request::Submit(submit), Refused::KeyHeld { job_type, holder }) => {
@@ -120,7 +131,9 @@ impl Checker {
         self.must(good, Invariant::Cancel, &[id], || {
             format!("the cancel of job {id} is acknowledged as {state}, but the row is {row:?}")
         });
-        self.cancelled.insert(id);
+        if !self.cancelled.insert(id) {
+            self.seen.push(("orders", "cancel repeated"));
+        }
     }
 
     fn report_known(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName, report: &Report) {

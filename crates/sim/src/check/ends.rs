@@ -74,13 +74,13 @@ impl Checker {
         }
         self.params_moved(before, after);
         if after.life.state.is_terminal() {
-            self.seen.push(after.life.state.name().as_str());
+            self.seen.push(("ends", after.life.state.name().as_str()));
         }
         match after.life.state.error().map(|failure| failure.reason.as_str()) {
-            Some("poison") => self.seen.push("poison"),
-            Some("unaccepted") => self.seen.push("unaccepted"),
-            _ if after.life.lost > before.life.lost => self.seen.push("lost"),
-            _ if after.life.unaccepted > before.life.unaccepted => self.seen.push("taken back"),
+            Some("poison") => self.seen.push(("ends", "poison")),
+            Some("unaccepted") => self.seen.push(("ends", "unaccepted")),
+            _ if after.life.lost > before.life.lost => self.seen.push(("ends", "lost")),
+            _ if after.life.unaccepted > before.life.unaccepted => self.seen.push(("ends", "taken back")),
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ use jobhall_core::{AttemptId, Job, JobId, Life, State};
 use jobhall_engine::{Assignment, SessionId};
 use jobhall_store::Unit;
 
+use super::ends::{By, End};
 use super::{Checker, Holding, Invariant, Seen};
 use crate::words;
 
@@ -30,6 +31,11 @@ impl Checker {
         seen.ended = true;
         let (lapsed, worker) = (seen.closed || now >= seen.renewed + lease_ms, seen.worker.clone());
         let silent = now - seen.renewed;
+        let reported =
+            |end: &&End| end.worker == worker && matches!(end.by, By::Success(..) | By::Failure(..));
+        if self.ends.values().any(|end| reported(&end)) {
+            self.seen.push(("orders", "lease ended after its report"));
+        }
         let jobs: Vec<_> = self.held_by(session);
         self.must(lapsed, Invariant::Renewed, &jobs, || {
             format!("the session of {worker} ended {silent} ms after its last renewal")

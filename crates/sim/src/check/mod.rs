@@ -162,8 +162,8 @@ pub(crate) struct Checker {
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
-    /// Ends of leases and jobs that were seen since the last look.
-    seen: Vec<&'static str>,
+    /// Things worth counting since the last look, by group and name.
+    seen: Vec<(&'static str, &'static str)>,
 }
 
 impl Checker {
@@ -217,8 +217,8 @@ impl Checker {
         }
     }
 
-    /// Ends of leases and jobs since the last look, by name.
-    pub fn take_seen(&mut self) -> Vec<&'static str> {
+    /// Things worth counting since the last look, by group and name.
+    pub fn take_seen(&mut self) -> Vec<(&'static str, &'static str)> {
         std::mem::take(&mut self.seen)
     }
 

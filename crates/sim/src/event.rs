@@ -1,0 +1,93 @@
+//! What can happen in a run, who asked for it, and what waits to go wrong.
+
+use jobhall_core::AttemptId;
+use jobhall_engine::{Answer, Effect, Refused, Request, SessionId, Ticket, Told};
+use jobhall_store::{CommitError, Committed, Unit};
+
+use crate::workers::Step;
+
+/// Something that happens at its moment.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// An action of the script.
+    Act(usize),
+    /// A request reaches the desk.
+    Arrive(u32, Ticket, Box<Request>),
+    /// An answer reaches whoever asked.
+    Answered(u32, Ticket, Box<Result<Answer, Refused>>),
+    /// An effect reaches a worker.
+    Tell(u32, SessionId, Box<Effect>),
+    /// The store applies the next commit.
+    Apply(u32),
+    /// The desk hears of the next applied commit.
+    Told(u32),
+    /// The store does something else for the desk.
+    Serve(u32, u64),
+    /// The desk hears of it.
+    Served(u32, Box<Told>),
+    /// The desk wakes up by itself.
+    Nap(u64),
+    /// The hall starts again.
+    Start,
+    /// A client has waited long enough.
+    Timeout(usize, u32),
+    /// A worker does what it set out to do.
+    Worker(usize, u32, Box<Step>),
+    /// A process that should be dead says something.
+    Late(Box<Request>),
+    /// Faults stop.
+    Calm,
+    /// Is everything done?
+    Look,
+}
+
+/// Who asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    Client(usize),
+    /// A worker on one of its links.
+    Worker(usize, u32, Purpose),
+    Nobody,
+}
+
+impl Origin {
+    /// A number for the wire that it speaks on.
+    pub fn wire(&self) -> u64 {
+        match self {
+            Origin::Client(_) => 100,
+            Origin::Worker(at, ..) => *at as u64,
+            Origin::Nobody => 101,
+        }
+    }
+}
+
+/// What a worker asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    Open { skill: usize, accepts: usize },
+    Renew,
+    Vacancy,
+    Word(AttemptId),
+    Report(AttemptId),
+}
+
+/// A commit on its way.
+pub(crate) struct UnderWay {
+    pub number: u64,
+    pub units: Vec<Unit>,
+    pub result: Option<Result<Committed, CommitError>>,
+}
+
+/// Faults that wait for their occasion.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    pub fail_commits: Vec<bool>,
+    pub unknown_commit: Option<bool>,
+    pub fail_ask: bool,
+    pub unknown_ask: bool,
+    pub slow_ms: u64,
+    pub slow_until: u64,
+    pub lose_answers: u64,
+    /// The store takes nothing more until the restart.
+    pub stopped: bool,
+}
