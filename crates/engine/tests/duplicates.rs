@@ -130,6 +130,24 @@ fn run_again_makes_one_follow_up_with_the_latest_params() {
 }
 
 #[test]
+fn run_again_on_a_successor_marks_it_and_it_stays_in_line() {
+    let mut hall = Hall::new();
+    hall.submit(keyed("t", "k")).unwrap();
+    let held = hall.take_one("w");
+    let second = hall.submit(on(OnDuplicate::Supersede, "2")).unwrap().id;
+    for params in ["3", "4"] {
+        let again = hall.submit(on(OnDuplicate::RunAgain, params)).unwrap();
+        assert_eq!(disposition(again, second), Disposition::Again);
+    }
+    assert_eq!(disposition(hall.submit(keyed("t", "k")).unwrap(), second), Disposition::Joined);
+    hall.report("w", &held, passed()).unwrap();
+    let next = hall.take_one("w2");
+    assert_eq!((next.attempt.job, next.spec.params.as_str()), (second, "2"));
+    hall.report("w2", &next, passed()).unwrap();
+    assert_eq!(hall.take_one("w3").spec.params.as_str(), "4");
+}
+
+#[test]
 fn run_again_is_dropped_on_cancel() {
     let mut hall = Hall::new();
     let first = hall.submit(keyed("t", "k")).unwrap().id;

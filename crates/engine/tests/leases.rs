@@ -364,3 +364,49 @@ fn short_attempts_cost_no_write_for_accept_and_progress() {
     assert_eq!(hall.store.feed_now(0, 100).rows.len(), commits + 1, "stored after a second");
     assert_eq!(hall.now.mono, Mono(2_000));
 }
+
+#[test]
+fn a_worker_that_comes_back_with_an_assignment_has_accepted_it() {
+    let mut hall = Hall::new();
+    let id = hall.submit(job("t")).unwrap().id;
+    let held = hall.take_one("w");
+    assert_eq!(hall.state(id), StateName::Assigned);
+    let (session, kept, _) = reopen(&mut hall, "w", vec![(held.attempt, held.lease)]);
+    assert_eq!((kept, hall.state(id)), (1, StateName::Accepted));
+    hall.pass(20_000);
+    hall.ask(Request::Renew(session)).unwrap();
+    hall.pass(20_000);
+    assert_eq!(hall.state(id), StateName::Accepted, "not taken back for want of a word");
+}
+
+#[test]
+fn a_lease_that_was_kept_is_not_ended_by_a_session_that_lapsed_before() {
+    let mut hall = Hall::new();
+    let id = hall.submit(job("t")).unwrap().id;
+    let held = hall.take_one("w");
+    hall.accept("w", &held).unwrap();
+    hall.pass(29_500);
+    let message = "disk full".to_owned();
+    hall.fail = Some(jobhall_store::CommitError::NotCommitted { full: true, message });
+    hall.pass(500);
+    let (_, kept, _) = reopen(&mut hall, "w", vec![(held.attempt, held.lease)]);
+    assert_eq!(kept, 1, "its end could not be stored: it is still the current one");
+    hall.pass(5_000);
+    assert_eq!(hall.state(id), StateName::Accepted);
+    assert_eq!(hall.report("w", &held, passed()), Ok(Answer::State(StateName::Succeeded)));
+}
+
+#[test]
+fn a_job_that_ends_while_it_is_being_read_is_shown_all_the_same() {
+    let mut hall = Hall::new();
+    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let held = hall.take_one("w");
+    hall.report("w", &held, failed("x")).unwrap();
+    hall.hold = true;
+    let cancel = hall.ask_later(Request::Cancel { id, failure: Failure::new("cancelled", "") });
+    let show = hall.ask_later(Request::Show(id));
+    hall.let_through();
+    assert_eq!(hall.answers.remove(&cancel), Some(Ok(Answer::State(StateName::Cancelled))));
+    let Some(Ok(Answer::Shown(shown))) = hall.answers.remove(&show) else { panic!("not shown") };
+    assert_eq!((shown.job.life.state.name(), shown.past.len()), (StateName::Cancelled, 1));
+}

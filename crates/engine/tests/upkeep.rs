@@ -224,3 +224,20 @@ fn an_unknown_outcome_stops_the_hall_and_a_restart_tells() {
         assert_eq!(hall.desk.open_count(), stored);
     }
 }
+
+#[test]
+fn a_stopped_hall_hands_out_nothing_and_answers_everyone() {
+    let mut hall = Hall::new();
+    for _ in 0..3 {
+        hall.submit(job("t")).unwrap();
+    }
+    let session = hall.worker("w", "");
+    hall.hold = true;
+    hall.ask_later(Request::Vacancy { session, slots: 2, wait_ms: 30_000 });
+    hall.fail = Some(CommitError::Unknown { message: "fsync failed".to_owned() });
+    hall.let_through();
+    assert!(hall.assignments().is_empty());
+    assert_eq!(hall.desk.stopped(), Some("fsync failed"));
+    let refused = hall.ask(Request::Vacancy { session, slots: 1, wait_ms: 1 });
+    assert_eq!(refused, Err(Refused::Stopped("fsync failed".to_owned())));
+}

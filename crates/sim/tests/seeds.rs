@@ -75,6 +75,15 @@ fn everything_that_can_happen_happens_in_a_thousand_seeds_part_8() {
     assert!(missing.is_empty(), "these never occurred: {missing:?}\n{tally}");
 }
 
+/// Seeds beyond the thousand that once showed a bug of the engine.
+#[test]
+fn seeds_that_once_failed_pass() {
+    for seed in [1_085, 1_617, 12_406, 16_953] {
+        let violation = run(seed, None, false).violation;
+        assert!(violation.is_none(), "seed {seed}: {violation:?}");
+    }
+}
+
 #[test]
 fn a_seed_is_always_the_same_run() {
     for seed in 0..12 {
