@@ -162,3 +162,29 @@ fn l11_the_states_of_a_job_in_order() {
     let names: Vec<_> = states.iter().map(|state| state.as_str()).collect();
     assert_eq!(names, ["queued", "assigned", "accepted", "running", "retrying", "assigned", "succeeded"]);
 }
+
+#[test]
+fn h01_a_job_has_every_field_of_its_record() {
+    let mut hall = Hall::new();
+    let run_at = hall.now.wall.minus_ms(7);
+    let params = Json::params("[1,2]").unwrap();
+    let wanted =
+        SubmitJob { params, priority: -3, run_at: Some(run_at), retry: tries(2), ..keyed("mail", "to bob") };
+    let id = hall.submit(wanted).unwrap().id;
+    let record = hall.stored(id);
+    assert_eq!(record.id.get().to_string(), id.to_string(), "a number");
+    assert_eq!(
+        (record.spec.job_type.as_str(), record.spec.key.as_ref().unwrap().as_str()),
+        ("mail", "to bob")
+    );
+    assert_eq!((record.spec.params.as_str(), record.spec.priority), ("[1,2]", -3));
+    assert_eq!((record.life.state.name(), record.life.state.error()), (StateName::Queued, None));
+    assert_eq!((record.life.attempt, record.life.run_at), (0, run_at));
+    assert_eq!((record.spec.created_at, record.life.updated_at), (hall.now.wall, hall.now.wall));
+    let held = hall.take_one("w");
+    hall.report("w", &held, failed("bounced")).unwrap();
+    let after = hall.stored(id);
+    assert_eq!((after.life.attempt, after.life.state.error().unwrap().reason.as_str()), (1, "bounced"));
+    assert!(after.life.updated_at > record.life.updated_at && after.life.run_at > run_at);
+    assert_eq!(after.spec.created_at, record.spec.created_at);
+}

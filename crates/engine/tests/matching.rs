@@ -98,7 +98,7 @@ fn l14_a_job_has_one_assignment_however_many_vacancies_race() {
 }
 
 #[test]
-fn h09_a_job_never_starts_early_and_starts_when_its_time_comes() {
+fn a_job_never_starts_early_and_starts_when_its_time_comes() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "");
     hall.ask(Request::Vacancy { session, slots: 2, wait_ms: 1_000_000 }).unwrap();
