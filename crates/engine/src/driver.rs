@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_core::{Failure, JobId, Submitted, TypeConfig, TypeName};
-use jobhall_store::{CommitError, Committed, FeedEntry, FeedRow, Later, Store, StoreError, Unit};
+use jobhall_store::{
+    CommitError, Committed, FeedEntry, FeedRow, JobFilter, JobPage, Later, Store, StoreError, Unit,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use thiserror::Error;
@@ -186,6 +188,17 @@ impl Engine {
             Answer::Explained(explanation) => Ok(*explanation),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// Lists jobs, newest first, as they are stored.
+    pub async fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<JobPage, Refused> {
+        let page = self.store.list(filter, before, limit).await;
+        page.map_err(|error| Refused::Storage { full: false, message: error.to_string() })
     }
 
     /// Configures a type.

@@ -35,8 +35,8 @@ use std::thread::{self, JoinHandle};
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, PastAttempt};
 use jobhall_store::{
-    Block, BlockChange, CommitError, Committed, FeedPage, Later, Prune, Pruned, Setting, Store, StoreError,
-    Unit,
+    Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Prune, Pruned, Setting,
+    Store, StoreError, Unit,
 };
 use tokio::sync::oneshot;
 
@@ -165,6 +165,15 @@ impl Store for Sqlite {
 
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
         self.readers.read(move |reads| reads.ended(before, limit))
+    }
+
+    fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<JobPage, StoreError>> {
+        self.readers.read(move |reads| reads.page(&filter, before, limit))
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

@@ -1,13 +1,26 @@
 //! The reads of the port, each on one snapshot.
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, PastAttempt, StateName};
-use jobhall_store::{Block, FeedPage, FeedRow, Setting, SettingKind, unpack};
+use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, TypeName};
+use jobhall_store::{Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack};
 
 use crate::row;
 use crate::statements::Reads;
 use crate::trouble::{Trouble, damaged};
 use crate::upkeep::{self, FEED_PRUNED_TO};
+
+/// Ids looked at for one page of a list.
+const STRETCH: i64 = 100_000;
+
+/// These state codes as bits; all of them if there is none.
+fn state_bits(states: &[StateName]) -> i64 {
+    let bits = states.iter().fold(0, |bits, &state| bits | 1 << state as i64);
+    if bits == 0 { i64::MAX } else { bits }
+}
+
+fn last_id(job: &Job) -> i64 {
+    job.id.get().cast_signed()
+}
 
 fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
@@ -112,6 +125,42 @@ impl Reads<'_> {
             });
         }
         Ok(found)
+    }
+
+    /// Jobs that the filter shows, newest id first, within one stretch of ids.
+    pub(crate) fn page(
+        &mut self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        at_most: usize,
+    ) -> Result<JobPage, Trouble> {
+        let Some((lowest, highest)) = self.id_span()? else {
+            return Ok(JobPage { jobs: Vec::new(), next: None });
+        };
+        let below = before.map_or(highest + 1, |before| before.get().cast_signed()).min(highest + 1);
+        let from = (below - STRETCH).max(lowest);
+        self.list.raw_bind_parameter(1, below)?;
+        self.list.raw_bind_parameter(2, from)?;
+        self.list.raw_bind_parameter(3, state_bits(&filter.states))?;
+        self.list.raw_bind_parameter(4, filter.job_type.as_ref().map(TypeName::as_str))?;
+        self.list.raw_bind_parameter(5, filter.key.as_ref().map(Key::as_str))?;
+        self.list.raw_bind_parameter(6, filter.queue.as_ref().map(QueueName::as_str))?;
+        self.list.raw_bind_parameter(7, limit(at_most))?;
+        let mut rows = self.list.raw_query();
+        let mut jobs = Vec::new();
+        while let Some(job) = rows.next()? {
+            jobs.push(row::job(job)?);
+        }
+        let seen_to = if jobs.len() < at_most { from } else { jobs.last().map_or(below, last_id) };
+        let next = JobId::new(seen_to.cast_unsigned()).ok().filter(|_| seen_to > lowest);
+        Ok(JobPage { jobs, next })
+    }
+
+    fn id_span(&mut self) -> Result<Option<(i64, i64)>, Trouble> {
+        let mut rows = self.id_span.raw_query();
+        let Some(span) = rows.next()? else { return Ok(None) };
+        let (lowest, highest): (Option<i64>, Option<i64>) = (span.get(0)?, span.get(1)?);
+        Ok(lowest.zip(highest))
     }
 
     /// All settings.

@@ -42,7 +42,7 @@ statements!(
 statements!(
     /// What a reader asks.
     Reads:
-    job open_jobs attempts blocks completed settings feed meta
+    job open_jobs attempts blocks completed list id_span settings feed meta
 );
 
 #[cfg(test)]
@@ -88,6 +88,7 @@ mod tests {
                 include_str!("sql/open_jobs.sql"),
                 "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
             ),
+            (include_str!("sql/list.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
             (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
             (include_str!("sql/prune_submit_keys.sql"), "INDEX submit_keys_at (at<?)"),
         ] {

@@ -21,7 +21,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, PastAttempt, Time};
+use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
 
 pub use error::{CommitError, StoreError};
 pub use feed::{FeedEntry, FeedPage, FeedRow, pack, unpack};
@@ -77,6 +77,38 @@ pub struct Pruned {
     pub submit_keys: u64,
 }
 
+/// Which jobs a list shows; what is none or empty does not restrict it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Stored states; `scheduled` and `retrying` are `queued` to a store.
+    pub states: Vec<StateName>,
+    /// The type.
+    pub job_type: Option<TypeName>,
+    /// The key.
+    pub key: Option<Key>,
+    /// The queue.
+    pub queue: Option<QueueName>,
+}
+
+impl JobFilter {
+    /// Whether the list shows this job.
+    pub fn shows(&self, job: &Job) -> bool {
+        (self.states.is_empty() || self.states.contains(&job.life.state.name()))
+            && self.job_type.as_ref().is_none_or(|job_type| *job_type == job.spec.job_type)
+            && self.key.as_ref().is_none_or(|key| job.spec.key.as_ref() == Some(key))
+            && self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
+    }
+}
+
+/// A stretch of a list, newest id first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// The list goes on below this id; none at its end.
+    pub next: Option<JobId>,
+}
+
 /// Durable storage of one hall.
 pub trait Store: Send + Sync + 'static {
     /// Applies the units in order in one durable transaction; a refused unit leaves no trace and the others stand.
@@ -106,6 +138,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Completed jobs, newest id first, below `before`, at most `limit`.
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>>;
+
+    /// Jobs that the filter shows, newest id first, below `before`, at most `limit`. A store bounds how far it looks
+    /// at once, so a page may be short although the list goes on.
+    fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<JobPage, StoreError>>;
 
     /// All settings.
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>>;

@@ -12,8 +12,8 @@ use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, Submitted, Time, TypeName};
 
 use crate::{
-    Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, Later, Prune, Pruned, Setting,
-    SettingKind, Store, StoreError, Unit,
+    Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later, Prune, Pruned,
+    Setting, SettingKind, Store, StoreError, Unit,
 };
 
 /// A (type, key).
@@ -105,6 +105,16 @@ impl Memory {
     /// [`Store::completed`], at once.
     pub fn completed_now(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
         self.tables().completed(before, limit)
+    }
+
+    /// [`Store::list`], at once.
+    pub fn list_now(&self, filter: &JobFilter, before: Option<JobId>, limit: usize) -> JobPage {
+        let tables = self.tables();
+        let older = tables.jobs.values().rev().filter(|job| before.is_none_or(|before| job.id < before));
+        let mut shown = older.filter(|job| filter.shows(job));
+        let jobs: Vec<_> = shown.by_ref().take(limit).cloned().collect();
+        let next = shown.next().and(jobs.last()).map(|job| job.id);
+        JobPage { jobs, next }
     }
 
     /// [`Store::settings`], at once.
@@ -248,6 +258,15 @@ impl Store for Memory {
 
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
         ready(Ok(self.completed_now(before, limit)))
+    }
+
+    fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<JobPage, StoreError>> {
+        ready(Ok(self.list_now(&filter, before, limit)))
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

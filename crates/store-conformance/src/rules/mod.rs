@@ -141,6 +141,7 @@ macro_rules! every_rule {
             reads {
                 jobs_come_in_the_order_asked_with_holes
                 completed_jobs_come_newest_first_in_pages
+                lists_show_what_the_filter_says_in_pages
                 a_completed_job_tells_what_retention_asks
             }
             upkeep {

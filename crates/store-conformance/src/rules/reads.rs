@@ -1,8 +1,8 @@
 //! Reads by id, and of completed jobs.
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Report, Verdict, When};
-use jobhall_store::Store;
+use jobhall_core::{Job, JobId, Key, QueueName, Report, StateName, TypeName, Verdict, When};
+use jobhall_store::{JobFilter, Store};
 
 use crate::desk::Desk;
 use crate::fixture::wait;
@@ -35,6 +35,48 @@ pub fn completed_jobs_come_newest_first_in_pages(store: &dyn Store) {
     assert_eq!(ids(Some(jobs[5].id), 1), of(&[4]));
     assert_eq!(ids(Some(jobs[0].id), 9), of(&[]));
     assert_eq!(ids(None, 0), of(&[]));
+}
+
+/// A list shows what its filter says, newest id first, in pages that leave nothing out.
+pub fn lists_show_what_the_filter_says_in_pages(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let jobs: Vec<Job> = vec![
+        desk.put(desk.fresh(None)),
+        desk.put(desk.fresh_of("u", Some("k"))),
+        desk.succeeded(None),
+        desk.put(desk.fresh_of("u", Some("l"))),
+        desk.held(None),
+        desk.put(desk.fresh(None)),
+    ];
+    let listed = |filter: &JobFilter, limit: usize| -> Vec<Job> {
+        let (mut all, mut before) = (Vec::new(), None);
+        loop {
+            let page = wait(store.list(filter.clone(), before, limit)).expect("jobs can be listed");
+            assert!(page.jobs.len() <= limit);
+            all.extend(page.jobs);
+            match page.next {
+                Some(next) => {
+                    assert!(before.replace(next).is_none_or(|before| next < before), "it goes down")
+                }
+                None => return all,
+            }
+        }
+    };
+    let of = |numbers: &[usize]| -> Vec<Job> { numbers.iter().map(|&n| jobs[n].clone()).collect() };
+    let all = JobFilter::default();
+    for limit in [1, 2, 3, 100] {
+        assert_eq!(listed(&all, limit), of(&[5, 4, 3, 2, 1, 0]), "{limit} a page");
+    }
+    let queued = JobFilter { states: vec![StateName::Queued], ..JobFilter::default() };
+    assert_eq!(listed(&queued, 2), of(&[5, 3, 1, 0]));
+    let two = JobFilter { states: vec![StateName::Succeeded, StateName::Assigned], ..JobFilter::default() };
+    assert_eq!(listed(&two, 100), of(&[4, 2]));
+    let of_type = JobFilter { job_type: TypeName::new("u").ok(), ..JobFilter::default() };
+    assert_eq!(listed(&of_type, 1), of(&[3, 1]));
+    let of_key = JobFilter { key: Key::new("k").ok(), ..of_type };
+    assert_eq!(listed(&of_key, 100), of(&[1]));
+    let elsewhere = JobFilter { queue: QueueName::new("elsewhere").ok(), ..JobFilter::default() };
+    assert_eq!(listed(&elsewhere, 100), of(&[]));
 }
 
 /// Type, key, whether it succeeded and when it ended, for every kind of end.

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, TypeName};
 use jobhall_store::{
-    Block, BlockChange, CommitError, Committed, Conflict, FeedPage, Later, Memory, Prune, Pruned, Setting,
-    Store, StoreError, Unit,
+    Block, BlockChange, CommitError, Committed, Conflict, FeedPage, JobFilter, JobPage, Later, Memory, Prune,
+    Pruned, Setting, Store, StoreError, Unit,
 };
 
 pub use fault::Fault;
@@ -181,6 +181,15 @@ impl Store for Faulty {
 
     fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
         ready(Ok(self.memory.blocks_now()))
+    }
+
+    fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<JobPage, StoreError>> {
+        ready(Ok(self.memory.list_now(&filter, before, limit)))
     }
 
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {

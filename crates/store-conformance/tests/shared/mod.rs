@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, PastAttempt};
 use jobhall_store::{
-    Block, BlockChange, CommitError, Committed, FeedPage, Later, Memory, Prune, Pruned, Setting, Store,
-    StoreError, Unit,
+    Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Memory, Prune, Pruned,
+    Setting, Store, StoreError, Unit,
 };
 
 /// The handle.
@@ -43,6 +43,15 @@ impl Store for Shared {
 
     fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
         self.0.blocks()
+    }
+
+    fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<JobPage, StoreError>> {
+        self.0.list(filter, before, limit)
     }
 
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
