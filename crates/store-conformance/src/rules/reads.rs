@@ -56,7 +56,7 @@ pub fn lists_show_what_the_filter_says_in_pages(store: &dyn Store) {
             all.extend(page.jobs);
             match page.next {
                 Some(next) => {
-                    assert!(before.replace(next).is_none_or(|before| next < before), "it goes down")
+                    assert!(before.replace(next).is_none_or(|before| next < before), "it goes down");
                 }
                 None => return all,
             }
