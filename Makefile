@@ -15,8 +15,8 @@ help: ## List the targets
 
 .PHONY: test
 test: fmt clippy nextest ## Everything a change must pass: format, lints, every test once, the acceptance page
-	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
 	$(CARGO) test --workspace --locked --doc --quiet
+	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
 
 .PHONY: check
 check: fmt clippy deny ## Format, lints, and licences, bans and sources of the dependencies

@@ -94,10 +94,13 @@ pub fn run(root: &Path, mode: Mode) -> Result<String, Stop> {
     if code != 0 {
         return Err(tests_stop(code, "docs/acceptance.md was written all the same"));
     }
-    Ok(match mode {
-        Mode::Write => "docs/acceptance.md written".to_owned(),
-        Mode::Check => "docs/acceptance.md is up to date".to_owned(),
-    })
+    let note = match mode {
+        Mode::Write => "docs/acceptance.md written",
+        Mode::Check => "docs/acceptance.md is up to date",
+    };
+    let tests = junit::parse(&read(&results_path(root))?).map_err(Stop::Unusable)?;
+    let passed = tests.iter().filter(|test| test.passed).count();
+    Ok(format!("{note}\n{passed} passed, {} failed", tests.len() - passed))
 }
 
 /// Writes the page, or compares it with the one at `path`.

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     };
     match acceptance::run(&xtask::workspace_root(), mode) {
         Ok(note) => {
-            eprintln!("{note}");
+            println!("{note}");
             ExitCode::SUCCESS
         }
         Err(stop) => {

@@ -21,7 +21,7 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
         "store-sqlite" | "store-postgres" | "store-conformance" => &["store", "core"],
         "engine" => &["core", "store", "blobs"],
         "queries" | "tasksets" | "builds" => APPLICATION,
-        "server" => &["engine", "queries", "tasksets", "builds", "store", "blobs", "protocol"],
+        "server" => &["core", "engine", "queries", "tasksets", "builds", "store", "blobs", "protocol"],
         "client" => &["protocol"],
         "worker" => &["client", "protocol", "tree", "core"],
         "cli" => &[
