@@ -13,6 +13,11 @@ OPERATIONS ?= 1000000
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+.PHONY: up
+up: ## Build everything and start a hall with a local worker on 127.0.0.1:7450
+	$(CARGO) build --locked --release -p jobhall-cli
+	target/release/jobhall up
+
 .PHONY: test
 test: fmt clippy nextest ## Everything a change must pass: format, lints, every test once, the acceptance page
 	$(CARGO) test --workspace --locked --doc --quiet

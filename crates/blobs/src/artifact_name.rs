@@ -1,0 +1,170 @@
+//! What a user may call an artifact.
+//!
+//! Such a name never becomes a path in here, but it does in archives and downloads on other people's machines. So it
+//! must be harmless on all of them: a name that means something to a shell or to Windows is refused like one that
+//! climbs out of its directory.
+
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The most bytes of a whole name.
+pub const NAME_BYTES: usize = 1_024;
+/// The most bytes between two slashes.
+pub const SEGMENT_BYTES: usize = 255;
+
+/// A relative path with `/` between its segments, such as `report/index.html`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArtifactName(Arc<str>);
+
+/// Which rule a name breaks.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ArtifactNameError {
+    /// Nothing was given.
+    #[error("name an artifact: the name is empty")]
+    Empty,
+    /// Too long as a whole.
+    #[error("name an artifact: the name has {bytes} bytes, the limit is {NAME_BYTES}")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// Begins with a slash.
+    #[error("name an artifact: the name begins with a slash, it must be relative")]
+    Absolute,
+    /// Is not UTF-8.
+    #[error("name an artifact: the name is not UTF-8")]
+    NotUtf8,
+    /// A character with no place in a file name everywhere.
+    #[error("name an artifact: the name has the character {character:?} at byte {at}")]
+    Character {
+        /// Which.
+        character: char,
+        /// Where.
+        at: usize,
+    },
+    /// Two slashes in a row, or one at the end.
+    #[error("name an artifact: the name has an empty segment")]
+    EmptySegment,
+    /// A segment is too long.
+    #[error("name an artifact: a segment has {bytes} bytes, the limit is {SEGMENT_BYTES}")]
+    SegmentTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// A segment is `.` or `..`.
+    #[error("name an artifact: the segment {segment:?} points elsewhere")]
+    Dots {
+        /// Which.
+        segment: String,
+    },
+    /// A segment would read as an option of a command.
+    #[error("name an artifact: the segment {segment:?} begins with a dash")]
+    LeadingDash {
+        /// Which.
+        segment: String,
+    },
+    /// A segment begins or ends with a space, or ends with a dot, which some systems drop.
+    #[error("name an artifact: the segment {segment:?} begins or ends with a space, or ends with a dot")]
+    Edge {
+        /// Which.
+        segment: String,
+    },
+    /// A segment is the name of a device on some systems.
+    #[error("name an artifact: the segment {segment:?} is a reserved name")]
+    Reserved {
+        /// Which.
+        segment: String,
+    },
+}
+
+impl ArtifactName {
+    /// Checks a text.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn new(text: &str) -> Result<ArtifactName, ArtifactNameError> {
+        check_whole(text)?;
+        text.split('/').try_for_each(check_segment)?;
+        Ok(ArtifactName(text.into()))
+    }
+
+    /// Checks bytes, such as those of a file's name.
+    ///
+    /// # Errors
+    /// The first rule that they break.
+    pub fn from_bytes(bytes: &[u8]) -> Result<ArtifactName, ArtifactNameError> {
+        ArtifactName::new(std::str::from_utf8(bytes).map_err(|_| ArtifactNameError::NotUtf8)?)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its parts between the slashes.
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/')
+    }
+}
+
+impl fmt::Display for ArtifactName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn check_whole(text: &str) -> Result<(), ArtifactNameError> {
+    if text.is_empty() {
+        return Err(ArtifactNameError::Empty);
+    }
+    if text.len() > NAME_BYTES {
+        return Err(ArtifactNameError::TooLong { bytes: text.len() });
+    }
+    if text.starts_with('/') {
+        return Err(ArtifactNameError::Absolute);
+    }
+    match text.char_indices().find(|(_, character)| is_harmful(*character)) {
+        Some((at, character)) => Err(ArtifactNameError::Character { character, at }),
+        None => Ok(()),
+    }
+}
+
+/// Controls; what separates paths, drives and streams or globs on Windows; and what turns the direction of writing,
+/// so that a name looks like another.
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|')
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+fn check_segment(segment: &str) -> Result<(), ArtifactNameError> {
+    let named = || segment.to_owned();
+    match segment {
+        "" => Err(ArtifactNameError::EmptySegment),
+        "." | ".." => Err(ArtifactNameError::Dots { segment: named() }),
+        _ if segment.len() > SEGMENT_BYTES => Err(ArtifactNameError::SegmentTooLong { bytes: segment.len() }),
+        _ if segment.starts_with('-') => Err(ArtifactNameError::LeadingDash { segment: named() }),
+        _ if segment.starts_with(' ') || segment.ends_with([' ', '.']) => {
+            Err(ArtifactNameError::Edge { segment: named() })
+        }
+        _ if is_reserved(segment) => Err(ArtifactNameError::Reserved { segment: named() }),
+        _ => Ok(()),
+    }
+}
+
+/// Devices of Windows, which they stay with any ending.
+fn is_reserved(segment: &str) -> bool {
+    let stem = segment.split('.').next().unwrap_or(segment).trim_end().to_ascii_lowercase();
+    let numbered = |prefix: &str| {
+        stem.strip_prefix(prefix).is_some_and(|rest| {
+            matches!(rest, "\u{b9}" | "\u{b2}" | "\u{b3}") || matches!(rest.as_bytes(), [b'0'..=b'9'])
+        })
+    };
+    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
+        || numbered("com")
+        || numbered("lpt")
+}

@@ -1,0 +1,121 @@
+//! Logs, artifacts and results on the file system.
+//!
+//! Two kinds of data live here because they are written differently. An *object* is whole when it arrives: it is named
+//! by the BLAKE3 hash of its content, stored once however often it comes, and checked every time it is read. A *log*
+//! grows while someone watches it: it is named by its attempt, so that a stale worker reaches only its own.
+//!
+//! ```text
+//!   <data>/blobs/           0700, every file 0600, no symbolic link is followed below it
+//!     objects/ab/cdef…      content, named by its hash; written in tmp/, synced, renamed, directory synced
+//!     logs/11/17-1          the bytes an attempt wrote, exactly
+//!     logs/11/17-1.idx      when each chunk came, on which stream, and its check sum
+//!     tmp/                  objects on their way in
+//!     quarantine/           objects that no longer are what their name says
+//!     lock                  held while a process has this open
+//! ```
+//!
+//! No name in there comes from a user: what a user calls an artifact is an [`ArtifactName`], kept by the caller beside
+//! the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback
+//! ([`Logs::tail`]). The clock is the caller's: times are arguments, in milliseconds since 1970.
+#![forbid(unsafe_code)]
+
+mod artifact_name;
+mod attempt_key;
+mod digest;
+mod error;
+mod folder;
+mod logs;
+mod object_reader;
+mod objects;
+mod sweep;
+mod temps;
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use artifact_name::{ArtifactName, ArtifactNameError, NAME_BYTES, SEGMENT_BYTES};
+pub use attempt_key::{AttemptKey, AttemptKeyError};
+pub use digest::{Digest, DigestError};
+pub use error::BlobError;
+pub use logs::{
+    AppendError, Appended, ByteRange, CHUNK_BYTES, Chunk, Entries, Entry, LINE_BYTES, Line, Lines, LogInfo,
+    Logs, PIECE_BYTES, Piece, RECORDS, RangeError, ReadError, Step, Stream, Tail, WATCHERS, Wake,
+};
+pub use object_reader::ObjectReader;
+pub use objects::{Objects, PutError, ReadAllError, Stored};
+pub use sweep::{Collected, MIN_AGE_MS, Sweep, Verdicts};
+
+use folder::Folder;
+
+/// The directory of blobs, open. One process has it open at a time: what is known of live logs and of objects on
+/// their way in is kept in memory.
+#[derive(Debug)]
+pub struct Blobs {
+    objects: Objects,
+    logs: Logs,
+    _lock: File,
+}
+
+impl Blobs {
+    /// Opens the directory, making it and what is in it where missing.
+    ///
+    /// # Errors
+    /// [`BlobError::InUse`] when another process has it open, [`BlobError::Odd`] when a part of it is a symbolic
+    /// link or not a directory.
+    pub fn open(path: &Path) -> Result<Blobs, BlobError> {
+        let root = Folder::root(path)?;
+        let lock = locked_file(&root)?;
+        let [objects, logs, tmp, quarantine] =
+            ["objects", "logs", "tmp", "quarantine"].map(|name| root.private(name));
+        Ok(Blobs {
+            objects: Objects::new(objects?, tmp?, quarantine?),
+            logs: Logs::new(Arc::new(logs?)),
+            _lock: lock,
+        })
+    }
+
+    /// Results, artifacts and sources.
+    #[must_use]
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Logs of attempts.
+    #[must_use]
+    pub fn logs(&self) -> &Logs {
+        &self.logs
+    }
+
+    /// Removes in one go everything that [`Sweep`] would remove in slices.
+    ///
+    /// # Errors
+    /// The first file that could not be looked at or removed ends it; what was removed stays removed.
+    pub fn collect(
+        &self,
+        verdicts: Verdicts<'_>,
+        now_ms: u64,
+        min_age_ms: u64,
+    ) -> Result<Collected, BlobError> {
+        let mut sweep = Sweep::new(now_ms, min_age_ms);
+        let mut all = Collected::default();
+        while !sweep.is_over() {
+            all += sweep.step(self, verdicts, usize::MAX)?;
+        }
+        Ok(all)
+    }
+}
+
+fn locked_file(root: &Folder) -> Result<File, BlobError> {
+    let file = root.create("lock")?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(BlobError::InUse { what: root.path("lock") }),
+        Err(TryLockError::Error(error)) => Err(BlobError::io("lock", root.path("lock"), error)),
+    }
+}
+
+/// The lock, also after a thread panicked while it held it: nothing guarded here is left half-changed by a panic.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

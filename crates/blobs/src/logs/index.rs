@@ -1,0 +1,144 @@
+//! The two files of a log, and what they say together.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::record::{Kind, RECORD_BYTES, Record};
+use crate::BlobError;
+
+/// What the files of a log hold, found out when the log is first used and kept up to date by whoever writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) len: u64,
+    pub(super) records: u64,
+    pub(super) truncated: bool,
+    pub(super) finished: bool,
+    /// The files are longer than what counts: an interrupted write left something behind it.
+    pub(super) ragged: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) data: File,
+    pub(super) index: File,
+    /// The name of the log, for messages.
+    pub(super) what: String,
+}
+
+impl Files {
+    /// Up to `count` records from a number on. Fewer are given when a damaged one comes before; none is damage.
+    pub(super) fn records(&self, first: u64, count: usize) -> Result<Vec<Record>, BlobError> {
+        let bytes = self.read(&self.index, first * RECORD_BYTES as u64, count * RECORD_BYTES)?;
+        let numbered = (first..).zip(bytes.chunks_exact(RECORD_BYTES));
+        let records: Vec<Record> = numbered.map_while(|(number, raw)| Record::decode(number, raw)).collect();
+        if records.is_empty() && count > 0 { Err(self.damaged(first, "index record")) } else { Ok(records) }
+    }
+
+    fn record(&self, number: u64) -> Result<Option<Record>, BlobError> {
+        let bytes = self.read(&self.index, number * RECORD_BYTES as u64, RECORD_BYTES)?;
+        Ok(Record::decode(number, &bytes))
+    }
+
+    /// The bytes of the log from an offset on; fewer when the file ends before.
+    pub(super) fn bytes(&self, offset: u64, count: usize) -> Result<Vec<u8>, BlobError> {
+        self.read(&self.data, offset, count)
+    }
+
+    fn read(&self, file: &File, offset: u64, count: usize) -> Result<Vec<u8>, BlobError> {
+        let mut bytes = vec![0; count];
+        let mut filled = 0;
+        while filled < count {
+            match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(more) => filled += more,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(BlobError::io("read", self.what.clone(), error)),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    /// What these files hold: everything up to the last sound record. Nothing is written.
+    pub(super) fn state(&self) -> Result<State, BlobError> {
+        let (data_len, index_len) = (self.size(&self.data)?, self.size(&self.index)?);
+        let mut records = index_len / RECORD_BYTES as u64;
+        let mut last = None;
+        while records > 0 && last.is_none() {
+            last = self.sound(records - 1, data_len)?;
+            records -= u64::from(last.is_none());
+        }
+        let Some(last) = last else {
+            return Ok(State { ragged: data_len + index_len > 0, ..State::default() });
+        };
+        let ragged = data_len > last.end() || index_len > records * RECORD_BYTES as u64;
+        let state = State { len: last.end(), records, truncated: false, finished: false, ragged };
+        self.with_marks(state, last)
+    }
+
+    /// The record with this number, if it and its bytes are sound. A complete log was synced, so one that lacks bytes
+    /// was not cut by a crash.
+    fn sound(&self, number: u64, data_len: u64) -> Result<Option<Record>, BlobError> {
+        let Some(record) = self.record(number)? else { return Ok(None) };
+        if record.end() <= data_len {
+            let bytes = self.bytes(record.offset, record.len as usize)?;
+            return Ok(record.fits(&bytes).then_some(record));
+        }
+        match record.kind {
+            Kind::Finished => Err(self.damaged(data_len, "end")),
+            _ => Ok(None),
+        }
+    }
+
+    /// The marks stand at the end: complete last, cut before it.
+    fn with_marks(&self, state: State, last: Record) -> Result<State, BlobError> {
+        let finished = last.kind == Kind::Finished;
+        let before = match state.records {
+            records if finished && records > 1 => self.record(records - 2)?.map(|record| record.kind),
+            _ => None,
+        };
+        let truncated = last.kind == Kind::Truncated || before == Some(Kind::Truncated);
+        Ok(State { truncated, finished, ..state })
+    }
+
+    /// The number of the record that has the byte at this offset, which the log must have.
+    pub(super) fn find(&self, offset: u64, records: u64) -> Result<u64, BlobError> {
+        let (mut low, mut high) = (0, records);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let record = self.record(middle)?.ok_or_else(|| self.damaged(middle, "index record"))?;
+            if record.end() <= offset { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// Cuts off what does not count.
+    pub(super) fn cut(&self, state: &State) -> Result<(), BlobError> {
+        let index_len = state.records * RECORD_BYTES as u64;
+        let cut = self.data.set_len(state.len).and_then(|()| self.index.set_len(index_len));
+        cut.map_err(|e| BlobError::io("cut", self.what.clone(), e))
+    }
+
+    /// Writes bytes and then their records behind what counts.
+    pub(super) fn write(&self, state: &State, bytes: &[u8], records: &[Record]) -> Result<(), BlobError> {
+        let numbered = (state.records..).zip(records);
+        let encoded: Vec<u8> = numbered.flat_map(|(number, record)| record.encode(number)).collect();
+        let place = state.records * RECORD_BYTES as u64;
+        let written =
+            self.data.write_all_at(bytes, state.len).and_then(|()| self.index.write_all_at(&encoded, place));
+        written.map_err(|e| BlobError::io("write", self.what.clone(), e))
+    }
+
+    pub(super) fn sync(&self) -> Result<(), BlobError> {
+        let synced = self.data.sync_data().and_then(|()| self.index.sync_data());
+        synced.map_err(|e| BlobError::io("sync", self.what.clone(), e))
+    }
+
+    fn size(&self, file: &File) -> Result<u64, BlobError> {
+        Ok(file.metadata().map_err(|e| BlobError::io("look at", self.what.clone(), e))?.len())
+    }
+
+    pub(super) fn damaged(&self, at: u64, part: &str) -> BlobError {
+        BlobError::Damaged { what: self.what.clone(), why: format!("{part} at {at} is not what was written") }
+    }
+}

@@ -1,0 +1,87 @@
+//! Ranges of bytes, as HTTP has them.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// Which bytes of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteRange {
+    /// All of them.
+    All,
+    /// From this offset to the end.
+    From(u64),
+    /// From the first to the last offset, both included; an end past the end is the end.
+    FromTo(u64, u64),
+    /// The last so many; all when there are fewer.
+    Suffix(u64),
+}
+
+/// Why a range has no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RangeError {
+    /// It ends before it begins.
+    #[error("read bytes {from} to {to}: the range ends before it begins")]
+    Backwards {
+        /// First offset.
+        from: u64,
+        /// Last offset.
+        to: u64,
+    },
+    /// It lies past the end.
+    #[error("read a range of the log: it has {total} bytes, none of them in the range")]
+    Unsatisfiable {
+        /// How many bytes there are.
+        total: u64,
+    },
+}
+
+impl ByteRange {
+    /// The offsets it means in so many bytes. Never empty, except for all of nothing.
+    ///
+    /// # Errors
+    /// Which rule it breaks.
+    pub fn resolve(self, total: u64) -> Result<Range<u64>, RangeError> {
+        let range = match self {
+            ByteRange::All => return Ok(0..total),
+            ByteRange::FromTo(from, to) if to < from => return Err(RangeError::Backwards { from, to }),
+            ByteRange::From(from) => from..total,
+            ByteRange::FromTo(from, to) => from..to.saturating_add(1).min(total),
+            ByteRange::Suffix(count) => total.saturating_sub(count)..total,
+        };
+        if range.is_empty() { Err(RangeError::Unsatisfiable { total }) } else { Ok(range) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ByteRange, RangeError};
+
+    #[test]
+    fn ranges_are_those_of_http() {
+        let none = |total| Err(RangeError::Unsatisfiable { total });
+        for (range, total, meant) in [
+            (ByteRange::All, 0, Ok(0..0)),
+            (ByteRange::All, 5, Ok(0..5)),
+            (ByteRange::From(0), 5, Ok(0..5)),
+            (ByteRange::From(4), 5, Ok(4..5)),
+            (ByteRange::From(5), 5, none(5)),
+            (ByteRange::From(0), 0, none(0)),
+            (ByteRange::From(u64::MAX), 5, none(5)),
+            (ByteRange::FromTo(0, 0), 5, Ok(0..1)),
+            (ByteRange::FromTo(1, 3), 5, Ok(1..4)),
+            (ByteRange::FromTo(1, 9), 5, Ok(1..5)),
+            (ByteRange::FromTo(4, u64::MAX), 5, Ok(4..5)),
+            (ByteRange::FromTo(5, 9), 5, none(5)),
+            (ByteRange::FromTo(0, 0), 0, none(0)),
+            (ByteRange::FromTo(3, 2), 5, Err(RangeError::Backwards { from: 3, to: 2 })),
+            (ByteRange::Suffix(0), 5, none(5)),
+            (ByteRange::Suffix(2), 5, Ok(3..5)),
+            (ByteRange::Suffix(5), 5, Ok(0..5)),
+            (ByteRange::Suffix(u64::MAX), 5, Ok(0..5)),
+            (ByteRange::Suffix(1), 0, none(0)),
+        ] {
+            assert_eq!(range.resolve(total), meant, "{range:?} of {total}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Following a log while it grows.
+//!
+//! A tail holds an offset and hands out what lies behind it, so it can neither skip nor repeat. Waiting is left to the
+//! caller, because an async server must not hold a thread for it: [`Wake`] is called after every change.
+//!
+//! ```text
+//!   loop {
+//!       match tail.next(64 << 10)? {          // in the blocking pool
+//!           Step::News(entries) => send(entries),
+//!           Step::Wait => notified.await,     // e.g. tokio's Notify, of which Wake calls notify_one
+//!           Step::End(info) => break,
+//!       }
+//!   }
+//! ```
+//!
+//! The callback is registered before the first look, and a change is visible before the callback is called. So no
+//! wake-up is lost as long as the signal is remembered until someone waits for it, as a permit, a flag or a counter is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::info::LogInfo;
+use super::log::Log;
+use super::view::Entry;
+use crate::{BlobError, guard};
+
+/// The most tails on one log.
+pub const WATCHERS: usize = 1_024;
+
+/// Called after each change of a log, by the thread that made it and while it holds the log for writing: it must only
+/// leave a signal, and not call back into the logs.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// What a tail found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The next chunks.
+    News(Vec<Entry>),
+    /// Nothing new; look again after a wake-up.
+    Wait,
+    /// The log is complete and all of it was given.
+    End(LogInfo),
+}
+
+/// Follows one log. Dropping it ends the wake-ups.
+pub struct Tail {
+    log: Arc<Log>,
+    at: u64,
+    watcher: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Watchers {
+    next: u64,
+    wakes: BTreeMap<u64, Wake>,
+}
+
+impl Tail {
+    pub(super) fn new(log: Arc<Log>, from: u64, wake: Wake) -> Result<Tail, BlobError> {
+        let watcher = log.watch(wake)?;
+        Ok(Tail { log, at: from, watcher })
+    }
+
+    /// What comes next, at most so many bytes of it.
+    ///
+    /// # Errors
+    /// The log is damaged there, or the file system failed; the tail stays where it is.
+    pub fn next(&mut self, most: usize) -> Result<Step, BlobError> {
+        let entries = self.log.entries(self.at, most)?;
+        self.at = entries.next;
+        Ok(match entries.items {
+            items if !items.is_empty() => Step::News(items),
+            _ if entries.info.finished => Step::End(entries.info),
+            _ => Step::Wait,
+        })
+    }
+
+    /// How many bytes the log has now, without reading any.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn poll_len(&self) -> Result<u64, BlobError> {
+        Ok(self.log.info()?.len)
+    }
+
+    /// Where the next byte comes from.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.at
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        guard(&self.log.watchers).wakes.remove(&self.watcher);
+    }
+}
+
+impl fmt::Debug for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tail").field("log", &self.log).field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    fn watch(&self, wake: Wake) -> Result<u64, BlobError> {
+        let mut watchers = guard(&self.watchers);
+        if watchers.wakes.len() >= WATCHERS {
+            return Err(BlobError::TooManyWatchers { what: self.what(), limit: WATCHERS });
+        }
+        let watcher = watchers.next;
+        watchers.next += 1;
+        watchers.wakes.insert(watcher, wake);
+        Ok(watcher)
+    }
+
+    /// Calls every watcher, with the list released: a wake-up may drop a tail.
+    pub(super) fn wake(&self) {
+        let wakes: Vec<Wake> = guard(&self.watchers).wakes.values().cloned().collect();
+        wakes.iter().for_each(|wake| wake());
+    }
+}

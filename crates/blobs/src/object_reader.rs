@@ -1,0 +1,105 @@
+//! Reading an object while checking it.
+//!
+//! The hash is known only at the end, so the last chunk is held back until it matches: whoever copies a damaged object
+//! gets an error and never as many bytes as were promised.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::mem;
+
+use crate::{BlobError, Digest};
+
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// An object being read. A mismatch is an [`io::ErrorKind::InvalidData`] that holds a [`BlobError::Damaged`]; once it
+/// was given, every further read gives it again.
+#[derive(Debug)]
+pub struct ObjectReader {
+    file: File,
+    digest: Digest,
+    len: u64,
+    hasher: blake3::Hasher,
+    /// Handed out next.
+    ready: Vec<u8>,
+    at: usize,
+    /// Held back until the chunk after it is here, or the hash is right.
+    ahead: Vec<u8>,
+    /// Whether the end was reached and the hash is right.
+    right: bool,
+}
+
+impl ObjectReader {
+    pub(crate) fn new(file: File, digest: Digest, len: u64) -> ObjectReader {
+        ObjectReader {
+            file,
+            digest,
+            len,
+            hasher: blake3::Hasher::new(),
+            ready: Vec::new(),
+            at: 0,
+            ahead: Vec::new(),
+            right: false,
+        }
+    }
+
+    /// How many bytes the file has; right if the object is not damaged.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Which object this is.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Moves one chunk on; whether there may be more. Whatever goes wrong here also spoils the hash, so a reader that
+    /// failed once never ends well.
+    fn advance(&mut self) -> io::Result<bool> {
+        if self.right {
+            return Ok(false);
+        }
+        let mut next = mem::take(&mut self.ready);
+        next.clear();
+        self.at = 0;
+        (&mut self.file).take(CHUNK_BYTES).read_to_end(&mut next)?;
+        self.hasher.update(&next);
+        if next.is_empty() {
+            self.right = Digest::from_hasher(&self.hasher) == self.digest;
+            if !self.right {
+                return Err(damaged(self.digest));
+            }
+        }
+        self.ready = mem::replace(&mut self.ahead, next);
+        Ok(true)
+    }
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        while self.at == self.ready.len() {
+            if !self.advance()? {
+                return Ok(0);
+            }
+        }
+        let count = out.len().min(self.ready.len() - self.at);
+        out[..count].copy_from_slice(&self.ready[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+fn damaged(digest: Digest) -> io::Error {
+    let why = "its content does not have the hash in its name".to_owned();
+    io::Error::new(io::ErrorKind::InvalidData, BlobError::Damaged { what: format!("object {digest}"), why })
+}

@@ -1,0 +1,284 @@
+//! Content, stored once under the name of its hash.
+//!
+//! ```text
+//!   put: tmp/1-7 ── write, hash ──▶ there already? ── yes ──▶ touch it
+//!                                        └─ no ──▶ sync, rename to objects/ab/cdef…, sync objects/ab
+//! ```
+//!
+//! Touching and renaming on one side and removing by the collector on the other happen under the lock of that
+//! directory, so a put that has returned has its object, young.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, UNIX_EPOCH};
+
+use thiserror::Error;
+
+use crate::folder::{Folder, Found};
+use crate::temps::{Temp, Temps};
+use crate::{BlobError, Digest, ObjectReader, guard};
+
+const COPY_BYTES: usize = 64 << 10;
+
+/// An object that is stored, durably.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name.
+    pub digest: Digest,
+    /// How long it is.
+    pub bytes: u64,
+    /// Whether the same content was there before.
+    pub reused: bool,
+}
+
+/// Why content was not stored.
+#[derive(Debug, Error)]
+pub enum PutError {
+    /// There is more of it than allowed.
+    #[error("store an object: it has more than {limit} bytes, the limit")]
+    TooLarge {
+        /// What is allowed.
+        limit: u64,
+    },
+    /// Its source failed.
+    #[error("store an object: its source failed: {0}")]
+    Source(io::Error),
+    /// The file system failed.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+/// Why content was not read into memory.
+#[derive(Debug, Error)]
+pub enum ReadAllError {
+    /// There is more of it than allowed.
+    #[error("read object {digest}: it has {bytes} bytes, the limit is {limit}")]
+    TooLarge {
+        /// Which object.
+        digest: Digest,
+        /// How long it is.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// It is missing or damaged, or the file system failed.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+/// Results, artifacts and sources.
+#[derive(Debug)]
+pub struct Objects {
+    pub(crate) folder: Folder,
+    pub(crate) temps: Temps,
+    quarantine: Folder,
+    shards: Vec<Mutex<()>>,
+}
+
+impl Objects {
+    pub(crate) fn new(folder: Folder, tmp: Folder, quarantine: Folder) -> Objects {
+        let shards = (0..=u8::MAX).map(|_| Mutex::new(())).collect();
+        Objects { folder, temps: Temps::new(tmp), quarantine, shards }
+    }
+
+    /// Stores what the reader gives, to its end. When this returns the object is durable, and the collector leaves
+    /// it alone until `now_ms` is its minimum age ago: commit a reference to it before.
+    ///
+    /// # Errors
+    /// [`PutError::TooLarge`] as soon as more than `limit` bytes came; nothing stays of it.
+    pub fn put(&self, reader: &mut dyn Read, limit: u64, now_ms: u64) -> Result<Stored, PutError> {
+        let mut temp = self.temps.create()?;
+        let (digest, bytes) = copy(reader, &mut temp, limit)?;
+        if self.reuse(&digest, bytes, now_ms)? {
+            return Ok(Stored { digest, bytes, reused: true });
+        }
+        set_modified(&temp.file, &temp.path(), now_ms)?;
+        temp.file.sync_all().map_err(|e| BlobError::io("sync", temp.path(), e))?;
+        let reused = self.publish(temp, &digest, bytes, now_ms)?;
+        Ok(Stored { digest, bytes, reused })
+    }
+
+    /// A reader that checks what it reads.
+    ///
+    /// # Errors
+    /// [`BlobError::Missing`] when there is no such object.
+    pub fn open(&self, digest: &Digest) -> Result<ObjectReader, BlobError> {
+        let missing = || BlobError::Missing { what: format!("object {digest}") };
+        let file = self.shard(digest)?.ok_or_else(missing)?.read(&digest.file_name())?.ok_or_else(missing)?;
+        let about = file.metadata().map_err(|e| BlobError::io("look at", format!("object {digest}"), e))?;
+        Ok(ObjectReader::new(file, *digest, about.len()))
+    }
+
+    /// The whole content, checked.
+    ///
+    /// # Errors
+    /// [`ReadAllError::TooLarge`] before anything is read, [`BlobError::Damaged`] when it is not what was stored.
+    pub fn read_all(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, ReadAllError> {
+        let reader = self.open(digest)?;
+        let bytes = reader.len();
+        if bytes > limit {
+            return Err(ReadAllError::TooLarge { digest: *digest, bytes, limit });
+        }
+        let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+        // One byte more than promised is read, so that the reader reaches the end and its verdict.
+        let read = reader.take(bytes.saturating_add(1)).read_to_end(&mut content);
+        read.map_err(|error| unwrapped(error, digest))?;
+        Ok(content)
+    }
+
+    /// Whether there is such an object; it may be damaged.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn exists(&self, digest: &Digest) -> Result<bool, BlobError> {
+        Ok(self.len(digest)?.is_some())
+    }
+
+    /// How long its file is, if it is there.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn len(&self, digest: &Digest) -> Result<Option<u64>, BlobError> {
+        Ok(self.look(digest)?.map(|found| found.bytes))
+    }
+
+    /// Makes an object young, so that a reference to it can be committed without putting it again; whether it is
+    /// there. A new reference to an object that may have lost its last one needs this first.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn touch(&self, digest: &Digest, now_ms: u64) -> Result<bool, BlobError> {
+        let _shard = self.lock(digest);
+        let Some(found) = self.look(digest)? else { return Ok(false) };
+        self.freshen(digest, found, now_ms)?;
+        Ok(true)
+    }
+
+    /// Moves an object aside if it is damaged, so that the same content can be stored again; whether it was moved.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn quarantine(&self, digest: &Digest) -> Result<bool, BlobError> {
+        let _shard = self.lock(digest);
+        let Some(folder) = self.shard(digest)? else { return Ok(false) };
+        match self.verify(digest) {
+            Ok(()) | Err(BlobError::Missing { .. }) => return Ok(false),
+            Err(BlobError::Damaged { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        folder.rename(&digest.file_name(), &self.quarantine, &digest.hex())?;
+        self.quarantine.sync()?;
+        folder.sync()?;
+        Ok(true)
+    }
+
+    /// Reads an object to its end.
+    ///
+    /// # Errors
+    /// [`BlobError::Damaged`] when it is not what was stored.
+    pub fn verify(&self, digest: &Digest) -> Result<(), BlobError> {
+        let copied = io::copy(&mut self.open(digest)?, &mut io::sink());
+        copied.map(|_| ()).map_err(|error| unwrapped(error, digest))
+    }
+
+    /// Keeps everyone else from touching, storing or removing this object.
+    pub(crate) fn lock(&self, digest: &Digest) -> MutexGuard<'_, ()> {
+        guard(&self.shards[usize::from(digest.shard())])
+    }
+
+    pub(crate) fn shard(&self, digest: &Digest) -> Result<Option<Folder>, BlobError> {
+        self.folder.inner(&format!("{:02x}", digest.shard()))
+    }
+
+    /// What is known of an object that is a plain file.
+    pub(crate) fn look(&self, digest: &Digest) -> Result<Option<Found>, BlobError> {
+        let Some(folder) = self.shard(digest)? else { return Ok(None) };
+        match folder.look(&digest.file_name())? {
+            Some(found) if !found.regular => {
+                Err(BlobError::Odd { what: folder.path(&digest.file_name()), why: "it is not a plain file" })
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Touches the object if it is there with the right length.
+    fn reuse(&self, digest: &Digest, bytes: u64, now_ms: u64) -> Result<bool, BlobError> {
+        let _shard = self.lock(digest);
+        self.reuse_locked(digest, bytes, now_ms)
+    }
+
+    fn reuse_locked(&self, digest: &Digest, bytes: u64, now_ms: u64) -> Result<bool, BlobError> {
+        match self.look(digest)? {
+            Some(found) if found.bytes == bytes => self.freshen(digest, found, now_ms).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Sets its time, never back. Its entry may have been renamed in just before a crash, so that is synced too.
+    fn freshen(&self, digest: &Digest, found: Found, now_ms: u64) -> Result<(), BlobError> {
+        let missing = || BlobError::Missing { what: format!("object {digest}") };
+        let folder = self.shard(digest)?.ok_or_else(missing)?;
+        let file = folder.read(&digest.file_name())?.ok_or_else(missing)?;
+        if found.modified_ms < now_ms {
+            set_modified(&file, &folder.path(&digest.file_name()), now_ms)?;
+        }
+        folder.sync()
+    }
+
+    /// Gives a synced file its final name; whether one was there already.
+    fn publish(
+        &self,
+        mut temp: Temp<'_>,
+        digest: &Digest,
+        bytes: u64,
+        now_ms: u64,
+    ) -> Result<bool, BlobError> {
+        let _shard = self.lock(digest);
+        if self.reuse_locked(digest, bytes, now_ms)? {
+            return Ok(true);
+        }
+        let folder = self.folder.make(&format!("{:02x}", digest.shard()))?;
+        let name = digest.file_name();
+        temp.rename_to(&folder, &name)?;
+        if let Err(error) = folder.sync() {
+            // Nobody knows whether the entry will last, and a later sync may wrongly say it does: begin anew.
+            let _ = folder.remove(&name);
+            return Err(error);
+        }
+        Ok(false)
+    }
+}
+
+fn copy(reader: &mut dyn Read, temp: &mut Temp<'_>, limit: u64) -> Result<(Digest, u64), PutError> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut bytes: u64 = 0;
+    loop {
+        let count = match reader.read(&mut buffer) {
+            Ok(0) => return Ok((Digest::from_hasher(&hasher), bytes)),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(PutError::Source(error)),
+        };
+        bytes = bytes.saturating_add(count as u64);
+        if bytes > limit {
+            return Err(PutError::TooLarge { limit });
+        }
+        hasher.update(&buffer[..count]);
+        temp.file.write_all(&buffer[..count]).map_err(|e| BlobError::io("write", temp.path(), e))?;
+    }
+}
+
+fn set_modified(file: &File, path: &str, now_ms: u64) -> Result<(), BlobError> {
+    let time = UNIX_EPOCH.checked_add(Duration::from_millis(now_ms)).unwrap_or(UNIX_EPOCH);
+    file.set_modified(time).map_err(|e| BlobError::io("touch", path.to_owned(), e))
+}
+
+/// The error of this crate that a reader had to wrap.
+fn unwrapped(error: io::Error, digest: &Digest) -> BlobError {
+    match error.downcast::<BlobError>() {
+        Ok(inner) => inner,
+        Err(error) => BlobError::io("read", format!("object {digest}"), error),
+    }
+}

@@ -1,0 +1,220 @@
+//! Garbage collection.
+//!
+//! An object goes when nothing refers to it and nobody has touched it for an hour; the hour is for references that are
+//! still being committed. A log goes when its attempt is gone, under the same age. What this code never put there is
+//! counted and left alone.
+//!
+//! Removing is safe against a put of the same content at that moment: the age is looked at again under the lock that
+//! the put touches the object under. It comes in slices, so that it never holds up anything for long.
+
+use std::ops::AddAssign;
+
+use crate::folder::Folder;
+use crate::{AttemptKey, BlobError, Blobs, Digest};
+
+/// How long an object stays untouched before it may go.
+pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
+
+/// What the caller knows. When in doubt an object is referenced and an attempt is not gone. Both must be answered from
+/// what is committed at or after the `now_ms` of the sweep.
+#[derive(Clone, Copy)]
+pub struct Verdicts<'a> {
+    /// Whether anything refers to this object.
+    pub referenced: &'a dyn Fn(&Digest) -> bool,
+    /// Whether this attempt, and with it its log, is no longer wanted.
+    pub gone: &'a dyn Fn(AttemptKey) -> bool,
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Objects.
+    pub objects: u64,
+    /// Leftovers of objects that never were complete.
+    pub temps: u64,
+    /// Logs.
+    pub logs: u64,
+    /// The bytes of all these.
+    pub bytes: u64,
+    /// Files that do not belong here. They were not removed.
+    pub odd: u64,
+}
+
+/// One walk over everything. It holds no lock between its steps.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    now_ms: u64,
+    min_age_ms: u64,
+    place: Place,
+    next: Option<Place>,
+    names: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Temps,
+    Objects(u8),
+    Logs(u8),
+}
+
+impl Place {
+    fn following(self) -> Option<Place> {
+        match self {
+            Place::Temps => Some(Place::Objects(0)),
+            Place::Objects(u8::MAX) => Some(Place::Logs(0)),
+            Place::Objects(shard) => Some(Place::Objects(shard + 1)),
+            Place::Logs(shard) => shard.checked_add(1).map(Place::Logs),
+        }
+    }
+
+    fn names(self, blobs: &Blobs) -> Result<Vec<String>, BlobError> {
+        let within = |folder: &Folder, shard| match folder.inner(&format!("{shard:02x}"))? {
+            Some(folder) => folder.names(),
+            None => Ok(Vec::new()),
+        };
+        match self {
+            Place::Temps => blobs.objects().temps.folder.names(),
+            Place::Objects(shard) => within(&blobs.objects().folder, shard),
+            Place::Logs(shard) => within(&blobs.logs().folder, shard),
+        }
+    }
+}
+
+impl Sweep {
+    /// A walk that has not begun.
+    #[must_use]
+    pub fn new(now_ms: u64, min_age_ms: u64) -> Sweep {
+        let place = Place::Temps;
+        Sweep { now_ms, min_age_ms, place, next: Some(place), names: Vec::new() }
+    }
+
+    /// Whether everything was looked at.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.next.is_none() && self.names.is_empty()
+    }
+
+    /// Looks at up to `most` files or directories more.
+    ///
+    /// # Errors
+    /// The file system failed. The next step goes on behind that file.
+    pub fn step(
+        &mut self,
+        blobs: &Blobs,
+        verdicts: Verdicts<'_>,
+        most: usize,
+    ) -> Result<Collected, BlobError> {
+        let mut collected = Collected::default();
+        for _ in 0..most {
+            let done = match self.names.pop() {
+                Some(name) => self.judge(blobs, verdicts, &name),
+                None if self.next.is_some() => self.list(blobs),
+                None => break,
+            };
+            match done {
+                Ok(more) => collected += more,
+                Err(BlobError::Odd { .. }) => collected.odd += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(collected)
+    }
+
+    fn list(&mut self, blobs: &Blobs) -> Result<Collected, BlobError> {
+        if let Some(place) = self.next.take() {
+            self.place = place;
+            self.next = place.following();
+            self.names = place.names(blobs)?;
+        }
+        Ok(Collected::default())
+    }
+
+    fn judge(&self, blobs: &Blobs, verdicts: Verdicts<'_>, name: &str) -> Result<Collected, BlobError> {
+        match self.place {
+            Place::Temps => self.judge_temp(blobs, name),
+            Place::Objects(shard) => match Digest::at(shard, name) {
+                Some(digest) => self.judge_object(blobs, verdicts, &digest),
+                None => Ok(odd()),
+            },
+            Place::Logs(shard) => match attempt_at(shard, name) {
+                Some(attempt) => self.judge_log(blobs, verdicts, attempt),
+                None => Ok(odd()),
+            },
+        }
+    }
+
+    fn judge_temp(&self, blobs: &Blobs, name: &str) -> Result<Collected, BlobError> {
+        let temps = &blobs.objects().temps;
+        match temps.folder.look(name)? {
+            Some(found) if !found.regular => Ok(odd()),
+            Some(found) if self.is_old(found.modified_ms) && !temps.is_live(name) => {
+                temps.folder.remove(name)?;
+                Ok(Collected { temps: 1, bytes: found.bytes, ..Collected::default() })
+            }
+            _ => Ok(Collected::default()),
+        }
+    }
+
+    fn judge_object(
+        &self,
+        blobs: &Blobs,
+        verdicts: Verdicts<'_>,
+        digest: &Digest,
+    ) -> Result<Collected, BlobError> {
+        let objects = blobs.objects();
+        let is_old =
+            || Ok::<_, BlobError>(objects.look(digest)?.filter(|found| self.is_old(found.modified_ms)));
+        if is_old()?.is_none() || (verdicts.referenced)(digest) {
+            return Ok(Collected::default());
+        }
+        // The question above may have taken its time; someone may have put the same content since.
+        let _shard = objects.lock(digest);
+        let (Some(found), Some(folder)) = (is_old()?, objects.shard(digest)?) else {
+            return Ok(Collected::default());
+        };
+        folder.remove(&digest.file_name())?;
+        Ok(Collected { objects: 1, bytes: found.bytes, ..Collected::default() })
+    }
+
+    fn judge_log(
+        &self,
+        blobs: &Blobs,
+        verdicts: Verdicts<'_>,
+        attempt: AttemptKey,
+    ) -> Result<Collected, BlobError> {
+        if !(verdicts.gone)(attempt) {
+            return Ok(Collected::default());
+        }
+        let removed = blobs.logs().remove(attempt, |modified_ms| self.is_old(modified_ms))?;
+        Ok(removed.map_or_else(Collected::default, |bytes| Collected {
+            logs: 1,
+            bytes,
+            ..Collected::default()
+        }))
+    }
+
+    /// A time in the future, as after a clock was set back, is of age 0.
+    fn is_old(&self, modified_ms: u64) -> bool {
+        self.now_ms.saturating_sub(modified_ms) >= self.min_age_ms
+    }
+}
+
+fn odd() -> Collected {
+    Collected { odd: 1, ..Collected::default() }
+}
+
+/// The attempt whose log has a file of this name there.
+fn attempt_at(shard: u8, name: &str) -> Option<AttemptKey> {
+    let attempt: AttemptKey = name.strip_suffix(".idx").unwrap_or(name).parse().ok()?;
+    (attempt.shard() == shard).then_some(attempt)
+}
+
+impl AddAssign for Collected {
+    fn add_assign(&mut self, more: Collected) {
+        self.objects += more.objects;
+        self.temps += more.temps;
+        self.logs += more.logs;
+        self.bytes += more.bytes;
+        self.odd += more.odd;
+    }
+}

@@ -1,0 +1,89 @@
+//! A process that is killed at any moment: what it was told is stored is there, and nothing else is.
+//!
+//! This file is its own victim: the parent starts this test program again, reads what the child says it was told, and
+//! kills it in the middle of its work.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
+
+mod fixture;
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use fixture::{ATTEMPT, Hall, NO_LIMIT, NOW_MS, chunk};
+use jobhall_blobs::{Blobs, Digest};
+
+const VICTIM: &str = "JOBHALL_BLOBS_VICTIM";
+const ROUNDS: usize = 40;
+
+/// The log as it will be: byte n of it is always the same.
+fn output(from: u64, count: u64) -> Vec<u8> {
+    (from..from + count).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect()
+}
+
+fn content(n: u64) -> Vec<u8> {
+    n.to_le_bytes().repeat(3_000)
+}
+
+/// Does nothing when run as a test; started by the parent it stores until it is killed.
+#[test]
+fn victim() {
+    let Some(path) = env::var_os(VICTIM) else { return };
+    let blobs = Blobs::open(Path::new(&path)).unwrap();
+    let mut out = std::io::stdout();
+    for n in 0.. {
+        let len = blobs.logs().len(ATTEMPT).unwrap();
+        let bytes = output(len, 1 + n * 37 % 5_000);
+        let appended = blobs.logs().append(ATTEMPT, &chunk(len, &bytes), NO_LIMIT, n % 8 == 0).unwrap();
+        writeln!(out, "told log {}", appended.len).unwrap();
+        if n % 4 == 0 {
+            blobs.objects().put(&mut content(appended.len).as_slice(), NO_LIMIT, NOW_MS).unwrap();
+            writeln!(out, "told object {}", appended.len).unwrap();
+        }
+    }
+}
+
+fn start(path: &Path) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, path);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Kills the child after it was told so much; everything it was told before it died.
+fn killed_after(mut child: Child, lines: usize) -> Vec<(String, u64)> {
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let told = |line: String| {
+        let (what, len) = line.strip_prefix("told ")?.split_once(' ')?;
+        Some((what.to_owned(), len.parse().ok()?))
+    };
+    let mut all: Vec<_> = said.by_ref().filter_map(told).take(lines).collect();
+    assert_eq!(all.len(), lines, "the child lived until it was killed");
+    child.kill().unwrap();
+    // The last line may be cut in the middle of its number, which then reads too small: that asks for less.
+    all.extend(said.filter_map(told).filter(|(what, _)| what == "log"));
+    child.wait().unwrap();
+    all
+}
+
+#[test]
+fn what_was_told_survives_a_kill_at_any_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blobs");
+    let mut hall = Hall { blobs: Blobs::open(&path).unwrap(), folder };
+    for round in 0..ROUNDS {
+        let Hall { blobs, folder } = hall;
+        drop(blobs);
+        let told = killed_after(start(&path), 1 + round * 3);
+        hall = Hall { blobs: Blobs::open(&path).unwrap(), folder };
+
+        let said = hall.said();
+        assert!(said == output(0, said.len() as u64), "round {round}: the log is what was written");
+        for (what, len) in told {
+            match what.as_str() {
+                "log" => assert!(said.len() as u64 >= len, "round {round}: {len} bytes were told"),
+                _ => hall.blobs.objects().verify(&Digest::of(&content(len))).unwrap(),
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The command line as clap reads it: the globals and the list of commands.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::{
+    completions, config, doctor, events, help, job, man, run, server, slot, types, up, worker, workers,
+};
+use crate::settings::file::{COLORS, Layer};
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall up                                  start a hall and a worker on this machine
+  jobhall run -- make test                    run a command as a job, with its log live
+  jobhall job submit thumbnail --params '{\"file\":\"a.png\"}'
+  jobhall job list --state running,queued
+  jobhall job explain 17                      why is it not running?
+
+Exit codes: jobhall help exit-codes";
+
+/// Run work on your own machines: submit jobs, watch them, know why one waits.
+#[derive(Debug, Parser)]
+#[command(name = "jobhall", version, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 100)]
+#[command(arg_required_else_help = true, subcommand_required = true)]
+pub struct Cli {
+    /// What every command understands.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command understands.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Globals {
+    /// Address of the hall [env: JOBHALL_SERVER] [default: http://127.0.0.1:7450]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server: Option<String>,
+    /// Token to show; a variable or a file is safer [env: JOBHALL_TOKEN, JOBHALL_TOKEN_FILE]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// Data directory of a local hall, where its admin.token is [env: JOBHALL_DATA]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true, conflicts_with = "jsonl")]
+    pub json: bool,
+    /// Print one JSON document per line, as they come
+    #[arg(long, global = true)]
+    pub jsonl: bool,
+    /// Show only these fields, in this order
+    #[arg(long, global = true, value_name = "A,B", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// When to use colours [env: JOBHALL_COLOR, NO_COLOR]
+    #[arg(long, global = true, value_name = "WHEN", value_parser = COLORS)]
+    pub color: Option<String>,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+impl Globals {
+    /// The flags as the strongest layer of the settings.
+    pub fn layer(&self) -> Layer {
+        Layer {
+            server: self.server.clone(),
+            token: self.token.clone(),
+            token_file: None,
+            data: self.data.clone(),
+            color: self.color.clone(),
+        }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a hall and a worker on this machine
+    Up(up::UpArgs),
+    /// Run a command as a job: its log live, its verdict as exit code
+    Run(run::RunArgs),
+    /// Submit, watch and end jobs
+    #[command(subcommand)]
+    Job(job::JobCommand),
+    /// List the workers
+    Workers(workers::WorkersArgs),
+    /// Show and configure types of jobs
+    #[command(subcommand)]
+    Type(types::TypeCommand),
+    /// Watch what happens in the hall
+    Events(events::EventsArgs),
+    /// Start a hall without a worker
+    Server(server::ServerArgs),
+    /// Start a worker
+    Worker(worker::WorkerArgs),
+    /// Check that the hall can be used from here
+    Doctor(doctor::DoctorArgs),
+    /// Show the settings in force
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write all of them
+    Man(man::ManArgs),
+    /// Explain a command, or the exit codes
+    Help(help::HelpArgs),
+    /// The leader of a job's processes; started by the worker only
+    #[command(name = "__slot", hide = true)]
+    Slot(slot::SlotArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn globals_may_stand_behind_the_command() {
+        let cli = Cli::try_parse_from([
+            "jobhall", "job", "list", "--json", "--server", "http://x", "--fields", "id,state",
+        ])
+        .unwrap();
+        assert!(cli.globals.json);
+        assert_eq!(cli.globals.fields, ["id", "state"]);
+        assert_eq!(cli.globals.layer().server.as_deref(), Some("http://x"));
+        assert!(Cli::try_parse_from(["jobhall", "--json", "--jsonl", "workers"]).is_err());
+    }
+
+    #[test]
+    fn a_mistyped_command_gets_a_suggestion() {
+        let error = Cli::try_parse_from(["jobhall", "jop", "list"]).unwrap_err().to_string();
+        assert!(error.contains("'job'"), "{error}");
+    }
+
+    #[test]
+    fn each_command_has_an_example() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name();
+            let example = command.get_after_help().is_some_and(|help| help.to_string().contains("Example"));
+            assert!(example || command.is_hide_set(), "{name} has no example");
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

@@ -1,0 +1,74 @@
+//! One file per noun.
+
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod events;
+pub mod help;
+pub mod job;
+pub mod man;
+pub mod run;
+pub mod server;
+pub mod slot;
+pub mod types;
+pub mod up;
+pub mod worker;
+pub mod workers;
+
+use crate::args::{Cli, Command};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+/// Runs the command.
+pub async fn run(cli: Cli) -> Outcome {
+    // These must work even where the configuration does not.
+    match &cli.command {
+        Command::Completions(args) => return completions::run(args),
+        Command::Man(args) => return man::run(args),
+        Command::Help(args) => return help::run(args),
+        _ => {}
+    }
+    let context = Context::new(&cli.globals)?;
+    match cli.command {
+        Command::Up(args) => up::start(&context, &args).await,
+        Command::Server(args) => server::start(&context, &args).await,
+        Command::Worker(args) => worker::start(&context, &args).await,
+        Command::Run(args) => run::run(&context, &args).await,
+        Command::Job(command) => job::run(&context, &command).await,
+        Command::Workers(_) => workers::run(&context).await,
+        Command::Type(command) => types::run(&context, &command).await,
+        Command::Events(args) => events::run(&context, &args).await,
+        Command::Doctor(_) => doctor::run(&context).await,
+        Command::Config(command) => config::run(&context, &command),
+        Command::Slot(_) => Err(Failure::usage("this command is for the worker's own use")),
+        Command::Completions(_) | Command::Man(_) | Command::Help(_) => Ok(Exit::Ok),
+    }
+}
+
+/// Does something until it ends or Ctrl-C comes.
+async fn until_interrupted<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    tokio::select! {
+        done = work => done,
+        () = interrupted() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+    }
+}
+
+/// Waits for Ctrl-C; for ever where that cannot be heard.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The text of a flag that takes a text, `@FILE` or `-` for standard input.
+fn text_of(value: &str, what: &str) -> Outcome<String> {
+    let unreadable = |error: std::io::Error| {
+        Failure::usage(format!("failed to read {what} from {value}")).why(error.to_string())
+    };
+    match value.strip_prefix('@') {
+        _ if value == "-" => std::io::read_to_string(std::io::stdin().lock()).map_err(unreadable),
+        Some(path) => std::fs::read_to_string(path).map_err(unreadable),
+        None => Ok(value.to_owned()),
+    }
+}

@@ -1,0 +1,76 @@
+//! `jobhall config`: the settings in force and who said so.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::output::table::Table;
+
+const EXAMPLES: &str = "\
+Example:
+  jobhall config show --origin
+
+Settings come from flags, then JOBHALL_* variables, then ./jobhall.toml, then
+$XDG_CONFIG_HOME/jobhall/config.toml, then /etc/jobhall/config.toml.";
+
+/// The commands of `config`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum ConfigCommand {
+    /// Show the settings in force
+    Show(ShowArgs),
+}
+
+/// Arguments of `config show`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ShowArgs {
+    /// Show where each value comes from
+    #[arg(long)]
+    pub origin: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    key: &'static str,
+    value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+}
+
+/// Shows the settings. A token is named, never shown.
+pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
+    let ConfigCommand::Show(args) = command;
+    let settings = &context.settings;
+    let line = |key, value: Option<String>, origin: String| Line {
+        key,
+        value,
+        origin: args.origin.then_some(origin),
+    };
+    let token = settings.token.as_ref();
+    let lines = [
+        line("server", Some(settings.server.value.clone()), settings.server.origin.to_string()),
+        line(
+            "token",
+            token.map(|_| "(set)".to_owned()),
+            token.map_or_else(|| "nobody".to_owned(), |token| token.origin.to_string()),
+        ),
+        line("data", Some(settings.data.value.display().to_string()), settings.data.origin.to_string()),
+        line("color", Some(settings.color.value.clone()), settings.color.origin.to_string()),
+    ];
+    context.output.list(&lines, || table(&lines, args.origin))?;
+    Ok(Exit::Ok)
+}
+
+fn table(lines: &[Line], origin: bool) -> Table {
+    let mut table =
+        if origin { Table::new(&["KEY", "VALUE", "ORIGIN"]) } else { Table::new(&["KEY", "VALUE"]) };
+    for line in lines {
+        let value = line.value.as_deref().unwrap_or("(none)");
+        let cells = [Some(line.key), Some(value), line.origin.as_deref()];
+        table.row(cells.into_iter().flatten().map(Into::into));
+    }
+    table
+}

@@ -1,0 +1,68 @@
+//! `jobhall events`: what happens, as it happens.
+
+use clap::Args;
+use jobhall_client::Event;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::commands::until_interrupted;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::output::table::clean;
+use crate::output::{Format, state};
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall events
+  jobhall events --job 17
+  jobhall events --jsonl --after 1042      go on behind that event";
+
+/// Arguments of `events`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct EventsArgs {
+    /// Of this job only
+    #[arg(long, value_name = "ID")]
+    pub job: Option<u64>,
+    /// Go on behind the event with this id
+    #[arg(long, value_name = "EVENT")]
+    pub after: Option<String>,
+}
+
+/// An event as a line of JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    id: &'a str,
+    event: &'a str,
+    data: Option<Box<RawValue>>,
+}
+
+/// Prints events until the stream ends or Ctrl-C.
+pub async fn run(context: &Context, args: &EventsArgs) -> Outcome {
+    let mut events = context.client()?.events(args.job, args.after.as_deref());
+    let watch = async {
+        while let Some(event) = events.next().await? {
+            print(context, &event)?;
+        }
+        Ok(Exit::Ok)
+    };
+    until_interrupted(watch).await
+}
+
+fn print(context: &Context, event: &Event) -> Outcome<()> {
+    if context.output.format == Format::Human && context.output.fields.is_empty() {
+        return context.output.line(&told(event));
+    }
+    let data = serde_json::from_str(&event.data).ok();
+    let data = data.or_else(|| serde_json::value::to_raw_value(&event.data).ok());
+    context.output.each(&Line { id: &event.id, event: &event.name, data })
+}
+
+/// A change of a job in words; anything else as it came.
+fn told(event: &Event) -> String {
+    match serde_json::from_str::<jobhall_protocol::Change>(&event.data) {
+        Ok(change) => format!("{:>10}  job {}  {}", event.id, change.id, state::text(&clean(&change.state))),
+        Err(_) => format!("{:>10}  {}  {}", event.id, clean(&event.name), clean(&event.data)),
+    }
+}

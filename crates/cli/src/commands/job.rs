@@ -1,0 +1,95 @@
+//! `jobhall job`: submitting, watching and ending jobs.
+
+mod bulk;
+mod change;
+mod list;
+mod log;
+mod show;
+mod submit;
+pub mod wait;
+
+pub use log::follow_job;
+pub use submit::{check, random_key};
+
+use clap::Subcommand;
+use jobhall_client::ClientError;
+use jobhall_protocol::Code;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall job submit thumbnail --params '{\"file\":\"a.png\"}' --wait
+  jobhall job list
+  jobhall job log -f 17
+  jobhall job explain 17";
+
+/// The commands of `job`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum JobCommand {
+    /// Submit one job, or many from a file
+    Submit(Box<submit::SubmitArgs>),
+    /// List jobs: pending ones first, then the newest completed
+    List(list::ListArgs),
+    /// Show a job and its attempts
+    Show(show::ShowArgs),
+    /// Print what a job wrote
+    Log(log::LogArgs),
+    /// Wait until jobs have ended; the exit code is their verdict
+    Wait(wait::WaitArgs),
+    /// Cancel jobs
+    Cancel(change::CancelArgs),
+    /// Run ended jobs again, as new jobs
+    Retry(change::RetryArgs),
+    /// Say why a job is not running
+    Explain(show::ExplainArgs),
+}
+
+/// Runs a command of `job`.
+pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
+    match command {
+        JobCommand::Submit(args) => submit::run(context, args).await,
+        JobCommand::List(args) => list::run(context, args).await,
+        JobCommand::Show(args) => show::run(context, args).await,
+        JobCommand::Log(args) => log::run(context, args).await,
+        JobCommand::Wait(args) => wait::run(context, args).await,
+        JobCommand::Cancel(args) => change::cancel(context, args).await,
+        JobCommand::Retry(args) => change::retry(context, args).await,
+        JobCommand::Explain(args) => show::explain(context, args).await,
+    }
+}
+
+/// An error about one job, which says which one and how to find others.
+fn about(id: u64, error: ClientError) -> Failure {
+    let unknown = error.code() == Some(Code::NotFound);
+    let of_the_hall = error.code().is_none();
+    let failure = Failure::from(error);
+    let named = failure.what.contains(&format!("job {id}"));
+    let failure = if !of_the_hall && !named { failure.while_doing(&format!("job {id}")) } else { failure };
+    if unknown { failure.fix("see `jobhall job list --all` for the jobs there are") } else { failure }
+}
+
+/// Tells the failures of several jobs as they come and keeps the first exit code.
+#[derive(Debug, Default)]
+struct Tally(Option<Exit>);
+
+impl Tally {
+    fn take<T>(&mut self, id: u64, answer: Result<T, ClientError>) -> Option<T> {
+        match answer {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                let failure = about(id, error);
+                crate::output::complain(&failure);
+                self.0.get_or_insert(failure.exit);
+                None
+            }
+        }
+    }
+
+    fn exit(self) -> Exit {
+        self.0.unwrap_or(Exit::Ok)
+    }
+}

@@ -1,0 +1,238 @@
+//! `jobhall job submit`.
+
+use clap::{Args, ValueEnum};
+use jobhall_protocol::{OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timestamp};
+use serde_json::value::RawValue;
+
+use crate::commands::job::{bulk, wait};
+use crate::commands::text_of;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::human;
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall job submit thumbnail --params '{\"file\":\"a.png\"}'
+  jobhall job submit report --key 2026-11 --reuse 1h --wait
+  jobhall job submit train --needs 'gpu>=1, os=linux' --priority 10 --in 10m
+  jobhall job submit exec --params @command.json --max-attempts 3
+  jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}}";
+
+/// Arguments of `job submit`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SubmitArgs {
+    /// What kind of work
+    #[arg(value_name = "TYPE", required_unless_present = "from")]
+    pub job_type: Option<String>,
+    /// Names the work: at most one pending job per type and key
+    #[arg(long)]
+    pub key: Option<String>,
+    /// Where it stands in line [default: default]
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// What the worker gets: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON")]
+    pub params: Option<String>,
+    /// Which workers suit, such as 'os=linux, gpu>=1'
+    #[arg(long, value_name = "SELECTOR")]
+    pub needs: Option<String>,
+    /// Lower goes first [default: 100]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+    /// Not before this moment, such as 2026-11-15T09:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub run_at: Option<Timestamp>,
+    /// Not before this span has passed, such as 10m
+    #[arg(long = "in", value_name = "SPAN", conflicts_with = "run_at")]
+    pub delay: Option<Span>,
+    /// Attempts that may count [default: the type's]
+    #[arg(long, value_name = "N")]
+    pub max_attempts: Option<u16>,
+    /// If one with the same key is pending: take that one, refuse, cancel it and run after it, or run once more
+    #[arg(long, value_name = "WHAT", default_value = "join")]
+    pub on_duplicate: Duplicate,
+    /// Take a success at most this old instead, such as 1h
+    #[arg(long, value_name = "SPAN", requires = "key")]
+    pub reuse: Option<Span>,
+    /// Wait until it has ended; the exit code is its verdict
+    #[arg(long)]
+    pub wait: bool,
+    /// Makes it safe to submit again after a lost answer [default: a random one]
+    #[arg(long, value_name = "TEXT")]
+    pub idempotency_key: Option<String>,
+    /// Submit many: a file with one job per line, or - for standard input
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
+        "job_type", "key", "queue", "params", "needs", "priority", "run_at", "delay", "max_attempts", "reuse",
+    ])]
+    pub from: Option<String>,
+}
+
+/// What to do about a pending job with the same key, as [`OnDuplicate`] explains it. The variants have no comments of
+/// their own: clap would spread every option of the help over two lines for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Duplicate {
+    Join,
+    Reject,
+    Supersede,
+    RunAgain,
+}
+
+impl From<Duplicate> for OnDuplicate {
+    fn from(duplicate: Duplicate) -> OnDuplicate {
+        match duplicate {
+            Duplicate::Join => OnDuplicate::Join,
+            Duplicate::Reject => OnDuplicate::Reject,
+            Duplicate::Supersede => OnDuplicate::Supersede,
+            Duplicate::RunAgain => OnDuplicate::RunAgain,
+        }
+    }
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    text.parse()
+}
+
+/// Submits one or many, and waits if asked to.
+pub async fn run(context: &Context, args: &SubmitArgs) -> Outcome {
+    let client = context.client()?;
+    let key = args.idempotency_key.clone().unwrap_or_else(random_key);
+    let submitted = match &args.from {
+        Some(from) => bulk::submit(context, &client, from, &key).await?,
+        None => {
+            let job = args.job(human::now_ms())?;
+            vec![client.submit(&job, Some(&key)).await?]
+        }
+    };
+    if args.wait {
+        submitted.iter().for_each(|one| context.output.say(&told(one)));
+        let ids = submitted.iter().map(|one| one.id).collect();
+        return wait::until_ended(context, &client, ids, None).await;
+    }
+    print(context, &submitted, args.from.is_some())?;
+    Ok(Exit::Ok)
+}
+
+impl SubmitArgs {
+    fn job(&self, now_ms: i64) -> Outcome<SubmitJob> {
+        let params = self.params.as_deref().map(params).transpose()?;
+        let retry = self.max_attempts.map(|most| Retry { max_attempts: Some(most), ..Retry::default() });
+        let job = SubmitJob {
+            key: self.key.clone(),
+            queue: self.queue.clone(),
+            params,
+            needs: self.needs.clone(),
+            priority: self.priority,
+            run_at: self.run_at.or(self.delay.map(|delay| later(now_ms, delay)).transpose()?),
+            retry,
+            on_duplicate: self.on_duplicate.into(),
+            reuse: self.reuse.map(|max_age| Reuse { max_age }),
+            ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
+        };
+        check(&job)?;
+        Ok(job)
+    }
+}
+
+/// What the hall would refuse anyway is refused here, before anything travels.
+pub fn check(job: &SubmitJob) -> Outcome<()> {
+    let checked = job
+        .checked_type()
+        .map(drop)
+        .and_then(|()| job.checked_key().map(drop))
+        .and_then(|()| job.checked_queue().map(drop))
+        .and_then(|()| job.checked_params().map(drop))
+        .and_then(|()| job.checked_needs().map(drop));
+    checked.map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn params(value: &str) -> Outcome<Box<RawValue>> {
+    let text = text_of(value, "params")?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage("params are not JSON")
+            .why(error.to_string())
+            .fix("write --params '{\"name\":\"value\"}', or --params @FILE")
+    })
+}
+
+fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
+    let at = i64::try_from(delay.0).ok().and_then(|delay| now_ms.checked_add(delay));
+    let at = at.and_then(|at| jobhall_core::Time::from_ms(at).ok());
+    at.map(Timestamp).ok_or_else(|| Failure::usage(format!("{delay} is too far away")))
+}
+
+/// A key that nobody else has.
+pub fn random_key() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
+fn told(one: &Submitted) -> String {
+    format!("job {} {}", one.id, one.disposition)
+}
+
+/// One job is told in words, many as their ids, so that they can be piped on.
+fn print(context: &Context, submitted: &[Submitted], many: bool) -> Outcome<()> {
+    match submitted {
+        [one] if !many => context.output.one(one, || told(one)),
+        _ => context.output.list(submitted, || {
+            let mut table = crate::output::table::Table::new(&["ID", "DISPOSITION"]);
+            submitted
+                .iter()
+                .for_each(|one| table.row([one.id.to_string().into(), (&one.disposition).into()]));
+            table
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use crate::commands::job::JobCommand;
+    use clap::Parser as _;
+
+    fn parse(words: &[&str]) -> Result<SubmitArgs, clap::Error> {
+        let words = ["jobhall", "job", "submit"].into_iter().chain(words.iter().copied());
+        match Cli::try_parse_from(words)?.command {
+            Command::Job(JobCommand::Submit(args)) => Ok(*args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn json(words: &[&str]) -> serde_json::Value {
+        serde_json::to_value(parse(words).unwrap().job(0).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn flags_become_a_request() {
+        assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
+        let words = "t --key k --queue q --needs gpu>=1 --priority -5 --in 10m --max-attempts 3 \
+                     --on-duplicate run-again --reuse 1h";
+        let mut words: Vec<&str> = words.split_whitespace().collect();
+        words.extend(["--params", r#"{"n":1.50}"#]);
+        let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "priority": -5,
+            "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
+            "reuse": {"max_age": "1h"}, "params": {"n": 1.5}});
+        assert_eq!(json(&words), expected);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_before_anything_travels() {
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["t", "--in", "10"]).is_err());
+        assert!(parse(&["t", "--in", "1m", "--run-at", "2026-11-15T09:00:00Z"]).is_err());
+        assert!(parse(&["t", "--from", "f"]).is_err());
+        assert!(parse(&["t", "--reuse", "1h"]).is_err(), "reuse needs a key");
+        for (words, said) in [
+            (["t", "--params", "{"], "params are not JSON"),
+            (["t", "--needs", "gpu >"], "needs:"),
+            (["t", "--queue", "a b"], "queue has the character"),
+            (["t", "--params", "@/does/not/exist"], "failed to read params"),
+        ] {
+            let failure = parse(&words).unwrap().job(0).unwrap_err();
+            assert!(failure.what.starts_with(said), "{failure}");
+            assert_eq!(failure.exit, Exit::Usage);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `jobhall run`: a command as a job, as if it ran here.
+
+use clap::Args;
+use jobhall_client::Client;
+use jobhall_protocol::{Cancel, Code, EXEC, Exec, Job, Retry, SubmitJob};
+
+use crate::commands::interrupted;
+use crate::commands::job::{follow_job, wait};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::human;
+use crate::settings::is_loopback;
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall run -- make test
+  jobhall run --needs 'os=linux' --env LANG=C -- ./build.sh --fast
+  jobhall run --key deploy -- ./deploy.sh      never two at once
+
+The exit code is the verdict: 0, or 100 failed, 101 cancelled, 102 timed out, 103 lost or crashed.
+Ctrl-C cancels the job; a second one leaves at once.";
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RunArgs {
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub argv: Vec<String>,
+    /// Names the work: at most one pending job per key
+    #[arg(long)]
+    pub key: Option<String>,
+    /// Where it stands in line [default: default]
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// Which workers suit, such as 'os=linux, gpu>=1'
+    #[arg(long, value_name = "SELECTOR")]
+    pub needs: Option<String>,
+    /// A variable for the command
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+    /// Where it runs [default: here, if the hall is on this machine]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// Attempts that may count
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub max_attempts: u16,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a variable reads NAME=VALUE".to_owned()),
+    }
+}
+
+impl RunArgs {
+    fn job(&self, here: Option<String>) -> Outcome<SubmitJob> {
+        let env = self.env.iter().cloned().collect();
+        let exec =
+            Exec { argv: Some(self.argv.clone()), env, cwd: self.cwd.clone().or(here), ..Exec::default() };
+        let params = serde_json::value::to_raw_value(&exec).map_err(|error| {
+            Failure::new(Exit::Unexpected, format!("failed to write the params: {error}"))
+        })?;
+        let job = SubmitJob {
+            key: self.key.clone(),
+            queue: self.queue.clone(),
+            needs: self.needs.clone(),
+            params: Some(params),
+            retry: Some(Retry { max_attempts: Some(self.max_attempts), ..Retry::default() }),
+            ..SubmitJob::new(EXEC)
+        };
+        crate::commands::job::check(&job)?;
+        Ok(job)
+    }
+}
+
+/// Runs the command on the hall that the settings name.
+///
+/// WIRE HERE: where no hall answers ([`Exit::Unreachable`]), start an embedded one and go on with its client.
+pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
+    let client = context.client()?;
+    let here = std::env::current_dir().ok().and_then(|here| Some(here.to_str()?.to_owned()));
+    let here = here.filter(|_| is_loopback(client.base_url()));
+    on_hall(context, &client, args, here).await
+}
+
+/// Submits, follows, and ends with the verdict.
+pub async fn on_hall(context: &Context, client: &Client, args: &RunArgs, here: Option<String>) -> Outcome {
+    let key = crate::commands::job::random_key();
+    let submitted = client.submit(&args.job(here)?, Some(&key)).await?;
+    context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));
+    let job = tokio::select! {
+        job = follow_job(context, client, submitted.id, None) => {
+            job.map_err(|failure| lost(submitted.id, failure))?
+        }
+        () = interrupted() => return stop(context, client, submitted.id).await,
+    };
+    Ok(verdict(context, &job))
+}
+
+/// The first Ctrl-C cancels and waits for the end, the second one leaves at once.
+async fn stop(context: &Context, client: &Client, id: u64) -> Outcome {
+    context.output.say(&format!("cancelling job {id}; Ctrl-C again to leave without waiting"));
+    let end = async {
+        match client.cancel(id, &Cancel::default()).await {
+            Err(error) if error.code() != Some(Code::Conflict) => Err(Failure::from(error)),
+            _ => wait::one(client, id, None).await,
+        }
+    };
+    tokio::select! {
+        ended = end => context.output.say(&format!("job {id} is {}", ended?.state)),
+        () = interrupted() => context.output.say(&format!("left; see `jobhall job show {id}`")),
+    }
+    Ok(Exit::Interrupted)
+}
+
+fn verdict(context: &Context, job: &Job) -> Exit {
+    let exit = Exit::of_job(job).unwrap_or(Exit::Unexpected);
+    if let Some(error) = job.error.as_ref().filter(|_| exit != Exit::Ok) {
+        context.output.say(&format!("job {} {}: {}", job.id, job.state, human::why(error)));
+    }
+    exit
+}
+
+fn lost(id: u64, failure: Failure) -> Failure {
+    let unreachable = failure.exit == Exit::Unreachable;
+    let fix = format!("the job goes on without us: `jobhall job wait {id}`");
+    if unreachable { failure.while_doing("lost sight of it").fix(fix) } else { failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    #[test]
+    fn a_command_becomes_an_exec_job() {
+        let words = ["jobhall", "run", "--env", "A=b=c", "--", "make", "-j", "--json"];
+        let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else { panic!("not run") };
+        let job = serde_json::to_value(args.job(Some("/here".to_owned())).unwrap()).unwrap();
+        let params =
+            serde_json::json!({"argv": ["make", "-j", "--json"], "env": {"A": "b=c"}, "cwd": "/here"});
+        assert_eq!(job["params"], params);
+        assert_eq!(job["retry"]["max_attempts"], 1);
+        assert!(Cli::try_parse_from(["jobhall", "run"]).is_err());
+        assert!(Cli::try_parse_from(["jobhall", "run", "--env", "=x", "--", "a"]).is_err());
+    }
+}

@@ -1,0 +1,22 @@
+//! `jobhall __slot`: the processes that keep and lead a job's processes, started by the worker only.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Args;
+
+/// The word that starts a process of a slot.
+pub const NAME: &str = "__slot";
+
+/// Arguments of `__slot`; they are never parsed here, see [`start`].
+#[derive(Debug, Args)]
+pub struct SlotArgs {
+    /// The worker's own words
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+/// Hands the arguments behind `__slot` to the worker's leader, before any thread is started.
+pub fn start(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    jobhall_worker::leader::main(arguments)
+}

@@ -1,0 +1,77 @@
+//! `jobhall worker`: takes jobs from a hall and runs them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jobhall_protocol::WorkerFile;
+use jobhall_worker::{Shutdown, Slots, WorkerOptions};
+use tokio::sync::watch;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::hall::Signals;
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall worker --config worker.toml
+  jobhall worker --name gpu-1 --slots 2 --server http://hall:7450";
+
+/// Arguments of `worker`; flags are stronger than the worker file.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct WorkerArgs {
+    /// The worker file: name, slots, abilities, commands of types
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Its name
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Jobs at once [default: number of CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub slots: Option<u32>,
+    /// Run any command that a client sends, as type `exec`
+    #[arg(long)]
+    pub allow_exec: bool,
+}
+
+/// Runs the worker and returns when it has drained.
+pub async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
+    let mut signals = Signals::listen()?;
+    let file = file(args)?;
+    let client = context.client()?;
+    let slots = file.slots.unwrap_or_else(jobhall_worker::cpus).max(1);
+    let options = jobhall_worker::Options { most: slots as usize, ..jobhall_worker::Options::default() };
+    let (shutdown, told) = watch::channel(Shutdown::None);
+    let work =
+        jobhall_worker::run(WorkerOptions { client, file, slots: Slots::new(options), shutdown: told });
+    let mut work = std::pin::pin!(work);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut work => break ended,
+            () = signals.next() => shutdown.send_modify(|now| {
+                *now = if *now == Shutdown::None { Shutdown::Drain } else { Shutdown::Now };
+            }),
+        }
+    };
+    ended.map_err(|error| Failure::usage("failed to read the worker's abilities").why(error.to_string()))?;
+    Ok(Exit::Ok)
+}
+
+/// The worker file, with the flags on top.
+fn file(args: &WorkerArgs) -> Outcome<WorkerFile> {
+    let mut file = match &args.config {
+        Some(path) => read(path)?,
+        None => WorkerFile::default(),
+    };
+    file.name = args.name.clone().or(file.name);
+    file.slots = args.slots.or(file.slots);
+    file.allow_exec |= args.allow_exec;
+    Ok(file)
+}
+
+fn read(path: &Path) -> Outcome<WorkerFile> {
+    let failed = |why: String| Failure::usage(format!("failed to read {}", path.display())).why(why);
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    toml::from_str(&text).map_err(|error| failed(error.to_string()))
+}

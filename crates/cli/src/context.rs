@@ -1,0 +1,34 @@
+//! What a command needs: settings, output, and the hall.
+
+use jobhall_client::Client;
+
+use crate::args::Globals;
+use crate::failure::Outcome;
+use crate::output::Output;
+use crate::settings::{Given, Settings};
+
+/// What a command needs.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Where the hall is and who we are.
+    pub settings: Settings,
+    /// How to print.
+    pub output: Output,
+}
+
+impl Context {
+    /// From the command line, the environment and the files.
+    pub fn new(globals: &Globals) -> Outcome<Context> {
+        let settings = Settings::resolve(&Given::from_process(globals.layer()))?;
+        let output = Output::new(globals, &settings.color.value);
+        Ok(Context { settings, output })
+    }
+
+    /// The hall.
+    pub fn client(&self) -> Outcome<Client> {
+        let token = self.settings.token.as_ref().map(|token| token.value.as_str());
+        let server = &self.settings.server;
+        self.output.detail(&format!("hall: {} ({})", server.value, server.origin));
+        Ok(Client::new(&server.value, token)?)
+    }
+}

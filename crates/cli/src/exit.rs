@@ -1,0 +1,195 @@
+//! What the exit code says. This table is a public contract: `jobhall help exit-codes` prints it.
+
+use jobhall_client::ClientError;
+use jobhall_protocol::{Code, Job};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// All went well.
+    Ok = 0,
+    /// Something unexpected.
+    Unexpected = 1,
+    /// The command line or a configuration is wrong.
+    Usage = 2,
+    /// The hall could not be reached.
+    Unreachable = 3,
+    /// No token, or one that may not do this.
+    Auth = 4,
+    /// There is no such thing.
+    NotFound = 5,
+    /// The state of things does not allow it.
+    Conflict = 6,
+    /// The work ran and said no.
+    Failed = 100,
+    /// The work was cancelled.
+    Cancelled = 101,
+    /// The work took too long.
+    TimedOut = 102,
+    /// The work was lost, or its environment broke.
+    Crashed = 103,
+    /// Nothing matched.
+    Nothing = 104,
+    /// Interrupted from the keyboard.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// All codes with their meanings, in order.
+    pub const ALL: [(Exit, &'static str); 13] = [
+        (Exit::Ok, "success"),
+        (Exit::Unexpected, "unexpected error"),
+        (Exit::Usage, "wrong command line, file or configuration"),
+        (Exit::Unreachable, "the hall could not be reached"),
+        (Exit::Auth, "no token, or the token may not do this"),
+        (Exit::NotFound, "there is no such job, type or attempt"),
+        (Exit::Conflict, "refused: key held, already ended, changed by someone else"),
+        (Exit::Failed, "the work ran and failed"),
+        (Exit::Cancelled, "the work was cancelled"),
+        (Exit::TimedOut, "the work took too long"),
+        (Exit::Crashed, "the work was lost or its environment broke"),
+        (Exit::Nothing, "nothing was selected"),
+        (Exit::Interrupted, "interrupted by Ctrl-C"),
+    ];
+
+    /// The number that the shell sees.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The verdict of a job, none while it is pending.
+    #[must_use]
+    pub fn of_job(job: &Job) -> Option<Exit> {
+        let last = job.attempts.last().and_then(|attempt| attempt.outcome.as_deref());
+        Some(match (job.state.as_str(), last) {
+            ("succeeded", _) => Exit::Ok,
+            ("cancelled", _) => Exit::Cancelled,
+            ("failed" | "crashed", Some("timed_out")) => Exit::TimedOut,
+            ("failed", _) => Exit::Failed,
+            ("crashed", _) => Exit::Crashed,
+            _ => return None,
+        })
+    }
+
+    /// The verdict over several jobs: the gravest of them.
+    #[must_use]
+    pub fn gravest(exits: impl IntoIterator<Item = Exit>) -> Exit {
+        let weight = |exit: &Exit| match exit {
+            Exit::Ok => 0,
+            Exit::Cancelled => 1,
+            Exit::TimedOut => 2,
+            Exit::Crashed => 3,
+            Exit::Failed => 4,
+            _ => 5,
+        };
+        exits.into_iter().max_by_key(weight).unwrap_or(Exit::Ok)
+    }
+
+    /// What an error of the client means.
+    #[must_use]
+    pub fn of_error(error: &ClientError) -> Exit {
+        match error {
+            ClientError::Unreachable { .. } => Exit::Unreachable,
+            ClientError::Protocol(_) => Exit::Unexpected,
+            ClientError::Problem(problem) => match problem.code {
+                Code::BadRequest | Code::TooLarge | Code::MethodNotAllowed | Code::RangeNotSatisfiable => {
+                    Exit::Usage
+                }
+                Code::Unauthorized | Code::Forbidden => Exit::Auth,
+                Code::NotFound => Exit::NotFound,
+                Code::KeyHeld | Code::IdempotencyKeyReused | Code::LeaseLost | Code::Conflict => {
+                    Exit::Conflict
+                }
+                Code::Timeout | Code::Misdirected => Exit::Unreachable,
+                Code::Unavailable | Code::StorageFull | Code::Internal => Exit::Unexpected,
+            },
+        }
+    }
+
+    /// The table as `jobhall help exit-codes` prints it.
+    #[must_use]
+    pub fn table() -> String {
+        let lines = Exit::ALL.iter().map(|(exit, meaning)| format!("{:>5}  {meaning}\n", exit.code()));
+        format!("Exit codes\n\n{}", lines.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use jobhall_protocol::Problem;
+
+    /// A job in a state, with attempts that ended so.
+    pub fn job(state: &str, outcomes: &[&str]) -> Job {
+        let at = "2026-11-15T09:43:00.250Z";
+        let attempts: Vec<_> = outcomes
+            .iter()
+            .map(|outcome| {
+                serde_json::json!({"id": "7-1", "worker": "w", "assigned_at": at, "accepted_at": at,
+                    "started_at": at, "ended_at": at, "outcome": outcome})
+            })
+            .collect();
+        let job = serde_json::json!({"id": 7, "type": "exec", "key": null, "queue": "default", "params": {},
+            "needs": "", "priority": 100, "state": state, "attempt": outcomes.len(), "max_attempts": 1,
+            "run_at": at, "created_at": at, "updated_at": at, "started_at": null, "completed_at": null,
+            "worker": null, "error": null, "retry_of": null, "attempts": attempts});
+        serde_json::from_str(&job.to_string()).unwrap()
+    }
+
+    #[test]
+    fn the_codes_are_those_of_the_contract() {
+        let codes: Vec<u8> = Exit::ALL.iter().map(|(exit, _)| exit.code()).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 100, 101, 102, 103, 104, 130]);
+    }
+
+    #[test]
+    fn a_verdict_is_told_from_state_and_last_outcome() {
+        let of = |state: &str, outcomes: &[&str]| Exit::of_job(&job(state, outcomes));
+        assert_eq!(of("succeeded", &["passed"]), Some(Exit::Ok));
+        assert_eq!(of("failed", &["failed"]), Some(Exit::Failed));
+        assert_eq!(of("failed", &["failed", "timed_out"]), Some(Exit::TimedOut));
+        assert_eq!(of("crashed", &["timed_out", "lost"]), Some(Exit::Crashed));
+        assert_eq!(of("crashed", &[]), Some(Exit::Crashed));
+        assert_eq!(of("cancelled", &[]), Some(Exit::Cancelled));
+        for pending in ["queued", "running", "retrying", "a_state_to_come"] {
+            assert_eq!(of(pending, &["failed"]), None);
+        }
+    }
+
+    #[test]
+    fn the_gravest_verdict_counts() {
+        assert_eq!(Exit::gravest([]), Exit::Ok);
+        assert_eq!(Exit::gravest([Exit::Ok, Exit::Cancelled, Exit::Ok]), Exit::Cancelled);
+        assert_eq!(Exit::gravest([Exit::Crashed, Exit::Failed, Exit::Cancelled]), Exit::Failed);
+    }
+
+    #[test]
+    fn errors_have_the_codes_of_the_contract() {
+        let problem = |code| {
+            let (kind, title, detail) = (String::new(), String::new(), String::new());
+            ClientError::Problem(Problem {
+                kind,
+                title,
+                status: 400,
+                detail,
+                code,
+                request_id: String::new(),
+            })
+        };
+        for (code, exit) in [
+            (Code::BadRequest, 2),
+            (Code::Unauthorized, 4),
+            (Code::Forbidden, 4),
+            (Code::NotFound, 5),
+            (Code::KeyHeld, 6),
+            (Code::Conflict, 6),
+            (Code::Internal, 1),
+        ] {
+            assert_eq!(Exit::of_error(&problem(code)).code(), exit, "{code:?}");
+        }
+        let nobody = ClientError::Unreachable { url: String::new(), why: String::new() };
+        assert_eq!(Exit::of_error(&nobody).code(), 3);
+    }
+}

@@ -1,0 +1,138 @@
+//! Errors for people: what happened, why, and how to fix it.
+
+use std::fmt;
+
+use jobhall_client::ClientError;
+use jobhall_protocol::Code;
+
+use crate::exit::Exit;
+
+/// Why a command ends badly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What happened.
+    pub what: String,
+    /// Why, where that is known.
+    pub why: Option<String>,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+/// What a command gives.
+pub type Outcome<T = Exit> = Result<T, Failure>;
+
+impl Failure {
+    /// A failure that only says what happened.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Failure {
+        Failure { exit, what: what.into(), why: None, fix: None }
+    }
+
+    /// Something on the command line or in a file is wrong.
+    pub fn usage(what: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, what)
+    }
+
+    /// Adds why.
+    #[must_use]
+    pub fn why(self, why: impl Into<String>) -> Failure {
+        Failure { why: Some(why.into()), ..self }
+    }
+
+    /// Adds how to fix it.
+    #[must_use]
+    pub fn fix(self, fix: impl Into<String>) -> Failure {
+        Failure { fix: Some(fix.into()), ..self }
+    }
+
+    /// Says what was being done.
+    #[must_use]
+    pub fn while_doing(self, what: &str) -> Failure {
+        Failure { what: format!("{what}: {}", self.what), ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.what)?;
+        for (word, text) in [("why", &self.why), ("fix", &self.fix)] {
+            if let Some(text) = text {
+                write!(f, "\n  {word}: {text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        let exit = Exit::of_error(&error);
+        match error {
+            ClientError::Unreachable { url, why } => Failure::new(exit, format!("no hall answers at {url}"))
+                .why(why)
+                .fix("start one with `jobhall up`, or name another with --server URL or JOBHALL_SERVER"),
+            ClientError::Protocol(why) => Failure::new(exit, "what answered does not speak as a hall does")
+                .why(why)
+                .fix("check the address with `jobhall config show --origin`"),
+            ClientError::Problem(problem) => {
+                let request = problem.request_id;
+                let failure = Failure::new(exit, problem.detail);
+                let failure = match fix_of(problem.code) {
+                    Some(fix) => failure.fix(fix),
+                    None => failure,
+                };
+                let broken = problem.code == Code::Internal && !request.is_empty();
+                if broken { failure.why(format!("see request {request} in the hall's log")) } else { failure }
+            }
+        }
+    }
+}
+
+fn fix_of(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::Unauthorized => {
+            "give a token with JOBHALL_TOKEN, JOBHALL_TOKEN_FILE or --token; \
+             on the hall's own machine it is in <data>/admin.token (--data)"
+        }
+        Code::Forbidden => "use a token whose role allows this",
+        Code::KeyHeld => {
+            "choose another --key, or say what to do with --on-duplicate join|supersede|run-again"
+        }
+        Code::IdempotencyKeyReused => "use a new --idempotency-key for a new request",
+        Code::Unavailable => "the hall is busy or stopping: try again in a moment",
+        Code::StorageFull => "free disk space where the hall keeps its data",
+        _ => return None,
+    })
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        // Whoever read our output has seen enough: that is no failure of ours.
+        let exit = if error.kind() == std::io::ErrorKind::BrokenPipe { Exit::Ok } else { Exit::Unexpected };
+        Failure::new(exit, format!("failed to write the output: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_why_and_how_to_fix_it() {
+        let url = "http://127.0.0.1:7450".to_owned();
+        let failure = Failure::from(ClientError::Unreachable { url, why: "connection refused".to_owned() });
+        assert_eq!(
+            failure.to_string(),
+            "no hall answers at http://127.0.0.1:7450\n  why: connection refused\n  fix: start one with \
+             `jobhall up`, or name another with --server URL or JOBHALL_SERVER"
+        );
+        assert_eq!(failure.exit, Exit::Unreachable);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let closed = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert_eq!(Failure::from(closed).exit, Exit::Ok);
+    }
+}

@@ -1,0 +1,106 @@
+//! The hall put together from its rooms: store, engine, blobs, tokens, server.
+
+use std::fs::DirBuilder;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use jobhall_blobs::Blobs;
+use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_server::{Hall, Options, Running, Tokens};
+use jobhall_store::Store;
+use jobhall_store_sqlite::Sqlite;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+/// The most bytes of one attempt's log.
+const LOG_BYTES: u64 = 64 << 20;
+
+/// A hall that is open.
+pub struct OpenHall {
+    /// Who may ask.
+    pub tokens: Arc<Tokens>,
+    /// Where it is.
+    pub url: String,
+    engine: Engine,
+    running: Running,
+}
+
+impl OpenHall {
+    /// Opens the hall whose data is in this directory, which is made if it is missing.
+    pub async fn open(data: &Path, listen: SocketAddr) -> Outcome<OpenHall> {
+        if !listen.ip().is_loopback() {
+            let failure = Failure::new(Exit::Usage, format!("{listen} is not on this machine"));
+            return Err(failure
+                .why("tokens would travel unprotected: there is no TLS yet")
+                .fix("--listen 127.0.0.1:7450"));
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| trouble(data, &error))?;
+        let store = Sqlite::open(data.join("jobs.db"), jobhall_store_sqlite::Options::default());
+        let store: Arc<dyn Store> = Arc::new(store.map_err(|error| trouble(data, &error))?);
+        let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
+        let tokens = Arc::new(Tokens::open(data).map_err(|error| trouble(data, &error))?);
+        let config = Config::default();
+        let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
+        let engine = engine.map_err(|error| trouble(data, &error))?;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            Failure::new(Exit::Unexpected, format!("failed to listen on {listen}"))
+                .why(error.to_string())
+                .fix("another hall may run there; choose another address with --listen")
+        })?;
+        let options = Options {
+            engine: engine.clone(),
+            store,
+            blobs,
+            tokens: tokens.clone(),
+            lease_ms: config.lease_ms,
+            log_bytes: LOG_BYTES,
+            hosts: Vec::new(),
+            insecure: false,
+        };
+        let running = Hall::serve(listener, options).map_err(|error| trouble(data, &error))?;
+        let url = format!("http://{}", running.address);
+        Ok(OpenHall { tokens, url, engine, running })
+    }
+
+    /// Lets requests and commits under way come to their end. Leases go on.
+    pub async fn close(self) {
+        self.running.stop().await;
+        self.engine.stop().await;
+    }
+}
+
+fn trouble(data: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Unexpected, format!("failed to open the hall in {}", data.display()))
+        .why(error.to_string())
+}
+
+/// The two signals that end a hall or a worker.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub fn listen() -> Outcome<Signals> {
+        let failed = |error: std::io::Error| {
+            Failure::new(Exit::Unexpected, "failed to listen for signals").why(error.to_string())
+        };
+        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        Ok(Signals { terminate, interrupt })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

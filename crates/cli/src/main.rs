@@ -1,0 +1,59 @@
+//! The command line of Jobhall: the only binary, and the place where its rooms are put together.
+//!
+//! A command parses its own arguments (`commands/<noun>.rs`), asks the hall through the client, and prints through
+//! `output`. Nothing else prints, and nothing but `exit.rs` knows an exit code.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod context;
+mod exit;
+mod failure;
+mod hall;
+mod output;
+mod settings;
+mod suggest;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    // Before anything else: the processes of a slot must be small and have one thread.
+    let mut arguments = std::env::args_os();
+    if arguments.nth(1).is_some_and(|word| word == commands::slot::NAME) {
+        return commands::slot::start(arguments);
+    }
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let exit = match run(cli) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            if failure.exit != Exit::Ok {
+                output::complain(&failure);
+            }
+            failure.exit
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+/// Help and version are no mistakes; everything else that clap says is.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Ok.code() })
+}
+
+fn run(cli: args::Cli) -> failure::Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(failure::Failure::from)?;
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let exit = runtime.block_on(commands::run(cli));
+    // Whatever still reads from a terminal must not hold the program.
+    runtime.shutdown_background();
+    exit
+}

@@ -1,0 +1,154 @@
+//! Everything that is printed. Standard output is data, standard error is talk.
+
+pub mod human;
+pub mod json;
+pub mod progress;
+pub mod state;
+pub mod table;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use anstream::ColorChoice;
+use serde::Serialize;
+
+use crate::args::Globals;
+use crate::failure::{Failure, Outcome};
+use table::Table;
+
+/// The form of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Tables and lines for people.
+    Human,
+    /// One JSON document.
+    Json,
+    /// One JSON document per line.
+    Jsonl,
+}
+
+/// How to print.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The form of the data.
+    pub format: Format,
+    /// Which fields; all if empty.
+    pub fields: Vec<String>,
+    quiet: bool,
+    verbose: bool,
+}
+
+impl Output {
+    /// As the globals say, with `color` from the settings.
+    pub fn new(globals: &Globals, color: &str) -> Output {
+        let choice = match color {
+            "always" => ColorChoice::Always,
+            "never" => ColorChoice::Never,
+            _ => ColorChoice::Auto,
+        };
+        choice.write_global();
+        let format = match (globals.json, globals.jsonl) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Jsonl,
+            _ => Format::Human,
+        };
+        let Globals { quiet, verbose, .. } = *globals;
+        Output { format, fields: globals.fields.clone(), quiet, verbose }
+    }
+
+    /// Prints lines of data for people.
+    pub fn line(&self, text: &str) -> Outcome<()> {
+        print(text)
+    }
+
+    /// Prints bytes as they are, except that a terminal which wants no colours gets none.
+    pub fn raw(&self, bytes: &[u8]) -> Outcome<()> {
+        let plain = std::io::stdout().is_terminal() && ColorChoice::global() == ColorChoice::Never;
+        let mut stdout = std::io::stdout().lock();
+        let written = if plain {
+            anstream::StripStream::new(&mut stdout).write_all(bytes)
+        } else {
+            stdout.write_all(bytes)
+        };
+        written.and_then(|()| std::io::stdout().flush()).map_err(Failure::from)
+    }
+
+    /// Prints one thing: as JSON if that is asked for, otherwise as `human` shows it.
+    pub fn one<T: Serialize>(&self, thing: &T, human: impl FnOnce() -> String) -> Outcome<()> {
+        match self.format {
+            Format::Json => self.line(&json::pretty(&json::pick(thing, &self.fields)?)?),
+            Format::Jsonl => self.line(&json::compact(&json::pick(thing, &self.fields)?)?),
+            Format::Human if self.fields.is_empty() => self.line(human().trim_end()),
+            Format::Human => self.line(&json::lines(&json::pick(thing, &self.fields)?)),
+        }
+    }
+
+    /// Prints a list: as JSON if that is asked for, otherwise as a table.
+    pub fn list<T: Serialize>(&self, things: &[T], table: impl FnOnce() -> Table) -> Outcome<()> {
+        match self.format {
+            Format::Json => self.line(&json::document(things, &self.fields)?),
+            Format::Jsonl => things.iter().try_for_each(|thing| self.each(thing)),
+            Format::Human if things.is_empty() => Ok(()),
+            Format::Human if self.fields.is_empty() => self.table(&table()),
+            Format::Human => self.table(&json::table(things, &self.fields)?),
+        }
+    }
+
+    /// Prints one thing of many as a line of JSON.
+    pub fn each<T: Serialize>(&self, thing: &T) -> Outcome<()> {
+        self.line(&json::compact(&json::pick(thing, &self.fields)?)?)
+    }
+
+    fn table(&self, table: &Table) -> Outcome<()> {
+        self.line(&table.render(terminal_width()))
+    }
+
+    /// Says something on standard error, unless told to be quiet.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            talk(text);
+        }
+    }
+
+    /// Says something that matters only to those who ask.
+    pub fn detail(&self, text: &str) {
+        if self.verbose {
+            talk(text);
+        }
+    }
+
+    /// How progress is shown: see [`progress`].
+    pub fn progress(&self, total: u64, what: &'static str) -> progress::Progress {
+        progress::Progress::new(progress::Manner::here(self.quiet), total, what)
+    }
+}
+
+/// Prints text that needs no settings.
+pub fn print(text: &str) -> Outcome<()> {
+    writeln!(anstream::stdout().lock(), "{text}").map_err(Failure::from)
+}
+
+/// Prints bytes that need no settings.
+pub fn print_bytes(bytes: &[u8]) -> Outcome<()> {
+    std::io::stdout().lock().write_all(bytes).map_err(Failure::from)
+}
+
+/// A line on standard error. That nobody reads it is no reason to stop.
+fn talk(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+/// Prints a failure on standard error.
+pub fn complain(failure: &Failure) {
+    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
+    talk(&format!("{style}error:{style:#} {failure}"));
+}
+
+/// The width of the terminal that shows standard output; none in a pipe, where nothing is cut.
+fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}

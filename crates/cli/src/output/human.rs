@@ -1,0 +1,149 @@
+//! Jobs, attempts and moments in words and columns for people.
+
+use jobhall_protocol::{Attempt, Failure, Job, Timestamp};
+
+use crate::output::state;
+use crate::output::table::{Cell, Table, clean};
+
+/// Now, by this machine's clock.
+pub fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// A length of time in its largest unit or two, such as `3s`, `4m`, `2h 5m`, `12d`.
+pub fn length(ms: i64) -> String {
+    let s = ms.max(0) / 1_000;
+    match s {
+        0..60 => format!("{s}s"),
+        60..3_600 => format!("{}m", s / 60),
+        3_600..86_400 if s % 3_600 >= 60 => format!("{}h {}m", s / 3_600, s % 3_600 / 60),
+        3_600..86_400 => format!("{}h", s / 3_600),
+        _ => format!("{}d", s / 86_400),
+    }
+}
+
+/// How long ago something was, or `in` how long it will be.
+pub fn age(at: Timestamp, now_ms: i64) -> String {
+    let passed = now_ms - at.0.as_ms();
+    if passed < 0 { format!("in {}", length(-passed)) } else { length(passed) }
+}
+
+/// Jobs as a table.
+pub fn jobs(jobs: &[Job], now_ms: i64) -> Table {
+    let mut table =
+        Table::new(&["ID", "STATE", "~TYPE", "~KEY", "~QUEUE", "TRIES", "AGE", "~WORKER", "~NOTE"]);
+    for job in jobs {
+        table.row([
+            job.id.to_string().into(),
+            state::cell(&job.state),
+            (&job.job_type).into(),
+            job.key.as_deref().unwrap_or("").into(),
+            (&job.queue).into(),
+            format!("{}/{}", job.attempt, job.max_attempts).into(),
+            age(job.created_at, now_ms).into(),
+            job.worker.as_deref().unwrap_or("").into(),
+            note(job, now_ms).into(),
+        ]);
+    }
+    table
+}
+
+/// What matters most about a job now.
+fn note(job: &Job, now_ms: i64) -> String {
+    if job.cancel_requested {
+        return "cancel requested".to_owned();
+    }
+    let waits = matches!(job.state.as_str(), "scheduled" | "retrying");
+    let due = (waits && job.run_at.0.as_ms() > now_ms).then(|| format!("runs {}", age(job.run_at, now_ms)));
+    let error = job.error.as_ref().map(why);
+    let progress = job.progress.first().map(|indicator| match indicator.total {
+        Some(total) => format!("{}/{total} {}", indicator.step, indicator.message),
+        None => format!("{} {}", indicator.step, indicator.message),
+    });
+    [due, progress, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// A failure in one line.
+pub fn why(failure: &Failure) -> String {
+    match failure.explanation.as_str() {
+        "" => failure.reason.clone(),
+        explanation => format!("{}: {explanation}", failure.reason),
+    }
+}
+
+/// All about one job.
+pub fn job(job: &Job, now_ms: i64) -> String {
+    let moment = |at: Option<Timestamp>| at.map(|at| format!("{at} ({} ago)", age(at, now_ms)));
+    let due = (job.run_at > job.created_at).then(|| job.run_at.to_string());
+    let facts = [
+        ("job", Some(job.id.to_string())),
+        ("state", Some(state::text(&job.state))),
+        ("type", Some(job.job_type.clone())),
+        ("key", job.key.as_deref().map(clean)),
+        ("queue", Some(job.queue.clone())),
+        ("priority", Some(job.priority.to_string())),
+        ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
+        ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
+        ("worker", job.worker.clone()),
+        ("runs at", due),
+        ("created", moment(Some(job.created_at))),
+        ("started", moment(job.started_at)),
+        ("completed", moment(job.completed_at)),
+        ("retry of", job.retry_of.map(|id| id.to_string())),
+        ("note", Some(note(job, now_ms)).filter(|note| !note.is_empty()).map(|note| clean(&note))),
+        ("params", Some(clean(job.params.get()))),
+        ("result", job.result.as_ref().map(|result| clean(result.get()))),
+    ];
+    let lines = facts.into_iter().filter_map(|(name, value)| Some(format!("{name:<10} {}\n", value?)));
+    let attempts = if job.attempts.is_empty() { String::new() } else { attempts(&job.attempts) };
+    format!("{}{attempts}", lines.collect::<String>())
+}
+
+fn attempts(attempts: &[Attempt]) -> String {
+    let mut table = Table::new(&["ATTEMPT", "~WORKER", "OUTCOME", "TOOK", "~WHY"]);
+    for attempt in attempts {
+        let begun = attempt.accepted_at.unwrap_or(attempt.assigned_at);
+        let took = attempt.ended_at.map(|ended| length(ended.0.as_ms() - begun.0.as_ms()));
+        let cells: [Cell; 5] = [
+            (&attempt.id).into(),
+            (&attempt.worker).into(),
+            attempt.outcome.as_deref().unwrap_or("…").into(),
+            took.unwrap_or_default().into(),
+            attempt.error.as_ref().map(why).unwrap_or_default().into(),
+        ];
+        table.row(cells);
+    }
+    format!("\n{}\n", table.render(super::terminal_width()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::tests::job as sample;
+
+    #[test]
+    fn lengths_read_well() {
+        let said = [0, 59_999, 60_000, 3_600_000, 3_660_000, 7_500_000, 86_400_000, 864_000_000].map(length);
+        assert_eq!(said, ["0s", "59s", "1m", "1h", "1h 1m", "2h 5m", "1d", "10d"]);
+    }
+
+    #[test]
+    fn a_retrying_job_says_when_and_why() {
+        let mut job = sample("retrying", &["failed"]);
+        let now = job.run_at.0.as_ms() - 5_000;
+        job.error =
+            Some(Failure { reason: "exit 1".to_owned(), explanation: "no\nspace".to_owned(), data: None });
+        assert_eq!(note(&job, now), "runs in 5s; exit 1: no\nspace");
+        let text = jobs(&[job], now).render(None);
+        assert!(text.contains("runs in 5s; exit 1: no space"), "{text}");
+    }
+
+    #[test]
+    fn one_job_is_told_with_its_attempts() {
+        let job = sample("failed", &["failed"]);
+        let text = super::job(&job, job.created_at.0.as_ms() + 60_000);
+        assert!(text.contains("✗ failed"), "{text}");
+        assert!(text.contains("(1m ago)"), "{text}");
+        assert!(text.contains("7-1"), "{text}");
+    }
+}

@@ -1,0 +1,259 @@
+//! Where the hall is and who we are: flags, then environment, then files, then defaults.
+//!
+//! Each value remembers where it came from, because the first question about a wrong one is who said so.
+
+pub mod file;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+use crate::suggest;
+use file::{COLORS, Layer};
+
+/// Where a hall listens if nobody says otherwise.
+pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
+const SYSTEM: &str = "/etc/jobhall/config.toml";
+const PROJECT: &str = "jobhall.toml";
+
+/// Where a value came from, the strongest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag.
+    Flag(&'static str),
+    /// A variable of the environment.
+    Env(&'static str),
+    /// The file in the current directory.
+    Project(PathBuf),
+    /// The user's own file.
+    User(PathBuf),
+    /// The machine's file.
+    System(PathBuf),
+    /// The file that the hall wrote on its first start.
+    Local(PathBuf),
+    /// Nobody said anything.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(name) => write!(f, "flag {name}"),
+            Origin::Env(name) => write!(f, "environment {name}"),
+            Origin::Project(path) | Origin::User(path) | Origin::System(path) | Origin::Local(path) => {
+                write!(f, "{}", path.display())
+            }
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<T = String> {
+    /// The value.
+    pub value: T,
+    /// Its origin.
+    pub origin: Origin,
+}
+
+/// What the program was started with, as far as settings go; tests make their own.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The flags.
+    pub flags: Layer,
+    /// The environment, by name.
+    pub env: Vec<(String, String)>,
+    /// The current directory.
+    pub directory: PathBuf,
+    /// The machine's file, if not the usual one.
+    pub system: Option<PathBuf>,
+}
+
+impl Given {
+    /// The real ones.
+    pub fn from_process(flags: Layer) -> Given {
+        let env = std::env::vars().filter(|(_, value)| !value.is_empty()).collect();
+        Given { flags, env, directory: std::env::current_dir().unwrap_or_default(), system: None }
+    }
+
+    fn var(&self, name: &str) -> Option<&str> {
+        self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn home(&self, variable: &str, below: &str) -> Option<PathBuf> {
+        let absolute = self.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = absolute.or_else(|| self.var("HOME").map(|home| Path::new(home).join(below)))?;
+        Some(base.join("jobhall"))
+    }
+}
+
+/// The settings in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the hall is.
+    pub server: Setting,
+    /// Who we are.
+    pub token: Option<Setting>,
+    /// Where a local hall keeps its data.
+    pub data: Setting<PathBuf>,
+    /// When to use colours: `auto`, `always` or `never`.
+    pub color: Setting,
+}
+
+/// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
+struct Layers(Vec<(Source, Layer)>);
+
+enum Source {
+    Flags,
+    Env,
+    File(Origin),
+}
+
+impl Source {
+    fn origin(&self, flag: &'static str, env: &'static str) -> Origin {
+        match self {
+            Source::Flags => Origin::Flag(flag),
+            Source::Env => Origin::Env(env),
+            Source::File(origin) => origin.clone(),
+        }
+    }
+}
+
+impl Layers {
+    fn read(given: &Given) -> Outcome<Layers> {
+        let system = given.system.clone().unwrap_or_else(|| PathBuf::from(SYSTEM));
+        let user = given.home("XDG_CONFIG_HOME", ".config").map(|home| home.join("config.toml"));
+        let var = |name: &str| given.var(name).map(str::to_owned);
+        let env = Layer {
+            server: var("JOBHALL_SERVER"),
+            token: var("JOBHALL_TOKEN"),
+            token_file: var("JOBHALL_TOKEN_FILE"),
+            data: var("JOBHALL_DATA"),
+            color: var("JOBHALL_COLOR"),
+        };
+        let files = [
+            Some(Origin::Project(given.directory.join(PROJECT))),
+            user.map(Origin::User),
+            Some(Origin::System(system)),
+        ];
+        let mut layers = vec![(Source::Flags, given.flags.clone()), (Source::Env, env)];
+        for origin in files.into_iter().flatten() {
+            if let Origin::Project(path) | Origin::User(path) | Origin::System(path) = &origin {
+                let layer = file::read(path)?;
+                layers.push((Source::File(origin), layer));
+            }
+        }
+        Ok(Layers(layers))
+    }
+
+    fn first(
+        &self,
+        flag: &'static str,
+        env: &'static str,
+        of: impl Fn(&Layer) -> &Option<String>,
+    ) -> Option<Setting> {
+        let found = |(source, layer): &(Source, Layer)| {
+            Some(Setting { value: of(layer).clone()?, origin: source.origin(flag, env) })
+        };
+        self.0.iter().find_map(found)
+    }
+
+    /// Within one layer the token itself is stronger than the file that has it.
+    fn token(&self) -> Outcome<Option<Setting>> {
+        for (source, layer) in &self.0 {
+            if let Some(token) = &layer.token {
+                let origin = source.origin("--token", "JOBHALL_TOKEN");
+                return Ok(Some(Setting { value: token.trim().to_owned(), origin }));
+            }
+            if let Some(path) = &layer.token_file {
+                let origin = source.origin("--token-file", "JOBHALL_TOKEN_FILE");
+                return Ok(Some(Setting { value: read_token(Path::new(path))?, origin }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Settings {
+    /// Puts the layers on top of each other.
+    pub fn resolve(given: &Given) -> Outcome<Settings> {
+        let layers = Layers::read(given)?;
+        let default = |value: &str| Setting { value: value.to_owned(), origin: Origin::Default };
+        let server = layers.first("--server", "JOBHALL_SERVER", |layer| &layer.server);
+        let server = server.unwrap_or_else(|| default(DEFAULT_SERVER));
+        let data = match layers.first("--data", "JOBHALL_DATA", |layer| &layer.data) {
+            Some(found) => Setting { value: PathBuf::from(found.value), origin: found.origin },
+            None => Setting { value: default_data(given)?, origin: Origin::Default },
+        };
+        let color = layers.first("--color", "JOBHALL_COLOR", |layer| &layer.color);
+        let color = checked_color(color.unwrap_or_else(|| default("auto")))?;
+        let token = match layers.token()? {
+            Some(token) => Some(guarded(&server, token)?),
+            None => local_token(&server, &data.value),
+        };
+        Ok(Settings { server, token, data, color })
+    }
+}
+
+/// Flags and files are checked where they are read; a variable is not.
+fn checked_color(color: Setting) -> Outcome<Setting> {
+    if COLORS.contains(&color.value.as_str()) {
+        return Ok(color);
+    }
+    let hint = suggest::hint(&color.value, COLORS);
+    Err(Failure::usage(format!(
+        "{}: color is auto, always or never, not {:?}{hint}",
+        color.origin, color.value
+    )))
+}
+
+fn default_data(given: &Given) -> Outcome<PathBuf> {
+    given.home("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
+        Failure::usage("no place for data is known").why("HOME is not set").fix("say one with --data DIR")
+    })
+}
+
+/// A checked-out `jobhall.toml` may be anyone's: it must not send the user's own token to a host of its choice.
+fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
+    let foreign = matches!(server.origin, Origin::Project(_)) && !is_loopback(&server.value);
+    if foreign && matches!(token.origin, Origin::User(_) | Origin::System(_)) {
+        return Err(Failure::usage(format!("the token of {} is not sent to {}", token.origin, server.value))
+            .why(format!("that address comes from {}, which may be someone else's", server.origin))
+            .fix("give the token of that hall with JOBHALL_TOKEN, or the address with --server"));
+    }
+    Ok(token)
+}
+
+/// The local admin token, but only for a hall on this machine.
+fn local_token(server: &Setting, data: &Path) -> Option<Setting> {
+    let path = data.join("admin.token");
+    let value = is_loopback(&server.value).then(|| read_token(&path).ok())??;
+    Some(Setting { value, origin: Origin::Local(path) })
+}
+
+/// Whether an address is on this machine.
+pub fn is_loopback(server: &str) -> bool {
+    let authority = server.split_once("://").map_or(server, |(_, rest)| rest);
+    let authority = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
+    let authority = authority.rsplit('@').next().unwrap_or("");
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => authority.split(':').next().unwrap_or(""),
+    };
+    host == "localhost" || host.parse().is_ok_and(|host: std::net::IpAddr| host.is_loopback())
+}
+
+fn read_token(path: &Path) -> Outcome<String> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("failed to read the token in {}", path.display())).why(error.to_string())
+    })?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(Failure::usage(format!("{} has no token in it", path.display())));
+    }
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

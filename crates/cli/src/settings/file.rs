@@ -1,0 +1,116 @@
+//! One layer of settings in a file. Unknown keys are refused with their line, because a typo that is passed over in
+//! silence costs an afternoon.
+
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::{Failure, Outcome};
+use crate::suggest;
+
+/// The values of one layer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layer {
+    /// Where the hall is.
+    pub server: Option<String>,
+    /// Who we are.
+    pub token: Option<String>,
+    /// The file that says who we are.
+    pub token_file: Option<String>,
+    /// Where a local hall keeps its data.
+    pub data: Option<String>,
+    /// When to use colours.
+    pub color: Option<String>,
+}
+
+/// The keys that a file may have.
+pub const KEYS: [&str; 5] = ["server", "token", "token_file", "data", "color"];
+/// The values of `color`.
+pub const COLORS: [&str; 3] = ["auto", "always", "never"];
+
+impl Layer {
+    fn slot(&mut self, key: &str) -> Option<&mut Option<String>> {
+        Some(match key {
+            "server" => &mut self.server,
+            "token" => &mut self.token,
+            "token_file" => &mut self.token_file,
+            "data" => &mut self.data,
+            "color" => &mut self.color,
+            _ => return None,
+        })
+    }
+}
+
+/// The layer in a file; an empty one if there is no such file.
+pub fn read(path: &Path) -> Outcome<Layer> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, &path.display().to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Layer::default()),
+        Err(error) => {
+            Err(Failure::usage(format!("failed to read {}", path.display())).why(error.to_string()))
+        }
+    }
+}
+
+/// The layer in a text; `name` is the file's name for messages.
+pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
+    let place = |span: Range<usize>| format!("{name}:{}", line_of(text, span.start));
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or_else(|| name.to_owned(), place);
+        Failure::usage(format!("{at}: not TOML")).why(error.message().trim().to_owned())
+    })?;
+    let mut layer = Layer::default();
+    for (key, value) in table.get_ref().iter() {
+        let (word, at) = (key.get_ref().as_ref(), place(key.span()));
+        let slot = layer.slot(word).ok_or_else(|| unknown(word, &at))?;
+        let DeValue::String(value) = value.get_ref() else {
+            return Err(Failure::usage(format!("{at}: {word} must be a text in quotes")));
+        };
+        *slot = Some(value.to_string());
+        if word == "color" && !COLORS.contains(&value.as_ref()) {
+            let hint = suggest::hint(value, COLORS);
+            return Err(Failure::usage(format!("{at}: color is auto, always or never, not {value:?}{hint}")));
+        }
+    }
+    Ok(layer)
+}
+
+fn unknown(word: &str, at: &str) -> Failure {
+    let hint = suggest::hint(word, KEYS);
+    Failure::usage(format!("{at}: unknown key {word:?}{hint}"))
+        .fix(format!("known keys: {}", KEYS.join(", ")))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text, "jobhall.toml").unwrap_err().what
+    }
+
+    #[test]
+    fn known_keys_are_read() {
+        let layer = parse("server = 'http://hall:1'\ncolor = \"never\"\n", "f").unwrap();
+        assert_eq!(layer.server.as_deref(), Some("http://hall:1"));
+        assert_eq!(layer.color.as_deref(), Some("never"));
+        assert_eq!(parse("# nothing\n", "f").unwrap(), Layer::default());
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line_and_what_was_meant() {
+        assert_eq!(
+            error("# a\n\nsever = 'x'"),
+            "jobhall.toml:3: unknown key \"sever\"; did you mean \"server\"?"
+        );
+        assert_eq!(error("elephant = 1"), "jobhall.toml:1: unknown key \"elephant\"");
+        assert_eq!(error("\nserver = 7"), "jobhall.toml:2: server must be a text in quotes");
+        assert!(error("color = 'alway'").ends_with("not \"alway\"; did you mean \"always\"?"));
+        assert_eq!(error("data = 'x'\nserver = ["), "jobhall.toml:2: not TOML");
+    }
+}

@@ -1,0 +1,134 @@
+//! Which layer wins, and which tokens go where.
+
+use super::*;
+use crate::exit::Exit;
+
+struct Machine {
+    place: tempfile::TempDir,
+    given: Given,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let place = tempfile::tempdir().unwrap();
+        for directory in ["work", "home/.config/jobhall", "home/.local/share/jobhall"] {
+            std::fs::create_dir_all(place.path().join(directory)).unwrap();
+        }
+        let mut machine = Machine { given: Given::default(), place };
+        machine.given.directory = machine.path("work");
+        machine.given.system = Some(machine.path("etc.toml"));
+        machine.env("HOME", machine.path("home").to_str().unwrap());
+        machine
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.place.path().join(below)
+    }
+
+    fn write(&self, below: &str, text: &str) {
+        std::fs::write(self.path(below), text).unwrap();
+    }
+
+    fn env(&mut self, name: &str, value: &str) {
+        self.given.env.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn settings(&self) -> Settings {
+        Settings::resolve(&self.given).unwrap()
+    }
+}
+
+#[test]
+fn each_layer_is_stronger_than_those_below() {
+    let mut machine = Machine::new();
+    assert_eq!(
+        machine.settings().server,
+        Setting { value: DEFAULT_SERVER.to_owned(), origin: Origin::Default }
+    );
+    machine.write("etc.toml", "server = 'http://etc'");
+    assert_eq!(machine.settings().server.value, "http://etc");
+    machine.write("home/.config/jobhall/config.toml", "server = 'http://user'");
+    assert_eq!(machine.settings().server.value, "http://user");
+    machine.write("work/jobhall.toml", "server = 'http://project'");
+    let project = Origin::Project(machine.path("work/jobhall.toml"));
+    assert_eq!(machine.settings().server, Setting { value: "http://project".to_owned(), origin: project });
+    machine.env("JOBHALL_SERVER", "http://env");
+    assert_eq!(machine.settings().server.origin, Origin::Env("JOBHALL_SERVER"));
+    machine.given.flags.server = Some("http://flag".to_owned());
+    assert_eq!(machine.settings().server.origin, Origin::Flag("--server"));
+}
+
+#[test]
+fn a_wrong_variable_is_refused_like_a_wrong_key() {
+    let mut machine = Machine::new();
+    machine.env("JOBHALL_COLOR", "nevr");
+    let failure = Settings::resolve(&machine.given).unwrap_err();
+    assert!(failure.what.ends_with("not \"nevr\"; did you mean \"never\"?"), "{failure}");
+}
+
+#[test]
+fn the_data_directory_follows_the_desktop_rules() {
+    let mut machine = Machine::new();
+    assert_eq!(machine.settings().data.value, machine.path("home/.local/share/jobhall"));
+    machine.env("XDG_DATA_HOME", "/somewhere");
+    assert_eq!(machine.settings().data.value, Path::new("/somewhere/jobhall"));
+    machine.env("JOBHALL_DATA", "/elsewhere");
+    assert_eq!(machine.settings().data.value, Path::new("/elsewhere"));
+}
+
+#[test]
+fn the_local_token_is_for_this_machine_only() {
+    let mut machine = Machine::new();
+    assert_eq!(machine.settings().token, None);
+    machine.write("home/.local/share/jobhall/admin.token", "local\n");
+    assert_eq!(machine.settings().token.unwrap().value, "local");
+    machine.env("JOBHALL_SERVER", "http://hall.example:7450");
+    assert_eq!(machine.settings().token, None);
+}
+
+#[test]
+fn tokens_come_from_flags_variables_or_the_files_they_name() {
+    let mut machine = Machine::new();
+    machine.write("token", " from-file \n");
+    machine.env("JOBHALL_TOKEN_FILE", machine.path("token").to_str().unwrap());
+    assert_eq!(machine.settings().token.unwrap().value, "from-file");
+    machine.env("JOBHALL_TOKEN", "from-env");
+    assert_eq!(machine.settings().token.unwrap().origin, Origin::Env("JOBHALL_TOKEN"));
+    machine.given.flags.token = Some("from-flag".to_owned());
+    assert_eq!(machine.settings().token.unwrap().value, "from-flag");
+    machine.given.flags.token = None;
+    machine.given.flags.token_file = Some("/does/not/exist".to_owned());
+    assert_eq!(Settings::resolve(&machine.given).unwrap_err().exit, Exit::Usage);
+}
+
+#[test]
+fn a_project_file_cannot_lead_the_users_token_away() {
+    let mut machine = Machine::new();
+    machine.write("home/.config/jobhall/config.toml", "token = 'mine'");
+    machine.write("work/jobhall.toml", "server = 'http://evil.example'");
+    let failure = Settings::resolve(&machine.given).unwrap_err();
+    assert!(failure.what.ends_with("is not sent to http://evil.example"), "{failure}");
+    assert!(!failure.to_string().contains("mine"));
+    machine.write("work/jobhall.toml", "server = 'http://127.0.0.1:9'");
+    assert_eq!(machine.settings().token.unwrap().value, "mine");
+    machine.write("work/jobhall.toml", "server = 'http://evil.example'");
+    machine.env("JOBHALL_TOKEN", "meant-for-it");
+    assert_eq!(machine.settings().token.unwrap().value, "meant-for-it");
+}
+
+#[test]
+fn loopback_is_told_from_the_host_alone() {
+    for here in ["http://127.0.0.1:7450", "http://localhost/", "http://[::1]:1/x", "http://127.9.9.9"] {
+        assert!(is_loopback(here), "{here}");
+    }
+    for there in [
+        "http://127.0.0.1.evil.example",
+        "http://evil/127.0.0.1",
+        "http://127.0.0.1@evil:1",
+        "http://127.0.0.1:1@evil",
+        "http://evil\\@127.0.0.1",
+        "http://10.0.0.1",
+    ] {
+        assert!(!is_loopback(there), "{there}");
+    }
+}

@@ -1,0 +1,252 @@
+//! The shipped binary as a user has it: `jobhall up` in a process of its own, and commands against it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A hall with its local worker, gone with this.
+struct Up {
+    child: Child,
+    url: String,
+    data: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Up {
+    fn start() -> Up {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let mut child = jobhall()
+            .args(["up", "--listen", "127.0.0.1:0", "--slots", "2", "--data"])
+            .arg(&data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("jobhall is up: ").expect("the link").to_owned();
+        Up { child, url, data, _folder: folder }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = jobhall();
+        command.args(words).env("JOBHALL_SERVER", &self.url).env("JOBHALL_DATA", &self.data);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn json(&self, words: &[&str]) -> serde_json::Value {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.signal(rustix::process::Signal::INT);
+        self.signal(rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+fn jobhall() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
+    for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE"] {
+        command.env_remove(name);
+    }
+    command.env("NO_COLOR", "1");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits for something that must come, with a deadline far beyond need.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes whose environment has this word.
+fn marked(word: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+    environments.filter(|environment| text(environment).contains(word)).count()
+}
+
+#[test]
+fn a_command_runs_as_a_job_with_its_log_and_its_verdict() {
+    let up = Up::start();
+    let output = up.run(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 0"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("out"));
+    let output = up.run(&["run", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(output.status.code(), Some(100), "the work said no");
+    let output = up.run(&["run", "--", "/no/such/program"]);
+    assert_eq!(output.status.code(), Some(103), "it could not be run");
+    assert!(text(&output.stderr).contains("/no/such/program"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_job_that_says_later_is_tried_again_and_its_result_is_kept() {
+    let up = Up::start();
+    let flag = up.data.join("flag");
+    let script = format!(
+        "test -e {0} && echo '{{\"n\":2}}' > $JOBHALL_RESULT && exit 0; touch {0}; exit 75",
+        flag.display()
+    );
+    let params = serde_json::json!({ "script": script }).to_string();
+    let output = up.run(&["job", "submit", "exec", "--max-attempts", "3", "--params", &params, "--wait"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let job = up.json(&["job", "show", "1", "--json"]);
+    assert_eq!((job["state"].as_str(), job["attempt"].as_u64()), (Some("succeeded"), Some(2)));
+    assert_eq!(job["result"]["n"].as_u64(), Some(2));
+    assert_eq!(job["attempts"][0]["outcome"].as_str(), Some("failed"));
+}
+
+#[test]
+fn a_job_that_no_worker_suits_is_explained() {
+    let up = Up::start();
+    let params = "{\"argv\":[\"true\"]}";
+    up.run(&["job", "submit", "exec", "--needs", "gpu>=4", "--params", params]);
+    eventually("the worker", || text(&up.run(&["workers"]).stdout).contains("local"));
+    let words = text(&up.run(&["job", "explain", "1"]).stdout);
+    assert!(words.contains("worker local: gpu>=4: this worker has no gpu"), "{words}");
+}
+
+#[test]
+fn k20_a_cancel_ends_the_whole_tree_of_processes() {
+    let up = Up::start();
+    let mark = format!("JOBHALL_TEST_MARK={}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let script =
+        "trap '' TERM; (setsid sleep 600 &); (sh -c 'trap \"\" TERM; sleep 600' &); echo ready; sleep 600";
+    let params = serde_json::json!({ "script": script, "env": { name: value } }).to_string();
+    up.run(&["job", "submit", "exec", "--params", &params]);
+    eventually("its output", || text(&up.run(&["job", "log", "1"]).stdout).contains("ready"));
+    assert!(marked(&mark) >= 3, "the job, its daemon and its child");
+    up.run(&["job", "cancel", "1"]);
+    let output = up.run(&["job", "wait", "1"]);
+    assert_eq!(output.status.code(), Some(101), "cancelled");
+    assert_eq!(marked(&mark), 0, "no survivor");
+}
+
+#[test]
+fn a_worker_that_dies_is_started_again_and_its_job_is_not_lost() {
+    let up = Up::start();
+    let mark = format!("JOBHALL_TEST_MARK=dies-{}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let params = serde_json::json!({ "script": "echo ready; sleep 600", "env": { name: value } }).to_string();
+    up.run(&["job", "submit", "exec", "--params", &params]);
+    eventually("its output", || text(&up.run(&["job", "log", "1"]).stdout).contains("ready"));
+    kill_worker(&up.url);
+    eventually("the end of its processes", || marked(&mark) == 0);
+    let output = up.run(&["run", "--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "another worker does the next job");
+    assert_eq!(
+        up.json(&["job", "show", "1", "--json"])["state"].as_str(),
+        Some("running"),
+        "until its lease ends"
+    );
+}
+
+/// Kills the worker of this hall without warning.
+fn kill_worker(url: &str) {
+    for process in std::fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+        let words = text(&std::fs::read(process.path().join("cmdline")).unwrap_or_default());
+        let pid = process.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        if let Some(pid) = pid.filter(|_| words.contains("\0worker\0") && words.contains(url)) {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_hall_that_stops_finishes_its_job_and_the_next_one_knows_it() {
+    let mut up = Up::start();
+    up.run(&["job", "submit", "exec", "--params", "{\"script\":\"echo ready; sleep 2; echo end\"}"]);
+    eventually("its output", || text(&up.run(&["job", "log", "1"]).stdout).contains("ready"));
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.child.wait().unwrap().success());
+    let again = jobhall()
+        .args(["server", "--listen", "127.0.0.1:0", "--data"])
+        .arg(&up.data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    up.child = again.unwrap();
+    let mut line = String::new();
+    BufReader::new(up.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    up.url = line.trim().strip_prefix("jobhall is up: ").unwrap().to_owned();
+    let job = up.json(&["job", "show", "1", "--json"]);
+    assert_eq!(job["state"].as_str(), Some("succeeded"));
+    assert!(text(&up.run(&["job", "log", "1"]).stdout).ends_with("end\n"));
+}
+
+#[test]
+fn two_halls_never_share_a_directory() {
+    let up = Up::start();
+    let output =
+        jobhall().args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(&up.data).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("another"), "{}", text(&output.stderr));
+    let output =
+        jobhall().args(["server", "--listen", "0.0.0.0:0", "--data"]).arg(&up.data).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "not beyond this machine without TLS");
+}
+
+#[test]
+fn a_wrong_token_and_a_missing_hall_have_codes_of_their_own() {
+    let up = Up::start();
+    let output = up.command(&["job", "list"]).env("JOBHALL_TOKEN", "jh_wrong").output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    let output = up.run(&["job", "show", "999"]);
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+    let output = up.command(&["job", "list"]).env("JOBHALL_SERVER", "http://127.0.0.1:9").output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+}
+
+/// The lines of the README's first screen, as a newcomer would paste them.
+#[test]
+fn the_lines_of_the_readme_work() {
+    let readme =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let (_, from) = readme.split_once("<!-- every line of this block is run by a test -->\n```sh\n").unwrap();
+    let lines: Vec<_> = from.split_once("\n```").unwrap().0.lines().collect();
+    assert!(lines.len() >= 5, "{lines:?}");
+    let up = Up::start();
+    let bin = Path::new(env!("CARGO_BIN_EXE_jobhall")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    eventually("the worker", || text(&up.run(&["workers"]).stdout).contains("local"));
+    for line in lines {
+        let (command, comment) = line.split_once(" # ").expect("a comment says what to expect");
+        let output = Command::new("sh")
+            .args(["-c", command])
+            .env("PATH", &path)
+            .env("JOBHALL_SERVER", &up.url)
+            .env("JOBHALL_DATA", &up.data)
+            .env("NO_COLOR", "1")
+            .output()
+            .unwrap();
+        let all = text(&output.stdout) + &text(&output.stderr);
+        let expected = comment.trim().strip_prefix("→ ").expect("the comment begins with →");
+        assert!(all.contains(expected), "{command}\nexpected: {expected}\ngot: {all}");
+    }
+}

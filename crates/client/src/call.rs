@@ -1,0 +1,224 @@
+//! One call: request, answer, and what is done when it fails.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use jobhall_protocol::API;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{ClientError, excerpt};
+use crate::patience::Patience;
+
+const CONNECT: Duration = Duration::from_secs(5);
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// How long an ordinary call may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// The most bytes of an answer that are read into memory.
+const ANSWER_BYTES: usize = 64 << 20;
+
+/// A hall, as its clients and workers see it. Cheap to clone; clones share connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<Secret>,
+}
+
+/// A token that no message shows.
+#[derive(Clone)]
+struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// A request that can be made again.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Option<(Bytes, &'static str)>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) repeatable: bool,
+}
+
+impl Call {
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Call {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn query(mut self, pairs: &[(&str, String)]) -> Call {
+        if !pairs.is_empty() {
+            self.url.query_pairs_mut().extend_pairs(pairs);
+        }
+        self
+    }
+
+    pub(crate) fn json(self, body: &impl Serialize) -> Result<Call, ClientError> {
+        let body = serde_json::to_vec(body).map_err(|error| ClientError::Protocol(error.to_string()))?;
+        Ok(self.bytes(Bytes::from(body), "application/json"))
+    }
+
+    pub(crate) fn bytes(mut self, body: Bytes, kind: &'static str) -> Call {
+        self.body = Some((body, kind));
+        self
+    }
+
+    /// Doing it twice is as good as doing it once.
+    pub(crate) fn repeatable(mut self) -> Call {
+        self.repeatable = true;
+        self
+    }
+
+    pub(crate) fn within(mut self, timeout: Option<Duration>) -> Call {
+        self.timeout = timeout;
+        self
+    }
+}
+
+impl Client {
+    /// A client of the hall at `base_url`, such as `http://127.0.0.1:7450`.
+    ///
+    /// # Errors
+    /// The address is not a URL that this client can speak to, or the token has characters no header can carry.
+    pub fn new(base_url: &str, token: Option<&str>) -> Result<Client, ClientError> {
+        let wrong = |why: String| ClientError::Unreachable { url: base_url.to_owned(), why };
+        let base = Url::parse(base_url).map_err(|error| wrong(format!("not a URL: {error}")))?;
+        if base.scheme() != "http" || base.host().is_none() {
+            return Err(wrong("the address must read http://HOST:PORT".to_owned()));
+        }
+        let printable = |token: &str| token.bytes().all(|byte| byte.is_ascii_graphic());
+        if !token.is_none_or(printable) {
+            return Err(ClientError::Protocol(
+                "the token has characters that no header can carry".to_owned(),
+            ));
+        }
+        let http =
+            reqwest::Client::builder().connect_timeout(CONNECT).tcp_keepalive(KEEPALIVE).tcp_nodelay(true);
+        // A hall on this machine is not behind a proxy, and one elsewhere is named by its own address.
+        let http = http.no_proxy().build().map_err(|error| wrong(error.to_string()))?;
+        Ok(Client { http, base, token: token.map(|token| Secret(token.to_owned())) })
+    }
+
+    /// Where the hall is.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// A call to a route below the API's prefix; segments are escaped.
+    pub(crate) fn api(&self, method: Method, segments: &[&str]) -> Call {
+        let prefix: Vec<&str> = API.split('/').filter(|part| !part.is_empty()).collect();
+        self.top(method, &[prefix.as_slice(), segments].concat())
+    }
+
+    /// A call to a route at the top.
+    pub(crate) fn top(&self, method: Method, segments: &[&str]) -> Call {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        let repeatable = method == Method::GET;
+        Call { method, url, headers: Vec::new(), body: None, timeout: Some(ANSWER), repeatable }
+    }
+
+    /// Makes the call, again after a pause if nobody answered and that does no harm; the answer has a good status.
+    pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
+        let mut patience = if call.repeatable { Patience::of_a_call() } else { Patience::none() };
+        loop {
+            match self.send_once(call).await {
+                Err(error @ ClientError::Unreachable { .. }) => match patience.pause() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => return Err(error),
+                },
+                answer => return answer,
+            }
+        }
+    }
+
+    pub(crate) async fn send_once(&self, call: &Call) -> Result<Response, ClientError> {
+        let sent = self.request(call).send().await;
+        let response = sent.map_err(|error| ClientError::transport(self.base_url(), &error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = self.body(response).await?;
+        Err(ClientError::from_answer(status.as_u16(), &body))
+    }
+
+    fn request(&self, call: &Call) -> RequestBuilder {
+        let mut request = self.http.request(call.method.clone(), call.url.clone());
+        if let Some(Secret(token)) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        if let Some((body, kind)) = &call.body {
+            request = request.header("content-type", *kind).body(body.clone());
+        }
+        match call.timeout {
+            Some(timeout) => request.timeout(timeout),
+            None => request,
+        }
+    }
+
+    /// The whole body, within bounds.
+    pub(crate) async fn body(&self, mut response: Response) -> Result<Bytes, ClientError> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.chunk(&mut response).await? {
+            if body.len() + chunk.len() > ANSWER_BYTES {
+                return Err(ClientError::Protocol(format!("the answer is longer than {ANSWER_BYTES} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    pub(crate) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, ClientError> {
+        response.chunk().await.map_err(|error| ClientError::transport(self.base_url(), &error))
+    }
+
+    /// Makes the call and reads the answer as JSON. Reading is repeated with the call where that is harmless.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClientError> {
+        let response = self.send(call).await?;
+        parse(&self.body(response).await?)
+    }
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ClientError> {
+    serde_json::from_slice(body).map_err(|error| ClientError::Protocol(format!("{error}{}", excerpt(body))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_escaped_and_keep_a_path_before_them() {
+        let client = Client::new("http://hall:1/below/", None).unwrap();
+        let call = client.api(Method::GET, &["types", "a/b c"]).query(&[("q", "x&y".to_owned())]);
+        assert_eq!(call.url.as_str(), "http://hall:1/below/api/v1/types/a%2Fb%20c?q=x%26y");
+        assert_eq!(client.base_url(), "http://hall:1/below");
+    }
+
+    #[test]
+    fn addresses_and_tokens_that_cannot_work_are_refused_at_once() {
+        for bad in ["", "hall", "https://hall", "ftp://hall", "http://"] {
+            assert!(matches!(Client::new(bad, None), Err(ClientError::Unreachable { .. })), "{bad:?}");
+        }
+        assert!(Client::new("http://hall", Some("two\nlines")).is_err());
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let client = Client::new("http://hall", Some("secret-word")).unwrap();
+        assert!(!format!("{client:?}").contains("secret-word"));
+    }
+}

@@ -1,0 +1,136 @@
+//! What can go wrong between a client and a hall.
+
+use jobhall_protocol::{Code, Problem};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// Why a call did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ClientError {
+    /// Nobody answered there.
+    #[error("no hall answers at {url}: {why}")]
+    Unreachable {
+        /// Where it was tried.
+        url: String,
+        /// What the network said.
+        why: String,
+    },
+    /// The hall said no.
+    #[error(transparent)]
+    Problem(Problem),
+    /// What answered does not speak as a hall does.
+    #[error("not the answer of a hall: {0}")]
+    Protocol(String),
+}
+
+impl ClientError {
+    /// The code of a problem, if the hall told one.
+    #[must_use]
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            ClientError::Problem(problem) => Some(problem.code),
+            ClientError::Unreachable { .. } | ClientError::Protocol(_) => None,
+        }
+    }
+
+    /// An error of the transport: the request may or may not have arrived.
+    pub(crate) fn transport(url: &str, error: &reqwest::Error) -> ClientError {
+        ClientError::Unreachable { url: url.to_owned(), why: deepest(error) }
+    }
+
+    /// The problem that an answer with this status carries.
+    pub(crate) fn from_answer(status: u16, body: &[u8]) -> ClientError {
+        if let Ok(problem) = serde_json::from_slice::<Problem>(body) {
+            return ClientError::Problem(problem);
+        }
+        match (serde_json::from_slice::<Loose>(body), code_of(status)) {
+            (Ok(loose), Some(code)) => ClientError::Problem(loose.with(status, code)),
+            _ => ClientError::Protocol(format!("status {status}{}", excerpt(body))),
+        }
+    }
+}
+
+/// A problem with a code that this client is too old to know.
+#[derive(Deserialize)]
+struct Loose {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    title: String,
+    detail: String,
+    #[serde(default)]
+    request_id: String,
+}
+
+impl Loose {
+    fn with(self, status: u16, code: Code) -> Problem {
+        let Loose { kind, title, detail, request_id } = self;
+        Problem { kind, title, status, detail, code, request_id }
+    }
+}
+
+/// The nearest known code, by what the status means.
+fn code_of(status: u16) -> Option<Code> {
+    Some(match status {
+        401 => Code::Unauthorized,
+        403 => Code::Forbidden,
+        404 | 410 => Code::NotFound,
+        405 => Code::MethodNotAllowed,
+        409 | 412 | 428 => Code::Conflict,
+        413 => Code::TooLarge,
+        429 | 503 => Code::Unavailable,
+        507 => Code::StorageFull,
+        400..=499 => Code::BadRequest,
+        500..=599 => Code::Internal,
+        _ => return None,
+    })
+}
+
+/// The innermost cause: outer ones only repeat that a request failed.
+fn deepest(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it took too long".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// The beginning of a body, for a message.
+pub(crate) fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(200)]);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() { String::new() } else { format!(": {line}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_keeps_its_code_and_words() {
+        let body = br#"{"type":"x","title":"t","status":409,"detail":"job 7 has the key","code":"key_held"}"#;
+        let error = ClientError::from_answer(409, body);
+        assert_eq!(error.code(), Some(Code::KeyHeld));
+        assert_eq!(error.to_string(), "job 7 has the key");
+    }
+
+    #[test]
+    fn a_code_from_the_future_falls_back_to_the_status() {
+        let body = br#"{"type":"x","title":"t","status":404,"detail":"gone","code":"expired_by_retention"}"#;
+        assert_eq!(ClientError::from_answer(404, body).code(), Some(Code::NotFound));
+    }
+
+    #[test]
+    fn a_page_of_a_proxy_is_no_problem_of_a_hall() {
+        let error = ClientError::from_answer(502, b"<html>\n bad gateway </html>");
+        assert_eq!(
+            error,
+            ClientError::Protocol("status 502: <html> bad gateway </html>".to_owned()),
+            "{error}"
+        );
+        assert_eq!(ClientError::from_answer(502, b""), ClientError::Protocol("status 502".to_owned()));
+    }
+}

@@ -1,0 +1,136 @@
+//! What happens in a hall, as it happens.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jobhall_protocol::Change;
+use reqwest::{Method, Response, StatusCode};
+
+use crate::call::{Call, Client};
+use crate::error::ClientError;
+use crate::patience::Patience;
+use crate::sse::{Event, Parser};
+
+/// The hall sends a heartbeat more often than this; a stream that is silent for longer is dead.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Events that go on over lost connections, from the last one seen.
+#[derive(Debug)]
+pub struct Events {
+    client: Client,
+    job: Option<u64>,
+    parser: Parser,
+    here: VecDeque<Event>,
+    /// The job has ended, and its stream will.
+    over: bool,
+    response: Option<Response>,
+    patience: Patience,
+}
+
+impl Events {
+    /// The next event, or none if there will be no more: the job has ended, or the hall says so.
+    ///
+    /// # Errors
+    /// The hall refused the stream, or stayed away for too long.
+    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        loop {
+            if let Some(event) = self.here.pop_front() {
+                return Ok(Some(event));
+            }
+            match self.step().await {
+                Ok(More::Opened) => {}
+                Ok(More::Bytes) => self.patience.renew(),
+                Ok(More::Never) => return Ok(None),
+                Err(error @ ClientError::Unreachable { .. }) => {
+                    self.response = None;
+                    let Some(pause) = self.patience.pause() else { return Err(error) };
+                    tokio::time::sleep(pause).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The id of the last event, to go on from another time.
+    #[must_use]
+    pub fn last_id(&self) -> &str {
+        self.parser.last_id()
+    }
+
+    async fn step(&mut self) -> Result<More, ClientError> {
+        let Some(response) = &mut self.response else { return self.connect().await };
+        let chunk = tokio::time::timeout(SILENCE, self.client.chunk(response)).await;
+        match chunk.unwrap_or_else(|_| Err(self.gone("no heartbeat")))? {
+            None if self.over => Ok(More::Never),
+            None => Err(self.gone("the stream ended")),
+            Some(chunk) => {
+                let events = self.parser.push(&chunk);
+                let events = events.map_err(|_| ClientError::Protocol("an event is too long".to_owned()))?;
+                self.over |= self.job.is_some() && events.iter().any(is_end);
+                self.here.extend(events);
+                Ok(More::Bytes)
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<More, ClientError> {
+        // A half-received event is sent again as a whole.
+        self.parser = Parser::after(self.parser.last_id());
+        let response = self.client.send_once(&self.call()).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(More::Never);
+        }
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or("");
+        if !kind.starts_with("text/event-stream") {
+            return Err(ClientError::Protocol(format!("a stream of events was asked for, {kind:?} came")));
+        }
+        self.response = Some(response);
+        Ok(More::Opened)
+    }
+
+    fn call(&self) -> Call {
+        let call = match self.job {
+            Some(job) => self.client.of_job(Method::GET, job, Some("events")),
+            None => self.client.api(Method::GET, &["events"]),
+        };
+        let call = call.header("accept", "text/event-stream").within(None);
+        match self.parser.last_id() {
+            "" => call,
+            id => call.header("last-event-id", id),
+        }
+    }
+
+    fn gone(&self, why: &str) -> ClientError {
+        ClientError::Unreachable { url: self.client.base_url().to_owned(), why: why.to_owned() }
+    }
+}
+
+/// Whether a job can change no more.
+fn is_end(event: &Event) -> bool {
+    let change = serde_json::from_str::<Change>(&event.data);
+    change
+        .is_ok_and(|change| ["succeeded", "failed", "crashed", "cancelled"].contains(&change.state.as_str()))
+}
+
+/// What a step brought. A stream that only opens, and never says anything, does not renew the patience.
+enum More {
+    Opened,
+    Bytes,
+    Never,
+}
+
+impl Client {
+    /// Events of the whole hall, or of one job, behind the event with this id if one is given.
+    #[must_use]
+    pub fn events(&self, job: Option<u64>, after: Option<&str>) -> Events {
+        Events {
+            client: self.clone(),
+            job,
+            parser: Parser::after(after.unwrap_or("")),
+            here: VecDeque::new(),
+            over: false,
+            response: None,
+            patience: Patience::of_a_stream(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Submitting, showing and ending jobs.
+
+use std::collections::VecDeque;
+
+use jobhall_protocol::{Cancel, Explanation, Job, Page, SubmitJob, Submitted};
+use reqwest::Method;
+use serde_json::value::RawValue;
+
+use crate::call::{Call, Client};
+use crate::error::ClientError;
+
+/// Which jobs a list has; what is empty or none does not narrow it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// In one of these states.
+    pub states: Vec<String>,
+    /// Of this type.
+    pub job_type: Option<String>,
+    /// With this key.
+    pub key: Option<String>,
+    /// In this queue.
+    pub queue: Option<String>,
+    /// So many on a page; the hall's default if none.
+    pub limit: Option<u32>,
+}
+
+impl JobFilter {
+    fn pairs(&self, cursor: Option<&str>) -> Vec<(&'static str, String)> {
+        let states = (!self.states.is_empty()).then(|| self.states.join(","));
+        let limit = self.limit.map(|limit| limit.to_string());
+        let given = [
+            ("state", states),
+            ("type", self.job_type.clone()),
+            ("key", self.key.clone()),
+            ("queue", self.queue.clone()),
+            ("limit", limit),
+            ("cursor", cursor.map(str::to_owned)),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// Jobs of a filter, one after the other, page after page.
+#[derive(Debug)]
+pub struct Jobs {
+    client: Client,
+    filter: JobFilter,
+    here: VecDeque<Job>,
+    next: Next,
+}
+
+#[derive(Debug)]
+enum Next {
+    First,
+    Cursor(String),
+    Nothing,
+}
+
+impl Jobs {
+    /// The next job, or none after the last.
+    ///
+    /// # Errors
+    /// A page could not be had.
+    pub async fn next(&mut self) -> Result<Option<Job>, ClientError> {
+        while self.here.is_empty() {
+            let page = match &self.next {
+                Next::First => self.client.jobs(&self.filter, None).await?,
+                Next::Cursor(cursor) => self.client.jobs(&self.filter, Some(cursor)).await?,
+                Next::Nothing => return Ok(None),
+            };
+            self.next = page.next_cursor.map_or(Next::Nothing, Next::Cursor);
+            self.here = page.items.into();
+        }
+        Ok(self.here.pop_front())
+    }
+}
+
+impl Client {
+    /// Submits one job. With an idempotency key it is repeated when nobody answers; without one it is not.
+    ///
+    /// # Errors
+    /// The hall refused it or could not be reached.
+    pub async fn submit(&self, job: &SubmitJob, key: Option<&str>) -> Result<Submitted, ClientError> {
+        // As an array of one: only that answer tells the disposition.
+        let submitted = self.submit_many(std::slice::from_ref(job), key).await?;
+        submitted.into_iter().next().ok_or_else(|| ClientError::Protocol("no answer to a job".to_owned()))
+    }
+
+    /// Submits many jobs, all or none.
+    ///
+    /// # Errors
+    /// The hall refused them or could not be reached.
+    pub async fn submit_many(
+        &self,
+        jobs: &[SubmitJob],
+        key: Option<&str>,
+    ) -> Result<Vec<Submitted>, ClientError> {
+        let answers: Vec<Submitted> = self.read(&self.submission(key).json(&jobs)?).await?;
+        if answers.len() == jobs.len() {
+            return Ok(answers);
+        }
+        Err(ClientError::Protocol(format!("{} answers to {} jobs", answers.len(), jobs.len())))
+    }
+
+    fn submission(&self, key: Option<&str>) -> Call {
+        let call = self.api(Method::POST, &["jobs"]);
+        match key {
+            Some(key) => call.header("idempotency-key", key).repeatable(),
+            None => call,
+        }
+    }
+
+    /// One job with its attempts.
+    ///
+    /// # Errors
+    /// There is no such job, or the hall could not be reached.
+    pub async fn job(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::GET, id, None)).await
+    }
+
+    /// A page of jobs.
+    ///
+    /// # Errors
+    /// The filter is wrong, or the hall could not be reached.
+    pub async fn jobs(&self, filter: &JobFilter, cursor: Option<&str>) -> Result<Page<Job>, ClientError> {
+        self.read(&self.api(Method::GET, &["jobs"]).query(&filter.pairs(cursor))).await
+    }
+
+    /// All jobs of a filter.
+    #[must_use]
+    pub fn all_jobs(&self, filter: JobFilter) -> Jobs {
+        Jobs { client: self.clone(), filter, here: VecDeque::new(), next: Next::First }
+    }
+
+    /// Cancels a job and gives it as it is then; doing it again changes nothing.
+    ///
+    /// # Errors
+    /// It has already ended, or the hall could not be reached.
+    pub async fn cancel(&self, id: u64, why: &Cancel) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("cancel")).json(why)?.repeatable()).await
+    }
+
+    /// Makes a new job like an ended one, and gives it.
+    ///
+    /// # Errors
+    /// It has not ended, or the hall could not be reached.
+    pub async fn retry(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("retry"))).await
+    }
+
+    /// Why a job is not running.
+    ///
+    /// # Errors
+    /// There is no such job, or the hall could not be reached.
+    pub async fn explain(&self, id: u64) -> Result<Explanation, ClientError> {
+        self.read(&self.of_job(Method::GET, id, Some("explain"))).await
+    }
+
+    /// The result of a success.
+    ///
+    /// # Errors
+    /// There is none, or the hall could not be reached.
+    pub async fn result(&self, id: u64) -> Result<Box<RawValue>, ClientError> {
+        self.read(&self.of_job(Method::GET, id, Some("result"))).await
+    }
+
+    pub(crate) fn of_job(&self, method: Method, id: u64, verb: Option<&str>) -> Call {
+        let id = id.to_string();
+        let segments: Vec<&str> = ["jobs", &id].into_iter().chain(verb).collect();
+        self.api(method, &segments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_says_only_what_narrows() {
+        assert!(JobFilter::default().pairs(None).is_empty());
+        let filter = JobFilter {
+            states: vec!["queued".to_owned(), "running".to_owned()],
+            limit: Some(50),
+            ..JobFilter::default()
+        };
+        let pairs = filter.pairs(Some("c"));
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(pairs, [("state", "queued,running"), ("limit", "50"), ("cursor", "c")]);
+    }
+}

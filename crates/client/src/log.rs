@@ -1,0 +1,162 @@
+//! Logs of attempts: parts of them, and what is still being written.
+
+use bytes::Bytes;
+use jobhall_protocol::Code;
+use reqwest::{Method, Response, StatusCode};
+
+use crate::call::{Call, Client};
+use crate::error::ClientError;
+use crate::patience::Patience;
+
+/// Which bytes of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRange {
+    /// All of them.
+    All,
+    /// Those from here on.
+    From(u64),
+    /// So many of the last.
+    Last(u64),
+}
+
+impl LogRange {
+    fn header(self) -> Option<String> {
+        match self {
+            LogRange::All | LogRange::From(0) => None,
+            LogRange::From(offset) => Some(format!("bytes={offset}-")),
+            LogRange::Last(count) => Some(format!("bytes=-{count}")),
+        }
+    }
+}
+
+/// The log of an attempt as far as it is written, in pieces: however long it is, little of it is in memory.
+#[derive(Debug)]
+pub struct LogReader {
+    client: Client,
+    job: u64,
+    attempt: Option<String>,
+    range: LogRange,
+    response: Option<Response>,
+}
+
+impl LogReader {
+    /// The next bytes, or none at the end.
+    ///
+    /// # Errors
+    /// There is no such log, or the connection broke.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        if self.response.is_none() {
+            let call =
+                self.client.log_call(self.job, self.attempt.as_deref(), self.range, false).within(None);
+            match self.client.send(&call).await {
+                Ok(response) => self.response = Some(response),
+                // Nothing is written there yet.
+                Err(error) if error.code() == Some(Code::RangeNotSatisfiable) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        match &mut self.response {
+            Some(response) => self.client.chunk(response).await,
+            None => Ok(None),
+        }
+    }
+}
+
+/// The log of an attempt as it is written. A lost connection is taken up where it broke.
+#[derive(Debug)]
+pub struct LogFollow {
+    client: Client,
+    job: u64,
+    attempt: Option<String>,
+    offset: u64,
+    skip: u64,
+    response: Option<Response>,
+    patience: Patience,
+}
+
+impl LogFollow {
+    /// The next bytes, or none when the attempt has ended, or the hall stops: look at the job to know.
+    ///
+    /// # Errors
+    /// There is no such log, or the hall stayed away for too long.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        loop {
+            match self.step().await {
+                Err(error @ ClientError::Unreachable { .. }) => {
+                    self.response = None;
+                    let Some(pause) = self.patience.pause() else { return Err(error) };
+                    tokio::time::sleep(pause).await;
+                }
+                Ok(Some(chunk)) => {
+                    self.patience.renew();
+                    let chunk = self.unseen(chunk);
+                    self.offset += chunk.len() as u64;
+                    if !chunk.is_empty() {
+                        return Ok(Some(chunk));
+                    }
+                }
+                // The connection broke behind the last byte.
+                Err(error) if error.code() == Some(Code::RangeNotSatisfiable) && self.offset > 0 => {
+                    return Ok(None);
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<Option<Bytes>, ClientError> {
+        if self.response.is_none() {
+            let range = LogRange::From(self.offset);
+            let call = self.client.log_call(self.job, self.attempt.as_deref(), range, true).within(None);
+            let response = self.client.send_once(&call).await?;
+            // A hall need not heed the range when it is followed.
+            self.skip = if response.status() == StatusCode::PARTIAL_CONTENT { 0 } else { self.offset };
+            self.response = Some(response);
+        }
+        match &mut self.response {
+            Some(response) if response.status() != StatusCode::NO_CONTENT => {
+                self.client.chunk(response).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What of a chunk was not given out before the connection broke.
+    fn unseen(&mut self, mut chunk: Bytes) -> Bytes {
+        let seen = usize::try_from(self.skip).unwrap_or(usize::MAX).min(chunk.len());
+        self.skip -= seen as u64;
+        chunk.split_off(seen)
+    }
+
+    /// How many bytes of the log are behind this reader.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+impl Client {
+    /// The log of an attempt as far as it is written, named by its id or number; of the last one if none is given.
+    #[must_use]
+    pub fn read_log(&self, job: u64, attempt: Option<&str>, range: LogRange) -> LogReader {
+        LogReader { client: self.clone(), job, attempt: attempt.map(str::to_owned), range, response: None }
+    }
+
+    /// The log of an attempt from `offset` on, with all that is still to come.
+    #[must_use]
+    pub fn follow_log(&self, job: u64, attempt: Option<&str>, offset: u64) -> LogFollow {
+        let (attempt, patience) = (attempt.map(str::to_owned), Patience::of_a_stream());
+        LogFollow { client: self.clone(), job, attempt, offset, skip: 0, response: None, patience }
+    }
+
+    fn log_call(&self, job: u64, attempt: Option<&str>, range: LogRange, follow: bool) -> Call {
+        let attempt = attempt.map(|attempt| ("attempt", attempt.to_string()));
+        let follow = follow.then(|| ("follow", "true".to_owned()));
+        let pairs: Vec<_> = attempt.into_iter().chain(follow).collect();
+        let call = self.of_job(Method::GET, job, Some("log")).query(&pairs);
+        match range.header() {
+            Some(range) => call.header("range", range),
+            None => call,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How often and after which pauses something is tried again.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+
+/// Tries of a call that may be repeated, the first one included.
+const TRIES: u32 = 4;
+const FIRST_PAUSE_MS: u64 = 100;
+const LONGEST_PAUSE_MS: u64 = 5_000;
+
+/// Counts failures in a row. Pauses grow and are jittered, so that many clients do not come back at the same moment.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    failures: u32,
+    tries: u32,
+}
+
+impl Patience {
+    /// For a single call.
+    pub(crate) fn of_a_call() -> Patience {
+        Patience { failures: 0, tries: TRIES }
+    }
+
+    /// For a stream that should outlive a restart of the hall: about half a minute.
+    pub(crate) fn of_a_stream() -> Patience {
+        Patience { failures: 0, tries: 12 }
+    }
+
+    /// For a call that must not be repeated.
+    pub(crate) fn none() -> Patience {
+        Patience { failures: 0, tries: 1 }
+    }
+
+    /// It worked: the next failure is the first again.
+    pub(crate) fn renew(&mut self) {
+        self.failures = 0;
+    }
+
+    /// The pause before the next try, or none if it is enough.
+    pub(crate) fn pause(&mut self) -> Option<Duration> {
+        self.failures += 1;
+        if self.failures >= self.tries {
+            return None;
+        }
+        let doubled = FIRST_PAUSE_MS << (self.failures - 1).min(10);
+        let most = doubled.min(LONGEST_PAUSE_MS);
+        Some(Duration::from_millis(rand::rng().random_range(most / 2..=most)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_and_is_renewed() {
+        let mut patience = Patience::of_a_call();
+        let pauses: Vec<Duration> = std::iter::from_fn(|| patience.pause()).collect();
+        assert_eq!(pauses.len(), 3);
+        assert!(pauses.iter().all(|pause| (50..=400).contains(&pause.as_millis())), "{pauses:?}");
+        assert_eq!(patience.pause(), None);
+        patience.renew();
+        assert!(patience.pause().is_some());
+        assert_eq!(Patience::none().pause(), None);
+    }
+}

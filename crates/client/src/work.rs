@@ -1,0 +1,113 @@
+//! The worker's side: vacancies, and words about attempts under their leases.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use jobhall_protocol::{
+    Assignments, LEASE_HEADER, LogPosition, Moved, OutcomeReport, Progress, Renewals, Renewed, Vacancy,
+};
+use reqwest::{Method, StatusCode};
+
+use crate::call::{Call, Client, parse};
+use crate::error::ClientError;
+
+/// What a poll may take beyond its own wait.
+const MARGIN_S: u64 = 15;
+
+/// An attempt and the secret that allows to speak about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease<'a> {
+    /// `{job}-{claim}`.
+    pub attempt: &'a str,
+    /// 32 hex digits.
+    pub lease: &'a str,
+}
+
+/// Which of its two outputs a process wrote to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl Stream {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+impl Client {
+    /// Waits for jobs; none when the time is over. Not repeated: each poll is a new statement.
+    ///
+    /// # Errors
+    /// The hall refused it or could not be reached.
+    pub async fn vacancies(&self, vacancy: &Vacancy) -> Result<Assignments, ClientError> {
+        let within = Duration::from_secs(vacancy.wait_s.saturating_add(MARGIN_S));
+        let call = self.api(Method::POST, &["vacancies"]).json(vacancy)?.within(Some(within));
+        let response = self.send(&call).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(Assignments { attempts: Vec::new() });
+        }
+        parse(&self.body(response).await?)
+    }
+
+    /// Takes an assigned attempt.
+    ///
+    /// # Errors
+    /// The lease is lost, or the hall could not be reached.
+    pub async fn accept(&self, lease: Lease<'_>) -> Result<Moved, ClientError> {
+        self.read(&self.of_attempt(lease, "accept").repeatable()).await
+    }
+
+    /// Tells how far an attempt is.
+    ///
+    /// # Errors
+    /// The lease is lost, or the hall could not be reached.
+    pub async fn progress(&self, lease: Lease<'_>, progress: &Progress) -> Result<Moved, ClientError> {
+        self.read(&self.of_attempt(lease, "progress").json(progress)?).await
+    }
+
+    /// Adds to the log at `offset`. The offset makes a repeated chunk harmless.
+    ///
+    /// # Errors
+    /// The lease is lost, the chunk does not fit what is there, or the hall could not be reached.
+    pub async fn append_log(
+        &self,
+        lease: Lease<'_>,
+        stream: Stream,
+        offset: u64,
+        bytes: Bytes,
+    ) -> Result<LogPosition, ClientError> {
+        let place = [("offset", offset.to_string()), ("stream", stream.as_str().to_owned())];
+        let call = self.of_attempt(lease, "log").query(&place).bytes(bytes, "application/octet-stream");
+        self.read(&call.repeatable()).await
+    }
+
+    /// Ends an attempt. The hall answers a repeated report as it did the first, so it is repeated when nobody answers.
+    ///
+    /// # Errors
+    /// The lease is lost, or the hall could not be reached.
+    pub async fn outcome(&self, lease: Lease<'_>, report: &OutcomeReport) -> Result<Moved, ClientError> {
+        self.read(&self.of_attempt(lease, "outcome").json(report)?.repeatable()).await
+    }
+
+    /// Renews leases.
+    ///
+    /// # Errors
+    /// The hall could not be reached.
+    pub async fn renew(&self, renewals: &Renewals) -> Result<Renewed, ClientError> {
+        let call = self.api(Method::POST, &["renewals"]).json(renewals)?;
+        self.read(&call.within(Some(Duration::from_secs(10))).repeatable()).await
+    }
+
+    fn of_attempt(&self, lease: Lease<'_>, verb: &str) -> Call {
+        self.api(Method::POST, &["attempts", lease.attempt, verb]).header(LEASE_HEADER, lease.lease)
+    }
+}

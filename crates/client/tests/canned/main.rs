@@ -1,0 +1,140 @@
+//! The client against a server that says exactly what it is told to, right or wrong.
+
+mod server;
+
+use jobhall_client::{Client, ClientError, LogRange};
+use jobhall_protocol::{Code, SubmitJob, Vacancy};
+use server::{Server, answer, answer_with};
+
+fn client(server: &Server) -> Client {
+    Client::new(&server.url(), Some("secret")).expect("a good address")
+}
+
+const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
+
+fn event(id: u64, state: &str) -> String {
+    format!("id: {id}\nevent: job\ndata: {{\"id\":7,\"state\":\"{state}\"}}\n\n")
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_with_the_address_and_the_reason() {
+    let server = Server::start(Vec::new()).await;
+    let url = server.url();
+    drop(server);
+    let error = Client::new(&url, None).unwrap().job(1).await.unwrap_err();
+    let ClientError::Unreachable { url: told, why } = error else { panic!("{error}") };
+    assert_eq!(told, url);
+    assert!(why.to_lowercase().contains("refused"), "{why}");
+}
+
+#[tokio::test]
+async fn a_problem_keeps_its_code() {
+    let body =
+        r#"{"type":"about:blank","title":"t","status":401,"detail":"no such token","code":"unauthorized"}"#;
+    let server = Server::start(vec![answer(401, body)]).await;
+    let error = client(&server).job(1).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::Unauthorized));
+    let request = server.requests().remove(0);
+    assert!(request.starts_with("GET /api/v1/jobs/1 HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("authorization: Bearer secret\r\n"), "{request}");
+}
+
+#[tokio::test]
+async fn what_is_no_hall_is_told_so() {
+    let server = Server::start(vec![answer(200, "<html>"), answer(502, "bad gateway")]).await;
+    for _ in 0..2 {
+        let error = client(&server).job(1).await.unwrap_err();
+        assert!(matches!(error, ClientError::Protocol(_)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_is_repeated_when_the_connection_breaks() {
+    let page = r#"{"items":[],"next_cursor":null}"#;
+    let server = Server::start(vec![String::new(), String::new(), answer(200, page)]).await;
+    assert_eq!(client(&server).types().await.unwrap(), []);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_submit_is_repeated_only_under_an_idempotency_key() {
+    let made = r#"[{"id":7,"disposition":"created"}]"#;
+    let server = Server::start(vec![String::new(), answer(200, made)]).await;
+    let submitted = client(&server).submit(&SubmitJob::new("t"), Some("k-1")).await.unwrap();
+    assert_eq!((submitted.id, submitted.disposition.as_str()), (7, "created"));
+    let requests = server.requests();
+    assert!(requests.iter().all(|request| request.contains("idempotency-key: k-1\r\n")), "{requests:?}");
+    assert_eq!(requests.len(), 2);
+
+    let server = Server::start(vec![String::new(), answer(200, made)]).await;
+    let error = client(&server).submit(&SubmitJob::new("t"), None).await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_poll_without_work_is_no_error() {
+    let server = Server::start(vec![answer(204, "")]).await;
+    let vacancy = Vacancy { slots: 1, wait_s: 1, abilities: String::new(), accepts: String::new() };
+    assert!(client(&server).vacancies(&vacancy).await.unwrap().attempts.is_empty());
+}
+
+#[tokio::test]
+async fn events_go_on_from_the_last_one_after_a_break() {
+    let first = format!("retry: 10\n\n{}{}id: 3\ndata: ha", event(1, "queued"), event(2, "assigned"));
+    let second = format!(":\n\n{}{}", event(3, "running"), event(4, "succeeded"));
+    let server =
+        Server::start(vec![answer_with(200, &[EVENTS], &first), answer_with(200, &[EVENTS], &second)]).await;
+    let mut events = client(&server).events(Some(7), None);
+    let mut ids = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        ids.push(event.id);
+    }
+    assert_eq!(ids, ["1", "2", "3", "4"], "no gap, no repeat, and an end with the job");
+    let requests = server.requests();
+    assert!(!requests[0].contains("last-event-id"), "{requests:?}");
+    assert!(requests[1].contains("last-event-id: 2\r\n"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_stream_of_something_else_is_refused() {
+    let server = Server::start(vec![answer(200, "{}")]).await;
+    let error = client(&server).events(None, None).next().await.unwrap_err();
+    assert!(matches!(error, ClientError::Protocol(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_followed_log_is_taken_up_where_it_broke() {
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhello ".to_owned();
+    // This hall does not heed the range of a log that is followed, and begins anew.
+    let server = Server::start(vec![cut, answer(200, "hello world")]).await;
+    let mut log = client(&server).follow_log(7, Some("7-1"), 0);
+    let mut bytes = Vec::new();
+    while let Some(chunk) = log.next().await.unwrap() {
+        bytes.extend_from_slice(&chunk);
+    }
+    assert_eq!(String::from_utf8(bytes).unwrap(), "hello world");
+    let requests = server.requests();
+    assert!(requests[1].starts_with("GET /api/v1/jobs/7/log?attempt=7-1&follow=true "), "{requests:?}");
+    assert!(requests[1].contains("range: bytes=6-\r\n"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_part_of_a_log_that_is_not_there_is_empty() {
+    let body = r#"{"type":"x","title":"t","status":416,"detail":"no","code":"range_not_satisfiable"}"#;
+    let server = Server::start(vec![answer(416, body)]).await;
+    let mut log = client(&server).read_log(7, None, LogRange::Last(10));
+    assert_eq!(log.next().await.unwrap(), None);
+    assert!(server.requests()[0].contains("range: bytes=-10\r\n"));
+}
+
+#[tokio::test]
+async fn lists_go_on_from_page_to_page() {
+    let first = r#"{"items":[{"name":"a","retry":{},"keep_ms":null,"keep_count":null,"reuse_window_ms":0}],"next_cursor":"c 1"}"#;
+    let second = r#"{"items":[{"name":"b","retry":{},"keep_ms":null,"keep_count":null,"reuse_window_ms":0,"new":1}],"next_cursor":null}"#;
+    let server = Server::start(vec![answer(200, first), answer(200, second)]).await;
+    let names: Vec<String> =
+        client(&server).types().await.unwrap().into_iter().map(|found| found.name).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert!(server.requests()[1].starts_with("GET /api/v1/types?cursor=c+1 "), "{:?}", server.requests());
+}

@@ -1,0 +1,141 @@
+//! Jobs as they are told.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::timestamp::Timestamp;
+
+/// Why something did not succeed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    /// A short word or phrase.
+    pub reason: String,
+    /// A text for people.
+    #[serde(default)]
+    pub explanation: String,
+    /// Anything a program wants to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+/// One measure of progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Indicator {
+    /// Which measure, of several.
+    #[serde(default)]
+    pub name: String,
+    /// How far.
+    pub step: u64,
+    /// Of how much, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Words for people.
+    #[serde(default)]
+    pub message: String,
+}
+
+/// One attempt at a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Attempt {
+    /// `{job}-{claim}`.
+    pub id: String,
+    /// Who has or had it.
+    pub worker: String,
+    /// When it was assigned.
+    pub assigned_at: Timestamp,
+    /// When the worker took it.
+    pub accepted_at: Option<Timestamp>,
+    /// When the first progress came.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended; none while it goes on.
+    pub outcome: Option<String>,
+    /// Why, if it was not a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// A job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// Its number.
+    pub id: u64,
+    /// What kind of work.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Names the work within its type.
+    pub key: Option<String>,
+    /// Where it stands in line.
+    pub queue: String,
+    /// What the worker gets.
+    pub params: Box<RawValue>,
+    /// Which workers suit.
+    pub needs: String,
+    /// Lower goes first.
+    pub priority: i32,
+    /// Where it stands.
+    pub state: String,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// Attempts that may count.
+    pub max_attempts: u16,
+    /// Not before this moment.
+    pub run_at: Timestamp,
+    /// When it was submitted.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When its current or last attempt reported progress.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// Who has it, or had it last.
+    pub worker: Option<String>,
+    /// How far a live attempt is.
+    #[serde(default)]
+    pub progress: Vec<Indicator>,
+    /// The result of a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// Why it did not succeed, or the last attempt did not.
+    pub error: Option<Failure>,
+    /// The job this one repeats.
+    pub retry_of: Option<u64>,
+    /// Whether a cancel was requested that the worker has yet to obey.
+    #[serde(default)]
+    pub cancel_requested: bool,
+    /// All attempts, oldest first; only where one job is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// Where the next one begins; none after the last.
+    pub next_cursor: Option<String>,
+}
+
+/// One reason why a job is not running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// A stable word for programs.
+    pub code: String,
+    /// Words for people.
+    pub text: String,
+}
+
+/// Why a job is not running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The job.
+    pub id: u64,
+    /// Its state.
+    pub state: String,
+    /// The reasons, the nearest first.
+    pub reasons: Vec<Reason>,
+}

@@ -1,0 +1,186 @@
+//! Submitting jobs.
+
+use jobhall_core as core;
+use jobhall_core::needs::Needs;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::span::Span;
+use crate::timestamp::Timestamp;
+
+/// What to do about a live job of the same type and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDuplicate {
+    /// Answer with that job.
+    #[default]
+    Join,
+    /// Refuse.
+    Reject,
+    /// Cancel that job and wait as its successor.
+    Supersede,
+    /// Run once more when that job has ended.
+    RunAgain,
+}
+
+/// When attempts are repeated; what is missing is the type's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// Attempts that may count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u16>,
+    /// The pause grows like this: `constant`, `linear` or `exponential`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<BackoffKind>,
+    /// The first pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Span>,
+    /// The longest pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_delay: Option<Span>,
+    /// Outcomes that are tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Vec<core::Outcome>>,
+}
+
+/// How the pause grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackoffKind {
+    /// Always the same.
+    Constant,
+    /// By itself each time.
+    Linear,
+    /// Twice as long each time.
+    Exponential,
+}
+
+impl Retry {
+    /// The whole policy, on top of the type's.
+    pub fn over(&self, base: core::RetryPolicy) -> core::RetryPolicy {
+        let (kind, ms, cap_ms) = match base.backoff {
+            core::Backoff::Constant { ms } => (BackoffKind::Constant, ms, ms),
+            core::Backoff::Linear { ms, cap_ms } => (BackoffKind::Linear, ms, cap_ms),
+            core::Backoff::Exponential { ms, cap_ms } => (BackoffKind::Exponential, ms, cap_ms),
+        };
+        let ms = self.delay.map_or(ms, |span| span.0);
+        let cap_ms = self.max_delay.map_or(cap_ms, |span| span.0).max(ms);
+        let backoff = match self.backoff.unwrap_or(kind) {
+            BackoffKind::Constant => core::Backoff::Constant { ms },
+            BackoffKind::Linear => core::Backoff::Linear { ms, cap_ms },
+            BackoffKind::Exponential => core::Backoff::Exponential { ms, cap_ms },
+        };
+        let on = self.on.as_ref().map_or(base.on, |on| core::OutcomeSet::of(on));
+        core::RetryPolicy { max_attempts: self.max_attempts.unwrap_or(base.max_attempts), backoff, on }
+    }
+}
+
+/// A success at most this old answers instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reuse {
+    /// How old.
+    pub max_age: Span,
+}
+
+/// One job to be made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitJob {
+    /// What kind of work.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Names the work within its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Where it stands in line; `default` if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// What the worker gets; `{}` if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
+    /// Which workers suit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
+    /// Lower goes first; 100 if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Not before this moment; now if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<Timestamp>,
+    /// When attempts are repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// What to do about a live job of the same type and key.
+    #[serde(default)]
+    pub on_duplicate: OnDuplicate,
+    /// Whether a success answers instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<Reuse>,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FieldError(pub String);
+
+fn wrong(error: impl std::fmt::Display) -> FieldError {
+    FieldError(error.to_string())
+}
+
+impl SubmitJob {
+    /// A job of this type, with everything else missing.
+    pub fn new(job_type: &str) -> SubmitJob {
+        SubmitJob {
+            job_type: job_type.to_owned(),
+            key: None,
+            queue: None,
+            params: None,
+            needs: None,
+            priority: None,
+            run_at: None,
+            retry: None,
+            on_duplicate: OnDuplicate::Join,
+            reuse: None,
+        }
+    }
+
+    /// The checked type.
+    pub fn checked_type(&self) -> Result<core::TypeName, FieldError> {
+        core::TypeName::new(&self.job_type).map_err(wrong)
+    }
+
+    /// The checked key.
+    pub fn checked_key(&self) -> Result<Option<core::Key>, FieldError> {
+        self.key.as_deref().map(core::Key::new).transpose().map_err(wrong)
+    }
+
+    /// The checked queue.
+    pub fn checked_queue(&self) -> Result<core::QueueName, FieldError> {
+        core::QueueName::new(self.queue.as_deref().unwrap_or("default")).map_err(wrong)
+    }
+
+    /// The checked params.
+    pub fn checked_params(&self) -> Result<core::Json, FieldError> {
+        match &self.params {
+            Some(params) => core::Json::params(params.get()).map_err(wrong),
+            None => Ok(core::Json::empty_object()),
+        }
+    }
+
+    /// The checked needs.
+    pub fn checked_needs(&self) -> Result<Needs, FieldError> {
+        let text = self.needs.as_deref().unwrap_or("");
+        Needs::parse(text).map_err(|error| FieldError(format!("needs: {error}")))
+    }
+}
+
+/// The answer to one submitted job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submitted {
+    /// The job that answers for it.
+    pub id: u64,
+    /// `created`, `joined`, `reused`, `superseding` or `again`.
+    pub disposition: String,
+}

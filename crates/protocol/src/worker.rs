@@ -1,0 +1,89 @@
+//! Short answers: to workers about their attempts, and to people about workers, types and changes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::Failure;
+use crate::submit::Retry;
+
+/// The answer to accept, progress and outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The job's state now.
+    pub state: String,
+    /// Whether a cancel was requested: stop the work and report `cancelled`.
+    #[serde(default)]
+    pub cancel: bool,
+}
+
+/// The answer to a chunk of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPosition {
+    /// How many bytes the log has: where the next chunk begins.
+    pub len: u64,
+    /// Whether it was cut at its limit; what comes after is dropped.
+    pub truncated: bool,
+}
+
+/// Why a job is cancelled; all of it may be missing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cancel {
+    /// What the job's error will say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// A worker as the hall sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    /// Who it is, from its credential.
+    pub name: String,
+    /// What it said last that it can do.
+    pub abilities: String,
+    /// Jobs it could take at this moment.
+    pub slots: u32,
+    /// What it has in hand.
+    pub attempts: Vec<String>,
+}
+
+/// What is configured for a type of job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeSettings {
+    /// The type.
+    pub name: String,
+    /// When attempts are repeated.
+    pub retry: Retry,
+    /// Completed jobs older than this are removed; none keeps them for ever.
+    pub keep_ms: Option<u64>,
+    /// Only so many completed jobs are kept; none keeps all.
+    pub keep_count: Option<u64>,
+    /// How old a success may be to be reused at most.
+    pub reuse_window_ms: u64,
+}
+
+/// A change of a job, as streams of events tell it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The job.
+    pub id: u64,
+    /// Its state after the change.
+    pub state: String,
+}
+
+/// Configures a type; what is missing stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetType {
+    /// When attempts are repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// Completed jobs older than this are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_ms: Option<u64>,
+    /// Only so many completed jobs are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_count: Option<u64>,
+    /// How old a success may be to be reused at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse_window_ms: Option<u64>,
+}

@@ -1,0 +1,104 @@
+//! Who may do what: one row per route. A route without a row answers nobody.
+
+use crate::tokens::Role;
+
+/// Who may use a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Anyone, without a token.
+    Open,
+    /// Tokens of these roles.
+    Roles(&'static [Role]),
+}
+
+/// Those who look.
+const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
+/// Those who submit and change jobs.
+const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
+/// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
+const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
+/// Those who run the hall.
+const ADMIN: Access = Access::Roles(&[Role::Admin]);
+
+/// Method, path, who.
+pub(crate) const TABLE: &[(&str, &str, Access)] = &[
+    ("GET", "/", Access::Open),
+    ("GET", "/livez", Access::Open),
+    ("GET", "/readyz", Access::Open),
+    ("GET", "/metrics", READ),
+    ("POST", "/api/v1/jobs", WRITE),
+    ("GET", "/api/v1/jobs", READ),
+    ("GET", "/api/v1/jobs/{id}", READ),
+    ("POST", "/api/v1/jobs/{id}/cancel", WRITE),
+    ("POST", "/api/v1/jobs/{id}/retry", WRITE),
+    ("GET", "/api/v1/jobs/{id}/explain", READ),
+    ("GET", "/api/v1/jobs/{id}/result", READ),
+    ("GET", "/api/v1/jobs/{id}/log", READ),
+    ("GET", "/api/v1/jobs/{id}/events", READ),
+    ("GET", "/api/v1/events", READ),
+    ("POST", "/api/v1/vacancies", WORK),
+    ("POST", "/api/v1/attempts/{id}/accept", WORK),
+    ("POST", "/api/v1/attempts/{id}/progress", WORK),
+    ("POST", "/api/v1/attempts/{id}/log", WORK),
+    ("POST", "/api/v1/attempts/{id}/outcome", WORK),
+    ("POST", "/api/v1/renewals", WORK),
+    ("GET", "/api/v1/workers", READ),
+    ("GET", "/api/v1/types", READ),
+    ("PUT", "/api/v1/types/{name}", ADMIN),
+];
+
+/// The row of a route. Where a page can be had, its headers can.
+pub(crate) fn access(method: &str, path: &str) -> Option<Access> {
+    let method = if method == "HEAD" { "GET" } else { method };
+    let row = TABLE.iter().find(|(verb, route, _)| *verb == method && *route == path);
+    row.map(|(_, _, access)| *access)
+}
+
+/// The route as the table has it.
+pub(crate) fn listed(path: &str) -> Option<&'static str> {
+    TABLE.iter().find(|(_, route, _)| *route == path).map(|(_, route, _)| *route)
+}
+
+/// The methods of a route.
+pub(crate) fn methods(path: &str) -> Vec<&'static str> {
+    TABLE.iter().filter(|(_, route, _)| *route == path).map(|(method, _, _)| *method).collect()
+}
+
+impl Access {
+    /// Whether a token of this role may.
+    pub(crate) fn allows(self, role: Role) -> bool {
+        match self {
+            Access::Open => true,
+            Access::Roles(roles) => roles.contains(&role),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_has_a_row_and_every_row_a_route() {
+        let routes: BTreeSet<_> =
+            crate::routes::all().iter().map(|route| (route.method, route.path)).collect();
+        let rows: BTreeSet<_> = TABLE.iter().map(|(method, path, _)| (*method, *path)).collect();
+        assert_eq!(routes, rows);
+        assert_eq!((crate::routes::all().len(), TABLE.len()), (routes.len(), rows.len()), "each once");
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_for_nobody() {
+        assert_eq!(access("DELETE", "/api/v1/jobs"), None);
+        assert_eq!(access("GET", "/api/v1/secrets"), None);
+        assert_eq!(access("HEAD", "/livez"), Some(Access::Open));
+    }
+
+    #[test]
+    fn only_health_and_the_first_page_are_open() {
+        let open = TABLE.iter().filter(|row| row.2 == Access::Open).map(|row| row.1);
+        assert_eq!(open.collect::<Vec<_>>(), ["/", "/livez", "/readyz"]);
+    }
+}

@@ -1,0 +1,91 @@
+//! What every route can reach.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use jobhall_core::Time;
+use jobhall_engine::Engine;
+use jobhall_store::Store;
+use tokio::sync::watch;
+
+use crate::floor::Floor;
+use crate::logs::Logs;
+use crate::metrics::Metrics;
+use crate::tokens::Tokens;
+
+/// The hall as routes see it.
+pub(crate) struct App {
+    pub engine: Engine,
+    pub store: Arc<dyn Store>,
+    pub logs: Logs,
+    pub tokens: Arc<Tokens>,
+    pub floor: Arc<Floor>,
+    pub metrics: Metrics,
+    pub lease_ms: u64,
+    pub hosts: Hosts,
+    pub started: Instant,
+    /// Becomes true once: when the hall stops, whatever waits comes to its end.
+    pub drain: watch::Receiver<bool>,
+}
+
+impl App {
+    /// Whether the hall is stopping.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.drain.borrow()
+    }
+
+    /// Waits until the hall stops.
+    pub(crate) async fn drained(&self) {
+        let mut drain = self.drain.clone();
+        // An error means that nobody can stop the hall any more, because it is gone.
+        let _ = drain.wait_for(|drain| *drain).await;
+    }
+}
+
+/// Under which names the hall may be called.
+pub(crate) struct Hosts {
+    pub names: Vec<String>,
+    /// Whether only this machine can reach it. Then a foreign name is a page in a browser that tries its luck.
+    pub loopback: bool,
+}
+
+impl Hosts {
+    /// Whether a request with this `Host` is meant for us.
+    pub(crate) fn knows(&self, host: &str) -> bool {
+        let name = name_of(host);
+        let own = ["127.0.0.1", "localhost", "[::1]"].contains(&name.as_str());
+        own || self.names.contains(&name) || (!self.loopback && self.names.is_empty())
+    }
+}
+
+/// The host without its port, in lower case.
+fn name_of(host: &str) -> String {
+    let end = match host.rfind(':') {
+        Some(at) if !host[at..].contains(']') => at,
+        _ => host.len(),
+    };
+    host[..end].to_ascii_lowercase()
+}
+
+/// This moment on the wall clock.
+pub(crate) fn now() -> Time {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_1970.as_millis()).ok().and_then(|ms| Time::from_ms(ms).ok()).unwrap_or(Time::EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hosts;
+
+    #[test]
+    fn a_hall_on_loopback_answers_to_its_own_names_alone() {
+        let hosts = Hosts { names: vec!["ci.example".to_owned()], loopback: true };
+        for good in ["127.0.0.1:7450", "localhost", "LOCALHOST:1", "[::1]:7450", "[::1]", "ci.example:7450"] {
+            assert!(hosts.knows(good), "{good}");
+        }
+        for bad in ["evil.example", "127.0.0.1.evil.example:7450", "", "::1", "localhost.:7450"] {
+            assert!(!hosts.knows(bad), "{bad}");
+        }
+        assert!(Hosts { names: Vec::new(), loopback: false }.knows("anything"));
+    }
+}

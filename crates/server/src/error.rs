@@ -1,0 +1,235 @@
+//! Statuses: the one place that knows which code answers with which number.
+//!
+//! A [`Trouble`] travels inside the response until the gate, which knows the request's id, writes it as RFC 9457
+//! problem. What went wrong inside is logged there; the client learns only what it can act on.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use jobhall_blobs::{AppendError, BlobError};
+use jobhall_core::Refusal;
+use jobhall_engine::Refused;
+use jobhall_protocol::{Code, Problem};
+use jobhall_store::StoreError;
+use serde::Serialize;
+
+/// The answer of a route.
+pub(crate) type Answer = Result<Response, Trouble>;
+
+/// A request that failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    code: Code,
+    detail: String,
+    /// For the log alone.
+    inside: Option<String>,
+    header: Option<Box<(HeaderName, HeaderValue)>>,
+}
+
+impl Trouble {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Trouble {
+        Trouble { code, detail: detail.into(), inside: None, header: None }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
+    pub(crate) fn bad(detail: impl ToString) -> Trouble {
+        Trouble::new(Code::BadRequest, detail.to_string())
+    }
+
+    /// Our own fault: the client learns that it happened, the log what.
+    #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
+    pub(crate) fn internal(inside: impl ToString) -> Trouble {
+        let trouble = Trouble::new(Code::Internal, "something went wrong inside the hall; its log has more");
+        Trouble { inside: Some(inside.to_string()), ..trouble }
+    }
+
+    pub(crate) fn with_header(self, name: HeaderName, value: &str) -> Trouble {
+        Trouble { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
+    }
+
+    /// What only the log may know.
+    pub(crate) fn inside(&self) -> Option<&str> {
+        self.inside.as_deref()
+    }
+
+    /// The problem as the client gets it.
+    pub(crate) fn render(&self, request_id: &str) -> Response {
+        let (status, title) = meaning(self.code);
+        let problem = Problem {
+            kind: format!("/problems/{}", word(self.code)),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: self.detail.clone(),
+            code: self.code,
+            request_id: request_id.to_owned(),
+        };
+        let mut response = with_json(status, &problem);
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if let Some((name, value)) = self.header.as_deref() {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+        response
+    }
+}
+
+fn meaning(code: Code) -> (StatusCode, &'static str) {
+    match code {
+        Code::BadRequest => (StatusCode::BAD_REQUEST, "The request is wrong"),
+        Code::Unauthorized => (StatusCode::UNAUTHORIZED, "A token is needed"),
+        Code::Forbidden => (StatusCode::FORBIDDEN, "The token may not do this"),
+        Code::NotFound => (StatusCode::NOT_FOUND, "There is no such thing"),
+        Code::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "The method does not exist there"),
+        Code::KeyHeld => (StatusCode::CONFLICT, "A live job has the same type and key"),
+        Code::IdempotencyKeyReused => {
+            (StatusCode::CONFLICT, "The idempotency key was used for another request")
+        }
+        Code::LeaseLost => (StatusCode::CONFLICT, "The lease is not the current one"),
+        Code::Conflict => (StatusCode::CONFLICT, "The state does not allow it"),
+        Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+        Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "The body took too long"),
+        Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "There are no such bytes"),
+        Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request was meant for another host"),
+        Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "The hall cannot take it now"),
+        Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
+        Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Something is broken"),
+    }
+}
+
+/// The code as it is written in JSON.
+fn word(code: Code) -> String {
+    serde_json::to_string(&code).unwrap_or_default().trim_matches('"').to_owned()
+}
+
+impl IntoResponse for Trouble {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = meaning(self.code).0;
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// What a response that no route made means, such as a path that is not UTF-8.
+pub(crate) fn foreign(response: &Response) -> Option<Trouble> {
+    let status = response.status();
+    let trouble = match status.as_u16() {
+        ..400 => return None,
+        404 => Trouble::new(Code::NotFound, "there is no such route"),
+        405 => Trouble::new(Code::MethodNotAllowed, "this route has other methods"),
+        413 => Trouble::new(Code::TooLarge, "the body is too large"),
+        400..500 => Trouble::bad("the request cannot be read"),
+        _ => Trouble::internal(format!("a response with status {status}")),
+    };
+    match response.headers().get(header::ALLOW).and_then(|allow| allow.to_str().ok()) {
+        Some(allow) => Some(trouble.with_header(header::ALLOW, allow)),
+        None => Some(trouble),
+    }
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Trouble {
+        let code = match &refused {
+            Refused::KeyHeld { .. } => Code::KeyHeld,
+            Refused::SubmitKeyReused => Code::IdempotencyKeyReused,
+            Refused::KeyTwice { .. } | Refused::Bound { .. } | Refused::Retry(_) | Refused::Delay(_) => {
+                Code::BadRequest
+            }
+            Refused::NoSuchJob(_) => Code::NotFound,
+            Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
+                Code::LeaseLost
+            }
+            Refused::Event(_) | Refused::Contended => Code::Conflict,
+            Refused::Full(_) => Code::Unavailable,
+            Refused::Storage { full, message } => return storage(*full, message),
+            Refused::Unknown(inside) => return Trouble::internal(inside),
+            Refused::Stopped(inside) => {
+                let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
+                return Trouble { inside: Some(inside.clone()), ..trouble };
+            }
+        };
+        Trouble::new(code, refused.to_string())
+    }
+}
+
+fn storage(full: bool, inside: &str) -> Trouble {
+    let trouble = if full {
+        Trouble::new(Code::StorageFull, "the hall's disk is full; nothing was stored")
+    } else {
+        Trouble::new(Code::Unavailable, "the store could not write; nothing was stored")
+    };
+    Trouble { inside: Some(inside.to_owned()), ..trouble }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::internal(error)
+    }
+}
+
+impl From<BlobError> for Trouble {
+    fn from(error: BlobError) -> Trouble {
+        match error {
+            BlobError::Full { .. } => storage(true, &error.to_string()),
+            BlobError::TooManyWatchers { .. } => Trouble::new(Code::Unavailable, "too many follow this log"),
+            _ => Trouble::internal(error),
+        }
+    }
+}
+
+impl From<AppendError> for Trouble {
+    fn from(error: AppendError) -> Trouble {
+        match error {
+            AppendError::Gap { .. } | AppendError::Conflict { .. } | AppendError::Finished { .. } => {
+                Trouble::new(Code::Conflict, error.to_string())
+            }
+            AppendError::ChunkTooLarge { .. } => Trouble::new(Code::TooLarge, error.to_string()),
+            AppendError::Blob(error) => error.into(),
+        }
+    }
+}
+
+fn with_json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => with_text(status, "application/json", bytes),
+        Err(error) => Trouble::internal(error).into_response(),
+    }
+}
+
+fn with_text(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, kind)], body.into()).into_response()
+}
+
+/// 200 with JSON.
+pub(crate) fn ok(value: &impl Serialize) -> Response {
+    with_json(StatusCode::OK, value)
+}
+
+/// 201, or 200 where nothing new was made, with the address of the thing.
+pub(crate) fn made(new: bool, location: &str, value: &impl Serialize) -> Response {
+    let mut response = with_json(if new { StatusCode::CREATED } else { StatusCode::OK }, value);
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// 204.
+pub(crate) fn nothing() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// 200 with a body of any kind.
+pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
+    with_text(StatusCode::OK, kind, body)
+}
+
+/// 206 with this part of a whole.
+pub(crate) fn part(kind: &'static str, range: &str, body: Body) -> Response {
+    let mut response = with_text(StatusCode::PARTIAL_CONTENT, kind, body);
+    if let Ok(range) = HeaderValue::from_str(range) {
+        response.headers_mut().insert(header::CONTENT_RANGE, range);
+    }
+    response
+}

@@ -1,0 +1,275 @@
+//! Who works on the floor: which engine session holds which attempt, and which long polls wait.
+//!
+//! A worker with nothing but requests has no connection that could hold its leases. So the session that a long poll
+//! opened stays here after the answer, with a task that reads what the engine tells it: a cancel is noted until the
+//! next renewal asks, a revoked attempt is forgotten. A session without attempts is closed. What is here is a hint:
+//! every word of a worker is decided by the engine, and after a restart renewals build the book anew.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{AttemptId, LeaseId, WorkerName};
+use jobhall_engine::{Engine, Refused, Request, Session, SessionEvent, SessionId};
+use jobhall_protocol::{Renewed, Worker};
+use tokio::runtime::Handle;
+
+/// The book of the floor.
+pub(crate) struct Floor {
+    engine: Engine,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    held: HashMap<AttemptId, Held>,
+    /// Attempts per session.
+    left: HashMap<SessionId, usize>,
+    waiting: HashMap<SessionId, Waiting>,
+}
+
+struct Held {
+    session: SessionId,
+    worker: WorkerName,
+    lease: LeaseId,
+    cancel: bool,
+    abilities: Arc<str>,
+}
+
+struct Waiting {
+    worker: WorkerName,
+    abilities: Arc<str>,
+    slots: u32,
+}
+
+impl Floor {
+    pub(crate) fn new(engine: Engine) -> Floor {
+        Floor { engine, book: Mutex::default() }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session for a long poll, which waits until [`Floor::waited`].
+    pub(crate) async fn wait(
+        &self,
+        worker: &WorkerName,
+        abilities: Abilities,
+        accepts: Accepts,
+        slots: u32,
+    ) -> Result<Session, Refused> {
+        let text = abilities.to_string().into();
+        let session = self.engine.open_session(worker.clone(), abilities, accepts, Vec::new()).await?;
+        let waiting = Waiting { worker: worker.clone(), abilities: text, slots };
+        self.book().waiting.insert(session.id(), waiting);
+        Ok(session)
+    }
+
+    /// A long poll is over.
+    pub(crate) fn waited(&self, session: SessionId) {
+        self.book().waiting.remove(&session);
+    }
+
+    /// Keeps a session for the attempts it holds.
+    pub(crate) fn keep(
+        self: &Arc<Floor>,
+        mut session: Session,
+        worker: &WorkerName,
+        abilities: &Arc<str>,
+        attempts: &[(AttemptId, LeaseId)],
+    ) {
+        let id = session.id();
+        for &(attempt, lease) in attempts {
+            let (worker, abilities) = (worker.clone(), abilities.clone());
+            self.book().add(attempt, Held { session: id, worker, lease, cancel: false, abilities });
+        }
+        let floor = self.clone();
+        tokio::spawn(async move {
+            while let Some(event) = session.next().await {
+                match event {
+                    SessionEvent::Cancel(attempt) => floor.note_cancel(attempt),
+                    SessionEvent::Revoked(attempt) => floor.forget_from(id, attempt),
+                    SessionEvent::Ended => break,
+                    SessionEvent::Assigned(_) | SessionEvent::VacancyEnded(..) => {}
+                }
+            }
+            floor.book().end(id);
+        });
+    }
+
+    fn note_cancel(&self, attempt: AttemptId) {
+        if let Some(held) = self.book().held.get_mut(&attempt) {
+            held.cancel = true;
+        }
+    }
+
+    /// An attempt has ended.
+    pub(crate) fn forget(&self, attempt: AttemptId) {
+        let empty = self.book().remove(attempt);
+        self.close(empty);
+    }
+
+    /// An attempt is no longer this session's; it may be another's by now.
+    fn forget_from(&self, session: SessionId, attempt: AttemptId) {
+        let mut book = self.book();
+        let own = book.held.get(&attempt).is_some_and(|held| held.session == session);
+        let empty = if own { book.remove(attempt) } else { None };
+        drop(book);
+        self.close(empty);
+    }
+
+    /// Ends a session; what it holds without having been accepted comes back.
+    pub(crate) fn close(&self, session: Option<SessionId>) {
+        // Without a runtime the process is ending, and sessions end by themselves.
+        if let (Some(session), Ok(runtime)) = (session, Handle::try_current()) {
+            let engine = self.engine.clone();
+            runtime.spawn(async move { engine.ask(Request::CloseSession(session)).await });
+        }
+    }
+
+    /// Whether a cancel was requested of this attempt.
+    pub(crate) fn is_cancelled(&self, attempt: AttemptId) -> bool {
+        self.book().held.get(&attempt).is_some_and(|held| held.cancel)
+    }
+
+    /// Whether this worker was given this attempt with this lease, as far as is known here.
+    pub(crate) fn knows(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
+        self.session_of(attempt, lease, worker).is_some()
+    }
+
+    fn session_of(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> Option<SessionId> {
+        let book = self.book();
+        let held = book.held.get(&attempt)?;
+        (held.lease == lease && held.worker == *worker).then_some(held.session)
+    }
+
+    /// A worker says which attempts it still has. Those unknown here, as after a restart, get a session of their own.
+    pub(crate) async fn renew(
+        self: &Arc<Floor>,
+        worker: &WorkerName,
+        attempts: Vec<(AttemptId, LeaseId)>,
+    ) -> Result<Renewed, Refused> {
+        let mut alive: HashMap<SessionId, bool> = HashMap::new();
+        let (mut renewed, mut unknown) = (Renewed::default(), Vec::new());
+        for (attempt, lease) in attempts {
+            let session = self.session_of(attempt, lease, worker);
+            if let Some(session) = session
+                && !alive.contains_key(&session)
+            {
+                alive.insert(session, self.renew_session(session).await?);
+            }
+            if session.is_some_and(|session| alive.get(&session) == Some(&true)) {
+                renewed.kept.push(attempt.to_string());
+                renewed.cancel.extend(self.is_cancelled(attempt).then(|| attempt.to_string()));
+            } else {
+                unknown.push((attempt, lease));
+            }
+        }
+        if !unknown.is_empty() {
+            self.bring_back(worker, unknown, &mut renewed).await?;
+        }
+        Ok(renewed)
+    }
+
+    /// Whether the session was there to be renewed.
+    async fn renew_session(&self, session: SessionId) -> Result<bool, Refused> {
+        match self.engine.ask(Request::Renew(session)).await {
+            Ok(_) => Ok(true),
+            Err(Refused::NoSuchSession) => Ok(false),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    async fn bring_back(
+        self: &Arc<Floor>,
+        worker: &WorkerName,
+        attempts: Vec<(AttemptId, LeaseId)>,
+        renewed: &mut Renewed,
+    ) -> Result<(), Refused> {
+        let (abilities, accepts) = (Abilities::default(), Accepts::default());
+        let session = self.engine.open_session(worker.clone(), abilities, accepts, attempts.clone()).await?;
+        renewed.lost.extend(session.lost.iter().map(ToString::to_string));
+        // It holds leases and takes no jobs.
+        session.disconnect().await?;
+        let kept: Vec<_> =
+            attempts.into_iter().filter(|(attempt, _)| session.kept.contains(attempt)).collect();
+        for (attempt, _) in &kept {
+            renewed.kept.push(attempt.to_string());
+            let shown = self.engine.show(attempt.job).await?;
+            let cancel = shown.job.life.state.held().is_some_and(|held| held.cancel.is_some());
+            renewed.cancel.extend(cancel.then(|| attempt.to_string()));
+        }
+        if kept.is_empty() {
+            session.close().await?;
+        } else {
+            self.keep(session, worker, &"".into(), &kept);
+        }
+        Ok(())
+    }
+
+    /// Everyone who waits or has something in hand, by name.
+    pub(crate) fn workers(&self) -> Vec<Worker> {
+        let book = self.book();
+        let mut workers = BTreeMap::new();
+        let new = |name: &WorkerName| Worker {
+            name: name.to_string(),
+            abilities: String::new(),
+            slots: 0,
+            attempts: Vec::new(),
+        };
+        for (attempt, held) in &book.held {
+            let worker = workers.entry(held.worker.clone()).or_insert_with_key(&new);
+            worker.attempts.push(attempt.to_string());
+            worker.abilities = held.abilities.to_string();
+        }
+        for waiting in book.waiting.values() {
+            let worker = workers.entry(waiting.worker.clone()).or_insert_with_key(&new);
+            worker.slots += waiting.slots;
+            worker.abilities = waiting.abilities.to_string();
+        }
+        workers.into_values().map(sorted).collect()
+    }
+
+    /// How many attempts are in hand.
+    pub(crate) fn held(&self) -> usize {
+        self.book().held.len()
+    }
+}
+
+fn sorted(mut worker: Worker) -> Worker {
+    worker.attempts.sort();
+    worker
+}
+
+impl Book {
+    fn add(&mut self, attempt: AttemptId, held: Held) {
+        let session = held.session;
+        *self.left.entry(session).or_default() += 1;
+        if let Some(before) = self.held.insert(attempt, held) {
+            // The session it had before is over, or about to be.
+            self.take_one(before.session);
+        }
+    }
+
+    /// The session that has nothing left, if it is so.
+    fn remove(&mut self, attempt: AttemptId) -> Option<SessionId> {
+        let held = self.held.remove(&attempt)?;
+        self.take_one(held.session).then_some(held.session)
+    }
+
+    fn take_one(&mut self, session: SessionId) -> bool {
+        let Some(left) = self.left.get_mut(&session) else { return false };
+        *left -= 1;
+        let empty = *left == 0;
+        if empty {
+            self.left.remove(&session);
+        }
+        empty
+    }
+
+    fn end(&mut self, session: SessionId) {
+        self.held.retain(|_, held| held.session != session);
+        self.left.remove(&session);
+    }
+}

@@ -1,0 +1,158 @@
+//! What happens around every route: a request id, host, origin, token and role before it; the problem written, the
+//! request counted and logged after it. A panic in a route is a 500, and the hall lives.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, State};
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, Method, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use jobhall_protocol::Code;
+
+use crate::access::{Access, access, listed, methods};
+use crate::app::App;
+use crate::error::{Trouble, foreign};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The gate, as a layer around all routes.
+pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request<Body>, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
+    let response = match admit(&app, &mut request, route) {
+        Ok(()) => survived(next.run(request)).await,
+        Err(trouble) => trouble.into_response(),
+    };
+    let response = finish(response, &id);
+    let route = route.unwrap_or("none");
+    app.metrics.request(route, response.status().as_u16());
+    let (status, took) = (response.status().as_u16(), started.elapsed());
+    tracing::debug!(%method, route, status, ?took, request_id = %id, "request");
+    response
+}
+
+/// The response, or a trouble where the route panicked.
+async fn survived(route: impl Future<Output = Response>) -> Response {
+    AssertUnwindSafe(route).catch_unwind().await.unwrap_or_else(|panic| {
+        Trouble::internal(format!("a route panicked: {}", words(panic.as_ref()))).into_response()
+    })
+}
+
+/// Refuses before anything of the body is read.
+fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<(), Trouble> {
+    let host = header_text(request.headers(), header::HOST).unwrap_or_default().to_owned();
+    if !app.hosts.knows(&host) {
+        let detail = format!("this hall does not answer to the host {host:?}");
+        return Err(Trouble::new(Code::Misdirected, detail));
+    }
+    check_origin(request, &host)?;
+    let access = route.and_then(|route| access(request.method().as_str(), route));
+    if access == Some(Access::Open) {
+        return Ok(());
+    }
+    let who = header_text(request.headers(), header::AUTHORIZATION).and_then(bearer);
+    let who = who.and_then(|token| app.tokens.who(token)).ok_or_else(challenge)?;
+    match (access, route) {
+        (Some(access), _) if access.allows(who.role) => {
+            request.extensions_mut().insert(who);
+            Ok(())
+        }
+        (Some(_), _) => {
+            let detail = format!("{} is a {:?} and may not do this", who.name, who.role).to_lowercase();
+            Err(Trouble::new(Code::Forbidden, detail))
+        }
+        (None, Some(route)) => {
+            let allowed = methods(route).join(", ");
+            let trouble = Trouble::new(Code::MethodNotAllowed, format!("this route has {allowed}"));
+            Err(trouble.with_header(header::ALLOW, &allowed))
+        }
+        (None, None) => Err(Trouble::new(Code::NotFound, "there is no such route")),
+    }
+}
+
+/// A browser says on whose page a request was made: another's may not change anything.
+fn check_origin(request: &Request<Body>, host: &str) -> Result<(), Trouble> {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let Some(origin) = request.headers().get(header::ORIGIN).filter(|_| !reads) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let same = origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host));
+    if same {
+        Ok(())
+    } else {
+        Err(Trouble::new(Code::Forbidden, "requests from pages of another origin are refused"))
+    }
+}
+
+fn challenge() -> Trouble {
+    let trouble = Trouble::new(Code::Unauthorized, "send a known token as Authorization: Bearer jh_…");
+    trouble.with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"jobhall\"")
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The client's own id if it is harmless, so that one id goes through all logs.
+fn request_id(headers: &HeaderMap) -> String {
+    let harmless = |id: &&str| {
+        (1..=64).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    match header_text(headers, REQUEST_ID).filter(harmless) {
+        Some(id) => id.to_owned(),
+        None => format!("{:016x}", rand::random::<u64>()),
+    }
+}
+
+fn finish(mut response: Response, id: &str) -> Response {
+    let problem =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
+    let trouble = response.extensions_mut().remove::<Trouble>();
+    if let Some(trouble) = trouble.or_else(|| if problem { None } else { foreign(&response) }) {
+        if let Some(inside) = trouble.inside() {
+            tracing::error!(request_id = %id, "{inside}");
+        }
+        response = trouble.render(id);
+    }
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_in_a_route_is_a_problem_that_does_not_tell_what_it_was() {
+        let response = finish(survived(async { panic!("the secret is {}", 7) }).await, "r1");
+        assert_eq!(response.status().as_u16(), 500);
+        let bytes = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        let problem: jobhall_protocol::Problem = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((problem.code, problem.request_id.as_str()), (Code::Internal, "r1"));
+        assert!(!problem.detail.contains("secret"), "{problem}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The hall as a whole: it takes connections until it is told to stop, then lets everything come to its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use jobhall_blobs::Blobs;
+use jobhall_engine::Engine;
+use jobhall_store::Store;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::app::{App, Hosts};
+use crate::floor::Floor;
+use crate::logs::Logs;
+use crate::metrics::Metrics;
+use crate::routes;
+use crate::tokens::Tokens;
+
+/// Connections at once; more wait to be taken.
+const CONNECTIONS: usize = 20_000;
+/// The most bytes of a request's head.
+const HEAD_BYTES: usize = 16 * 1024;
+/// How long the head of a request may take.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long requests under way have when the hall stops.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// Pause after the system refused a connection, for instance because files ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a hall is made of.
+pub struct Options {
+    /// The engine. It is not stopped with the hall.
+    pub engine: Engine,
+    /// The engine's own store, for reads that need no decision.
+    pub store: Arc<dyn Store>,
+    /// Where logs are kept.
+    pub blobs: Arc<Blobs>,
+    /// Who may ask.
+    pub tokens: Arc<Tokens>,
+    /// How long a session lives without a renewal: the engine's own number.
+    pub lease_ms: u64,
+    /// The most bytes of one attempt's log.
+    pub log_bytes: u64,
+    /// Names besides those of this machine under which the hall may be called, without port.
+    pub hosts: Vec<String>,
+    /// Whether other machines may be served without encryption, so that anyone between can read tokens.
+    pub insecure: bool,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("lease_ms", &self.lease_ms).finish_non_exhaustive()
+    }
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct Hall;
+
+/// A hall that takes requests. Dropped, it stops too, but nobody waits for it.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    drain: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Hall {
+    /// Serves on this listener, on the current tokio runtime.
+    ///
+    /// # Errors
+    /// The listener has no address, or one that other machines reach without `insecure`.
+    pub fn serve(listener: TcpListener, options: Options) -> std::io::Result<Running> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() && !options.insecure {
+            return Err(std::io::Error::other(format!(
+                "failed to serve on {address}: it is not loopback and has no TLS"
+            )));
+        }
+        let (drain, draining) = watch::channel(false);
+        let app = Arc::new(app(options, address, draining.clone()));
+        let task = tokio::spawn(accept(listener, routes::router(&app), draining));
+        tracing::info!(%address, "the hall is open");
+        Ok(Running { address, drain, task })
+    }
+}
+
+impl Running {
+    /// Takes no more connections, ends what waits, and gives requests under way some seconds.
+    pub async fn stop(self) {
+        self.drain.send_replace(true);
+        let _ = self.task.await;
+    }
+}
+
+fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> App {
+    let names = options.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
+    App {
+        floor: Arc::new(Floor::new(options.engine.clone())),
+        engine: options.engine,
+        store: options.store,
+        logs: Logs::new(options.blobs, options.log_bytes),
+        tokens: options.tokens,
+        metrics: Metrics::default(),
+        lease_ms: options.lease_ms,
+        hosts: Hosts { names, loopback: address.ip().is_loopback() },
+        started: Instant::now(),
+        drain,
+    }
+}
+
+async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut stop = drain.clone();
+    loop {
+        let taken = async {
+            let permit = room.clone().acquire_owned().await;
+            (listener.accept().await, permit)
+        };
+        tokio::select! {
+            () = told(&mut stop) => break,
+            Some(_) = connections.join_next() => {}
+            (stream, permit) = taken => match stream {
+                Ok((stream, _)) => {
+                    let (router, drain) = (router.clone(), drain.clone());
+                    connections.spawn(async move {
+                        connection(stream, router, drain).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!("failed to take a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
+        tracing::warn!("requests that were still under way are cut");
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, mut drain: watch::Receiver<bool>) {
+    let _ = stream.set_nodelay(true);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    tokio::select! {
+        ended = served.as_mut() => return log_end(ended),
+        () = told(&mut drain) => served.as_mut().graceful_shutdown(),
+    }
+    log_end(served.await);
+}
+
+/// Waits until the hall is told to stop.
+async fn told(drain: &mut watch::Receiver<bool>) {
+    // An error means that nobody can say so any more, which is the same.
+    let _ = drain.wait_for(|drain| *drain).await;
+}
+
+fn log_end(ended: Result<(), hyper::Error>) {
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended: {error}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Logs of attempts, for async callers: the files are touched on the blocking pool.
+
+use std::sync::Arc;
+
+use jobhall_blobs::{
+    AppendError, Appended, AttemptKey, BlobError, Blobs, ByteRange, Chunk, LogInfo, ReadError, Step, Stream,
+    Tail,
+};
+use jobhall_core::AttemptId;
+use tokio::sync::Notify;
+
+use crate::app::now;
+use crate::error::Trouble;
+
+/// Bytes read at once.
+const PIECE: usize = 256 * 1024;
+
+/// All logs.
+pub(crate) struct Logs {
+    blobs: Arc<Blobs>,
+    limit: u64,
+}
+
+/// Follows one log.
+pub(crate) struct Follow {
+    tail: Option<Tail>,
+    news: Arc<Notify>,
+}
+
+/// What following found.
+pub(crate) enum Found {
+    Bytes(Vec<u8>),
+    /// Nothing yet.
+    Nothing,
+    /// The log is complete.
+    End,
+}
+
+impl Logs {
+    pub(crate) fn new(blobs: Arc<Blobs>, limit: u64) -> Logs {
+        Logs { blobs, limit }
+    }
+
+    /// Adds bytes at an offset, or at the end.
+    pub(crate) async fn append(
+        &self,
+        attempt: AttemptId,
+        offset: Option<u64>,
+        stream: Stream,
+        bytes: axum::body::Bytes,
+    ) -> Result<Appended, Trouble> {
+        let limit = self.limit;
+        let appended = self.blocking(move |blobs| {
+            let offset = match offset {
+                Some(offset) => offset,
+                None => blobs.logs().len(key(attempt)).map_err(AppendError::Blob)?,
+            };
+            let chunk = Chunk { offset, at_ms: now_ms(), stream, bytes: &bytes };
+            blobs.logs().append(key(attempt), &chunk, limit, false)
+        });
+        Ok(appended.await??)
+    }
+
+    /// Makes a log durable and complete. One that was never written to stays without a file.
+    pub(crate) async fn finish(&self, attempt: AttemptId) -> Result<(), Trouble> {
+        let finished = self.blocking(move |blobs| -> Result<(), BlobError> {
+            let info = blobs.logs().info(key(attempt))?;
+            if info.len > 0 && !info.finished {
+                blobs.logs().finish(key(attempt), now_ms())?;
+            }
+            Ok(())
+        });
+        Ok(finished.await??)
+    }
+
+    pub(crate) async fn info(&self, attempt: AttemptId) -> Result<LogInfo, Trouble> {
+        Ok(self.blocking(move |blobs| blobs.logs().info(key(attempt))).await??)
+    }
+
+    /// Some bytes from an offset on, up to another.
+    pub(crate) async fn read(&self, attempt: AttemptId, from: u64, to: u64) -> Result<Vec<u8>, Trouble> {
+        let range = ByteRange::FromTo(from, to.saturating_sub(1));
+        let piece = self.blocking(move |blobs| blobs.logs().read(key(attempt), range, PIECE)).await?;
+        match piece {
+            Ok(piece) => Ok(piece.bytes),
+            Err(ReadError::Range(error)) => Err(Trouble::internal(error)),
+            Err(ReadError::Blob(error)) => Err(error.into()),
+        }
+    }
+
+    /// Follows a log from an offset.
+    pub(crate) fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, Trouble> {
+        let news = Arc::new(Notify::new());
+        let wake = news.clone();
+        let tail = self.blobs.logs().tail(key(attempt), from, Arc::new(move || wake.notify_one()))?;
+        Ok(Follow { tail: Some(tail), news })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Blobs) -> T + Send + 'static,
+    ) -> Result<T, Trouble> {
+        let blobs = self.blobs.clone();
+        tokio::task::spawn_blocking(move || work(&blobs)).await.map_err(Trouble::internal)
+    }
+}
+
+impl Follow {
+    /// What is there now.
+    pub(crate) async fn look(&mut self) -> Result<Found, Trouble> {
+        let Some(mut tail) = self.tail.take() else { return Ok(Found::End) };
+        let (tail, step) = tokio::task::spawn_blocking(move || {
+            let step = tail.next(PIECE);
+            (tail, step)
+        })
+        .await
+        .map_err(Trouble::internal)?;
+        self.tail = Some(tail);
+        Ok(match step? {
+            Step::News(entries) => Found::Bytes(entries.into_iter().flat_map(|entry| entry.bytes).collect()),
+            Step::Wait => Found::Nothing,
+            Step::End(_) => Found::End,
+        })
+    }
+
+    /// Waits until there may be more.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
+    }
+}
+
+fn key(attempt: AttemptId) -> AttemptKey {
+    AttemptKey { job: attempt.job.get(), claim: attempt.claim }
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(now().as_ms()).unwrap_or(0)
+}

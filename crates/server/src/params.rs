@@ -1,0 +1,69 @@
+//! What stands in paths, queries and headers, checked.
+
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri};
+use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
+use jobhall_protocol::{Code, LEASE_HEADER};
+use serde::de::DeserializeOwned;
+
+use crate::error::Trouble;
+use crate::tokens::Identity;
+
+/// A job's number in a path.
+pub(crate) fn job_id(text: &str) -> Result<JobId, Trouble> {
+    let number = text.parse().map_err(|_| Trouble::bad(format!("{text:?} is not the number of a job")))?;
+    JobId::new(number).map_err(Trouble::bad)
+}
+
+/// An attempt in a path or body.
+pub(crate) fn attempt_id(text: &str) -> Result<AttemptId, Trouble> {
+    text.parse().map_err(Trouble::bad)
+}
+
+/// 32 hex digits.
+pub(crate) fn lease(text: &str) -> Result<LeaseId, Trouble> {
+    let hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| hex);
+    number.map(LeaseId).ok_or_else(|| Trouble::bad("a lease has 32 hex digits"))
+}
+
+/// The lease that every word about an attempt must show.
+pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, Trouble> {
+    let value = headers.get(LEASE_HEADER);
+    let value = value.ok_or_else(|| Trouble::bad(format!("the header {LEASE_HEADER} is missing")))?;
+    lease(value.to_str().unwrap_or_default())
+}
+
+/// A worker is who its credential says, whatever a body claims.
+pub(crate) fn worker(who: &Identity) -> Result<WorkerName, Trouble> {
+    WorkerName::new(&who.name).map_err(|error| Trouble::new(Code::Forbidden, format!("this token: {error}")))
+}
+
+/// The query as this type, which names what it does not know.
+pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Trouble> {
+    let Query(query) = Query::try_from_uri(uri)
+        .map_err(|error| Trouble::bad(format!("the query is wrong: {}", source(&error))))?;
+    Ok(query)
+}
+
+/// The innermost reason, which has the name of the field.
+fn source(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(inner) = error.source() {
+        error = inner;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_32_hex_digits_and_nothing_else() {
+        assert_eq!(lease(&format!("{:032x}", 7)).unwrap(), LeaseId(7));
+        for bad in ["", "7", &"g".repeat(32), &"0".repeat(33), &format!("+{}", "0".repeat(31))] {
+            assert!(lease(bad).is_err(), "{bad}");
+        }
+    }
+}

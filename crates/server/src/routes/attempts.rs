@@ -1,0 +1,188 @@
+//! A worker's words on its attempts. Whether they count is decided by the engine: by worker, claim and lease.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{Request, Uri};
+use jobhall_blobs::Stream;
+use jobhall_core::{AttemptId, Failure, Json, LeaseId, Report, Verdict, When, WorkerName};
+use jobhall_engine::{Answer as Told, Indicator, Request as Ask};
+use jobhall_protocol::{self as wire, LogPosition, Moved, OutcomeReport, RetryVerdict};
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, params};
+
+/// Indicators in one report of progress.
+const INDICATORS: usize = 32;
+/// The longest name or message of an indicator.
+const INDICATOR_BYTES: usize = 1_024;
+
+/// Whose word on which attempt.
+struct Word {
+    worker: WorkerName,
+    attempt: AttemptId,
+    lease: LeaseId,
+}
+
+fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, Trouble> {
+    Ok(Word {
+        worker: params::worker(who)?,
+        attempt: params::attempt_id(id)?,
+        lease: params::lease_header(request.headers())?,
+    })
+}
+
+fn moved(app: &App, attempt: AttemptId, told: &Told) -> Answer {
+    let state = match told {
+        Told::State(state) => state.to_string(),
+        other => return Err(Trouble::internal(format!("an answer of another kind: {other:?}"))),
+    };
+    Ok(error::ok(&Moved { state, cancel: app.floor.is_cancelled(attempt) }))
+}
+
+pub(super) async fn accept(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let Word { worker, attempt, lease } = word(&who, &id, &request)?;
+    let told = app.engine.ask(Ask::Accept { worker, attempt, lease }).await?;
+    moved(&app, attempt, &told)
+}
+
+pub(super) async fn progress(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let word = word(&who, &id, &request)?;
+    let progress: wire::Progress = body::json_or_default(request).await?;
+    if progress.indicators.len() > INDICATORS {
+        return Err(Trouble::bad(format!("more than {INDICATORS} indicators at once")));
+    }
+    let indicators = progress.indicators.into_iter().map(indicator).collect::<Result<_, _>>()?;
+    let (told, attempt) = (note(&app, &word, indicators).await?, word.attempt);
+    moved(&app, attempt, &told)
+}
+
+/// Progress, which is also how a lease is checked.
+async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, Trouble> {
+    let Word { worker, attempt, lease } = word;
+    let ask = Ask::Progress { worker: worker.clone(), attempt: *attempt, lease: *lease, indicators };
+    Ok(app.engine.ask(ask).await?)
+}
+
+fn indicator(indicator: wire::Indicator) -> Result<Indicator, Trouble> {
+    let wire::Indicator { name, step, total, message } = indicator;
+    if name.len() > INDICATOR_BYTES || message.len() > INDICATOR_BYTES {
+        return Err(Trouble::bad(format!(
+            "name and message of an indicator have {INDICATOR_BYTES} bytes at most"
+        )));
+    }
+    Ok(Indicator { name, step, total, message })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogPlace {
+    offset: Option<u64>,
+    stream: Option<String>,
+}
+
+/// The lease is checked before the first byte is stored, so a stale worker writes nothing.
+pub(super) async fn log(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    uri: Uri,
+    request: Request<Body>,
+) -> Answer {
+    let word = word(&who, &id, &request)?;
+    let place: LogPlace = params::query(&uri)?;
+    let stream = match place.stream.as_deref() {
+        None | Some("stdout") => Stream::Stdout,
+        Some("stderr") => Stream::Stderr,
+        Some(other) => return Err(Trouble::bad(format!("stream is stdout or stderr, not {other:?}"))),
+    };
+    let bytes = body::bytes(request).await?;
+    note(&app, &word, Vec::new()).await?;
+    let added = bytes.len() as u64;
+    let appended = app.logs.append(word.attempt, place.offset, stream, bytes).await?;
+    app.metrics.log_bytes.inc_by(added);
+    Ok(error::ok(&LogPosition { len: appended.len, truncated: appended.truncated }))
+}
+
+/// The log is complete and durable before the outcome is: who sees the end of a job can read all of its log.
+pub(super) async fn outcome(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let word = word(&who, &id, &request)?;
+    let given: OutcomeReport = body::json(request).await?;
+    let report = report(&given)?;
+    let outcome = report.outcome();
+    let Word { worker, attempt, lease } = &word;
+    let own = app.floor.knows(*attempt, *lease, worker) || note(&app, &word, Vec::new()).await.is_ok();
+    if own {
+        app.logs.finish(word.attempt).await?;
+    }
+    let Word { worker, attempt, lease } = word;
+    let told = app.engine.ask(Ask::Report { worker, attempt, lease, report }).await?;
+    if own {
+        app.metrics.outcome(outcome.as_str());
+    }
+    let answer = moved(&app, attempt, &told);
+    app.floor.forget(attempt);
+    answer
+}
+
+/// A success has a value and no error, anything else the other way round.
+fn report(given: &OutcomeReport) -> Result<Report, Trouble> {
+    let success = matches!(given.outcome, wire::Outcome::Passed | wire::Outcome::Skipped);
+    if success && (given.error.is_some() || given.retry.is_some() || given.params.is_some()) {
+        return Err(Trouble::bad("a success has a value, but neither error, retry nor params"));
+    }
+    if !success && given.value.is_some() {
+        return Err(Trouble::bad("only a success has a value"));
+    }
+    let value = || match &given.value {
+        Some(value) => Json::value(value.get()).map_err(Trouble::bad),
+        None => Ok(Json::null()),
+    };
+    Ok(match given.outcome {
+        wire::Outcome::Passed => Report::Passed(value()?),
+        wire::Outcome::Skipped => Report::Skipped(value()?),
+        wire::Outcome::Failed => Report::Failed(failure(given, "failed")?, verdict(given)?),
+        wire::Outcome::Crashed => Report::Crashed(failure(given, "crashed")?, verdict(given)?),
+        wire::Outcome::TimedOut => Report::TimedOut(failure(given, "timed_out")?, verdict(given)?),
+        wire::Outcome::Cancelled => Report::Cancelled,
+    })
+}
+
+fn failure(given: &OutcomeReport, word: &str) -> Result<Failure, Trouble> {
+    let Some(error) = &given.error else { return Ok(Failure::new(word, "")) };
+    let data = error.data.as_ref().map(|data| data.get());
+    Failure::checked(&error.reason, &error.explanation, data).map_err(Trouble::bad)
+}
+
+fn verdict(given: &OutcomeReport) -> Result<Option<Verdict>, Trouble> {
+    let params = given.params.as_ref().map(|params| Json::params(params.get())).transpose();
+    let params = params.map_err(Trouble::bad)?;
+    let when = match given.retry {
+        Some(RetryVerdict::Never) => When::Never,
+        Some(RetryVerdict::Now) => When::Now,
+        Some(RetryVerdict::In(span)) => When::In(span.0),
+        Some(RetryVerdict::Snooze(span)) => When::Snooze(span.0),
+        None if params.is_none() => return Ok(None),
+        None => return Err(Trouble::bad("params for the next attempt need a retry verdict")),
+    };
+    Ok(Some(Verdict { when, params }))
+}

@@ -1,0 +1,71 @@
+//! One job: show, cancel, retry, explain, result.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::Request;
+use jobhall_core::{Failure, JobId, State as JobState};
+use jobhall_protocol::{Cancel, Code};
+
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::{body, params, tell};
+
+/// The address of a job.
+pub(super) fn address(id: JobId) -> String {
+    format!("{}/jobs/{id}", jobhall_protocol::API)
+}
+
+pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    let shown = app.engine.show(params::job_id(&id)?).await?;
+    Ok(error::ok(&tell::shown(&shown, now())?))
+}
+
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let id = params::job_id(&id)?;
+    let cancel: Cancel = body::json_or_default(request).await?;
+    let failure = match &cancel.error {
+        Some(error) => {
+            let data = error.data.as_ref().map(|data| data.get());
+            Failure::checked(&error.reason, &error.explanation, data).map_err(Trouble::bad)?
+        }
+        None => Failure::new("cancelled", "cancelled on request"),
+    };
+    app.engine.cancel(id, failure).await?;
+    let shown = app.engine.show(id).await?;
+    Ok(error::ok(&tell::shown(&shown, now())?))
+}
+
+pub(super) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    let made = app.engine.retry(params::job_id(&id)?).await?;
+    let shown = app.engine.show(made.id).await?;
+    let new = made.disposition == jobhall_core::Disposition::Created;
+    if new {
+        app.metrics.enqueued.inc();
+    }
+    Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
+}
+
+pub(super) async fn explain(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    let explanation = app.engine.explain(params::job_id(&id)?).await?;
+    Ok(error::ok(&tell::explanation(&explanation)))
+}
+
+/// The value itself, so that a pipe can go on with it.
+pub(super) async fn result(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    let shown = app.engine.show(params::job_id(&id)?).await?;
+    match &shown.job.life.state {
+        JobState::Succeeded(success) => {
+            Ok(error::body("application/json", success.value.as_str().to_owned()))
+        }
+        _ => {
+            let state = shown.job.life.name(now());
+            Err(Trouble::new(Code::Conflict, format!("job {id} is {state} and has no result")))
+        }
+    }
+}

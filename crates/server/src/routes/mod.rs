@@ -1,0 +1,80 @@
+//! The routes, one file per noun. Each is listed once, with its method and path, beside nothing but its handler; who
+//! may use it stands in `access`.
+
+mod attempts;
+mod events;
+mod health;
+mod job_log;
+mod jobs;
+mod list;
+mod submit;
+mod types;
+mod workers;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::middleware;
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+use crate::access::access;
+use crate::app::App;
+use crate::gate::gate;
+
+/// One route.
+pub(crate) struct Route {
+    pub method: &'static str,
+    pub path: &'static str,
+    to: MethodRouter<Arc<App>>,
+}
+
+fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "GET", path, to: on(MethodFilter::GET, handler) }
+}
+
+fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "POST", path, to: on(MethodFilter::POST, handler) }
+}
+
+fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "PUT", path, to: on(MethodFilter::PUT, handler) }
+}
+
+/// All routes.
+pub(crate) fn all() -> Vec<Route> {
+    vec![
+        get("/", health::page),
+        get("/livez", health::livez),
+        get("/readyz", health::readyz),
+        get("/metrics", health::metrics),
+        post("/api/v1/jobs", submit::submit),
+        get("/api/v1/jobs", list::list),
+        get("/api/v1/jobs/{id}", jobs::show),
+        post("/api/v1/jobs/{id}/cancel", jobs::cancel),
+        post("/api/v1/jobs/{id}/retry", jobs::retry),
+        get("/api/v1/jobs/{id}/explain", jobs::explain),
+        get("/api/v1/jobs/{id}/result", jobs::result),
+        get("/api/v1/jobs/{id}/log", job_log::log),
+        get("/api/v1/jobs/{id}/events", events::of_job),
+        get("/api/v1/events", events::of_all),
+        post("/api/v1/vacancies", workers::vacancy),
+        post("/api/v1/attempts/{id}/accept", attempts::accept),
+        post("/api/v1/attempts/{id}/progress", attempts::progress),
+        post("/api/v1/attempts/{id}/log", attempts::log),
+        post("/api/v1/attempts/{id}/outcome", attempts::outcome),
+        post("/api/v1/renewals", workers::renewals),
+        get("/api/v1/workers", workers::workers),
+        get("/api/v1/types", types::types),
+        put("/api/v1/types/{name}", types::set),
+    ]
+}
+
+/// The routes behind the gate.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    let listed = all().into_iter().filter(|route| access(route.method, route.path).is_some());
+    let routes = listed.fold(Router::new(), |router, route| router.route(route.path, route.to));
+    // The gate answers for paths and methods that do not exist; it must see them.
+    let fallback = || async { crate::error::Trouble::bad("there is no such route") };
+    routes.fallback(fallback).layer(middleware::from_fn_with_state(app.clone(), gate)).with_state(app.clone())
+}

@@ -1,0 +1,113 @@
+//! Submitting jobs: one object, or an array that is taken as a whole or not at all.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::Request;
+use jobhall_core::{Disposition, RetryPolicy, TypeName};
+use jobhall_engine::{OnDuplicate, Submit, SubmitJob, SubmitName};
+use jobhall_protocol as wire;
+
+use super::jobs::address;
+use super::types::Types;
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, tell};
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+pub(super) async fn submit(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    request: Request<Body>,
+) -> Answer {
+    let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
+    let bytes = body::bytes(request).await?;
+    let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        many(&app, body::parse(&bytes)?, name).await
+    } else {
+        one(&app, body::parse(&bytes)?, name).await
+    }
+}
+
+async fn one(app: &App, job: wire::SubmitJob, name: Option<SubmitName>) -> Answer {
+    let jobs = checked(app, &[job]).await?;
+    let submitted = app.engine.submit(Submit { jobs, name }).await?;
+    let made = submitted.first().ok_or_else(|| Trouble::internal("a submit without an answer"))?;
+    let new = count(app, made.disposition);
+    let shown = app.engine.show(made.id).await?;
+    Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
+}
+
+async fn many(app: &App, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
+    let jobs = checked(app, &jobs).await?;
+    let submitted = app.engine.submit(Submit { jobs, name }).await?;
+    let answer = submitted.into_iter().map(|made| {
+        count(app, made.disposition);
+        wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
+    });
+    Ok(error::ok(&answer.collect::<Vec<_>>()))
+}
+
+/// Whether a job was made.
+fn count(app: &App, disposition: Disposition) -> bool {
+    let new = matches!(disposition, Disposition::Created | Disposition::Superseding);
+    if new {
+        app.metrics.enqueued.inc();
+    }
+    disposition == Disposition::Created
+}
+
+/// The key stands for this very body, byte by byte.
+fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Trouble> {
+    let wrong = || Trouble::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
+    let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
+    Ok(SubmitName { scope: who.name.clone(), key: key.to_owned(), body: u128::from_le_bytes(digest) })
+}
+
+async fn checked(app: &App, jobs: &[wire::SubmitJob]) -> Result<Vec<SubmitJob>, Trouble> {
+    // Only a policy that is given in part needs to know what the type has.
+    let types =
+        if jobs.iter().any(|job| job.retry.is_some()) { Types::read(app).await? } else { Types::default() };
+    let place = |at: usize, trouble: String| match jobs.len() {
+        1 => Trouble::bad(trouble),
+        _ => Trouble::bad(format!("job {at}: {trouble}")),
+    };
+    let jobs = jobs.iter().enumerate();
+    jobs.map(|(at, job)| check(job, &types).map_err(|error| place(at, error.to_string()))).collect()
+}
+
+fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldError> {
+    let job_type = job.checked_type()?;
+    let retry = job.retry.as_ref().map(|retry| policy(retry, &job_type, types));
+    Ok(SubmitJob {
+        key: job.checked_key()?,
+        queue: job.checked_queue()?,
+        params: job.checked_params()?,
+        needs: job.checked_needs()?,
+        priority: job.priority.unwrap_or(100),
+        run_at: job.run_at.map(|at| at.0),
+        retry,
+        on_duplicate: on_duplicate(job.on_duplicate),
+        reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
+        ..SubmitJob::new(job_type)
+    })
+}
+
+fn policy(retry: &wire::Retry, job_type: &TypeName, types: &Types) -> RetryPolicy {
+    retry.over(types.config(job_type).retry)
+}
+
+fn on_duplicate(given: wire::OnDuplicate) -> OnDuplicate {
+    match given {
+        wire::OnDuplicate::Join => OnDuplicate::Join,
+        wire::OnDuplicate::Reject => OnDuplicate::Reject,
+        wire::OnDuplicate::Supersede => OnDuplicate::Supersede,
+        wire::OnDuplicate::RunAgain => OnDuplicate::RunAgain,
+    }
+}

@@ -1,0 +1,67 @@
+//! Workers: the long poll, the renewal of what they have, and who they are.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::Request;
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_protocol::{Assignments, Page, Renewals, Vacancy};
+
+use crate::app::App;
+use crate::error::{self, Answer, Trouble};
+use crate::poll::{Offer, poll};
+use crate::tokens::Identity;
+use crate::{body, params, tell};
+
+/// How long a vacancy may wait.
+const WAIT_S: u64 = 60;
+/// Attempts in one renewal.
+const RENEWALS: usize = 10_000;
+
+pub(super) async fn vacancy(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    request: Request<Body>,
+) -> Answer {
+    let vacancy: Vacancy = body::json(request).await?;
+    if vacancy.wait_s > WAIT_S {
+        return Err(Trouble::bad(format!("wait_s of {} is outside 0 to {WAIT_S}", vacancy.wait_s)));
+    }
+    let named = |field: &str, error: &dyn ToString| Trouble::bad(format!("{field}: {}", error.to_string()));
+    let offer = Offer {
+        worker: params::worker(&who)?,
+        abilities: Abilities::parse(&vacancy.abilities).map_err(|error| named("abilities", &error))?,
+        accepts: Accepts::parse(&vacancy.accepts).map_err(|error| named("accepts", &error))?,
+        slots: vacancy.slots,
+        wait_ms: vacancy.wait_s * 1_000,
+    };
+    let assignments = poll(&app, offer).await?;
+    if assignments.is_empty() {
+        return Ok(error::nothing());
+    }
+    app.metrics.assigned.inc_by(assignments.len() as u64);
+    let attempts = assignments.iter().map(|given| tell::assigned(given, app.lease_ms));
+    Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
+}
+
+pub(super) async fn renewals(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    request: Request<Body>,
+) -> Answer {
+    let worker = params::worker(&who)?;
+    let renewals: Renewals = body::json(request).await?;
+    if renewals.attempts.len() > RENEWALS {
+        return Err(Trouble::bad(format!("more than {RENEWALS} attempts in one renewal")));
+    }
+    let held = |held: &jobhall_protocol::HeldAttempt| {
+        Ok((params::attempt_id(&held.id)?, params::lease(&held.lease)?))
+    };
+    let attempts = renewals.attempts.iter().map(held).collect::<Result<Vec<_>, Trouble>>()?;
+    Ok(error::ok(&app.floor.renew(&worker, attempts).await?))
+}
+
+pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
+    Ok(error::ok(&Page { items: app.floor.workers(), next_cursor: None }))
+}

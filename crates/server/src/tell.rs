@@ -1,0 +1,173 @@
+//! From the engine's values to the wire's.
+
+use jobhall_core::{Failure, Job, Json, Outcome, PastAttempt, State, Tenure, Time, TypeConfig, TypeName};
+use jobhall_engine::{Assignment, Explanation, Indicator, Shown, Why};
+use jobhall_protocol as wire;
+use jobhall_protocol::{BackoffKind, Span, Timestamp};
+use serde_json::value::RawValue;
+
+use crate::error::Trouble;
+
+/// A document that was checked when it came in.
+pub(crate) fn raw(json: &Json) -> Result<Box<RawValue>, Trouble> {
+    RawValue::from_string(json.as_str().to_owned()).map_err(Trouble::internal)
+}
+
+fn failure(failure: &Failure) -> Result<wire::Failure, Trouble> {
+    let data = failure.data.as_ref().map(raw).transpose()?;
+    Ok(wire::Failure { reason: failure.reason.clone(), explanation: failure.explanation.clone(), data })
+}
+
+/// A job without its attempts, as lists have it.
+pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
+    let (spec, life) = (&job.spec, &job.life);
+    let tenure = life.state.tenure();
+    let result = match &life.state {
+        State::Succeeded(success) => Some(raw(&success.value)?),
+        _ => None,
+    };
+    Ok(wire::Job {
+        id: job.id.get(),
+        job_type: spec.job_type.to_string(),
+        key: spec.key.as_ref().map(ToString::to_string),
+        queue: spec.queue.to_string(),
+        params: raw(&spec.params)?,
+        needs: spec.needs.to_string(),
+        priority: spec.priority,
+        state: life.name(now).to_string(),
+        attempt: life.attempt,
+        max_attempts: spec.retry.max_attempts,
+        run_at: Timestamp(life.run_at),
+        created_at: Timestamp(spec.created_at),
+        updated_at: Timestamp(life.updated_at),
+        started_at: tenure.and_then(|tenure| tenure.started_at).map(Timestamp),
+        completed_at: life.state.ended_at().map(Timestamp),
+        worker: tenure.map(|tenure| tenure.worker.to_string()),
+        progress: Vec::new(),
+        result,
+        error: life.state.error().map(failure).transpose()?,
+        retry_of: spec.retry_of.map(|id| id.get()),
+        cancel_requested: life.state.held().is_some_and(|held| held.cancel.is_some()),
+        attempts: Vec::new(),
+    })
+}
+
+/// A job with its attempts and progress.
+pub(crate) fn shown(shown: &Shown, now: Time) -> Result<wire::Job, Trouble> {
+    let mut attempts =
+        shown.past.iter().map(|past| past_attempt(&shown.job, past)).collect::<Result<Vec<_>, _>>()?;
+    attempts.extend(last_attempt(&shown.job)?);
+    let progress = shown.progress.iter().map(indicator).collect();
+    Ok(wire::Job { attempts, progress, ..job(&shown.job, now)? })
+}
+
+fn indicator(indicator: &Indicator) -> wire::Indicator {
+    let Indicator { name, step, total, message } = indicator.clone();
+    wire::Indicator { name, step, total, message }
+}
+
+fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, Trouble> {
+    Ok(wire::Attempt {
+        id: format!("{}-{}", job.id, past.claim),
+        worker: past.worker.to_string(),
+        assigned_at: Timestamp(past.assigned_at),
+        accepted_at: past.accepted_at.map(Timestamp),
+        started_at: past.started_at.map(Timestamp),
+        ended_at: Some(Timestamp(past.ended_at)),
+        outcome: Some(past.outcome.to_string()),
+        error: Some(failure(&past.failure)?),
+    })
+}
+
+/// The attempt that goes on, or the one that ended the job.
+fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, Trouble> {
+    let Some(Tenure { worker, assigned_at, accepted_at, started_at, .. }) = job.life.state.tenure() else {
+        return Ok(None);
+    };
+    let outcome = match &job.life.state {
+        State::Succeeded(success) => Some(success.outcome),
+        State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.outcome),
+        _ => None,
+    };
+    Ok(Some(wire::Attempt {
+        id: format!("{}-{}", job.id, job.life.claim),
+        worker: worker.to_string(),
+        assigned_at: Timestamp(*assigned_at),
+        accepted_at: accepted_at.map(Timestamp),
+        started_at: started_at.map(Timestamp),
+        ended_at: job.life.state.ended_at().map(Timestamp),
+        outcome: outcome.map(|outcome| outcome.to_string()),
+        error: job.life.state.error().map(failure).transpose()?,
+    }))
+}
+
+/// A job for a worker, with the lease that only the worker is told.
+pub(crate) fn assigned(assignment: &Assignment, lease_ms: u64) -> Result<wire::Assigned, Trouble> {
+    let spec = &assignment.spec;
+    Ok(wire::Assigned {
+        id: assignment.attempt.to_string(),
+        lease: format!("{:032x}", assignment.lease.0),
+        lease_ms,
+        job: wire::AssignedJob {
+            id: assignment.attempt.job.get(),
+            job_type: spec.job_type.to_string(),
+            key: spec.key.as_ref().map(ToString::to_string),
+            queue: spec.queue.to_string(),
+            params: raw(&spec.params)?,
+            attempt: assignment.number,
+        },
+    })
+}
+
+/// Why a job is not running.
+pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
+    wire::Explanation {
+        id: explanation.id.get(),
+        state: explanation.state.to_string(),
+        reasons: explanation.why.iter().map(reason).collect(),
+    }
+}
+
+fn reason(why: &Why) -> wire::Reason {
+    let (code, text) = match why {
+        Why::NotDue(at) => ("not_due", format!("it is scheduled for {}", Timestamp(*at))),
+        Why::Backoff { run_at, error } => {
+            ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
+        }
+        Why::KeyHeld(_) => ("key_held", why.to_string()),
+        Why::NoWorkers => ("no_workers", why.to_string()),
+        Why::NoneSuits(_) => ("none_suits", why.to_string()),
+        Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
+        Why::OnItsWay => ("on_its_way", why.to_string()),
+        Why::NotAccepted(_) => ("not_accepted", why.to_string()),
+        Why::InWork(_) => ("in_work", why.to_string()),
+        Why::Cancelling(_) => ("cancelling", why.to_string()),
+        Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::Completed(_) => ("completed", why.to_string()),
+    };
+    wire::Reason { code: code.to_owned(), text }
+}
+
+/// What is configured for a type.
+pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
+    use jobhall_core::Backoff;
+    let (backoff, delay, max_delay) = match config.retry.backoff {
+        Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
+        Backoff::Linear { ms, cap_ms } => (BackoffKind::Linear, ms, Some(cap_ms)),
+        Backoff::Exponential { ms, cap_ms } => (BackoffKind::Exponential, ms, Some(cap_ms)),
+    };
+    let on = Outcome::ALL.into_iter().filter(|outcome| config.retry.on.contains(*outcome)).collect();
+    wire::TypeSettings {
+        name: name.to_string(),
+        retry: wire::Retry {
+            max_attempts: Some(config.retry.max_attempts),
+            backoff: Some(backoff),
+            delay: Some(Span(delay)),
+            max_delay: max_delay.map(Span),
+            on: Some(on),
+        },
+        keep_ms: config.keep_ms,
+        keep_count: config.keep_count,
+        reuse_window_ms: config.reuse_window_ms,
+    }
+}

@@ -1,0 +1,104 @@
+use crate::hall::TestHall;
+
+const ROUTES: &[(&str, &str, [u16; 4])] = &[
+    // Viewer, client, worker, admin: 0 stands for anything but 401 and 403.
+    ("GET", "/metrics", [0, 0, 403, 0]),
+    ("POST", "/api/v1/jobs", [403, 0, 403, 0]),
+    ("GET", "/api/v1/jobs", [0, 0, 403, 0]),
+    ("GET", "/api/v1/jobs/1", [0, 0, 403, 0]),
+    ("POST", "/api/v1/jobs/1/cancel", [403, 0, 403, 0]),
+    ("POST", "/api/v1/jobs/1/retry", [403, 0, 403, 0]),
+    ("GET", "/api/v1/jobs/1/explain", [0, 0, 403, 0]),
+    ("GET", "/api/v1/jobs/1/result", [0, 0, 403, 0]),
+    ("GET", "/api/v1/jobs/1/log", [0, 0, 403, 0]),
+    ("GET", "/api/v1/jobs/0/events", [0, 0, 403, 0]),
+    ("GET", "/api/v1/events?after=x", [0, 0, 403, 0]),
+    ("POST", "/api/v1/vacancies", [403, 403, 0, 0]),
+    ("POST", "/api/v1/attempts/1-1/accept", [403, 403, 0, 0]),
+    ("POST", "/api/v1/attempts/1-1/progress", [403, 403, 0, 0]),
+    ("POST", "/api/v1/attempts/1-1/log", [403, 403, 0, 0]),
+    ("POST", "/api/v1/attempts/1-1/outcome", [403, 403, 0, 0]),
+    ("POST", "/api/v1/renewals", [403, 403, 0, 0]),
+    ("GET", "/api/v1/workers", [0, 0, 403, 0]),
+    ("GET", "/api/v1/types", [0, 0, 403, 0]),
+    ("PUT", "/api/v1/types/a", [403, 403, 403, 0]),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_role_may_do_what_its_row_says_and_nothing_else() {
+    let hall = TestHall::start().await;
+    let tokens = [&hall.viewer, &hall.client, &hall.worker, &hall.admin];
+    for (method, path, expected) in ROUTES {
+        hall.send(method, path, "", &[], b"").await.problem(401, "unauthorized");
+        for (token, expected) in tokens.iter().zip(expected) {
+            let reply = hall.send(method, path, token, &[], b"").await;
+            match expected {
+                403 => drop(reply.problem(403, "forbidden")),
+                _ => assert!(![401, 403].contains(&reply.status), "{method} {path}: {reply:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l07_without_a_good_token_there_is_a_challenge() {
+    let hall = TestHall::start().await;
+    let mut wrong = hall.worker.clone();
+    let last = if wrong.pop() == Some('a') { 'b' } else { 'a' };
+    wrong.push(last);
+    for token in ["", "x", "jh_", wrong.as_str()] {
+        let reply = hall.send("POST", "/api/v1/vacancies", token, &[], br#"{"slots":1,"wait_s":0}"#).await;
+        reply.problem(401, "unauthorized");
+        assert!(reply.header("www-authenticate").unwrap().starts_with("Bearer"));
+        assert!(token.len() < 10 || !reply.text().contains(token), "a token is never repeated");
+    }
+    let basic = [("Authorization", "Basic dzp3")];
+    hall.send("GET", "/api/v1/jobs", "", &basic, b"").await.problem(401, "unauthorized");
+    hall.send("GET", "/no/such/route", "", &[], b"").await.problem(401, "unauthorized");
+    hall.tokens.revoke("w");
+    hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":0}"#).await.problem(401, "unauthorized");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_requests_meant_for_this_hall_are_answered() {
+    let hall = TestHall::start().await;
+    for (host, status) in [
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("hall.example:1", 200),
+        ("localhost:9", 200),
+    ] {
+        let reply = hall.send("GET", "/api/v1/jobs", &hall.viewer, &[("Host", host)], b"").await;
+        assert_eq!(reply.status, status, "{host}");
+    }
+    let misdirected = hall.send("GET", "/livez", "", &[("Host", "evil.example")], b"").await;
+    misdirected.problem(421, "misdirected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_another_origin_change_nothing() {
+    let hall = TestHall::start().await;
+    let send = async |method: &str, origin: &str| {
+        hall.send(method, "/api/v1/jobs", &hall.client, &[("Origin", origin)], br#"{"type":"a"}"#).await
+    };
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1", ""] {
+        send("POST", origin).await.problem(403, "forbidden");
+        send("DELETE", origin).await.problem(403, "forbidden");
+    }
+    assert_eq!(send("GET", "http://evil.example").await.status, 200);
+    assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 0);
+    assert_eq!(send("POST", &format!("http://{}", hall.address)).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_machines_are_not_served_in_the_clear_unless_asked() {
+    let hall = TestHall::start().await;
+    let serve = async |insecure| {
+        let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("more")).unwrap();
+        jobhall_server::Hall::serve(listener, hall.options(blobs, insecure))
+    };
+    let error = serve(false).await.unwrap_err();
+    assert!(error.to_string().contains("TLS"), "{error}");
+    serve(true).await.unwrap().stop().await;
+}

@@ -1,0 +1,282 @@
+//! A hall on a free port with a store in a temporary directory, and a client of the simplest kind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobhall_blobs::Blobs;
+use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_server::{Hall, Options, Role, Running, Tokens};
+use jobhall_store::Store;
+use jobhall_store_sqlite::Sqlite;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+pub struct TestHall {
+    pub address: String,
+    pub tokens: Arc<Tokens>,
+    pub admin: String,
+    pub client: String,
+    pub viewer: String,
+    pub worker: String,
+    pub engine: Engine,
+    pub store: Arc<dyn Store>,
+    pub running: Option<Running>,
+    pub dir: TempDir,
+}
+
+pub fn quick() -> Config {
+    Config { lease_ms: 1_500, accept_ms: 500, ..Config::default() }
+}
+
+impl TestHall {
+    pub async fn start() -> TestHall {
+        TestHall::with(Config::default()).await
+    }
+
+    pub async fn with(config: Config) -> TestHall {
+        TestHall::on(tempfile::tempdir().unwrap(), config).await
+    }
+
+    pub async fn on(dir: TempDir, config: Config) -> TestHall {
+        let store: Arc<dyn Store> = Arc::new(open_store(&dir).await);
+        let engine = Engine::start(store.clone(), config, SystemClock::default()).await.unwrap();
+        let tokens = Arc::new(Tokens::open(dir.path()).unwrap());
+        let admin = std::fs::read_to_string(dir.path().join("admin.token")).unwrap().trim().to_owned();
+        let blobs = open_blobs(&dir).await;
+        let options = Options {
+            engine: engine.clone(),
+            store: store.clone(),
+            blobs: Arc::new(blobs),
+            tokens: tokens.clone(),
+            lease_ms: config.lease_ms,
+            log_bytes: 4 << 20,
+            hosts: vec!["hall.example".to_owned()],
+            insecure: false,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let running = Hall::serve(listener, options).unwrap();
+        TestHall {
+            address: running.address.to_string(),
+            client: tokens.mint("c", Role::Client),
+            viewer: tokens.mint("v", Role::Viewer),
+            worker: tokens.mint("w", Role::Worker),
+            tokens,
+            admin,
+            engine,
+            store,
+            running: Some(running),
+            dir,
+        }
+    }
+
+    /// What another server of this hall would be made of.
+    pub fn options(&self, blobs: Blobs, insecure: bool) -> Options {
+        Options {
+            engine: self.engine.clone(),
+            store: self.store.clone(),
+            blobs: Arc::new(blobs),
+            tokens: self.tokens.clone(),
+            lease_ms: 30_000,
+            log_bytes: 1 << 20,
+            hosts: Vec::new(),
+            insecure,
+        }
+    }
+
+    /// Stops hall and engine and starts both again on the same directory.
+    pub async fn restart(mut self, config: Config) -> TestHall {
+        self.running.take().unwrap().stop().await;
+        self.engine.stop().await;
+        let TestHall { dir, engine, store, .. } = self;
+        drop((engine, store));
+        TestHall::on(dir, config).await
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &self.viewer, &[], b"").await
+    }
+
+    pub async fn post(&self, path: &str, body: &str) -> Reply {
+        self.send("POST", path, &self.client, &[], body.as_bytes()).await
+    }
+
+    pub async fn work(&self, path: &str, body: &str) -> Reply {
+        self.send("POST", path, &self.worker, &[], body.as_bytes()).await
+    }
+
+    /// A word on an attempt.
+    pub async fn word(&self, given: &Value, verb: &str, body: &[u8]) -> Reply {
+        let path = format!("/api/v1/attempts/{}/{verb}", given["id"].as_str().unwrap());
+        let lease = given["lease"].as_str().unwrap();
+        self.send("POST", &path, &self.worker, &[("Jobhall-Lease", lease)], body).await
+    }
+
+    /// Submits one job of type `t`.
+    pub async fn submit(&self, body: &str) -> u64 {
+        let reply = self.post("/api/v1/jobs", body).await;
+        assert!([200, 201].contains(&reply.status), "{reply:?}");
+        reply.json()["id"].as_u64().unwrap()
+    }
+
+    /// What a long poll is given, which must be something.
+    pub async fn take(&self) -> Value {
+        let reply = self.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":10}"#).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()["attempts"][0].clone()
+    }
+
+    pub async fn state(&self, id: u64) -> String {
+        self.get(&format!("/api/v1/jobs/{id}")).await.json()["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the job is in this state.
+    pub async fn until(&self, id: u64, state: &str) {
+        for _ in 0..400 {
+            if self.state(id).await == state {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("job {id} is {} and not {state}", self.state(id).await);
+    }
+
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        token: &str,
+        more: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
+        let mut stream = self.open(method, path, token, more, body).await;
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes));
+        read.await.expect("an answer in time").unwrap();
+        Reply::parse(&bytes)
+    }
+
+    /// Sends a request and leaves the answer on the connection.
+    pub async fn open(
+        &self,
+        method: &str,
+        path: &str,
+        token: &str,
+        more: &[(&str, &str)],
+        body: &[u8],
+    ) -> TcpStream {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !more.iter().any(|(name, _)| *name == "Host") {
+            head += &format!("Host: {}\r\n", self.address);
+        }
+        if !token.is_empty() {
+            head += &format!("Authorization: Bearer {token}\r\n");
+        }
+        if !more.iter().any(|(name, _)| *name == "Content-Length") {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        for (name, value) in more {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        stream
+    }
+}
+
+/// The store before may need a moment to let go of its file.
+async fn open_store(dir: &TempDir) -> Sqlite {
+    for _ in 0..200 {
+        if let Ok(store) = Sqlite::open(dir.path().join("hall.db"), jobhall_store_sqlite::Options::default())
+        {
+            return store;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    Sqlite::open(dir.path().join("hall.db"), jobhall_store_sqlite::Options::default()).unwrap()
+}
+
+async fn open_blobs(dir: &TempDir) -> Blobs {
+    for _ in 0..200 {
+        if let Ok(blobs) = Blobs::open(&dir.path().join("blobs")) {
+            return blobs;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    Blobs::open(&dir.path().join("blobs")).unwrap()
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    pub fn parse(bytes: &[u8]) -> Reply {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let rest = &bytes[end + 4..];
+        let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
+        let body = if chunked { unchunk(rest) } else { rest.to_vec() };
+        Reply { status, head, body }
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Checks that it is a problem of this kind, and gives its detail.
+    pub fn problem(&self, status: u16, code: &str) -> String {
+        assert_eq!(self.status, status, "{}", self.text());
+        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        let problem = self.json();
+        assert_eq!((problem["code"].as_str(), problem["status"].as_u64()), (Some(code), Some(status.into())));
+        assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"));
+        problem["detail"].as_str().unwrap().to_owned()
+    }
+}
+
+fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(at) = bytes.windows(2).position(|two| two == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..at]).unwrap(), 16).unwrap();
+        if size == 0 {
+            break;
+        }
+        body.extend_from_slice(&bytes[at + 2..at + 2 + size]);
+        bytes = &bytes[at + 4 + size..];
+    }
+    body
+}
+
+/// Reads from a connection until the text has been seen; gives all that was read.
+pub async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+    let mut all = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&all).into_owned();
+        if text.contains(wanted) {
+            return text;
+        }
+        let read = tokio::time::timeout(Duration::from_secs(10), stream.read(&mut buffer)).await;
+        let n = read.unwrap_or_else(|_| panic!("no {wanted:?} in {text:?}")).unwrap();
+        assert!(n > 0, "ended before {wanted:?}: {text:?}");
+        all.extend_from_slice(&buffer[..n]);
+    }
+}

@@ -1,0 +1,114 @@
+use crate::hall::TestHall;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l01_a_submit_answers_with_address_and_job() {
+    let hall = TestHall::start().await;
+    let reply = hall.post("/api/v1/jobs", r#"{"type":"mail"}"#).await;
+    assert_eq!(reply.status, 201);
+    let job = reply.json();
+    assert_eq!(reply.header("location"), Some(format!("/api/v1/jobs/{}", job["id"]).as_str()));
+    assert_eq!((&job["state"], &job["type"]), (&"queued".into(), &"mail".into()));
+    assert_eq!(job["params"].to_string(), "{}");
+    assert!(job["error"].is_null() && job["key"].is_null());
+    let given =
+        hall.post("/api/v1/jobs", r#"{"type":"mail","params":{"to":[1,2]},"priority":7,"queue":"q"}"#).await;
+    let job = given.json();
+    assert_eq!(job["params"].to_string(), r#"{"to":[1,2]}"#);
+    assert_eq!((job["priority"].as_i64(), job["queue"].as_str()), (Some(7), Some("q")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l02_a_type_is_required_and_checked() {
+    let hall = TestHall::start().await;
+    let detail = hall.post("/api/v1/jobs", "{}").await.problem(400, "bad_request");
+    assert!(detail.contains("missing field `type`"), "{detail}");
+    for (bad, word) in
+        [(r#"{"type":""}"#, "type is empty"), (r#"{"type":"a b"}"#, "type has"), (r#"{"type":7}"#, "string")]
+    {
+        let detail = hall.post("/api/v1/jobs", bad).await.problem(400, "bad_request");
+        assert!(detail.contains(word), "{bad}: {detail}");
+    }
+    assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_are_taken_together_or_not_at_all() {
+    let hall = TestHall::start().await;
+    let reply =
+        hall.post("/api/v1/jobs", r#" [{"type":"a"},{"type":"b","key":"k"},{"type":"b","key":"k"}]"#).await;
+    assert_eq!(reply.status, 200);
+    let answers = reply.json();
+    let words: Vec<_> =
+        answers.as_array().unwrap().iter().map(|one| one["disposition"].as_str().unwrap()).collect();
+    assert_eq!(words, ["created", "created", "joined"]);
+    assert_eq!(answers[1]["id"], answers[2]["id"]);
+    let detail = hall.post("/api/v1/jobs", r#"[{"type":"a"},{"type":"a","needs":"=="}]"#).await;
+    let detail = detail.problem(400, "bad_request");
+    assert!(detail.starts_with("job 1: needs:"), "{detail}");
+    assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_fields_and_wrong_json_are_refused_by_name_and_place() {
+    let hall = TestHall::start().await;
+    let detail =
+        hall.post("/api/v1/jobs", r#"{"type":"a","colour":"red"}"#).await.problem(400, "bad_request");
+    assert!(detail.contains("unknown field `colour`"), "{detail}");
+    let detail = hall.post("/api/v1/jobs", "{\"type\":\n\"a\",}").await.problem(400, "bad_request");
+    assert!(detail.contains("line 2 column 5"), "{detail}");
+    let detail = hall.post("/api/v1/jobs", "").await.problem(400, "bad_request");
+    assert!(detail.contains("line 1 column 0"), "{detail}");
+    for bad in ["null", "7", "\"x\"", "{\"type\":\"a\"}{}", "\u{0}"] {
+        hall.post("/api/v1/jobs", bad).await.problem(400, "bad_request");
+    }
+    let detail = hall.get("/api/v1/jobs?colour=red").await.problem(400, "bad_request");
+    assert!(detail.contains("unknown field `colour`"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn duplicates_join_are_refused_supersede_or_run_again() {
+    let hall = TestHall::start().await;
+    let id = hall.submit(r#"{"type":"a","key":"k"}"#).await;
+    let joined = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k"}"#).await;
+    assert_eq!((joined.status, joined.json()["id"].as_u64()), (200, Some(id)));
+    let rejected = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k","on_duplicate":"reject"}"#).await;
+    assert!(rejected.problem(409, "key_held").contains(&id.to_string()));
+    let again = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k","on_duplicate":"run_again"}"#).await;
+    assert_eq!((again.status, again.json()["id"].as_u64()), (200, Some(id)));
+    let next = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k","on_duplicate":"supersede"}"#).await;
+    assert_eq!(next.status, 200);
+    assert_ne!(next.json()["id"].as_u64(), Some(id));
+    assert_eq!(hall.state(id).await, "cancelled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idempotency_key_stands_for_one_body_of_one_token() {
+    let hall = TestHall::start().await;
+    let send = async |token: &str, body: &str| {
+        hall.send("POST", "/api/v1/jobs", token, &[("Idempotency-Key", "once")], body.as_bytes()).await
+    };
+    let first = send(&hall.client, r#"{"type":"a"}"#).await;
+    let second = send(&hall.client, r#"{"type":"a"}"#).await;
+    assert_eq!(first.json()["id"], second.json()["id"]);
+    send(&hall.client, r#"{"type":"a" }"#).await.problem(409, "idempotency_key_reused");
+    let other = send(&hall.admin, r#"{"type":"a" }"#).await;
+    assert_eq!(other.status, 201, "another token has keys of its own");
+    assert_ne!(other.json()["id"], first.json()["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_given_in_part_takes_the_rest_from_the_type() {
+    let hall = TestHall::start().await;
+    let set = r#"{"retry":{"max_attempts":9},"keep_count":5}"#;
+    let reply = hall.send("PUT", "/api/v1/types/a", &hall.admin, &[], set.as_bytes()).await;
+    assert_eq!((reply.status, reply.json()["retry"]["max_attempts"].as_u64()), (200, Some(9)));
+    let job = hall.post("/api/v1/jobs", r#"{"type":"a","retry":{"delay":"1s"}}"#).await.json();
+    assert_eq!(job["max_attempts"].as_u64(), Some(9));
+    let types = hall.get("/api/v1/types").await.json();
+    assert_eq!(
+        (types["items"][0]["name"].as_str(), types["items"][0]["keep_count"].as_u64()),
+        (Some("a"), Some(5))
+    );
+    let bad = hall.send("PUT", "/api/v1/types/a", &hall.admin, &[], br#"{"retry":{"max_attempts":0}}"#).await;
+    bad.problem(400, "bad_request");
+}

@@ -1,0 +1,257 @@
+//! What is to be run: an argument list, an exact environment, a directory, and what stands on its input.
+//!
+//! There is no shell in between, so nothing in an argument is interpreted. The environment is built from nothing: a
+//! short list of variables of the worker, then what the caller gives. Whatever else the worker holds in its
+//! environment, its own credential before all, cannot reach a job because it is never copied.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The variables of the worker that a job may see.
+pub const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"];
+
+/// Where programs are looked for when the worker itself has no `PATH`.
+pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The most bytes that one command may have on its input.
+pub const MOST_STDIN: usize = 16 << 20;
+
+/// The most bytes of arguments and environment together; the kernel's own limit is usually lower.
+pub const MOST_WORDS: usize = 8 << 20;
+
+/// How much output of one command is kept unless it says otherwise.
+pub const OUTPUT_LIMIT: u64 = 64 << 20;
+
+/// How long processes that outlive their command are given to end by themselves.
+pub const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+
+/// The exact environment of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    /// No variables at all.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The variables named by [`INHERITED`], as far as this process has them, and always a `PATH`.
+    #[must_use]
+    pub fn base() -> Self {
+        let known = INHERITED.iter().filter_map(|name| Some(((*name).into(), std::env::var_os(name)?)));
+        let mut variables: BTreeMap<OsString, OsString> = known.collect();
+        variables.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
+        Self(variables)
+    }
+
+    /// Sets one variable, replacing what it was.
+    pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// The value of one variable.
+    #[must_use]
+    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.0.get(name.as_ref()).map(OsString::as_os_str)
+    }
+
+    /// Every variable, ordered by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+/// One command to run in a slot.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) environment: Environment,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) stdin: Option<Vec<u8>>,
+    pub(crate) output_limit: u64,
+    pub(crate) leftover_grace: Duration,
+}
+
+impl Command {
+    /// A program and its arguments, in the base environment and the worker's directory, with an empty input.
+    pub fn new<A: Into<OsString>>(argv: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            environment: Environment::base(),
+            directory: None,
+            stdin: None,
+            output_limit: OUTPUT_LIMIT,
+            leftover_grace: LEFTOVER_GRACE,
+        }
+    }
+
+    /// A shell script that ends at its first failing line and at the use of a variable that is not set.
+    #[must_use]
+    pub fn script(text: &str) -> Self {
+        Self::new(["/bin/sh", "-eu", "-c", text])
+    }
+
+    /// Sets one variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.set(name, value);
+        self
+    }
+
+    /// Replaces the whole environment.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the directory to run in.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Sets what the command reads from its input; without it, nothing.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Sets how many bytes of output are kept; the rest is counted and dropped while the command runs on.
+    #[must_use]
+    pub fn output_limit(mut self, bytes: u64) -> Self {
+        self.output_limit = bytes;
+        self
+    }
+
+    /// Sets how long processes that outlive the command have between TERM and KILL.
+    #[must_use]
+    pub fn leftover_grace(mut self, grace: Duration) -> Self {
+        self.leftover_grace = grace;
+        self
+    }
+
+    /// Refuses what no process could be started with.
+    pub(crate) fn check(&self) -> Result<(), Refused> {
+        if self.argv.first().is_none_or(|program| program.is_empty()) {
+            return Err(Refused::NoProgram);
+        }
+        self.check_names()?;
+        self.check_nul()?;
+        self.check_sizes()
+    }
+
+    /// The bytes of arguments and environment, as the kernel counts them.
+    pub(crate) fn words(&self) -> usize {
+        let arguments = self.argv.iter().map(|word| word.len() + 1);
+        let variables = self.environment.iter().map(|(name, value)| name.len() + value.len() + 2);
+        arguments.chain(variables).sum()
+    }
+
+    fn check_names(&self) -> Result<(), Refused> {
+        let bad = |name: &OsStr| name.is_empty() || name.as_bytes().contains(&b'=');
+        match self.environment.iter().find(|(name, _)| bad(name)) {
+            Some((name, _)) => Err(Refused::VariableName { name: name.to_string_lossy().into_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_nul(&self) -> Result<(), Refused> {
+        let has_nul = |word: &OsStr| word.as_bytes().contains(&0);
+        if self.argv.iter().any(|word| has_nul(word)) {
+            return Err(Refused::NulByte { place: "an argument" });
+        }
+        if self.environment.iter().any(|(name, value)| has_nul(name) || has_nul(value)) {
+            return Err(Refused::NulByte { place: "the environment" });
+        }
+        if self.directory.as_ref().is_some_and(|directory| has_nul(directory.as_os_str())) {
+            return Err(Refused::NulByte { place: "the directory" });
+        }
+        Ok(())
+    }
+
+    fn check_sizes(&self) -> Result<(), Refused> {
+        let words = self.words();
+        if words > MOST_WORDS {
+            return Err(Refused::TooLarge {
+                part: "arguments and environment",
+                bytes: words,
+                most: MOST_WORDS,
+            });
+        }
+        let stdin = self.stdin.as_ref().map_or(0, Vec::len);
+        if stdin > MOST_STDIN {
+            return Err(Refused::TooLarge { part: "input", bytes: stdin, most: MOST_STDIN });
+        }
+        Ok(())
+    }
+}
+
+/// Why a command was not even handed to a slot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The argument list is empty, or its first word is.
+    #[error("the command names no program")]
+    NoProgram,
+    /// A NUL byte would end the word early.
+    #[error("{place} holds a NUL byte")]
+    NulByte {
+        /// Which part of the command.
+        place: &'static str,
+    },
+    /// A variable without a name, or with `=` in it.
+    #[error("{name:?} is not the name of a variable")]
+    VariableName {
+        /// The name.
+        name: String,
+    },
+    /// More than a slot takes.
+    #[error("{part} of {bytes} bytes; at most {most} are taken")]
+    TooLarge {
+        /// Which part of the command.
+        part: &'static str,
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        most: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_refused(command: &Command, expected: &str) {
+        assert_eq!(command.check().unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_refused() {
+        check_refused(&Command::new(Vec::<String>::new()), "the command names no program");
+        check_refused(&Command::new([""]), "the command names no program");
+        check_refused(&Command::new(["a\0b"]), "an argument holds a NUL byte");
+        check_refused(&Command::new(["a"]).env("A", "\0"), "the environment holds a NUL byte");
+        check_refused(&Command::new(["a"]).env("A=B", ""), "\"A=B\" is not the name of a variable");
+        check_refused(&Command::new(["a"]).directory("\0"), "the directory holds a NUL byte");
+        let large = Command::new(["a"]).stdin(vec![0; MOST_STDIN + 1]);
+        check_refused(&large, "input of 16777217 bytes; at most 16777216 are taken");
+        let wordy = Command::new(["a"]).env("A", "x".repeat(MOST_WORDS));
+        assert!(matches!(wordy.check(), Err(Refused::TooLarge { .. })));
+        assert_eq!(Command::new(["a"]).stdin("\0").check(), Ok(()));
+    }
+
+    #[test]
+    fn the_base_environment_is_the_list_and_nothing_else() {
+        let base = Environment::base();
+        assert!(base.get("PATH").is_some());
+        assert!(base.iter().all(|(name, _)| INHERITED.iter().any(|known| *known == name)));
+        assert!(std::env::vars_os().count() > base.iter().count(), "the tests have more than the list");
+    }
+}

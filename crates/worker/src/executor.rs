@@ -1,0 +1,119 @@
+//! From a job to a command, and from the command's end to an outcome: the process contract.
+
+use std::path::Path;
+
+use jobhall_protocol::{
+    AssignedJob, EXEC, Exec, Failure, Outcome, OutcomeReport, RetryVerdict, Span, WorkerFile,
+};
+use serde_json::value::RawValue;
+
+use crate::command::Command;
+use crate::ended::{Ended, Status};
+
+/// The exit code that asks for another attempt.
+const TRY_AGAIN: i32 = 75;
+/// The pause before that attempt.
+const TRY_AGAIN_MS: u64 = 5_000;
+/// The largest result a job may leave, in bytes.
+const RESULT_BYTES: u64 = 256 * 1024;
+
+/// The command that does this job, or why there is none.
+pub fn command(job: &AssignedJob, file: &WorkerFile) -> Result<Command, Failure> {
+    if let Some(typed) = file.types.get(&job.job_type) {
+        return Ok(Command::new(typed.run.clone()).stdin(job.params.get().as_bytes().to_vec()));
+    }
+    if job.job_type != EXEC {
+        return Err(refused("unknown_type", format!("this worker has no command for type {}", job.job_type)));
+    }
+    if !file.allow_exec {
+        return Err(refused("exec_not_allowed", "this worker does not run commands of clients".to_owned()));
+    }
+    let exec: Exec = serde_json::from_str(job.params.get())
+        .map_err(|error| refused("bad_params", format!("params of exec: {error}")))?;
+    exec_command(exec)
+}
+
+fn exec_command(exec: Exec) -> Result<Command, Failure> {
+    let mut command = match (exec.argv, exec.script) {
+        (Some(argv), None) if !argv.is_empty() => Command::new(argv),
+        (None, Some(script)) => Command::script(&script),
+        _ => return Err(refused("bad_params", "params of exec: give either argv or script".to_owned())),
+    };
+    for (name, value) in exec.env {
+        command = command.env(name, value);
+    }
+    if let Some(cwd) = exec.cwd {
+        command = command.directory(cwd);
+    }
+    Ok(command.stdin(exec.stdin.unwrap_or_default().into_bytes()))
+}
+
+/// Adds what every job's process is told.
+pub fn with_contract(
+    command: Command,
+    job: &AssignedJob,
+    claim: &str,
+    server: &str,
+    result: &Path,
+) -> Command {
+    command
+        .env("CI", "true")
+        .env("JOBHALL_JOB", job.id.to_string())
+        .env("JOBHALL_ATTEMPT", job.attempt.to_string())
+        .env("JOBHALL_CLAIM", claim)
+        .env("JOBHALL_SERVER", server)
+        .env("JOBHALL_RESULT", result)
+}
+
+/// What the end of a command means.
+pub fn outcome(ended: &Ended, cancelled: bool, result: &Path) -> OutcomeReport {
+    if cancelled {
+        return report(Outcome::Cancelled, None);
+    }
+    match &ended.status {
+        Status::Exit(0) => match value(result) {
+            Ok(value) => OutcomeReport { value, ..report(Outcome::Passed, None) },
+            Err(failure) => report(Outcome::Failed, Some(failure)),
+        },
+        Status::Exit(TRY_AGAIN) => {
+            let failure = refused("try_again", format!("exit code {TRY_AGAIN} asks for another attempt"));
+            let retry = Some(RetryVerdict::In(Span(TRY_AGAIN_MS)));
+            OutcomeReport { retry, ..report(Outcome::Failed, Some(failure)) }
+        }
+        Status::Exit(code) => {
+            report(Outcome::Failed, Some(refused(&format!("exit_{code}"), ended.status.to_string())))
+        }
+        Status::Signal(signal) => {
+            report(Outcome::Crashed, Some(refused(&format!("signal_{signal}"), ended.status.to_string())))
+        }
+        status => report(Outcome::Crashed, Some(refused("not_run", status.to_string()))),
+    }
+}
+
+/// A report without value and verdict.
+pub fn report(outcome: Outcome, error: Option<Failure>) -> OutcomeReport {
+    OutcomeReport { outcome, value: None, error, retry: None, params: None }
+}
+
+pub(crate) fn refused(reason: &str, explanation: String) -> Failure {
+    Failure { reason: reason.to_owned(), explanation, data: None }
+}
+
+/// The result that the job left in its file: JSON, or none.
+fn value(result: &Path) -> Result<Option<Box<RawValue>>, Failure> {
+    let length = match std::fs::metadata(result) {
+        Ok(found) => found.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refused("bad_result", error.to_string())),
+    };
+    if length > RESULT_BYTES {
+        let words = format!("the result has {length} bytes, the limit is {RESULT_BYTES}");
+        return Err(refused("bad_result", words));
+    }
+    let text = std::fs::read_to_string(result).map_err(|error| refused("bad_result", error.to_string()))?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let value = serde_json::from_str::<Box<RawValue>>(text.trim());
+    value.map(Some).map_err(|error| refused("bad_result", format!("the result is not JSON: {error}")))
+}

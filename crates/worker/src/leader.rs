@@ -1,0 +1,83 @@
+//! The two processes of a slot, as the hidden command of the binary runs them.
+//!
+//! Both are single-threaded and know no async: a thread that ends would take a parent-death signal with it, and a
+//! leader is to be small, quick to start and easy to reason about. They learn of each other's death through pidfds
+//! and of the worker's through the socket, never through signals, so nothing can be lost or delivered too early.
+//!
+//! A signal that stops a service reaches every process of it. Keeper and leader catch TERM, INT and HUP and go on:
+//! it is the worker that decides, and closes the socket. Catching, not ignoring, because a command would inherit
+//! the ignoring.
+//!
+//! Their names do not hold the product's: `pkill -9 jobhall` ends the worker, and they clean up behind it.
+
+mod group;
+mod job;
+mod keeper;
+mod output;
+mod post;
+mod slot;
+mod spawn;
+mod tree;
+
+use std::ffi::{CStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustix::process::{getpid, set_child_subreaper};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+pub use group::own_group;
+
+/// The role that the worker asks for; it starts the other one itself.
+pub(crate) const KEEPER: &str = "keeper";
+const LEADER: &str = "leader";
+pub(crate) const NO_NEW_PRIVILEGES: &str = "--no-new-privileges";
+pub(crate) const CONTROL_GROUP: &str = "--control-group";
+
+/// Runs a process of a slot until the slot ends. `arguments` are those after the hidden command's own name.
+///
+/// Its standard input must be the socket to the worker, which is the case when [`crate::Slots`] started it.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match play(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("jobhall slot: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(arguments: &[OsString]) -> io::Result<()> {
+    let unknown = || io::Error::other("this command is for the worker's own use");
+    let (role, mut rest) = arguments.split_first().ok_or_else(unknown)?;
+    if role == KEEPER && rest.first().is_some_and(|word| word == NO_NEW_PRIVILEGES) {
+        rustix::thread::set_no_new_privs(true)?;
+        rest = &rest[1..];
+    }
+    let (group, rest) = match rest {
+        [flag, group, rest @ ..] if flag == CONTROL_GROUP => (Some(Path::new(group)), rest),
+        rest => (None, rest),
+    };
+    match rest {
+        [] if role == KEEPER => keeper::main(arguments.len(), group),
+        [keeper] if role == LEADER => {
+            slot::main(keeper.to_str().and_then(|pid| pid.parse().ok()).ok_or_else(unknown)?, group)
+        }
+        _ => Err(unknown()),
+    }
+}
+
+/// What both roles do first. Descriptors that the worker itself was started with end here: a command gets none.
+fn settle_in(name: &CStr) -> io::Result<()> {
+    close_fds::set_fds_cloexec(3, &[]);
+    rustix::thread::set_name(name)?;
+    set_child_subreaper(Some(getpid()))?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}

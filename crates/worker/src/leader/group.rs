@@ -1,0 +1,100 @@
+//! A control group for a slot: a second hold on its processes, where the worker was given a place for groups.
+//!
+//! Subreapers alone leave one gap: when keeper and leader are both killed, nobody is left to clean up. The group
+//! still knows what was theirs, and the next slot in the same place sweeps it. Besides, `cgroup.kill` ends in one
+//! step whatever forks faster than `/proc` can be read.
+//!
+//! Only the keeper kills by group, because the leader is in it: moving the leader out and in around every command
+//! would cost more than the command.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::tree::LONGEST_PAUSE;
+
+const PREFIX: &str = "hall-slot-";
+
+/// How long the kernel is given to empty a killed group.
+const EMPTIED_WITHIN: Duration = Duration::from_secs(2);
+
+/// The group of one slot.
+pub(super) struct Group(PathBuf);
+
+impl Group {
+    /// Makes the group of this process below `place`, after ending what dead keepers left there.
+    pub(super) fn make(place: &Path) -> io::Result<Self> {
+        sweep(place);
+        let group = Self(place.join(format!("{PREFIX}{}", std::process::id())));
+        fs::create_dir(&group.0)?;
+        if group.0.join("cgroup.kill").exists() {
+            return Ok(group);
+        }
+        group.remove();
+        Err(io::Error::other("not a place for groups that can be killed"))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Kills whatever is in the group, however fast it forks.
+    pub(super) fn kill(&self) {
+        let _nothing_else_to_try = fs::write(self.0.join("cgroup.kill"), "1");
+    }
+
+    /// Removes the group once it is empty; one that does not become so is left to a later sweep.
+    pub(super) fn remove(&self) {
+        let give_up_at = Instant::now() + EMPTIED_WITHIN;
+        while fs::remove_dir(&self.0).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy) {
+            if Instant::now() >= give_up_at {
+                return;
+            }
+            std::thread::sleep(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Moves this process, and with it all it will start, into a group.
+pub(super) fn enter(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+/// Ends the groups of keepers that are gone.
+fn sweep(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let keeper = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if keeper.is_some_and(|keeper| is_gone(keeper) && is_visible(&entry.path())) {
+            let group = Group(entry.path());
+            group.kill();
+            group.remove();
+        }
+    }
+}
+
+fn is_gone(pid: u32) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// A process of another process namespace shows as 0 here, and then so would its keeper have been invisible.
+fn is_visible(group: &Path) -> bool {
+    fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.lines().all(|line| line != "0"))
+}
+
+/// The control group of this process, if it may make groups in it.
+///
+/// It may even where the service manager does not expect it; give it to [`crate::Options`] where the group was
+/// delegated to the worker.
+#[must_use]
+pub fn own_group() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let mount = fields.find(|fields| fields.get(2) == Some(&"cgroup2"))?.get(1)?.to_string();
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let path = Path::new(&mount).join(own);
+    let writable = |file: &Path| rustix::fs::access(file, rustix::fs::Access::WRITE_OK).is_ok();
+    (writable(&path) && writable(&path.join("cgroup.procs"))).then_some(path)
+}

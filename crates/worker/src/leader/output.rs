@@ -1,0 +1,132 @@
+//! A command's output on its way from its pipes to the worker: exact up to the limit, counted past it.
+//!
+//! The pipes are read only while the worker takes what was read before, so a slow reader slows the command and costs
+//! no memory. Past the limit they are read and forgotten, because a command must not fail or hang for having said
+//! too much.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::io::{Errno, read};
+
+use super::post::Reports;
+use crate::ended::Stream;
+use crate::wire::{MOST_CHUNK, Report, put_output};
+
+/// How often the worker hears that output is still coming when none of it is kept.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// What can be in a pipe at most; whoever still writes when the command's tree is gone is none of it.
+const MOST_IN_PIPE: usize = 1 << 20;
+
+/// The two pipes of a command, and what came out of them.
+pub(super) struct Output {
+    pipes: [Option<OwnedFd>; 2],
+    buffer: Vec<u8>,
+    clock: Clock,
+    limit: u64,
+    pub(super) kept: u64,
+    pub(super) dropped: u64,
+    beat_at: Option<Instant>,
+}
+
+const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+impl Output {
+    pub(super) fn new(stdout: OwnedFd, stderr: OwnedFd, limit: u64) -> Self {
+        Self {
+            pipes: [Some(stdout), Some(stderr)],
+            buffer: vec![0; MOST_CHUNK],
+            clock: Clock::start(),
+            limit,
+            kept: 0,
+            dropped: 0,
+            beat_at: None,
+        }
+    }
+
+    /// The pipes that are open, with their numbers.
+    pub(super) fn pipes(&self) -> impl Iterator<Item = (usize, &OwnedFd)> {
+        self.pipes.iter().enumerate().filter_map(|(number, pipe)| Some((number, pipe.as_ref()?)))
+    }
+
+    /// Reads once from one pipe; the count, or none when there is nothing now. A pipe at its end is closed.
+    pub(super) fn pump(&mut self, number: usize, reports: &mut Reports) -> Option<usize> {
+        let pipe = self.pipes[number].as_ref()?;
+        match read(pipe, &mut self.buffer[..]) {
+            Ok(count) if count > 0 => {
+                self.record(STREAMS[number], count, reports);
+                Some(count)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Ok(_) | Err(_) => {
+                self.pipes[number] = None;
+                None
+            }
+        }
+    }
+
+    /// Takes what is left in the pipes once nobody writes to them; true when all of it was taken.
+    pub(super) fn drain(&mut self, reports: &mut Reports) -> bool {
+        for number in 0..STREAMS.len() {
+            let mut drained = 0;
+            while drained < MOST_IN_PIPE && self.pipes[number].is_some() {
+                if !reports.has_room() {
+                    return false;
+                }
+                match self.pump(number, reports) {
+                    Some(count) => drained += count,
+                    None => break,
+                }
+            }
+            self.pipes[number] = None;
+        }
+        true
+    }
+
+    fn record(&mut self, stream: Stream, count: usize, reports: &mut Reports) {
+        let room = usize::try_from(self.limit - self.kept).unwrap_or(usize::MAX);
+        let kept = count.min(room);
+        if kept > 0 {
+            put_output(reports.buffer(), self.clock.now_ms(), stream, &self.buffer[..kept]);
+            self.kept += kept as u64;
+        }
+        if kept < count {
+            self.drop_some((count - kept) as u64, reports);
+        }
+    }
+
+    fn drop_some(&mut self, count: u64, reports: &mut Reports) {
+        if self.dropped == 0 {
+            let notice = format!("\n[output limit of {} bytes reached; the rest is dropped]\n", self.limit);
+            put_output(reports.buffer(), self.clock.now_ms(), Stream::Notice, notice.as_bytes());
+        }
+        self.dropped += count;
+        let now = Instant::now();
+        if self.beat_at.is_none_or(|at| now >= at) {
+            reports.push(&Report::Dropping);
+            self.beat_at = Some(now + BEAT);
+        }
+    }
+}
+
+/// The time of day at the start and a clock that never steps back since.
+struct Clock {
+    started_ms: u64,
+    started: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { started_ms: milliseconds(since), started: Instant::now() }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.started_ms + milliseconds(self.started.elapsed())
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

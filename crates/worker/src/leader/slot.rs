@@ -1,0 +1,175 @@
+//! The leader: one loop over the socket, the keeper's life, and the pipes and the end of the command it runs.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+
+use super::job::Job;
+use super::post::{Orders, Reports};
+use super::{group, settle_in, spawn, tree};
+use crate::ended::{Ended, Status};
+use crate::wire::{Order, Report};
+
+/// What can wake the loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Keeper,
+    Orders,
+    /// The worker takes reports again.
+    Reports,
+    EndOfMain,
+    Pipe(usize),
+}
+
+struct Leader {
+    keeper: OwnedFd,
+    orders: Orders,
+    reports: Reports,
+    job: Option<Job>,
+}
+
+/// Leads a slot until the worker or the keeper is gone, and then leaves no process behind.
+pub(super) fn main(keeper: i32, group: Option<&Path>) -> io::Result<()> {
+    settle_in(c"hall-slot")?;
+    group.map_or(Ok(()), group::enter)?;
+    ioctl_fionbio(io::stdin().as_fd(), true)?;
+    let mut leader = Leader {
+        keeper: open_keeper(keeper)?,
+        orders: Orders::default(),
+        reports: Reports::default(),
+        job: None,
+    };
+    let ended = leader.lead();
+    tree::end_all();
+    match ended {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        other => other,
+    }
+}
+
+/// A number alone may mean another process by now; a parent's cannot while it is the parent.
+fn open_keeper(keeper: i32) -> io::Result<OwnedFd> {
+    let keeper = Pid::from_raw(keeper).ok_or(io::ErrorKind::InvalidInput)?;
+    let handle = pidfd_open(keeper, PidfdFlags::empty())?;
+    if getppid() == Some(keeper) { Ok(handle) } else { Err(io::Error::other("the keeper is gone")) }
+}
+
+impl Leader {
+    /// Ends with an error only; an end of file is the worker's will.
+    fn lead(&mut self) -> io::Result<()> {
+        loop {
+            let ready = self.wait()?;
+            if ready.contains(&Source::Keeper) {
+                return Err(io::Error::other("the keeper is gone"));
+            }
+            if ready.contains(&Source::Orders) {
+                self.orders.receive()?;
+                self.obey()?;
+            }
+            self.work(&ready);
+            self.reports.send()?;
+        }
+    }
+
+    fn wait(&self) -> io::Result<Vec<Source>> {
+        let stdin = io::stdin();
+        let mut sources = vec![Source::Keeper, Source::Orders];
+        let mut handles = vec![
+            PollFd::new(&self.keeper, PollFlags::IN),
+            PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
+        ];
+        if !self.reports.is_empty() {
+            sources.push(Source::Reports);
+            handles.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::OUT));
+        }
+        if let Some(job) = &self.job {
+            self.watch(job, &mut sources, &mut handles);
+        }
+        let timeout = self.job.as_ref().and_then(Job::patience).map(timespec);
+        match poll(&mut handles, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let woken = |handle: &PollFd<'_>| !handle.revents().is_empty();
+        Ok(sources
+            .into_iter()
+            .zip(handles)
+            .filter(|(_, handle)| woken(handle))
+            .map(|(source, _)| source)
+            .collect())
+    }
+
+    fn watch<'a>(&self, job: &'a Job, sources: &mut Vec<Source>, handles: &mut Vec<PollFd<'a>>) {
+        if job.main_runs() {
+            sources.push(Source::EndOfMain);
+            handles.push(PollFd::new(&job.end, PollFlags::IN));
+        }
+        if self.reports.has_room() {
+            for (number, pipe) in job.output.pipes() {
+                sources.push(Source::Pipe(number));
+                handles.push(PollFd::new(pipe, PollFlags::IN));
+            }
+        }
+    }
+
+    fn obey(&mut self) -> io::Result<()> {
+        while let Some(order) = self.orders.next()? {
+            match order {
+                Order::Run { run, command } if self.job.is_none() => self.start(run, &command),
+                Order::Run { .. } => return Err(io::Error::other("an order to run while a command runs")),
+                Order::Stop { run, grace } => {
+                    if let Some(job) = self.job.as_mut().filter(|job| job.run == run) {
+                        job.stop(grace);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, run: u64, command: &crate::Command) {
+        match spawn::spawn(command) {
+            Ok(spawned) => {
+                let pid = spawned.pid.as_raw_nonzero().get().unsigned_abs();
+                self.reports.push(&Report::Started { pid });
+                self.job = Some(Job::new(run, command, spawned));
+            }
+            Err(status) => self.not_started(status),
+        }
+    }
+
+    fn not_started(&mut self, status: Status) {
+        tree::end_all();
+        self.reports.push(&Report::Ended(Ended::bare(status)));
+    }
+
+    /// Output first, so that it stands before the end in the order of reports.
+    fn work(&mut self, ready: &[Source]) {
+        let Some(job) = &mut self.job else { return };
+        for source in ready {
+            if let Source::Pipe(number) = source {
+                job.output.pump(*number, &mut self.reports);
+            }
+        }
+        let only_output = ready.iter().all(|source| matches!(source, Source::Pipe(_) | Source::Reports));
+        if !ready.is_empty() && only_output && job.main_runs() && !job.is_ending() {
+            return;
+        }
+        if let Some(ended) = job.advance(&mut self.reports) {
+            self.reports.push(&Report::Ended(ended));
+            self.job = None;
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}

@@ -1,0 +1,63 @@
+//! The worker's care for child processes: one command runs in one slot, and nothing of it is left afterwards.
+//!
+//! A slot is a pair of long-lived processes that the worker starts from its own executable:
+//!
+//! ```text
+//!   worker ──socket──┬─▶ keeper    waits; kills everything below when the worker or the leader is gone
+//!   (Slots, Running) └──▶ leader   runs one command after another, reads its output, ends its whole tree
+//!                           └─▶ command, and whatever it starts
+//! ```
+//!
+//! Keeper and leader are child subreapers, so a daemon that forked twice and changed its session is still a
+//! descendant and is found. Neither needs anything between fork and exec, so a command costs one `posix_spawn`.
+//! The worker's end of the socket is the life line: closing it, by will or by `kill -9`, ends the slot, and its end
+//! of file reaches the worker only after the last process of the slot is gone.
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use jobhall_worker::{Command, Options, Slots};
+//! # async fn example(cancelled: impl Future<Output = ()>) -> Result<(), jobhall_worker::RunError> {
+//! let slots = Slots::new(Options { most: 4, ..Options::default() });
+//! let command = Command::new(["make", "all"]).directory("/src").env("JOBHALL_JOB", "7");
+//! let mut running = slots.acquire().await.run(command).await?;
+//! let stopper = running.stopper();
+//! let say = async {
+//!     while let Some(chunk) = running.next().await {
+//!         println!("{} {:?}: {} bytes", chunk.at_ms, chunk.stream, chunk.bytes.len());
+//!     }
+//!     running.wait().await
+//! };
+//! let cancel = async {
+//!     cancelled.await;
+//!     stopper.stop(Duration::from_secs(10)).await;
+//! };
+//! let (ended, ()) = tokio::join!(say, cancel);
+//! println!("{}, {} processes left behind", ended.status, ended.survivors_killed);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Whoever makes a binary of this gives it a hidden command that calls [`leader::main`], and tells [`Options`] how
+//! it is called.
+#![forbid(unsafe_code)]
+
+mod abilities;
+mod attempt;
+mod command;
+mod ended;
+mod executor;
+pub mod leader;
+mod running;
+mod slots;
+mod vacancy;
+mod wire;
+
+pub use abilities::{abilities, cpus, host_name};
+pub use command::{
+    Command, DEFAULT_PATH, Environment, INHERITED, LEFTOVER_GRACE, MOST_STDIN, MOST_WORDS, OUTPUT_LIMIT,
+    Refused,
+};
+pub use ended::{Chunk, Ended, Status, Stream};
+pub use running::{Running, Stopper};
+pub use slots::{Options, RunError, Slot, Slots};
+pub use vacancy::{Shutdown, WorkerOptions, run};

@@ -1,0 +1,153 @@
+//! A command that runs: its output as it comes, a way to stop it, and its end.
+//!
+//! There is no task in between: whoever asks for the next piece of output reads the slot's socket. One who is slow to
+//! ask slows the command; nothing is stored.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::Mutex;
+
+use crate::ended::{Chunk, Ended, Status, Stream};
+use crate::slots::{Leader, Slot};
+use crate::wire::{Order, Report};
+
+/// A command in a slot. Dropping it before its end kills the command and all it started, at once.
+#[derive(Debug)]
+pub struct Running {
+    slot: Slot,
+    /// None once the command has ended.
+    leader: Option<Leader>,
+    stopper: Stopper,
+    pid: Option<u32>,
+    started: Instant,
+    last_output: Instant,
+    output_bytes: u64,
+    ended: Option<Ended>,
+}
+
+/// Stops a command from elsewhere. Of no effect once it has ended.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    writer: Weak<Mutex<OwnedWriteHalf>>,
+    run: u64,
+}
+
+impl Stopper {
+    /// Asks the whole tree to end with TERM, and has it killed after `grace`; at once when that is zero. A second
+    /// call can only hasten it.
+    pub async fn stop(&self, grace: Duration) {
+        let Some(writer) = self.writer.upgrade() else { return };
+        let mut order = Vec::new();
+        Order::encode_stop(&mut order, self.run, grace);
+        // A slot that does not take the order is lost, which its reader learns.
+        let _lost = writer.lock().await.write_all(&order).await;
+    }
+}
+
+impl Running {
+    pub(crate) fn new(slot: Slot, leader: Leader) -> Self {
+        let stopper = Stopper { writer: Arc::downgrade(&leader.writer), run: leader.run };
+        let now = Instant::now();
+        Self {
+            slot,
+            leader: Some(leader),
+            stopper,
+            pid: None,
+            started: now,
+            last_output: now,
+            output_bytes: 0,
+            ended: None,
+        }
+    }
+
+    /// The next piece of output; none when the command and all it started have ended. Nothing is lost when the
+    /// returned future is dropped.
+    pub async fn next(&mut self) -> Option<Chunk> {
+        loop {
+            let leader = self.leader.as_mut()?;
+            match next_report(leader).await {
+                Some(Report::Started { pid }) => self.pid = Some(pid),
+                Some(Report::Output(chunk)) => {
+                    self.last_output = Instant::now();
+                    if chunk.stream != Stream::Notice {
+                        self.output_bytes += chunk.bytes.len() as u64;
+                    }
+                    return Some(chunk);
+                }
+                Some(Report::Dropping) => self.last_output = Instant::now(),
+                Some(Report::Ended(ended)) => self.end(ended),
+                None => self.lose(),
+            }
+        }
+    }
+
+    /// Waits for the end; output that was not asked for is dropped.
+    ///
+    /// The slot is free again when this returns.
+    pub async fn wait(mut self) -> Ended {
+        while self.next().await.is_some() {}
+        self.ended.take().unwrap_or_else(|| Ended::bare(Status::LeaderLost))
+    }
+
+    /// Asks the whole tree to end with TERM, and has it killed after `grace`; see [`Stopper::stop`]. Go on asking for
+    /// output: the end comes after it.
+    pub async fn stop(&self, grace: Duration) {
+        self.stopper.stop(grace).await;
+    }
+
+    /// A handle to stop the command with from elsewhere.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// The command's process, once its start has been heard of.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// How long nothing was said, as far as the output has been asked for.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        self.last_output.elapsed()
+    }
+
+    /// When output last came, or the command was handed over.
+    #[must_use]
+    pub fn last_output(&self) -> Instant {
+        self.last_output
+    }
+
+    fn end(&mut self, ended: Ended) {
+        if let Some(leader) = self.leader.take().filter(|_| ended.survivors_left == 0) {
+            self.slot.give_back(leader);
+        }
+        self.ended = Some(ended);
+    }
+
+    fn lose(&mut self) {
+        self.leader = None;
+        self.ended = Some(Ended {
+            duration: self.started.elapsed(),
+            output_bytes: self.output_bytes,
+            ..Ended::bare(Status::LeaderLost)
+        });
+    }
+}
+
+/// None when the slot is lost, be it by its end or by talking nonsense.
+async fn next_report(leader: &mut Leader) -> Option<Report> {
+    loop {
+        if let Some(frame) = leader.frames.next().ok()? {
+            return Report::decode(frame).ok();
+        }
+        match leader.reader.read_buf(leader.frames.space()).await {
+            Ok(count) if count > 0 => {}
+            _ => return None,
+        }
+    }
+}

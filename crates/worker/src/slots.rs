@@ -1,0 +1,202 @@
+//! The slots of a worker: at most so many commands at once, each in a pair of processes kept for the next one.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command as Program};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::command::{Command, Environment, Refused};
+use crate::leader::{CONTROL_GROUP, KEEPER, NO_NEW_PRIVILEGES};
+use crate::running::Running;
+use crate::wire::{Frames, Order};
+
+/// How slots are made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many commands may run at once.
+    pub most: usize,
+    /// The program that a slot's processes are started from. The one that runs now, unless told otherwise: by way of
+    /// `/proc`, so that replacing the file of a running worker does not mix two versions.
+    pub program: PathBuf,
+    /// The arguments that lead that program to [`crate::leader::main`].
+    pub arguments: Vec<OsString>,
+    /// Whether programs that run as another user by themselves, such as `sudo`, lose that ability in a slot. A worker
+    /// that is not root can kill every process of a command only where this is set.
+    pub no_new_privileges: bool,
+    /// A directory of the second version of control groups in which this worker may make a group for each slot; see
+    /// [`crate::leader::own_group`]. A further safeguard, needed by nothing.
+    pub control_group: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            most: 1,
+            program: "/proc/self/exe".into(),
+            arguments: vec!["__slot".into()],
+            no_new_privileges: false,
+            control_group: None,
+        }
+    }
+}
+
+/// All slots of a worker. Dropping it ends every idle one.
+#[derive(Clone, Debug)]
+pub struct Slots(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    options: Options,
+    free: Arc<Semaphore>,
+    idle: Mutex<Vec<Leader>>,
+}
+
+/// The right to run one command.
+#[derive(Debug)]
+pub struct Slot {
+    pool: Arc<Pool>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The worker's end of one pair of processes. Dropping it ends them and everything they run, at once.
+#[derive(Debug)]
+pub(crate) struct Leader {
+    pub(crate) reader: OwnedReadHalf,
+    pub(crate) writer: Arc<tokio::sync::Mutex<OwnedWriteHalf>>,
+    pub(crate) frames: Frames,
+    pub(crate) run: u64,
+    keeper: Child,
+}
+
+/// Why a command was not handed to a slot.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The command itself cannot be.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The processes of the slot could not be started.
+    #[error("failed to start a slot: {0}")]
+    Slot(#[from] io::Error),
+}
+
+impl Slots {
+    /// Slots of which none is started before it is needed.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let free = Arc::new(Semaphore::new(options.most.min(Semaphore::MAX_PERMITS)));
+        Self(Arc::new(Pool { options, free, idle: Mutex::default() }))
+    }
+
+    /// Waits for a free slot.
+    pub async fn acquire(&self) -> Slot {
+        let place = Arc::clone(&self.0.free).acquire_owned().await.expect("the semaphore is never closed");
+        Slot { pool: Arc::clone(&self.0), _place: place }
+    }
+
+    /// A free slot, if there is one now.
+    #[must_use]
+    pub fn try_acquire(&self) -> Option<Slot> {
+        let place = Arc::clone(&self.0.free).try_acquire_owned().ok()?;
+        Some(Slot { pool: Arc::clone(&self.0), _place: place })
+    }
+
+    /// Ends all idle slots and waits until their processes are gone.
+    pub async fn close_idle(&self) {
+        let idle = std::mem::take(&mut *self.0.idle());
+        for leader in idle {
+            leader.close().await;
+        }
+    }
+}
+
+impl Pool {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Leader>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The leader used last whose processes are alive.
+    fn take_idle(&self) -> Option<Leader> {
+        let mut idle = self.idle();
+        while let Some(mut leader) = idle.pop() {
+            if matches!(leader.keeper.try_wait(), Ok(None)) {
+                return Some(leader);
+            }
+        }
+        None
+    }
+}
+
+impl Slot {
+    /// Hands a command over. Whether it could be started is told by how it ends.
+    ///
+    /// # Errors
+    /// When the command cannot be, or the slot's own processes cannot be started.
+    pub async fn run(self, command: Command) -> Result<Running, RunError> {
+        command.check()?;
+        let mut order = Vec::new();
+        // A leader that does not take the order has not begun it, so another one may.
+        while let Some(mut leader) = self.pool.take_idle() {
+            if leader.order(&command, &mut order).await.is_ok() {
+                return Ok(Running::new(self, leader));
+            }
+        }
+        let mut leader = Leader::start(&self.pool.options)?;
+        leader.order(&command, &mut order).await?;
+        Ok(Running::new(self, leader))
+    }
+
+    /// Keeps a leader whose command has ended for the next one.
+    pub(crate) fn give_back(&self, leader: Leader) {
+        self.pool.idle().push(leader);
+    }
+}
+
+impl Leader {
+    fn start(options: &Options) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        let writer = Arc::new(tokio::sync::Mutex::new(writer));
+        let keeper = keeper(options, theirs.into())?;
+        Ok(Self { reader, writer, frames: Frames::default(), run: 0, keeper })
+    }
+
+    async fn order(&mut self, command: &Command, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.run += 1;
+        bytes.clear();
+        Order::encode_run(bytes, self.run, command);
+        self.writer.lock().await.write_all(bytes).await
+    }
+
+    async fn close(self) {
+        let Self { reader, writer, mut keeper, .. } = self;
+        drop((reader, writer));
+        let _status = keeper.wait().await;
+    }
+}
+
+/// A job can read the environment of its ancestors, so the slot's processes get no more than a job does.
+fn keeper(options: &Options, socket: OwnedFd) -> io::Result<Child> {
+    let mut program = Program::new(&options.program);
+    program
+        .arg0("hall-keeper")
+        .args(&options.arguments)
+        .arg(KEEPER)
+        .args(options.no_new_privileges.then_some(NO_NEW_PRIVILEGES))
+        .args(options.control_group.as_ref().map(|_| CONTROL_GROUP))
+        .args(&options.control_group)
+        .env_clear()
+        .envs(Environment::base().iter())
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit());
+    program.spawn()
+}

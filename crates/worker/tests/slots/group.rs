@@ -1,0 +1,98 @@
+//! The control group of a slot, on machines where this test may make one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jobhall_worker::{Command, Options, Slots, Status, leader};
+use rustix::process::Signal;
+
+use crate::rig::{Held, Marker, PROGRAM, eventually, hear, is_alive, pair, script_file};
+use crate::trees::FAMILY;
+
+/// A group of this test's own, so that it sweeps nobody else's.
+struct Place(PathBuf);
+
+impl Place {
+    fn make(name: &str) -> Option<Self> {
+        let Some(own) = leader::own_group() else {
+            eprintln!("no control group may be made here: not tried");
+            return None;
+        };
+        let place = own.join(format!("hall-test-{name}-{}", std::process::id()));
+        std::fs::create_dir(&place).ok().map(|()| Self(place))
+    }
+
+    fn slots(&self) -> Slots {
+        let control_group = Some(self.0.clone());
+        Slots::new(Options { most: 2, program: PROGRAM.into(), control_group, ..Options::default() })
+    }
+
+    fn groups(&self) -> usize {
+        let entries = std::fs::read_dir(&self.0).expect("a group").flatten();
+        entries.filter(|entry| entry.path().is_dir()).count()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _may_still_be_busy = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn a_slot_in_a_group_works_and_leaves_no_group() {
+    let Some(place) = Place::make("plain") else { return };
+    let slots = place.slots();
+    let held = Held::start(&slots).await;
+    assert_eq!(place.groups(), 1);
+    let members =
+        std::fs::read_to_string(place.0.join(format!("hall-slot-{}", held.keeper)).join("cgroup.procs"));
+    let members = members.expect("members");
+    assert!(members.lines().any(|pid| pid == held.leader.to_string()));
+    assert!(members.lines().any(|pid| pid == held.running.pid().expect("started").to_string()));
+    assert_eq!(held.release().await, Status::Exit(0));
+    slots.close_idle().await;
+    assert_eq!(place.groups(), 0);
+}
+
+#[tokio::test]
+async fn what_a_dead_slot_left_is_swept_by_the_next() {
+    let Some(place) = Place::make("sweep") else { return };
+    let marker = Marker::new();
+    let slots = place.slots();
+    let command = marker.mark(Command::script(&format!("{FAMILY}\necho up; while :; do sleep 1; done")));
+    let mut running = slots.acquire().await.run(command).await.expect("a slot");
+    hear(&mut running, "up\n", 4).await;
+    let (leader, keeper) = pair(&running);
+    // The leader cannot act before it is killed too, as if both died at the same moment.
+    [(leader, Signal::STOP), (keeper, Signal::KILL), (leader, Signal::KILL)]
+        .into_iter()
+        .for_each(|(pid, signal)| crate::rig::send(pid, signal));
+    assert_eq!(running.wait().await.status, Status::LeaderLost);
+    assert!(!marker.is_gone(), "nobody was left to do it");
+    eventually("the keeper is taken leave of", || !std::path::Path::new(&format!("/proc/{keeper}")).exists())
+        .await;
+    let next = slots.acquire().await.run(Command::new(["true"])).await.expect("a slot");
+    assert_eq!(next.wait().await.status, Status::Exit(0));
+    eventually("the sweep is done", || marker.is_gone()).await;
+    slots.close_idle().await;
+    assert_eq!(place.groups(), 0);
+}
+
+/// It changes its session at every step, so neither a look nor a process group can hold it.
+#[tokio::test]
+async fn a_process_that_hops_through_sessions_ends_with_its_slot() {
+    let Some(place) = Place::make("hop") else { return };
+    let marker = Marker::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let hop = script_file(directory.path(), "hop", "#!/bin/sh\nsetsid \"$0\" &\n", 0o755);
+    let start = format!("{} & echo up; while :; do sleep 1; done", hop.display());
+    let command = marker.mark(Command::script(&start)).leftover_grace(Duration::ZERO);
+    let slots = place.slots();
+    let mut running = slots.acquire().await.run(command).await.expect("a slot");
+    hear(&mut running, "up", 1).await;
+    let (leader, keeper) = pair(&running);
+    drop(running);
+    eventually("the slot is gone", || !is_alive(leader) && !is_alive(keeper)).await;
+    assert!(marker.is_gone(), "when the keeper ends, all has ended");
+}
