@@ -25,6 +25,7 @@ test: fmt clippy nextest ## Everything a change must pass: format, lints, every 
 
 .PHONY: check
 check: fmt clippy deny ## Format, lints, and licences, bans and sources of the dependencies
+	$(CARGO) fetch --locked --quiet
 	$(CARGO) deny --offline check licenses bans sources
 
 .PHONY: acceptance

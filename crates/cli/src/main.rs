@@ -10,6 +10,7 @@ mod context;
 mod exit;
 mod failure;
 mod hall;
+mod local_worker;
 mod output;
 mod settings;
 mod suggest;

@@ -223,6 +223,26 @@ fn a_wrong_token_and_a_missing_hall_have_codes_of_their_own() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
 }
 
+#[test]
+fn without_a_hall_a_command_runs_on_one_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = jobhall();
+        command.args(words).env("XDG_DATA_HOME", home.path()).env("XDG_CONFIG_HOME", home.path());
+        command.env("TMPDIR", home.path()).current_dir(home.path()).output().unwrap()
+    };
+    if std::net::TcpStream::connect("127.0.0.1:7450").is_ok() {
+        panic!("not proven: a hall of someone else is running on 127.0.0.1:7450");
+    }
+    let output = run(&["run", "--", "sh", "-c", "pwd; exit 4"]);
+    assert_eq!(output.status.code(), Some(100), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(home.path().to_str().unwrap()), "it runs here");
+    assert!(text(&output.stderr).contains("on one of its own"), "{}", text(&output.stderr));
+    assert_eq!(run(&["run", "--", "true"]).status.code(), Some(0));
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().filter_map(Result::ok).collect();
+    assert!(left.is_empty(), "nothing is left: {left:?}");
+}
+
 /// The lines of the README's first screen, as a newcomer would paste them.
 #[test]
 fn the_lines_of_the_readme_work() {

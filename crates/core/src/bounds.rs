@@ -32,6 +32,8 @@ pub const SNOOZES: u32 = 10_000;
 pub const SUBMIT_JOBS: usize = 10_000;
 /// Longest idempotency key, in bytes.
 pub const SUBMIT_KEY_BYTES: usize = 256;
+/// Measures of progress an attempt may have.
+pub const INDICATORS: usize = 64;
 /// Slots one vacancy may offer.
 pub const VACANCY_SLOTS: u32 = 10_000;
 

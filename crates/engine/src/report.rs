@@ -1,5 +1,8 @@
 //! What workers say about their attempts, and what their silence means.
 
+use std::collections::BTreeSet;
+
+use jobhall_core::bounds::INDICATORS;
 use jobhall_core::{
     AttemptId, Decision, Event, JobId, LeaseId, PastAttempt, Refusal, Report, Step, WorkerName, transition,
 };
@@ -62,7 +65,8 @@ impl Desk {
         let Some(spec) = &entry.spec else { return Err(Refused::NoSuchJob(id)) };
         let event = match request {
             Request::Accept { attempt, lease, .. } => Event::Accept { claim: attempt.claim, lease: *lease },
-            Request::Progress { attempt, lease, .. } => {
+            Request::Progress { attempt, lease, indicators, .. } => {
+                check_indicators(self.progress.get(&id.get()), indicators)?;
                 Event::Progress { claim: attempt.claim, lease: *lease }
             }
             Request::Report { attempt, lease, report, .. } => {
@@ -197,6 +201,14 @@ impl Desk {
         }
         self.make_free(id);
     }
+}
+
+/// An attempt has a limited number of measures.
+fn check_indicators(known: Option<&Vec<Indicator>>, news: &[Indicator]) -> Result<(), Refused> {
+    let names = known.into_iter().flatten().chain(news).map(|indicator| &indicator.name);
+    let given = names.collect::<BTreeSet<_>>().len();
+    let (given, most) = (given as u64, INDICATORS as u64);
+    if given > most { Err(Refused::Bound { field: "indicators", given, least: 0, most }) } else { Ok(()) }
 }
 
 /// Several measures side by side; a newer word on one replaces the older.

@@ -188,3 +188,20 @@ fn h01_a_job_has_every_field_of_its_record() {
     assert!(after.life.updated_at > record.life.updated_at && after.life.run_at > run_at);
     assert_eq!(after.spec.created_at, record.spec.created_at);
 }
+
+#[test]
+fn an_attempt_has_a_limited_number_of_indicators() {
+    let mut hall = Hall::new();
+    let id = hall.submit(job("t")).unwrap().id;
+    let held = hall.take_one("w");
+    let tell = |hall: &mut Hall, names: std::ops::Range<u64>| {
+        let of = |n: u64| Indicator { name: format!("n{n}"), step: n, total: None, message: String::new() };
+        let (attempt, lease, indicators) = (held.attempt, held.lease, names.map(of).collect());
+        hall.ask(Request::Progress { worker: worker("w"), attempt, lease, indicators })
+    };
+    tell(&mut hall, 0..64).unwrap();
+    tell(&mut hall, 10..20).unwrap();
+    let refused = tell(&mut hall, 64..65).unwrap_err();
+    assert_eq!(refused.to_string(), "indicators of 65 is outside 0 to 64");
+    assert_eq!(hall.show(id).progress.len(), 64);
+}

@@ -1,16 +1,24 @@
 //! `jobhall run`: a command as a job, as if it ran here.
 
+use std::fs::DirBuilder;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
 use clap::Args;
-use jobhall_client::Client;
+use jobhall_client::{Client, ClientError};
 use jobhall_protocol::{Cancel, Code, EXEC, Exec, Job, Retry, SubmitJob};
+use jobhall_server::Role;
 
 use crate::commands::interrupted;
 use crate::commands::job::{follow_job, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::hall::OpenHall;
+use crate::local_worker::LocalWorker;
 use crate::output::human;
-use crate::settings::is_loopback;
+use crate::settings::{Origin, is_loopback};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,14 +84,53 @@ impl RunArgs {
     }
 }
 
-/// Runs the command on the hall that the settings name.
-///
-/// WIRE HERE: where no hall answers ([`Exit::Unreachable`]), start an embedded one and go on with its client.
+/// Runs the command on the hall that the settings name, or on an embedded one where nobody answers there and nobody
+/// said that someone must.
 pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
     let client = context.client()?;
     let here = std::env::current_dir().ok().and_then(|here| Some(here.to_str()?.to_owned()));
     let here = here.filter(|_| is_loopback(client.base_url()));
+    let unreachable = matches!(client.livez().await, Err(ClientError::Unreachable { .. }));
+    if unreachable && context.settings.server.origin == Origin::Default {
+        return embedded(context, args, here).await;
+    }
     on_hall(context, &client, args, here).await
+}
+
+/// A hall of its own for one command: its data is gone afterwards.
+async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Outcome {
+    let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded hall").why(why);
+    let folder = Folder::new().map_err(|error| failed(error.to_string()))?;
+    let hall = OpenHall::open(&folder.0, SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    context.output.say("no hall is running: the command runs on one of its own");
+    let token = hall.tokens.mint("run", Role::Client);
+    let client = Client::new(&hall.url, Some(&token))?;
+    let mut worker = LocalWorker::new(&hall, Some(1));
+    let ended = tokio::select! {
+        ended = on_hall(context, &client, args, here) => ended,
+        () = worker.keep() => Err(failed("its worker ended".to_owned())),
+    };
+    worker.drain().await;
+    hall.close().await;
+    ended
+}
+
+/// A private directory that goes with this.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        let name = format!("jobhall-run-{}-{:016x}", std::process::id(), rand::random::<u64>());
+        let path = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Submits, follows, and ends with the verdict.

@@ -1,0 +1,73 @@
+//! The worker that a hall brings along.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use jobhall_server::Role;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+use crate::hall::OpenHall;
+
+/// Pauses before a worker that died is started again.
+const SHORTEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The worker on this machine, in a process of its own that is started again when it dies.
+pub struct LocalWorker {
+    server: String,
+    token: String,
+    slots: Option<u32>,
+    child: Option<Child>,
+}
+
+impl LocalWorker {
+    /// A worker for this hall; it is started by [`LocalWorker::keep`].
+    pub fn new(hall: &OpenHall, slots: Option<u32>) -> LocalWorker {
+        let token = hall.tokens.mint("local", Role::Worker);
+        LocalWorker { server: hall.url.clone(), token, slots, child: None }
+    }
+
+    fn spawn(&mut self) -> std::io::Result<&mut Child> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["worker", "--name", "local", "--allow-exec", "--server", &self.server]);
+        if let Some(slots) = self.slots {
+            command.args(["--slots", &slots.to_string()]);
+        }
+        // In a group of its own, so that the interrupt of a terminal reaches it only through us.
+        command.env("JOBHALL_TOKEN", &self.token).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+        Ok(self.child.insert(command.spawn()?))
+    }
+
+    /// Keeps a worker running, with growing pauses between one that dies at once and the next.
+    pub async fn keep(&mut self) {
+        let mut pause = SHORTEST;
+        loop {
+            let began = Instant::now();
+            let ended = match self.spawn() {
+                Ok(child) => child.wait().await.map(|status| status.to_string()),
+                Err(error) => Err(error),
+            };
+            let why = ended.unwrap_or_else(|error| error.to_string());
+            tracing::warn!(why, "the local worker ended; it is started again");
+            pause = if began.elapsed() > LONGEST { SHORTEST } else { (pause * 2).min(LONGEST) };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Lets it finish the jobs at hand.
+    pub async fn drain(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = child.wait().await;
+    }
+
+    /// Stops it now; its slots end their processes.
+    pub async fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill().await;
+        }
+    }
+}
