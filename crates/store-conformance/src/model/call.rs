@@ -2,7 +2,9 @@
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, PastAttempt};
-use jobhall_store::{Block, BlockChange, Committed, FeedPage, Prune, Pruned, Setting, Store, Unit};
+use jobhall_store::{
+    Block, BlockChange, Committed, FeedPage, JobFilter, Prune, Pruned, Setting, Store, Unit,
+};
 
 use crate::fixture::wait;
 use crate::samples::id;
@@ -28,6 +30,8 @@ pub enum Call {
     Blocks,
     /// [`Store::completed`]
     Completed(Option<JobId>, usize),
+    /// [`Store::list`]
+    List(JobFilter, Option<JobId>, usize),
     /// [`Store::settings`]
     Settings,
     /// [`Store::feed`]
@@ -49,6 +53,7 @@ impl Call {
             Call::OpenJobs(..) => "open_jobs",
             Call::Blocks => "blocks",
             Call::Completed(..) => "completed",
+            Call::List(..) => "list",
             Call::Settings => "settings",
             Call::Feed(..) => "feed",
             Call::Reopen => "reopen",
@@ -82,6 +87,8 @@ pub enum Answer {
     Blocks(Vec<Block>),
     /// Of a read of completed jobs.
     Completed(Vec<Completed>),
+    /// Of a list: its jobs. Where the list goes on is each store's own affair.
+    List(Vec<Job>),
     /// Of a read of settings.
     Settings(Vec<Setting>),
     /// Of a read of the feed.
@@ -100,6 +107,7 @@ impl Answer {
             Answer::OpenJobs(jobs) => !jobs.is_empty(),
             Answer::Blocks(blocks) => !blocks.is_empty(),
             Answer::Completed(completed) => !completed.is_empty(),
+            Answer::List(jobs) => !jobs.is_empty(),
             Answer::Settings(settings) => !settings.is_empty(),
             Answer::Feed(page) => !page.rows.is_empty(),
         }
@@ -121,6 +129,9 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
         Call::OpenJobs(after, limit) => Answer::OpenJobs(worked(wait(store.open_jobs(after, limit)))),
         Call::Blocks => Answer::Blocks(worked(wait(store.blocks()))),
         Call::Completed(before, limit) => Answer::Completed(worked(wait(store.completed(before, limit)))),
+        Call::List(filter, before, limit) => {
+            Answer::List(worked(wait(store.list(filter, before, limit))).jobs)
+        }
         Call::Settings => Answer::Settings(worked(wait(store.settings()))),
         Call::Feed(after, limit) => Answer::Feed(worked(wait(store.feed(after, limit)))),
         Call::Reopen => Answer::Nothing,

@@ -34,7 +34,7 @@ const SHAPES: [Shape; 19] = [
     Shape::Bare,
 ];
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "commit",
     "take_block",
     "settle_blocks",
@@ -44,6 +44,7 @@ const VERBS: [&str; 11] = [
     "open_jobs",
     "blocks",
     "completed",
+    "list",
     "settings",
     "feed",
 ];

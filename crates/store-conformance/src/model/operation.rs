@@ -102,6 +102,8 @@ pub enum Operation {
     Blocks,
     /// Reads completed jobs.
     Completed(Option<u16>, u8),
+    /// Lists jobs: of some states (as bits), below an id, at most so many.
+    List(u16, Option<u16>, u8),
     /// Reads settings.
     Settings,
     /// Reads the feed.
@@ -155,6 +157,8 @@ pub fn operation() -> BoxedStrategy<Operation> {
         2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(after, limit)| Operation::OpenJobs(after, limit)),
         1 => Just(Operation::Blocks),
         2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(before, limit)| Operation::Completed(before, limit)),
+        2 => (any::<u16>(), weighted(0.7, any::<u16>()), 1u8..20)
+            .prop_map(|(states, before, limit)| Operation::List(states, before, limit)),
         1 => Just(Operation::Settings),
         2 => (any::<u16>(), 0u8..20).prop_map(|(after, limit)| Operation::Feed(after, limit)),
         1 => Just(Operation::Reopen),

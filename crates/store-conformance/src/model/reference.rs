@@ -1,7 +1,7 @@
 //! The reference machine: the in-memory store, a clock, ids, and the memory of older copies that stale writers need.
 
-use jobhall_core::{Job, JobId};
-use jobhall_store::{BlockChange, Committed, Memory, Prune, Unit};
+use jobhall_core::{Job, JobId, StateName};
+use jobhall_store::{BlockChange, Committed, JobFilter, Memory, Prune, Unit};
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use proptest_state_machine::ReferenceStateMachine;
 
@@ -114,6 +114,10 @@ impl Model {
             Operation::Attempts(n) => Call::Attempts(self.with_history(*n, jobs).unwrap_or_else(|| pick(*n))),
             Operation::OpenJobs(after, limit) => Call::OpenJobs(after.map(pick), usize::from(*limit)),
             Operation::Blocks => Call::Blocks,
+            Operation::List(states, before, limit) => {
+                let filter = JobFilter { states: some_states(*states), ..JobFilter::default() };
+                Call::List(filter, before.map(pick), usize::from(*limit))
+            }
             Operation::Completed(before, limit) => Call::Completed(before.map(pick), usize::from(*limit)),
             Operation::Settings => Call::Settings,
             Operation::Feed(after, limit) => Call::Feed(u64::from(*after % 100), usize::from(*limit)),
@@ -191,4 +195,10 @@ impl ReferenceStateMachine for Reference {
         model.step(operation);
         model
     }
+}
+
+/// The states whose bit is set.
+fn some_states(bits: u16) -> Vec<StateName> {
+    let all = StateName::ALL.into_iter().enumerate();
+    all.filter(|(n, _)| bits >> n & 1 == 1).map(|(_, state)| state).collect()
 }
