@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_core::{Failure, JobId, Submitted, TypeConfig, TypeName};
-use jobhall_store::{
-    CommitError, Committed, FeedEntry, FeedRow, JobFilter, JobPage, Later, Store, StoreError, Unit,
-};
+use jobhall_store::{CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use thiserror::Error;
@@ -230,7 +228,7 @@ fn unexpected(answer: &Answer) -> Refused {
 /// A commit under way, with what it changes if anyone watches.
 struct UnderWay {
     number: u64,
-    entries: Vec<Vec<FeedEntry>>,
+    news: Vec<News>,
     later: Later<Result<Committed, CommitError>>,
 }
 
@@ -309,20 +307,20 @@ impl Driver {
             && let Some((number, units)) = self.desk.take_commit()
         {
             let watched = self.published.receiver_count() > 0;
-            let entries = if watched { units.iter().map(entries).collect() } else { Vec::new() };
+            let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
             let later = self.store.commit(units);
-            self.under_way.push_back(UnderWay { number, entries, later });
+            self.under_way.push_back(UnderWay { number, news, later });
         }
     }
 
     fn committed(&mut self, result: Result<Committed, CommitError>) {
         let Some(under_way) = self.under_way.pop_front() else { return };
         if let Ok(Committed { feed: Some(n), results }) = &result
-            && !under_way.entries.is_empty()
+            && !under_way.news.is_empty()
         {
-            let done = under_way.entries.into_iter().zip(results).filter(|(_, result)| result.is_ok());
-            let entries = done.flat_map(|(entries, _)| entries).collect();
-            let row = FeedRow { n: *n, at: self.clock.now().wall, entries };
+            let done = under_way.news.into_iter().zip(results).filter(|(_, result)| result.is_ok());
+            let News { at, entries } = done.map(|(news, _)| news).fold(News::default(), News::join);
+            let row = FeedRow { n: *n, at, entries };
             let _ = self.published.send(Published::Row(Arc::new(row)));
         }
         self.desk.told(self.clock.now(), Told::Committed(under_way.number, result));
@@ -419,11 +417,4 @@ async fn read(
     let job = store.jobs(vec![id]).await?.into_iter().next().flatten();
     let past = if job.is_some() { store.attempts(id).await? } else { Vec::new() };
     Ok((job, past))
-}
-
-fn entries(unit: &Unit) -> Vec<FeedEntry> {
-    let changed = unit.changes.iter().map(|change| (change.id, &change.life));
-    let new = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
-    let all = changed.chain(new);
-    all.map(|(id, life)| FeedEntry { id, rev: life.rev, state: life.state.name() }).collect()
 }

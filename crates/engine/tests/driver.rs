@@ -100,6 +100,13 @@ async fn a_watcher_gets_what_is_stored_then_what_happens_without_gap_or_repeat()
     feed.await.unwrap();
     assert_eq!(seen[0], before);
     assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "each once, in order");
+    let last = watch.position();
+    let mut live = engine.watch(last);
+    let next = tokio::spawn(async move { live.next().await.unwrap().unwrap() });
+    tokio::task::yield_now().await;
+    engine.submit_one(job("t")).await.unwrap();
+    let stored = store.feed_now(last, 1).rows.remove(0);
+    assert_eq!(next.await.unwrap(), Watched::Row(stored), "told live as it will be told again");
     let half = watch.position() / 2;
     let mut resumed = engine.watch(half);
     let Some(Watched::Row(row)) = resumed.next().await.unwrap() else { panic!("a row") };

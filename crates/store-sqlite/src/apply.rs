@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use jobhall_core::{Job, JobId, Time};
 use jobhall_store::{
-    Change, Check, Committed, Conflict, Done, FeedEntry, Insert, KeyPlace, Setting, SettingWrite, SubmitKey,
-    Unit, key_place, pack,
+    Change, Check, Committed, Conflict, Done, Insert, KeyPlace, News, Setting, SettingWrite, SubmitKey, Unit,
+    key_place, pack,
 };
 use rusqlite::Statement;
 
@@ -56,23 +56,22 @@ fn placed(place: KeyPlace, key: Option<&str>) -> (Option<&str>, Option<&str>) {
 impl Writes<'_> {
     /// Applies the units in order, and writes one feed row under the next number if a job changed.
     pub(crate) fn commit_units(&mut self, units: &[Unit], feed_last: &mut u64) -> Result<Committed, Trouble> {
-        let mut entries = Vec::with_capacity(units.len());
-        let mut at = Time::EPOCH;
+        let mut news = News::default();
         let mut results = Vec::with_capacity(units.len());
         for unit in units {
             let result = self.apply(unit)?;
             if result.is_ok() {
-                note(unit, &mut entries, &mut at);
+                news.add(unit);
             }
             results.push(result);
         }
-        if entries.is_empty() {
+        if news.entries.is_empty() {
             return Ok(Committed { feed: None, results });
         }
         *feed_last += 1;
         self.insert_feed.raw_bind_parameter(1, feed_last.cast_signed())?;
-        self.insert_feed.raw_bind_parameter(2, at.as_ms())?;
-        self.insert_feed.raw_bind_parameter(3, pack(&entries))?;
+        self.insert_feed.raw_bind_parameter(2, news.at.as_ms())?;
+        self.insert_feed.raw_bind_parameter(3, pack(&news.entries))?;
         run(&mut self.insert_feed)?;
         Ok(Committed { feed: Some(*feed_last), results })
     }
@@ -310,14 +309,4 @@ impl Writes<'_> {
 fn first_id(statement: &mut Statement<'_>) -> Result<Option<JobId>, Trouble> {
     let mut rows = statement.raw_query();
     rows.next()?.map(|found| row::job_id(found, 0)).transpose()
-}
-
-/// Notes what an applied unit changed, for the feed.
-fn note(unit: &Unit, entries: &mut Vec<FeedEntry>, at: &mut Time) {
-    let changes = unit.changes.iter().map(|change| (change.id, &change.life));
-    let inserts = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
-    for (id, life) in changes.chain(inserts) {
-        entries.push(FeedEntry { id, rev: life.rev, state: life.state.name() });
-        *at = (*at).max(life.updated_at);
-    }
 }

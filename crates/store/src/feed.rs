@@ -2,6 +2,8 @@
 
 use jobhall_core::{JobId, StateName, Time};
 
+use crate::unit::Unit;
+
 /// One changed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedEntry {
@@ -22,6 +24,41 @@ pub struct FeedRow {
     pub at: Time,
     /// The changes, in order.
     pub entries: Vec<FeedEntry>,
+}
+
+/// What applied units changed, gathered for one row of the feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// The latest moment among the changes.
+    pub at: Time,
+    /// The changes, in order.
+    pub entries: Vec<FeedEntry>,
+}
+
+impl News {
+    /// Adds what a unit changed: its changes, then its inserts.
+    pub fn add(&mut self, unit: &Unit) {
+        let changes = unit.changes.iter().map(|change| (change.id, &change.life));
+        let inserts = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
+        for (id, life) in changes.chain(inserts) {
+            self.entries.push(FeedEntry { id, rev: life.rev, state: life.state.name() });
+            self.at = self.at.max(life.updated_at);
+        }
+    }
+
+    /// What one unit changes, if it is applied.
+    pub fn of(unit: &Unit) -> News {
+        let mut news = News::default();
+        news.add(unit);
+        news
+    }
+
+    /// Adds other news behind these.
+    pub fn join(mut self, other: News) -> News {
+        self.at = self.at.max(other.at);
+        self.entries.extend(other.entries);
+        self
+    }
 }
 
 /// A stretch of the feed.

@@ -24,7 +24,7 @@ use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
 
 pub use error::{CommitError, StoreError};
-pub use feed::{FeedEntry, FeedPage, FeedRow, pack, unpack};
+pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
 pub use memory::Memory;
 pub use unit::{
     Change, Check, Committed, Conflict, Done, Insert, KeyPlace, Setting, SettingKind, SettingWrite,

@@ -27,7 +27,7 @@ pub struct TestHall {
 }
 
 pub fn quick() -> Config {
-    Config { lease_ms: 1_500, accept_ms: 500, ..Config::default() }
+    Config { lease_ms: 6_000, accept_ms: 3_000, ..Config::default() }
 }
 
 impl TestHall {

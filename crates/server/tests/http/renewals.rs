@@ -28,7 +28,7 @@ async fn a_renewed_lease_lives_and_a_silent_one_is_lost() {
     let hall = TestHall::with(quick()).await;
     let [kept, silent] = [hall.submit(r#"{"type":"a"}"#).await, hall.submit(r#"{"type":"a"}"#).await];
     let (first, _second) = (accepted(&hall).await, accepted(&hall).await);
-    for _ in 0..6 {
+    for _ in 0..14 {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let answer = renew(&hall, &[&first]).await;
         assert_eq!(answer["kept"], json!([first["id"]]), "{answer}");

@@ -6,7 +6,7 @@ use jobhall_core::{Job, JobId, Spec, State, Time, guard};
 
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
-    Change, Check, Committed, Conflict, Done, FeedEntry, FeedRow, Insert, KeyPlace, Setting, SettingWrite,
+    Change, Check, Committed, Conflict, Done, FeedRow, Insert, KeyPlace, News, Setting, SettingWrite,
     SubmitKey, Unit, key_place,
 };
 
@@ -18,19 +18,19 @@ enum Undo {
 
 impl Tables {
     pub(super) fn commit(&mut self, units: Vec<Unit>) -> Committed {
-        let mut entries = Vec::new();
-        let mut at = Time::EPOCH;
+        let mut news = News::default();
         let mut results = Vec::with_capacity(units.len());
         for unit in units {
             let result = self.apply(&unit);
             if result.is_ok() {
-                self.record(unit, &mut entries, &mut at);
+                news.add(&unit);
+                self.record(unit);
             }
             results.push(result);
         }
-        let feed = (!entries.is_empty()).then(|| {
+        let feed = (!news.entries.is_empty()).then(|| {
             let n = self.feed.last().map_or(self.feed_pruned_to, |row| row.n) + 1;
-            self.feed.push(FeedRow { n, at, entries });
+            self.feed.push(FeedRow { n, at: news.at, entries: news.entries });
             n
         });
         Committed { feed, results }
@@ -193,17 +193,11 @@ impl Tables {
     }
 
     /// What an applied unit leaves besides its jobs.
-    fn record(&mut self, unit: Unit, entries: &mut Vec<FeedEntry>, at: &mut Time) {
+    fn record(&mut self, unit: Unit) {
         for change in unit.changes {
-            entries.push(entry(change.id, &change.life));
-            *at = (*at).max(change.life.updated_at);
             if let Some(past) = change.past {
                 self.attempts.entry(change.id).or_default().push(*past);
             }
-        }
-        for insert in unit.inserts {
-            entries.push(entry(insert.job.id, &insert.job.life));
-            *at = (*at).max(insert.job.life.updated_at);
         }
         for write in unit.settings {
             let SettingWrite { kind, name, expected, value } = write;
@@ -230,8 +224,4 @@ fn changed(before: &Job, change: &Change) -> Job {
         None => before.spec.clone(),
     };
     Job { id: before.id, spec, life: change.life.clone() }
-}
-
-fn entry(id: JobId, life: &jobhall_core::Life) -> FeedEntry {
-    FeedEntry { id, rev: life.rev, state: life.state.name() }
 }
