@@ -1,4 +1,4 @@
-//! No-op lives: submitted one by one by many clients, claimed or handed over, and reported on in batches.
+//! No-op lives: submitted by many clients, claimed or handed over, and reported on in batches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jobhall_bench_raw_store::rows::params;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{Json, Report, StateName, TypeName, WorkerName};
-use jobhall_engine::{Assignment, Engine, Session, SessionEvent, SubmitJob};
+use jobhall_engine::{Assignment, Engine, Session, SessionEvent, Submit, SubmitJob};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ use crate::hall::{Hall, report};
 use crate::{Failed, Options};
 
 /// Jobs that may be submitted and not completed: clients wait when workers are behind, so that a run is steady.
-const ROOM: usize = 4_096;
+pub const ROOM: usize = 4_096;
 /// Slots of one vacancy at most.
 const SLOTS: u32 = 1_024;
 /// Vacancies that a worker keeps open where jobs are handed over.
@@ -79,7 +79,7 @@ pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map
     let workers = workers(hall, options, &shared).await?;
     let job = noop()?;
     let clients: Vec<JoinHandle<Result<(), Failed>>> = (0..options.submitters)
-        .map(|_| tokio::spawn(client(hall.engine.clone(), job.clone(), shared.clone())))
+        .map(|_| tokio::spawn(client(hall.engine.clone(), vec![job.clone(); options.bulk], shared.clone())))
         .collect();
     let completed = || shared.completed.load(Ordering::Relaxed);
     sleep(Duration::from_secs_f64(options.warmup)).await;
@@ -137,14 +137,14 @@ fn noop() -> Result<SubmitJob, Failed> {
     Ok(job)
 }
 
-/// Submits one job, waits for the answer, and so on.
-async fn client(engine: Engine, job: SubmitJob, shared: Arc<Shared>) -> Result<(), Failed> {
+/// Submits, waits for the answer, and so on.
+async fn client(engine: Engine, jobs: Vec<SubmitJob>, shared: Arc<Shared>) -> Result<(), Failed> {
     while !shared.stop.load(Ordering::Relaxed) {
-        shared.room.acquire().await?.forget();
-        engine.submit_one(job.clone()).await?;
-        shared.submitted.fetch_add(1, Ordering::Relaxed);
+        shared.room.acquire_many(u32::try_from(jobs.len())?).await?.forget();
+        engine.submit(Submit { jobs: jobs.clone(), name: None }).await?;
+        shared.submitted.fetch_add(jobs.len() as u64, Ordering::Relaxed);
         if shared.way == Way::Queued {
-            shared.queued.add_permits(1);
+            shared.queued.add_permits(jobs.len());
         }
     }
     Ok(())

@@ -20,8 +20,8 @@ use serde_json::Value;
 pub type Failed = Box<dyn Error + Send + Sync>;
 
 const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes --dir DIR
-    [--seconds S] [--warmup S] [--submitters N] [--workers N] [--queued N] [--completed N]
-    [--alternations N]
+    [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
+    [--completed N] [--alternations N]
 
   life        no-op lives: submitted, queued, claimed, completed
   handover    the same where a vacancy always waits: inserted already assigned
@@ -37,8 +37,10 @@ pub struct Options {
     pub seconds: f64,
     /// Time before it that does not count.
     pub warmup: f64,
-    /// Clients that submit one job at a time.
+    /// Clients that submit and wait for the answer.
     pub submitters: usize,
+    /// Jobs of one submit.
+    pub bulk: usize,
     /// Worker sessions.
     pub workers: usize,
     /// Queued jobs of the large store.
@@ -72,6 +74,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
         seconds: 5.0,
         warmup: 0.5,
         submitters: 256,
+        bulk: 1,
         workers: 4,
         queued: 1_000_000,
         completed: 10_000_000,
@@ -84,6 +87,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
             "--seconds" => options.seconds = number(&word, &value)?,
             "--warmup" => options.warmup = number(&word, &value)?,
             "--submitters" => options.submitters = number::<usize>(&word, &value)?.max(1),
+            "--bulk" => options.bulk = number::<usize>(&word, &value)?.clamp(1, life::ROOM),
             "--workers" => options.workers = number::<usize>(&word, &value)?.max(1),
             "--queued" => options.queued = number(&word, &value)?,
             "--completed" => options.completed = number(&word, &value)?,

@@ -1,0 +1,67 @@
+//! `GET /jobs/{id}` against an empty JSON route: the same connections, in turns.
+
+use std::time::{Duration, Instant};
+
+use jobhall_bench_raw_store::machine::Sample;
+use jobhall_bench_raw_store::rows::params;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::http::{Connection, request};
+use crate::process::Server;
+use crate::{Failed, Options};
+
+/// One figure for each turn.
+pub async fn measure(options: &Options) -> Result<Value, Failed> {
+    let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
+    let echo = Server::echo().await?;
+    let (queued, completed) = (submit(&hall).await?, completed(&hall).await?);
+    let sides = [
+        ("empty", &echo, request("GET", "/empty", &echo, "")),
+        ("queued", &hall, request("GET", &format!("/api/v1/jobs/{queued}"), &hall, "")),
+        ("completed", &hall, request("GET", &format!("/api/v1/jobs/{completed}"), &hall, "")),
+    ];
+    let mut turns = Vec::new();
+    for _ in 0..options.rounds {
+        for (name, server, request) in &sides {
+            turns.push(turn(name, server, request, options).await?);
+        }
+    }
+    Ok(json!({ "turns": turns }))
+}
+
+/// A job that stays in its queue.
+async fn submit(hall: &Server) -> Result<u64, Failed> {
+    let body = format!("{{\"type\":\"noop\",\"params\":{}}}", params());
+    let job = Connection::open(hall).await?.json(&request("POST", "/api/v1/jobs", hall, &body)).await?;
+    job["id"].as_u64().ok_or_else(|| "a job without a number".into())
+}
+
+/// A job that ended.
+async fn completed(hall: &Server) -> Result<u64, Failed> {
+    let id = submit(hall).await?;
+    let cancel = request("POST", &format!("/api/v1/jobs/{id}/cancel"), hall, "");
+    Connection::open(hall).await?.ask(&cancel).await?;
+    Ok(id)
+}
+
+async fn turn(name: &str, server: &Server, request: &[u8], options: &Options) -> Result<Value, Failed> {
+    let time = Duration::from_secs_f64(options.seconds);
+    let mut connections = JoinSet::new();
+    let (before, cpu, began) = (Sample::now()?, server.cpu_seconds()?, Instant::now());
+    for _ in 0..options.connections {
+        let (mut connection, request) = (Connection::open(server).await?, request.to_vec());
+        connections.spawn(async move { connection.repeat(&request, time).await });
+    }
+    let mut answers = 0;
+    while let Some(done) = connections.join_next().await {
+        answers += done??;
+    }
+    let used = Sample::now()?.since(&before);
+    Ok(json!({
+        "name": name,
+        "per_second": answers as f64 / began.elapsed().as_secs_f64(),
+        "server_us": (server.cpu_seconds()? - cpu) * 1e6 / answers as f64,
+        "steal_percent": used.steal_percent,
+    }))
+}

@@ -1,0 +1,98 @@
+//! A client that costs as little as possible: it writes bytes that are made once and looks only for the end of the
+//! answer. It is the same for both sides of a comparison.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::Failed;
+use crate::process::Server;
+
+/// One kept connection.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// A request, ready to be written.
+#[must_use]
+pub fn request(method: &str, path: &str, server: &Server, body: &str) -> Vec<u8> {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        server.address,
+        server.token,
+        body.len()
+    )
+    .into_bytes()
+}
+
+impl Connection {
+    /// Connects.
+    pub async fn open(server: &Server) -> Result<Connection, Failed> {
+        let stream = TcpStream::connect(&server.address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream, buffer: Vec::with_capacity(8_192) })
+    }
+
+    /// Sends a request.
+    pub async fn send(&mut self, request: &[u8]) -> Result<(), Failed> {
+        Ok(self.stream.write_all(request).await?)
+    }
+
+    /// Waits for the answer: its status and its body.
+    pub async fn answer(&mut self) -> Result<(u16, &[u8]), Failed> {
+        self.buffer.clear();
+        let mut whole = None;
+        while whole.is_none_or(|(_, end)| self.buffer.len() < end) {
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err("the server closed the connection".into());
+            }
+            whole = match whole {
+                None => bounds(&self.buffer)?,
+                known => known,
+            };
+        }
+        let (body, end) = whole.ok_or("an answer without an end")?;
+        let status = std::str::from_utf8(&self.buffer[9..12])?.parse()?;
+        Ok((status, &self.buffer[body..end]))
+    }
+
+    /// Sends and waits; an answer that is not good is an error.
+    pub async fn ask(&mut self, request: &[u8]) -> Result<&[u8], Failed> {
+        self.send(request).await?;
+        let (status, body) = self.answer().await?;
+        if (200..300).contains(&status) {
+            return Ok(body);
+        }
+        Err(format!("{status}: {}", String::from_utf8_lossy(body)).into())
+    }
+
+    /// As [`Connection::ask`], read as JSON.
+    pub async fn json(&mut self, request: &[u8]) -> Result<Value, Failed> {
+        Ok(serde_json::from_slice(self.ask(request).await?)?)
+    }
+
+    /// How often the same request is answered in this time.
+    pub async fn repeat(&mut self, request: &[u8], time: Duration) -> Result<u64, Failed> {
+        let end = Instant::now() + time;
+        let mut answers = 0;
+        while Instant::now() < end {
+            self.ask(request).await?;
+            answers += 1;
+        }
+        Ok(answers)
+    }
+}
+
+/// Where the body begins and ends, once the head is there.
+fn bounds(buffer: &[u8]) -> Result<Option<(usize, usize)>, Failed> {
+    let Some(head) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return Ok(None) };
+    let text = std::str::from_utf8(&buffer[..head])?.to_ascii_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let length: usize = length.map_or(Ok(0), |length| length.trim().parse())?;
+    Ok(Some((head + 4, head + 4 + length)))
+}

@@ -1,0 +1,102 @@
+//! The shipped binary measured from outside, over loopback, in turns with servers that do nothing. Each measure prints
+//! one JSON object.
+#![forbid(unsafe_code)]
+
+mod echo;
+mod get;
+mod http;
+mod polls;
+mod process;
+mod truth;
+
+use std::env;
+use std::error::Error;
+use std::fmt::Display;
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+/// Whatever can go wrong ends the program.
+pub type Failed = Box<dyn Error + Send + Sync>;
+
+const USAGE: &str = "usage: jobhall-bench-hall get|polls|true|echo --dir DIR --binary JOBHALL
+    [--seconds S] [--rounds N] [--connections N] [--jobs N] [--polls N]
+
+  get      GET /jobs/{id} against an empty JSON route
+  polls    memory of --polls (5,000) parked long polls, and the wake of one against an echo
+  true     --jobs (10,000) times /bin/true on a worker of two slots, against xargs -P2
+  echo     the server that does nothing; it tells its address on the first line";
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the stores lie.
+    pub directory: PathBuf,
+    /// The hall.
+    pub binary: PathBuf,
+    /// Length of one turn.
+    pub seconds: f64,
+    /// How often the two take turns.
+    pub rounds: usize,
+    /// Connections that ask at once.
+    pub connections: usize,
+    /// How many jobs.
+    pub jobs: usize,
+    /// How many long polls.
+    pub polls: usize,
+}
+
+fn main() -> Result<(), Failed> {
+    let mut words = env::args().skip(1);
+    let measure = words.next().ok_or(USAGE)?;
+    let options = options(words)?;
+    let threads = if measure == "echo" { 2 } else { 1 };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    if measure == "echo" {
+        return runtime.block_on(echo::serve());
+    }
+    if options.directory.as_os_str().is_empty() || options.binary.as_os_str().is_empty() {
+        return Err(format!("--dir and --binary are needed\n{USAGE}").into());
+    }
+    fs::create_dir_all(&options.directory)?;
+    let report: Value = match measure.as_str() {
+        "get" => runtime.block_on(get::measure(&options))?,
+        "polls" => runtime.block_on(polls::measure(&options))?,
+        "true" => runtime.block_on(truth::measure(&options))?,
+        other => return Err(format!("unknown measure {other}\n{USAGE}").into()),
+    };
+    println!("{report}");
+    Ok(())
+}
+
+fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
+    let mut options = Options {
+        directory: PathBuf::new(),
+        binary: PathBuf::new(),
+        seconds: 2.0,
+        rounds: 3,
+        connections: 64,
+        jobs: 10_000,
+        polls: 5_000,
+    };
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"))?;
+        match word.as_str() {
+            "--dir" => options.directory = PathBuf::from(value),
+            "--binary" => options.binary = PathBuf::from(value),
+            "--seconds" => options.seconds = number(&word, &value)?,
+            "--rounds" => options.rounds = number::<usize>(&word, &value)?.max(1),
+            "--connections" => options.connections = number::<usize>(&word, &value)?.max(1),
+            "--jobs" => options.jobs = number::<usize>(&word, &value)?.max(1),
+            "--polls" => options.polls = number::<usize>(&word, &value)?.max(1),
+            _ => return Err(format!("unknown word {word}\n{USAGE}").into()),
+        }
+    }
+    Ok(options)
+}
+
+fn number<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Failed> {
+    text.parse().map_err(|error| format!("{name} of {text}: {error}").into())
+}

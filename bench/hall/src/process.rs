@@ -1,0 +1,80 @@
+//! The processes that are measured: the hall, a worker of it, and the server that does nothing.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::Failed;
+
+/// A server in a process of its own, which is gone with this.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: String,
+    /// What it wants to see.
+    pub token: String,
+}
+
+impl Server {
+    /// A hall with an empty store.
+    pub async fn hall(binary: &Path, data: &Path) -> Result<Server, Failed> {
+        let mut command = Command::new(binary);
+        command.args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        let (child, line) = first_line(&mut command).await?;
+        let address = line.trim().rsplit("//").next().ok_or("a hall without an address")?.to_owned();
+        let token = fs::read_to_string(data.join("admin.token"))?.trim().to_owned();
+        Ok(Server { child, address, token })
+    }
+
+    /// The server that does nothing.
+    pub async fn echo() -> Result<Server, Failed> {
+        let (child, line) = first_line(Command::new(env::current_exe()?).arg("echo")).await?;
+        Ok(Server { child, address: line.trim().to_owned(), token: "none".to_owned() })
+    }
+
+    /// Its memory, in bytes.
+    pub fn memory(&self) -> Result<u64, Failed> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()?))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = line.ok_or("a process without memory")?.trim().trim_end_matches(" kB");
+        Ok(line.parse::<u64>()? * 1_024)
+    }
+
+    /// CPU time that it has used, in seconds.
+    pub fn cpu_seconds(&self) -> Result<f64, Failed> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()?))?;
+        let (_, fields) = stat.rsplit_once(')').ok_or("a stat file without a name")?;
+        let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<f64>);
+        let mut next = || ticks.next().ok_or("a short stat file");
+        Ok((next()?? + next()??) / 100.0)
+    }
+
+    fn pid(&self) -> Result<u32, Failed> {
+        self.child.id().ok_or_else(|| "the server has ended".into())
+    }
+}
+
+/// A worker of two slots that runs any command.
+pub fn worker(binary: &Path, hall: &Server) -> Result<Child, Failed> {
+    let server = format!("http://{}", hall.address);
+    let mut command = Command::new(binary);
+    command.args(["worker", "--name", "bench", "--slots", "2", "--allow-exec", "--server", &server]);
+    command.env("JOBHALL_TOKEN", &hall.token).stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+    Ok(command.spawn()?)
+}
+
+async fn first_line(command: &mut Command) -> Result<(Child, String), Failed> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+    let out = child.stdout.take().ok_or("a process without output")?;
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line).await?;
+    if line.is_empty() {
+        return Err(format!("{command:?} ended at once").into());
+    }
+    Ok((child, line))
+}
