@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{ClientError, excerpt};
 use crate::patience::Patience;
 
-const CONNECT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How long an ordinary call may take.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -24,6 +24,13 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Option<Secret>,
+}
+
+impl Client {
+    /// The header that carries the token.
+    pub(crate) fn authorization(&self) -> Option<String> {
+        self.token.as_ref().map(|Secret(token)| format!("Bearer {token}"))
+    }
 }
 
 /// A token that no message shows.

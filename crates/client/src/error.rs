@@ -33,6 +33,19 @@ impl ClientError {
         }
     }
 
+    /// What a session refused, as the problem that a request would have got.
+    pub(crate) fn refused(code: Code, detail: String) -> ClientError {
+        let (title, status, request_id) = (detail.clone(), 409, String::new());
+        ClientError::Problem(Problem {
+            kind: "about:blank".to_owned(),
+            title,
+            status,
+            detail,
+            code,
+            request_id,
+        })
+    }
+
     /// An error of the transport: the request may or may not have arrived.
     pub(crate) fn transport(url: &str, error: &reqwest::Error) -> ClientError {
         ClientError::Unreachable { url: url.to_owned(), why: deepest(error) }

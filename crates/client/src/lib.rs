@@ -11,6 +11,7 @@ mod hall;
 mod jobs;
 mod log;
 mod patience;
+mod session;
 mod sse;
 mod work;
 
@@ -20,5 +21,7 @@ pub use events::Events;
 pub use hall::Alive;
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};
+pub use patience::Patience;
+pub use session::{Session, SessionReceiver, SessionSender};
 pub use sse::{Event, Parser};
 pub use work::{Lease, Stream};

@@ -11,7 +11,7 @@ const LONGEST_PAUSE_MS: u64 = 5_000;
 
 /// Counts failures in a row. Pauses grow and are jittered, so that many clients do not come back at the same moment.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     failures: u32,
     tries: u32,
 }
@@ -27,19 +27,25 @@ impl Patience {
         Patience { failures: 0, tries: 12 }
     }
 
+    /// For a worker, which comes back whenever the hall does.
+    #[must_use]
+    pub fn of_a_worker() -> Patience {
+        Patience { failures: 0, tries: u32::MAX }
+    }
+
     /// For a call that must not be repeated.
     pub(crate) fn none() -> Patience {
         Patience { failures: 0, tries: 1 }
     }
 
     /// It worked: the next failure is the first again.
-    pub(crate) fn renew(&mut self) {
+    pub fn renew(&mut self) {
         self.failures = 0;
     }
 
     /// The pause before the next try, or none if it is enough.
-    pub(crate) fn pause(&mut self) -> Option<Duration> {
-        self.failures += 1;
+    pub fn pause(&mut self) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
         if self.failures >= self.tries {
             return None;
         }

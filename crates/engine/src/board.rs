@@ -21,6 +21,9 @@ pub(crate) struct ClassId(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ProfileId(u64);
 
+/// A vacancy's place in the line of those that wait: the lowest turn is next.
+pub(crate) type Place = (u64, VacancyId);
+
 /// The order among suitable jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
@@ -50,7 +53,7 @@ struct Profile {
     heads: BTreeSet<(Rank, ClassId)>,
     head_of: IdMap<Rank>,
     /// Parked vacancies, longest waiting first.
-    parked: BTreeSet<VacancyId>,
+    parked: BTreeSet<Place>,
 }
 
 impl Profile {
@@ -192,7 +195,7 @@ impl Board {
     /// The parked vacancy that has waited longest among those that suit a class.
     pub fn vacancy_for(&self, class: ClassId) -> Option<VacancyId> {
         let suits = &self.classes.get(&class.0)?.suits;
-        suits.iter().filter_map(|id| self.profiles.get(id)?.parked.first()).min().copied()
+        suits.iter().filter_map(|id| self.profiles.get(id)?.parked.first()).min().map(|&(_, id)| id)
     }
 
     /// A session with these abilities begins.
@@ -247,16 +250,16 @@ impl Board {
     }
 
     /// A vacancy waits.
-    pub fn park(&mut self, profile: ProfileId, vacancy: VacancyId) {
+    pub fn park(&mut self, profile: ProfileId, place: Place) {
         if let Some(profile) = self.profiles.get_mut(&profile) {
-            profile.parked.insert(vacancy);
+            profile.parked.insert(place);
         }
     }
 
     /// A vacancy waits no longer.
-    pub fn unpark(&mut self, profile: ProfileId, vacancy: VacancyId) {
+    pub fn unpark(&mut self, profile: ProfileId, place: Place) {
         if let Some(profile) = self.profiles.get_mut(&profile) {
-            profile.parked.remove(&vacancy);
+            profile.parked.remove(&place);
         }
     }
 
@@ -273,7 +276,7 @@ impl Board {
     /// All parked vacancies, longest waiting first within each profile.
     pub fn parked(&self) -> Vec<(ProfileId, VacancyId)> {
         let parked =
-            self.profiles.iter().flat_map(|(&id, p)| p.parked.iter().map(move |&vacancy| (id, vacancy)));
+            self.profiles.iter().flat_map(|(&id, p)| p.parked.iter().map(move |&(_, vacancy)| (id, vacancy)));
         parked.collect()
     }
 }

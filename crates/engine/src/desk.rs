@@ -414,9 +414,13 @@ impl Desk {
             Request::SetType { job_type, config } => self.set_type(job_type, config, ticket, task.rounds),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
-                let answer = self.open_session(&worker, abilities, accepts, &attempts);
-                self.answer(ticket, Ok(answer));
+                self.open_session(&worker, abilities, accepts, &attempts, ticket);
             }
+            Request::EndVacancy { session, vacancy } => {
+                let answer = self.withdraw(session, vacancy);
+                self.answer(ticket, answer);
+            }
+            Request::Credit { session, total } => self.credit(session, total, ticket),
             Request::Renew(session) => {
                 let answer = self.renew(session);
                 self.answer(ticket, answer);

@@ -6,7 +6,9 @@
 mod session;
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use jobhall_core::{Failure, JobId, Submitted, TypeConfig, TypeName};
@@ -73,6 +75,21 @@ struct Gather {
     to: Option<oneshot::Sender<Vec<Result<Answer, Refused>>>>,
 }
 
+/// Answers that are on their way. They come together, in the order of the requests.
+#[derive(Debug)]
+pub struct Answers(Option<oneshot::Receiver<Vec<Result<Answer, Refused>>>>);
+
+impl Future for Answers {
+    type Output = Result<Vec<Result<Answer, Refused>>, Refused>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Some(answers) => Pin::new(answers).poll(context).map_err(|_| gone()),
+            None => Poll::Ready(Ok(Vec::new())),
+        }
+    }
+}
+
 /// The engine, as everyone else sees it. Clones speak to the same one.
 #[derive(Clone)]
 pub struct Engine {
@@ -127,18 +144,23 @@ impl Engine {
 
     /// Asks many things at once; the answers come together, in order.
     pub async fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Answer, Refused>>, Refused> {
+        self.begin_many(requests).await?.await
+    }
+
+    /// Hands many requests over and returns as soon as the engine has them, so that the next can follow before these
+    /// are answered. They are taken in order.
+    pub async fn begin_many(&self, requests: Vec<Request>) -> Result<Answers, Refused> {
         let (to, answers) = oneshot::channel();
         let n = requests.len();
         if n == 0 {
-            return Ok(Vec::new());
+            return Ok(Answers(None));
         }
         let gather = Gather { answers: vec![None; n], missing: n, to: Some(to) };
         let gather = Arc::new(std::sync::Mutex::new(gather));
         for (at, request) in requests.into_iter().enumerate() {
             self.send(Command::Ask(request, Reply::Part(gather.clone(), at))).await?;
         }
-        drop(gather);
-        answers.await.map_err(|_| gone())
+        Ok(Answers(Some(answers)))
     }
 
     async fn send(&self, command: Command) -> Result<(), Refused> {

@@ -40,6 +40,8 @@ pub enum Ended {
     Filled,
     /// Its time is over.
     TimedOut,
+    /// The worker withdrew it.
+    Withdrawn,
     /// The session was disconnected or ended.
     Gone,
 }

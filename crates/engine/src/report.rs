@@ -164,12 +164,18 @@ impl Desk {
         }
     }
 
-    /// A worker that comes back with an attempt has accepted it, whether or not its word had arrived.
+    /// A worker that comes back with an attempt has accepted it, whether or not its word had arrived. It may have been
+    /// away when a cancel was told.
     pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
         let Some(entry) = self.open.get(&attempt.job.get()) else { return };
         let event = Event::Accept { claim: attempt.claim, lease };
+        let cancelled = entry.life.state.held().is_some_and(|held| held.cancel.is_some());
         if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
             self.live(attempt.job, *step);
+        }
+        if let Some(hold) = self.holders.get(&attempt.job.get()).filter(|_| cancelled) {
+            let session = hold.session;
+            self.effect(Effect::Cancel(session, attempt));
         }
     }
 

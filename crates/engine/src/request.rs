@@ -6,7 +6,7 @@ use jobhall_core::{
     TypeName, WorkerName,
 };
 
-use crate::effect::SessionId;
+use crate::effect::{SessionId, VacancyId};
 
 /// What to do when a live job has the same (type, key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -151,6 +151,21 @@ pub enum Request {
         slots: u32,
         /// For how long.
         wait_ms: u64,
+    },
+    /// A worker withdraws a vacancy: nothing more is assigned to it, what was assigned or is on its way stays.
+    EndVacancy {
+        /// Whose vacancy.
+        session: SessionId,
+        /// Which.
+        vacancy: VacancyId,
+    },
+    /// So many jobs in all may be assigned to a session, counted from its beginning. Said again it changes nothing, and
+    /// words that cross with an assignment do no harm. A lower number withdraws what was not used.
+    Credit {
+        /// Whose credit.
+        session: SessionId,
+        /// Jobs since the session began, those it has had included.
+        total: u64,
     },
     /// A worker has the job it was assigned.
     Accept {

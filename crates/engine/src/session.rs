@@ -9,7 +9,7 @@ use crate::answer::{Answer, Refused};
 use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
-use crate::effect::{Effect, Ended, SessionId, VacancyId};
+use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
 
 /// A worker's presence.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct SessionState {
     pub connected: bool,
     pub attempts: BTreeSet<JobId>,
     pub vacancies: BTreeSet<VacancyId>,
+    /// The vacancy that stands for the session's credit, if it gave one.
+    pub credit: Option<VacancyId>,
 }
 
 /// Which session has a live attempt, and when to look at it.
@@ -39,32 +41,39 @@ impl Desk {
         let until = self.now.mono.plus_ms(self.config.lease_ms);
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
-        self.sessions.insert(id, SessionState { worker, profile, until, connected, attempts, vacancies });
+        let credit = None;
+        let state = SessionState { worker, profile, until, connected, attempts, vacancies, credit };
+        self.sessions.insert(id, state);
         self.deadlines.sessions.insert((until, id));
         id
     }
 
-    /// A worker comes. Attempts that it still has, and that are still its own, move to the new session.
+    /// A worker comes. Attempts that it still has, and that are still its own, move to the new session. Whether a
+    /// cancel waits for one of them is told after the answer, which has to make the session known first.
     pub(crate) fn open_session(
         &mut self,
         worker: &WorkerName,
         abilities: Abilities,
         accepts: Accepts,
         attempts: &[(AttemptId, LeaseId)],
-    ) -> Answer {
+        ticket: Ticket,
+    ) {
         let profile = self.board.join(abilities, accepts);
         let session = self.add_session(worker.clone(), Some(profile));
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for &(attempt, lease) in attempts {
             if self.is_current(attempt, lease, worker) {
                 self.move_to(attempt.job, session);
-                self.run(What::Keep(attempt, lease).into());
-                kept.push(attempt);
+                kept.push((attempt, lease));
             } else {
                 lost.push(attempt);
             }
         }
-        Answer::Session { session, kept, lost }
+        let told = kept.iter().map(|&(attempt, _)| attempt).collect();
+        self.answer(ticket, Ok(Answer::Session { session, kept: told, lost }));
+        for (attempt, lease) in kept {
+            self.run(What::Keep(attempt, lease).into());
+        }
     }
 
     /// Whether this is the current attempt of its job, and this worker's.

@@ -22,13 +22,25 @@ pub(crate) struct Vacancy {
     pub session: SessionId,
     pub profile: ProfileId,
     pub worker: WorkerName,
-    /// Slots that nobody has reserved.
-    pub slots: u32,
-    /// Slots whose claim is on its way.
-    pub pending: u32,
-    pub until: Mono,
+    /// Jobs it may take, from its beginning.
+    pub total: u64,
+    /// Jobs it took.
+    pub taken: u64,
+    /// Jobs whose claim is on its way to it.
+    pub pending: u64,
+    /// Its place among those that wait: the lowest has waited longest.
+    pub turn: u64,
+    /// When its time is over; none for the credit of a session, which has the session's time.
+    pub until: Option<Mono>,
     /// Why it takes no more jobs.
     pub ended: Option<Ended>,
+}
+
+impl Vacancy {
+    /// Jobs it can take now.
+    pub fn free(&self) -> u64 {
+        if self.ended.is_some() { 0 } else { self.total.saturating_sub(self.taken + self.pending) }
+    }
 }
 
 /// A slot reserved for a claim that is on its way.
@@ -61,8 +73,10 @@ impl Desk {
             return self.answer(ticket, Err(Refused::NoSuchSession));
         };
         state.vacancies.insert(id);
-        let worker = state.worker.clone();
-        let vacancy = Vacancy { session, profile, worker, slots, pending: 0, until, ended: None };
+        let (worker, total, turn) = (state.worker.clone(), u64::from(slots), id.0);
+        let (taken, pending, ended) = (0, 0, None);
+        let vacancy =
+            Vacancy { session, profile, worker, total, taken, pending, turn, until: Some(until), ended };
         self.vacancies.insert(id, vacancy);
         self.deadlines.vacancies.insert((until, id));
         self.answer(ticket, Ok(Answer::Vacancy(id)));
@@ -74,15 +88,15 @@ impl Desk {
         loop {
             let Some(vacancy) = self.vacancies.get(&id) else { return };
             let profile = vacancy.profile;
-            if vacancy.slots == 0 || vacancy.ended.is_some() || !self.matches() {
+            if vacancy.free() == 0 || !self.matches() {
                 break;
             }
             let Some(rank) = self.board.best(profile) else { break };
             self.claim(rank.id, id);
         }
         let Some(vacancy) = self.vacancies.get(&id) else { return };
-        if vacancy.slots > 0 && vacancy.ended.is_none() {
-            self.board.park(vacancy.profile, id);
+        if vacancy.free() > 0 {
+            self.board.park(vacancy.profile, (vacancy.turn, id));
         }
     }
 
@@ -110,11 +124,16 @@ impl Desk {
 
     /// Takes one slot of a vacancy.
     fn reserve(&mut self, id: VacancyId) -> Option<(Reserved, WorkerName)> {
-        let vacancy = self.vacancies.get_mut(&id)?;
-        vacancy.slots = vacancy.slots.checked_sub(1)?;
+        let next_turn = self.number();
+        let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
         vacancy.pending += 1;
-        if vacancy.slots == 0 {
-            self.board.unpark(vacancy.profile, id);
+        if vacancy.free() == 0 {
+            self.board.unpark(vacancy.profile, (vacancy.turn, id));
+        } else if vacancy.until.is_none() {
+            // A credit with room left goes behind the others, so that workers take turns.
+            self.board.unpark(vacancy.profile, (vacancy.turn, id));
+            vacancy.turn = next_turn;
+            self.board.park(vacancy.profile, (vacancy.turn, id));
         }
         Some((Reserved { vacancy: id, session: vacancy.session }, vacancy.worker.clone()))
     }
@@ -123,7 +142,6 @@ impl Desk {
     pub(crate) fn give_back(&mut self, reserved: Reserved) {
         if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
             vacancy.pending -= 1;
-            vacancy.slots += 1;
             self.end_if_over(reserved.vacancy);
             self.fill(reserved.vacancy);
         }
@@ -195,6 +213,7 @@ impl Desk {
         let Reserved { vacancy, session } = reserved;
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
+            vacancy.taken += 1;
         }
         let claim = life.claim;
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
@@ -227,8 +246,8 @@ impl Desk {
     pub(crate) fn end_vacancy(&mut self, id: VacancyId, why: Ended) {
         let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
         vacancy.ended.get_or_insert(why);
-        let profile = vacancy.profile;
-        self.board.unpark(profile, id);
+        let (profile, turn) = (vacancy.profile, vacancy.turn);
+        self.board.unpark(profile, (turn, id));
         self.end_if_over(id);
     }
 
@@ -237,12 +256,14 @@ impl Desk {
         let why = match vacancy.ended {
             _ if vacancy.pending > 0 => return,
             Some(why) => why,
-            None if vacancy.slots == 0 => Ended::Filled,
+            None if vacancy.until.is_some() && vacancy.free() == 0 => Ended::Filled,
             None => return,
         };
         let (session, until) = (vacancy.session, vacancy.until);
         self.vacancies.remove(&id);
-        self.deadlines.vacancies.remove(&(until, id));
+        if let Some(until) = until {
+            self.deadlines.vacancies.remove(&(until, id));
+        }
         if let Some(state) = self.sessions.get_mut(&session) {
             state.vacancies.remove(&id);
         }

@@ -14,7 +14,7 @@ pub struct Failure {
     #[serde(default)]
     pub explanation: String,
     /// Anything a program wants to know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<RawValue>>,
 }
 

@@ -4,6 +4,7 @@
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
 
+mod document;
 mod job;
 mod problem;
 mod session;
@@ -16,8 +17,9 @@ mod worker_file;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
 pub use problem::{Code, Problem};
 pub use session::{
-    Assigned, AssignedJob, Assignments, HeldAttempt, Outcome, OutcomeReport, Progress, Renewals, Renewed,
-    RetryVerdict, Vacancy,
+    Assigned, AssignedJob, Assignments, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FrameError,
+    FrameWriter, Held, HeldAttempt, Hello, LogStream, Outcome, OutcomeReport, Progress, Renewals, Renewed,
+    RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
 };
 pub use span::{Span, SpanError};
 pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted};

@@ -1,10 +1,21 @@
-//! What workers and the hall say to each other.
+//! What workers and the hall say to each other: requests and answers of the long poll here, the messages of the
+//! WebSocket session below.
+
+mod base64;
+mod frame;
+mod message;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::job::{Failure, Indicator};
 use crate::span::Span;
+
+pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
+pub use message::{
+    FEATURE_MOVED, Held, Hello, LogStream, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word,
+};
 
 /// A worker's long poll: it can take so many jobs now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +71,7 @@ pub struct AssignedJob {
     /// The queue it stood in.
     pub queue: String,
     /// What to do it with.
+    #[serde(with = "crate::document")]
     pub params: Box<RawValue>,
     /// Which attempt this is, from 1.
     pub attempt: u32,
@@ -113,7 +125,7 @@ pub struct OutcomeReport {
     /// How it ended.
     pub outcome: Outcome,
     /// The result of a success; null if missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     pub value: Option<Box<RawValue>>,
     /// Why it was not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +134,7 @@ pub struct OutcomeReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryVerdict>,
     /// Other params for the next attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
 }
 

@@ -42,6 +42,7 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/attempts/{id}/log", WORK),
     ("POST", "/api/v1/attempts/{id}/outcome", WORK),
     ("POST", "/api/v1/renewals", WORK),
+    ("GET", "/api/v1/session", WORK),
     ("GET", "/api/v1/workers", READ),
     ("GET", "/api/v1/types", READ),
     ("PUT", "/api/v1/types/{name}", ADMIN),

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::session::Sessions;
 use crate::tokens::Tokens;
 
 /// The hall as routes see it.
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub logs: Logs,
     pub tokens: Arc<Tokens>,
     pub floor: Arc<Floor>,
+    pub sessions: Arc<Sessions>,
     pub metrics: Metrics,
     pub lease_ms: u64,
     pub hosts: Hosts,

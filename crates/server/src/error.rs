@@ -48,6 +48,11 @@ impl Trouble {
         Trouble { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
     }
 
+    /// What it is called, and what the client may know of it.
+    pub(crate) fn words(&self) -> (Code, &str) {
+        (self.code, &self.detail)
+    }
+
     /// What only the log may know.
     pub(crate) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()

@@ -52,13 +52,14 @@ fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<
         let detail = format!("this hall does not answer to the host {host:?}");
         return Err(Trouble::new(Code::Misdirected, detail));
     }
-    check_origin(request, &host)?;
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        check_origin(request.headers())?;
+    }
     let access = route.and_then(|route| access(request.method().as_str(), route));
     if access == Some(Access::Open) {
         return Ok(());
     }
-    let who = header_text(request.headers(), header::AUTHORIZATION).and_then(bearer);
-    let who = who.and_then(|token| app.tokens.who(token)).ok_or_else(challenge)?;
+    let who = token(request.headers()).and_then(|token| app.tokens.who(token)).ok_or_else(challenge)?;
     match (access, route) {
         (Some(access), _) if access.allows(who.role) => {
             request.extensions_mut().insert(who);
@@ -77,10 +78,10 @@ fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<
     }
 }
 
-/// A browser says on whose page a request was made: another's may not change anything.
-fn check_origin(request: &Request<Body>, host: &str) -> Result<(), Trouble> {
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let Some(origin) = request.headers().get(header::ORIGIN).filter(|_| !reads) else { return Ok(()) };
+/// A browser says on whose page a request was made: another's may not change anything, nor open a session.
+pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Trouble> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let host = header_text(headers, header::HOST).unwrap_or_default();
     let origin = origin.to_str().unwrap_or_default();
     let same = origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host));
     if same {
@@ -93,6 +94,11 @@ fn check_origin(request: &Request<Body>, host: &str) -> Result<(), Trouble> {
 fn challenge() -> Trouble {
     let trouble = Trouble::new(Code::Unauthorized, "send a known token as Authorization: Bearer jh_…");
     trouble.with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"jobhall\"")
+}
+
+/// The token that a request shows.
+pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
+    header_text(headers, header::AUTHORIZATION).and_then(bearer)
 }
 
 fn bearer(value: &str) -> Option<&str> {

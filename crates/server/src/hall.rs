@@ -22,6 +22,7 @@ use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::routes;
+use crate::session::Sessions;
 use crate::tokens::Tokens;
 
 /// Connections at once; more wait to be taken.
@@ -88,7 +89,7 @@ impl Hall {
         }
         let (drain, draining) = watch::channel(false);
         let app = Arc::new(app(options, address, draining.clone()));
-        let task = tokio::spawn(accept(listener, routes::router(&app), draining));
+        let task = tokio::spawn(accept(listener, routes::router(&app), app.sessions.clone(), draining));
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, task })
     }
@@ -106,6 +107,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
     let names = options.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
     App {
         floor: Arc::new(Floor::new(options.engine.clone())),
+        sessions: Arc::default(),
         engine: options.engine,
         store: options.store,
         logs: Logs::new(options.blobs, options.log_bytes),
@@ -118,7 +120,12 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
     }
 }
 
-async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bool>) {
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    sessions: Arc<Sessions>,
+    drain: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut stop = drain.clone();
@@ -146,7 +153,10 @@ async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bo
         }
     }
     drop(listener);
-    let ended = async { while connections.join_next().await.is_some() {} };
+    let ended = async {
+        while connections.join_next().await.is_some() {}
+        sessions.ended().await;
+    };
     if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
         tracing::warn!("requests that were still under way are cut");
     }
@@ -156,7 +166,8 @@ async fn connection(stream: TcpStream, router: Router, mut drain: watch::Receive
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    let service = TowerToHyperService::new(router);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     tokio::select! {
         ended = served.as_mut() => return log_end(ended),
         () = told(&mut drain) => served.as_mut().graceful_shutdown(),

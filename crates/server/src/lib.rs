@@ -11,6 +11,8 @@
 //!
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
+//! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
+//!   requests.
 //! * `floor` remembers which engine session holds which attempt, because a worker with nothing but requests has no
 //!   connection that could.
 #![forbid(unsafe_code)]
@@ -27,6 +29,7 @@ mod metrics;
 mod params;
 mod poll;
 mod routes;
+mod session;
 mod stream;
 mod tell;
 mod tokens;

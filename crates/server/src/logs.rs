@@ -63,14 +63,19 @@ impl Logs {
 
     /// Makes a log durable and complete. One that was never written to stays without a file.
     pub(crate) async fn finish(&self, attempt: AttemptId) -> Result<(), Trouble> {
-        let finished = self.blocking(move |blobs| -> Result<(), BlobError> {
-            let info = blobs.logs().info(key(attempt))?;
-            if info.len > 0 && !info.finished {
-                blobs.logs().finish(key(attempt), now_ms())?;
-            }
-            Ok(())
+        Ok(self.blocking(move |blobs| finish(blobs, attempt)).await??)
+    }
+
+    /// The same for several, each with its own end.
+    pub(crate) async fn finish_all(
+        &self,
+        attempts: Vec<AttemptId>,
+    ) -> Result<Vec<Result<(), Trouble>>, Trouble> {
+        let finished = self.blocking(move |blobs| {
+            let finished = attempts.into_iter().map(|attempt| finish(blobs, attempt));
+            finished.map(|result| result.map_err(Trouble::from)).collect()
         });
-        Ok(finished.await??)
+        finished.await
     }
 
     pub(crate) async fn info(&self, attempt: AttemptId) -> Result<LogInfo, Trouble> {
@@ -127,6 +132,14 @@ impl Follow {
     pub(crate) async fn news(&self) {
         self.news.notified().await;
     }
+}
+
+fn finish(blobs: &Blobs, attempt: AttemptId) -> Result<(), BlobError> {
+    let info = blobs.logs().info(key(attempt))?;
+    if info.len > 0 && !info.finished {
+        blobs.logs().finish(key(attempt), now_ms())?;
+    }
+    Ok(())
 }
 
 fn key(attempt: AttemptId) -> AttemptKey {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jobhall_core::WorkerName;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_engine::{Assignment, Refused, Session, SessionEvent, SessionId};
+use jobhall_engine::{Assignment, Refused, Session, SessionEvent, SessionId, VacancyId};
 
 use crate::app::App;
 use crate::floor::Floor;
@@ -46,9 +46,9 @@ pub(crate) async fn poll(app: &App, offer: Offer) -> Result<Vec<Assignment>, Ref
     let text: Arc<str> = abilities.to_string().into();
     let mut session = app.floor.wait(&worker, abilities, accepts, slots).await?;
     let mut guard = Guard { floor: app.floor.clone(), session: session.id(), kept: false };
-    session.vacancy(slots, wait_ms).await?;
+    let vacancy = session.vacancy(slots, wait_ms).await?;
     let assignments = match first(app, &mut session).await? {
-        Some(first) => rest(&mut session, first, slots).await?,
+        Some(first) => rest(&mut session, vacancy, first, slots).await?,
         None => return Ok(Vec::new()),
     };
     guard.kept = true;
@@ -78,12 +78,17 @@ async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, R
 
 /// What was assigned with the first one. The slots that are left are withdrawn before the answer, so nothing can be
 /// assigned that the worker is not told of.
-async fn rest(session: &mut Session, first: Assignment, slots: u32) -> Result<Vec<Assignment>, Refused> {
+async fn rest(
+    session: &mut Session,
+    vacancy: VacancyId,
+    first: Assignment,
+    slots: u32,
+) -> Result<Vec<Assignment>, Refused> {
     let mut assignments = vec![first];
     if slots == 1 {
         return Ok(assignments);
     }
-    session.disconnect().await?;
+    session.end_vacancy(vacancy).await?;
     while let Some(event) = session.next().await {
         match event {
             SessionEvent::Assigned(assignment) => assignments.push(assignment),

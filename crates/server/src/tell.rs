@@ -103,19 +103,24 @@ fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, Trouble> {
 
 /// A job for a worker, with the lease that only the worker is told.
 pub(crate) fn assigned(assignment: &Assignment, lease_ms: u64) -> Result<wire::Assigned, Trouble> {
-    let spec = &assignment.spec;
     Ok(wire::Assigned {
         id: assignment.attempt.to_string(),
         lease: format!("{:032x}", assignment.lease.0),
         lease_ms,
-        job: wire::AssignedJob {
-            id: assignment.attempt.job.get(),
-            job_type: spec.job_type.to_string(),
-            key: spec.key.as_ref().map(ToString::to_string),
-            queue: spec.queue.to_string(),
-            params: raw(&spec.params)?,
-            attempt: assignment.number,
-        },
+        job: assigned_job(assignment)?,
+    })
+}
+
+/// What a worker needs to know of a job.
+pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob, Trouble> {
+    let spec = &assignment.spec;
+    Ok(wire::AssignedJob {
+        id: assignment.attempt.job.get(),
+        job_type: spec.job_type.to_string(),
+        key: spec.key.as_ref().map(ToString::to_string),
+        queue: spec.queue.to_string(),
+        params: raw(&spec.params)?,
+        attempt: assignment.number,
     })
 }
 

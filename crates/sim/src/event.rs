@@ -67,6 +67,7 @@ pub(crate) enum Purpose {
     Open { skill: usize, accepts: usize },
     Renew,
     Vacancy,
+    Credit,
     Word(AttemptId),
     Report(AttemptId),
 }

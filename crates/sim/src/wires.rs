@@ -129,7 +129,8 @@ impl Sim {
         };
         let worker = self.workers[at].name.clone();
         let renewed = self.ms;
-        let seen = Seen { worker, skill, accepts, renewed, connected: true, closed: false, ended: false };
+        let (connected, closed, ended, credit, assigned) = (true, false, false, None, 0);
+        let seen = Seen { worker, skill, accepts, renewed, connected, closed, ended, credit, assigned };
         self.checker.session_opened(*session, seen, kept);
     }
 

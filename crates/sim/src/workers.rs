@@ -63,6 +63,10 @@ pub(crate) struct Worker {
     vacancies: BTreeSet<VacancyId>,
     /// Vacancies whose end was heard of, perhaps before their beginning.
     over: BTreeSet<VacancyId>,
+    /// Whether it gives credit instead of offering vacancies.
+    by_credit: bool,
+    /// Assignments heard of on this connection.
+    heard: u64,
 }
 
 impl Worker {
@@ -79,7 +83,15 @@ impl Worker {
             runs: BTreeMap::new(),
             vacancies: BTreeSet::new(),
             over: BTreeSet::new(),
+            by_credit: at % 2 == 1,
+            heard: 0,
         }
+    }
+
+    /// How many jobs it has room for.
+    fn room(&self, calm: bool) -> u32 {
+        let busy = u32::try_from(self.runs.len()).unwrap_or(u32::MAX);
+        self.slots.saturating_sub(busy).max(u32::from(calm))
     }
 
     fn word(&self, attempt: AttemptId) -> Option<(WorkerName, LeaseId)> {
@@ -103,6 +115,7 @@ impl Sim {
         worker.link += 1;
         worker.vacancies.clear();
         worker.over.clear();
+        worker.heard = 0;
         let (link, session) = (worker.link, worker.session.take());
         self.worker_later(at, link, in_ms, Step::Connect);
         session
@@ -227,19 +240,33 @@ impl Sim {
         let Some(session) = self.workers[at].session else { return };
         self.ask_as(at, Request::Renew(session), Purpose::Renew);
         self.worker_later(at, link, BEAT_MS, Step::Beat);
-        if self.workers[at].vacancies.is_empty() {
-            self.offer(at);
+        let mut roll = self.roll(&[31, self.ms, at as u64]);
+        match self.workers[at].vacancies.first() {
+            None => self.offer(at),
+            Some(&vacancy) if roll.percent(20) => {
+                self.ask_as(at, Request::EndVacancy { session, vacancy }, Purpose::Vacancy);
+            }
+            Some(_) => {}
         }
     }
 
     fn offer(&mut self, at: usize) {
         let worker = &self.workers[at];
         let Some(session) = worker.session else { return };
-        let busy = u32::try_from(worker.runs.len()).unwrap_or(u32::MAX);
-        let slots = worker.slots.saturating_sub(busy).max(u32::from(self.calm));
-        if slots > 0 && worker.vacancies.is_empty() {
+        let slots = worker.room(self.calm);
+        if worker.by_credit {
+            let total = worker.heard + u64::from(slots);
+            self.ask_as(at, Request::Credit { session, total }, Purpose::Credit);
+        } else if slots > 0 && worker.vacancies.is_empty() {
             let wait_ms = self.roll(&[24, self.ms, at as u64]).within(500, 30_000);
             self.ask_as(at, Request::Vacancy { session, slots, wait_ms }, Purpose::Vacancy);
+        }
+    }
+
+    /// A worker that gives credit says how much it has now.
+    fn credit(&mut self, at: usize) {
+        if self.workers[at].by_credit {
+            self.offer(at);
         }
     }
 
@@ -297,6 +324,7 @@ impl Sim {
 
     fn take(&mut self, at: usize, assignment: &Assignment) {
         let Assignment { attempt, lease, .. } = *assignment;
+        self.workers[at].heard += 1;
         let params = assignment.spec.params.as_str();
         let task = Task { seed: self.script.seed, attempt, params, calm: self.calm };
         let manner = Manner::of(task);
@@ -346,7 +374,7 @@ impl Sim {
             (Purpose::Vacancy, Ok(Answer::Vacancy(id))) if !self.workers[at].over.contains(&id) => {
                 self.workers[at].vacancies.insert(id);
             }
-            (Purpose::Renew | Purpose::Vacancy, Err(Refused::NoSuchSession)) => {
+            (Purpose::Renew | Purpose::Vacancy | Purpose::Credit, Err(Refused::NoSuchSession)) => {
                 self.unlink(at, 50);
             }
             (Purpose::Word(attempt), Err(Refused::LeaseLost(_))) => {
@@ -376,6 +404,7 @@ impl Sim {
                 if answer.is_ok() {
                     self.say_again(at, attempt, run);
                 }
+                self.credit(at);
             }
             Err(Refused::Event(_) | Refused::Delay(_)) => {
                 if let Some(run) = self.workers[at].runs.get_mut(&attempt) {

@@ -128,6 +128,8 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Disconnect",
                 "CloseSession",
                 "Vacancy",
+                "EndVacancy",
+                "Credit",
                 "Accept",
                 "Progress",
                 "Report",
@@ -155,7 +157,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             ],
         ),
         ("effects", &["Answer", "Assign", "Cancel", "Revoke", "VacancyEnded", "SessionEnded", "Live"]),
-        ("vacancies ended", &["Filled", "TimedOut", "Gone"]),
+        ("vacancies ended", &["Filled", "TimedOut", "Withdrawn", "Gone"]),
         ("attempts brought along", &["kept", "lost"]),
         (
             "workers",

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use jobhall_client::{Client, ClientError, Lease, Stream};
-use jobhall_protocol::{Assigned, Code, Outcome, OutcomeReport, WorkerFile};
+use jobhall_client::Client;
+use jobhall_core::{AttemptId, LeaseId};
+use jobhall_protocol::{AssignedJob, Code, LogStream, Outcome, OutcomeReport, ToHall, WorkerFile};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::ended::{Chunk, Ended};
+use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
+use crate::post::{Post, Reply};
 use crate::running::Running;
-use crate::slots::Slot;
+use crate::slots::{Slot, Slots};
 
 /// Output is passed on when so many bytes have gathered, or when the oldest is this old.
 const GATHER_BYTES: usize = 256 * 1024;
 const GATHER: Duration = Duration::from_millis(100);
 /// How long a command has between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// Pause between two tries to reach the hall.
+/// Pause before something is sent again that the hall could not take.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// What an attempt must do, in rising order.
@@ -37,55 +38,47 @@ pub(crate) enum Order {
 pub(crate) struct Attempt {
     pub client: Client,
     pub file: Arc<WorkerFile>,
-    pub assigned: Assigned,
+    pub attempt: AttemptId,
+    pub lease: LeaseId,
+    pub job: AssignedJob,
+    pub post: Post,
     pub order: watch::Receiver<Order>,
-    /// Told when the hall says that the lease is lost.
-    pub lost: Arc<watch::Sender<Order>>,
 }
 
 impl Attempt {
     /// Runs it to its end.
-    pub async fn run(mut self, slot: Slot) {
-        if let Err(error) = self.client.accept(self.lease()).await
-            && is_lost(&error)
-        {
-            return;
-        }
-        if let Some(report) = self.work(slot).await {
-            self.report(&report).await;
+    pub async fn run(mut self, slots: Slots) {
+        let slot = slots.acquire().await;
+        let mut gathered = Gathered::default();
+        if let Some(report) = self.work(slot, &mut gathered).await {
+            self.report(report, &mut gathered).await;
         }
     }
 
-    fn lease(&self) -> Lease<'_> {
-        Lease { attempt: &self.assigned.id, lease: &self.assigned.lease }
-    }
-
-    /// The outcome; none if the attempt was lost.
-    async fn work(&mut self, slot: Slot) -> Option<OutcomeReport> {
+    /// The outcome; none if the attempt was lost. The last of its output is left in `gathered`.
+    async fn work(&mut self, slot: Slot, gathered: &mut Gathered) -> Option<OutcomeReport> {
         let scratch = match tempfile::tempdir() {
             Ok(scratch) => scratch,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
         let result = scratch.path().join("result.json");
-        let job = &self.assigned.job;
-        let command = match executor::command(job, &self.file) {
+        let command = match executor::command(&self.job, &self.file) {
             Ok(command) => command,
             Err(failure) => return Some(executor::report(Outcome::Failed, Some(failure))),
         };
-        let claim = self.assigned.id.rsplit('-').next().unwrap_or_default();
-        let command = executor::with_contract(command, job, claim, self.client.base_url(), &result);
+        let claim = self.attempt.claim.to_string();
+        let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &result);
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),
         };
-        let ended = self.follow(running).await;
+        let ended = self.follow(running, gathered).await;
         let order = *self.order.borrow();
         (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, &result))
     }
 
     /// Passes on the output until the command has ended, and stops it when told to.
-    async fn follow(&mut self, mut running: Running) -> Ended {
-        let mut gathered = Gathered::default();
+    async fn follow(&mut self, mut running: Running, gathered: &mut Gathered) -> Ended {
         let mut obeyed = Order::Go;
         loop {
             let order = *self.order.borrow_and_update();
@@ -95,10 +88,10 @@ impl Attempt {
             }
             tokio::select! {
                 chunk = running.next() => match chunk {
-                    Some(chunk) => self.gather(&mut gathered, chunk).await,
+                    Some(chunk) => self.gather(gathered, chunk, &running).await,
                     None => break,
                 },
-                () = gathered.ripe() => self.pass_on(&mut gathered).await,
+                () = gathered.ripe() => self.pass_on(gathered, &running).await,
                 changed = self.order.changed() => {
                     if changed.is_err() {
                         running.stop(Duration::ZERO).await;
@@ -106,61 +99,78 @@ impl Attempt {
                 }
             }
         }
-        self.pass_on(&mut gathered).await;
         running.wait().await
     }
 
-    async fn gather(&mut self, gathered: &mut Gathered, chunk: Chunk) {
+    async fn gather(&mut self, gathered: &mut Gathered, chunk: Chunk, running: &Running) {
         let stream = match chunk.stream {
-            crate::ended::Stream::Stdout => Stream::Stdout,
-            _ => Stream::Stderr,
+            Stream::Stdout => LogStream::Stdout,
+            _ => LogStream::Stderr,
         };
         if stream != gathered.stream {
-            self.pass_on(gathered).await;
+            self.pass_on(gathered, running).await;
         }
         gathered.stream = stream;
         gathered.due.get_or_insert_with(|| Instant::now() + GATHER);
         gathered.bytes.extend_from_slice(&chunk.bytes);
         if gathered.bytes.len() >= GATHER_BYTES {
-            self.pass_on(gathered).await;
+            self.pass_on(gathered, running).await;
         }
     }
 
-    /// Sends what has gathered. The hall being away is waited out: the child's pipe fills meanwhile.
-    async fn pass_on(&mut self, gathered: &mut Gathered) {
-        let bytes = Bytes::from(std::mem::take(&mut gathered.bytes));
-        gathered.due = None;
-        while !bytes.is_empty() && *self.order.borrow() < Order::Lost {
-            let sent = self.client.append_log(self.lease(), gathered.stream, gathered.offset, bytes.clone());
-            match sent.await {
-                Ok(_) => {
-                    gathered.offset += bytes.len() as u64;
-                    return;
+    /// Sends what has gathered. The hall being away is waited out: the child's pipe fills meanwhile. A cancel is obeyed
+    /// all the same.
+    async fn pass_on(&mut self, gathered: &mut Gathered, running: &Running) {
+        let Some(piece) = gathered.piece(self.attempt, self.lease) else { return };
+        let stopper = running.stopper();
+        let mut order = self.order.clone();
+        let told = async {
+            while order.changed().await.is_ok() {
+                let grace = if *order.borrow() == Order::Lost { Duration::ZERO } else { GRACE };
+                stopper.stop(grace).await;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = self.deliver(vec![piece]) => gathered.passed_on(),
+            () = told => {}
+        }
+    }
+
+    /// Sends until the hall has taken it or never will.
+    async fn deliver(&self, messages: Vec<ToHall>) {
+        loop {
+            match self.post.send(messages.clone()).await {
+                Some(Reply::Refused(code, _)) if is_passing(code) => tokio::time::sleep(AGAIN).await,
+                Some(Reply::Refused(_, why)) => {
+                    return tracing::warn!(why, attempt = %self.attempt, "output was not taken");
                 }
-                Err(error) if is_lost(&error) => {
-                    self.lost.send_replace(Order::Lost);
-                }
-                Err(error) if is_passing(&error) => tokio::time::sleep(AGAIN).await,
-                Err(error) => {
-                    tracing::warn!(%error, attempt = self.assigned.id, "output was not taken");
-                    return;
-                }
+                Some(Reply::Taken) | None => return,
             }
         }
     }
 
-    /// Tells the outcome until the hall has heard it or the lease is lost.
-    async fn report(&mut self, report: &OutcomeReport) {
+    /// Tells the last of the output and the outcome, until the hall has heard it or the lease is lost. An outcome that
+    /// the hall cannot accept becomes a crash: an attempt without an end would be held for ever.
+    async fn report(&mut self, mut report: OutcomeReport, gathered: &mut Gathered) {
+        let mut second = false;
         while *self.order.borrow() < Order::Lost {
-            match self.client.outcome(self.lease(), report).await {
-                Err(error) if !is_lost(&error) && is_passing(&error) => {
+            let mut messages = Vec::from_iter(gathered.piece(self.attempt, self.lease));
+            let (attempt, lease) = (self.attempt, self.lease);
+            messages.push(ToHall::Outcome { attempt, lease, report: report.clone() });
+            match self.post.send(messages).await {
+                Some(Reply::Refused(code, _)) if is_passing(code) => {
                     let _ = timeout(AGAIN, self.order.changed()).await;
                 }
-                Err(error) => {
-                    tracing::warn!(%error, attempt = self.assigned.id, "the outcome was not taken");
-                    return;
+                Some(Reply::Refused(_, why)) if !second => {
+                    tracing::warn!(why, %attempt, "the outcome was refused");
+                    report = broken("outcome_refused", &why);
+                    second = true;
                 }
-                Ok(_) => return,
+                Some(Reply::Refused(_, why)) => {
+                    return tracing::warn!(why, %attempt, "the outcome was refused again");
+                }
+                Some(Reply::Taken) | None => return,
             }
         }
     }
@@ -168,7 +178,7 @@ impl Attempt {
 
 /// Output of one stream that has not been passed on.
 struct Gathered {
-    stream: Stream,
+    stream: LogStream,
     bytes: Vec<u8>,
     offset: u64,
     due: Option<Instant>,
@@ -176,7 +186,7 @@ struct Gathered {
 
 impl Default for Gathered {
     fn default() -> Gathered {
-        Gathered { stream: Stream::Stdout, bytes: Vec::new(), offset: 0, due: None }
+        Gathered { stream: LogStream::Stdout, bytes: Vec::new(), offset: 0, due: None }
     }
 }
 
@@ -187,24 +197,26 @@ impl Gathered {
             None => std::future::pending().await,
         }
     }
+
+    /// All of it as a message, if there is any.
+    fn piece(&self, attempt: AttemptId, lease: LeaseId) -> Option<ToHall> {
+        let (offset, stream, bytes) = (self.offset, self.stream, self.bytes.clone());
+        (!bytes.is_empty()).then_some(ToHall::Log { attempt, lease, offset, stream, bytes })
+    }
+
+    fn passed_on(&mut self) {
+        self.offset += self.bytes.len() as u64;
+        self.bytes.clear();
+        self.due = None;
+    }
 }
 
-fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeReport {
+/// A crash that was the worker's or the hall's doing, not the command's.
+pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeReport {
     executor::report(Outcome::Crashed, Some(executor::refused(reason, error.to_string())))
 }
 
-/// Whether the hall said that the attempt is not this worker's any more.
-pub(crate) fn is_lost(error: &ClientError) -> bool {
-    matches!(error, ClientError::Problem(problem) if matches!(problem.code, Code::LeaseLost | Code::NotFound))
-}
-
 /// Whether trying again may help.
-fn is_passing(error: &ClientError) -> bool {
-    match error {
-        ClientError::Unreachable { .. } => true,
-        ClientError::Problem(problem) => {
-            matches!(problem.code, Code::Unavailable | Code::StorageFull | Code::Internal)
-        }
-        _ => false,
-    }
+fn is_passing(code: Code) -> bool {
+    matches!(code, Code::Unavailable | Code::StorageFull | Code::Internal)
 }

@@ -46,9 +46,13 @@ mod attempt;
 mod command;
 mod ended;
 mod executor;
+mod held;
 pub mod leader;
+mod link;
+mod post;
 mod running;
 mod slots;
+mod term;
 mod vacancy;
 mod wire;
 

@@ -1,28 +1,30 @@
-//! The vacancy loop: every slot asks for a job, does it, and asks again; one beat keeps all leases alive.
+//! The vacancy loop: one session with the hall gives credit for the slots that are free, takes what is assigned, and
+//! keeps all leases alive. It comes back when the connection breaks, with what it has at hand.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_client::{Client, ClientError};
+use jobhall_client::{Client, ClientError, Patience, Session};
 use jobhall_core::needs::SelectorError;
-use jobhall_protocol::{EXEC, HeldAttempt, Renewals, Vacancy, WorkerFile};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
+use jobhall_core::{AttemptId, LeaseId};
+use jobhall_protocol::{
+    AssignedJob, EXEC, Held as HeldAttempt, Hello, ToHall, ToWorker, Welcome, WorkerFile,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
 use crate::abilities::{abilities, cpus};
-use crate::attempt::{Attempt, Order};
+use crate::attempt::{Attempt, Order, broken};
+use crate::held::Held;
+use crate::link::Link;
+use crate::post::{Letter, Post};
 use crate::slots::Slots;
+use crate::term::Term;
 
-/// How long one request for a job may wait.
-const WAIT_S: u64 = 20;
-/// Time between two beats at most: a cancel is heard by the next one.
-const BEAT: Duration = Duration::from_secs(2);
-/// An attempt whose lease could not be renewed is stopped this long before the lease ends.
-const MARGIN: Duration = Duration::from_secs(5);
-/// Pauses while the hall cannot be reached.
-const AWAY: Duration = Duration::from_secs(1);
+/// Letters of attempts that may wait for the loop.
+const LETTERS: usize = 1_024;
 
 /// How a worker is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,37 +49,29 @@ pub struct WorkerOptions {
     pub shutdown: watch::Receiver<Shutdown>,
 }
 
-/// Attempts at hand, with the way to tell each what to do.
-type Held = Arc<Mutex<BTreeMap<String, Holding>>>;
-
-struct Holding {
-    lease: String,
-    lease_ms: u64,
-    renewed: Instant,
-    order: Arc<watch::Sender<Order>>,
-}
-
 /// Works until told to end; an error if the worker's file makes no sense.
 pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
     let WorkerOptions { client, file, slots, shutdown } = options;
-    let vacancy = Vacancy { slots: 1, wait_s: WAIT_S, abilities: abilities(&file)?, accepts: accepts(&file) };
-    let count = file.slots.unwrap_or_else(cpus).max(1);
-    let (file, held) = (Arc::new(file), Held::default());
-    let beat = tokio::spawn(beat(client.clone(), held.clone(), shutdown.clone()));
-    let mut loops = JoinSet::new();
-    for _ in 0..count {
-        let one = OneSlot {
-            client: client.clone(),
-            file: file.clone(),
-            slots: slots.clone(),
-            vacancy: vacancy.clone(),
-            held: held.clone(),
-            shutdown: shutdown.clone(),
-        };
-        loops.spawn(one.run());
-    }
-    while loops.join_next().await.is_some() {}
-    beat.abort();
+    let hello = Hello { abilities: abilities(&file)?, accepts: accepts(&file), ..Hello::default() };
+    let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
+    let (to_loop, letters) = mpsc::channel(LETTERS);
+    let worker = Worker {
+        client,
+        file: Arc::new(file),
+        slots,
+        count,
+        hello,
+        held: Held::default(),
+        brought: Vec::new(),
+        tasks: JoinSet::new(),
+        to_loop,
+        way: Way::Away(Instant::now()),
+        patience: Patience::of_a_worker(),
+        term: Term::unknown(),
+        heard: 0,
+        said: 0,
+    };
+    worker.run(letters, shutdown).await;
     Ok(())
 }
 
@@ -94,115 +88,212 @@ fn accepts(file: &WorkerFile) -> String {
     }
 }
 
-struct OneSlot {
+type Connecting = Pin<Box<dyn Future<Output = Result<Session, ClientError>> + Send>>;
+
+/// The way to the hall.
+enum Way {
+    /// None until this moment.
+    Away(Instant),
+    /// It is being made; when the hello was said at the earliest.
+    Opening(Connecting, Instant),
+    /// It is open.
+    Open(Box<Link>),
+}
+
+/// What comes along the way.
+enum News {
+    /// It is time to try.
+    Try,
+    /// The answer to a hello that was said at this moment.
+    Answer(Result<Session, ClientError>, Instant),
+    /// What the hall says.
+    Frame(Result<Vec<ToWorker>, ClientError>),
+}
+
+impl Way {
+    /// What comes next. Nothing is lost when the returned future is dropped.
+    async fn next(&mut self) -> News {
+        match self {
+            Way::Away(until) => {
+                sleep_until(*until).await;
+                News::Try
+            }
+            Way::Opening(connecting, since) => News::Answer(connecting.await, *since),
+            Way::Open(link) => News::Frame(link.next().await),
+        }
+    }
+}
+
+struct Worker {
     client: Client,
     file: Arc<WorkerFile>,
     slots: Slots,
-    vacancy: Vacancy,
+    count: u64,
+    hello: Hello,
     held: Held,
-    shutdown: watch::Receiver<Shutdown>,
+    /// What the last hello named.
+    brought: Vec<HeldAttempt>,
+    tasks: JoinSet<()>,
+    to_loop: mpsc::Sender<Letter>,
+    way: Way,
+    patience: Patience,
+    term: Term,
+    /// Assignments heard of in this session.
+    heard: u64,
+    /// The credit last given in this session.
+    said: u64,
 }
 
-impl OneSlot {
-    async fn run(mut self) {
-        while *self.shutdown.borrow() == Shutdown::None {
-            let slot = self.slots.acquire().await;
-            let assigned = tokio::select! {
-                assigned = self.client.vacancies(&self.vacancy) => assigned,
-                _ = self.shutdown.changed() => continue,
-            };
-            match assigned {
-                Ok(assignments) => {
-                    let mut slot = Some(slot);
-                    for assigned in assignments.attempts {
-                        let slot = match slot.take() {
-                            Some(slot) => slot,
-                            None => self.slots.acquire().await,
-                        };
-                        self.attempt(assigned, slot).await;
+impl Worker {
+    async fn run(mut self, mut letters: mpsc::Receiver<Letter>, mut shutdown: watch::Receiver<Shutdown>) {
+        let mut ending = *shutdown.borrow_and_update();
+        while ending == Shutdown::None || !self.tasks.is_empty() {
+            tokio::select! {
+                changed = shutdown.changed() => {
+                    ending = if changed.is_ok() { *shutdown.borrow_and_update() } else { Shutdown::Now };
+                    if ending == Shutdown::Now {
+                        self.held.lose_all();
+                    }
+                    if changed.is_err() {
+                        break;
                     }
                 }
-                Err(error) => self.away(&error).await,
+                news = self.way.next() => self.hear(news),
+                Some(letter) = letters.recv() => self.post(letter),
+                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
+                () = sleep_until(self.term.next()) => self.beat(),
             }
+            while let Ok(letter) = letters.try_recv() {
+                self.post(letter);
+            }
+            self.credit(ending == Shutdown::None);
+        }
+        self.tasks.shutdown().await;
+        if let Way::Open(link) = self.way {
+            link.leave().await;
         }
     }
 
-    async fn attempt(&self, assigned: jobhall_protocol::Assigned, slot: crate::slots::Slot) {
+    fn say(&self, message: ToHall) {
+        if let Way::Open(link) = &self.way {
+            link.say(message);
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Try => self.connect(),
+            News::Answer(Ok(session), since) => self.welcomed(session, since),
+            News::Frame(Ok(messages)) => messages.into_iter().for_each(|message| self.told(message)),
+            News::Answer(Err(error), _) | News::Frame(Err(error)) => self.away(&error.to_string()),
+        }
+    }
+
+    fn connect(&mut self) {
+        let hello = Hello { attempts: self.held.list(), ..self.hello.clone() };
+        self.brought = hello.attempts.clone();
+        let client = self.client.clone();
+        let connecting = Box::pin(async move { client.session(hello).await });
+        self.way = Way::Opening(connecting, Instant::now());
+    }
+
+    /// The connection is gone, or did not come to be. Commands go on as long as their lease surely lives.
+    fn away(&mut self, why: &str) {
+        tracing::warn!(why, "the hall is away");
+        let pause = self.patience.pause().unwrap_or_default();
+        self.way = Way::Away(Instant::now() + pause);
+        self.term.asked = None;
+    }
+
+    fn welcomed(&mut self, session: Session, since: Instant) {
+        let Welcome { lease_ms, kept, lost, .. } = session.welcome.clone();
+        self.way = Way::Open(Box::new(Link::new(session)));
+        self.term = Term::new(Duration::from_millis(lease_ms), since);
+        self.patience.renew();
+        (self.heard, self.said) = (0, 0);
+        lost.into_iter().for_each(|attempt| self.held.tell(attempt, Order::Lost));
+        for held in std::mem::take(&mut self.brought) {
+            // Given up while the hello was on its way. The hall has to hear of it, or it would wait for ever.
+            if kept.contains(&held.attempt) && !self.held.goes_on(held.attempt) {
+                let why = "it was stopped while the hall was away";
+                self.give_up(held.attempt, held.lease, "stopped", why);
+            }
+        }
+        self.held.unanswered().into_iter().for_each(|message| self.say(message));
+    }
+
+    fn give_up(&self, attempt: AttemptId, lease: LeaseId, reason: &str, why: &str) {
+        let report = broken(reason, &why);
+        self.say(ToHall::Outcome { attempt, lease, report });
+    }
+
+    fn told(&mut self, message: ToWorker) {
+        match message {
+            ToWorker::Assign { attempt, lease, job } => self.take(attempt, lease, job),
+            ToWorker::Renewed {} => self.term.renewed(),
+            ToWorker::Drain {} => tracing::info!("the hall is stopping"),
+            ToWorker::Refused { to, attempt: None, detail, .. } => {
+                tracing::warn!(?to, detail, "the hall refused a word");
+            }
+            about_one => self.held.hear(about_one),
+        }
+    }
+
+    fn take(&mut self, attempt: AttemptId, lease: LeaseId, job: AssignedJob) {
+        self.heard += 1;
+        self.say(ToHall::Accept { attempt, lease });
         let (order, orders) = watch::channel(Order::Go);
-        let order = Arc::new(order);
-        let id = assigned.id.clone();
-        let holding = Holding {
-            lease: assigned.lease.clone(),
-            lease_ms: assigned.lease_ms,
-            renewed: Instant::now(),
-            order: order.clone(),
-        };
-        lock(&self.held).insert(id.clone(), holding);
+        let post = Post::new(attempt, self.to_loop.clone());
         let (client, file) = (self.client.clone(), self.file.clone());
-        Attempt { client, file, assigned, order: orders, lost: order }.run(slot).await;
-        lock(&self.held).remove(&id);
+        let one = Attempt { client, file, attempt, lease, job, post, order: orders };
+        let task = self.tasks.spawn(one.run(self.slots.clone())).id();
+        self.held.add(attempt, lease, task, order);
     }
 
-    async fn away(&mut self, error: &ClientError) {
-        tracing::warn!(%error, "the hall gave no job");
-        let _ = tokio::time::timeout(AWAY, self.shutdown.changed()).await;
+    fn post(&mut self, letter: Letter) {
+        for message in self.held.keep(letter) {
+            self.say(message);
+        }
     }
-}
 
-fn lock(held: &Held) -> std::sync::MutexGuard<'_, BTreeMap<String, Holding>> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
+    fn ended(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let (task, panic) = match ended {
+            Ok((task, ())) => (task, None),
+            Err(error) => (error.id(), Some(error.to_string())),
+        };
+        if let (Some((attempt, lease)), Some(why)) = (self.held.remove(task), panic) {
+            tracing::error!(%attempt, why, "an attempt ended in the middle");
+            self.give_up(attempt, lease, "worker_broken", &why);
+        }
+    }
 
-/// Renews all leases, passes on cancels, and stops what could not be renewed in time.
-async fn beat(client: Client, held: Held, mut shutdown: watch::Receiver<Shutdown>) {
-    loop {
-        let _ = tokio::time::timeout(BEAT, shutdown.changed()).await;
-        if *shutdown.borrow() == Shutdown::Now {
-            for holding in lock(&held).values() {
-                holding.order.send_replace(Order::Lost);
+    /// Says how many jobs may come in all: those that came, and one for each slot that is free. So nothing that crosses
+    /// on the wire can make it wrong.
+    fn credit(&mut self, wants_jobs: bool) {
+        let busy = self.held.busy() as u64;
+        let free = if wants_jobs { self.count.saturating_sub(busy) } else { 0 };
+        let total = self.heard + free;
+        if matches!(self.way, Way::Open(_)) && total != self.said {
+            self.say(ToHall::Vacancies { total });
+            self.said = total;
+        }
+    }
+
+    /// Renews, notices a hall that no longer answers, and stops what could not be renewed in time.
+    fn beat(&mut self) {
+        let now = Instant::now();
+        if self.term.is_over(now) && !self.held.is_empty() {
+            tracing::warn!("the leases could not be renewed in time: what is at hand is stopped");
+            self.held.lose_all();
+        }
+        if matches!(self.way, Way::Open(_)) {
+            if self.term.is_unanswered(now) {
+                self.away("it does not answer");
+            } else if self.term.is_due(now) {
+                self.say(ToHall::Renew {});
+                self.term.asked = Some(now);
             }
-            return;
         }
-        let attempts: Vec<_> = lock(&held)
-            .iter()
-            .map(|(id, holding)| HeldAttempt { id: id.clone(), lease: holding.lease.clone() })
-            .collect();
-        if attempts.is_empty() {
-            continue;
-        }
-        let asked = Instant::now();
-        match client.renew(&Renewals { attempts }).await {
-            Ok(renewed) => {
-                let mut held = lock(&held);
-                tell(&mut held, &renewed.lost, Order::Lost);
-                tell(&mut held, &renewed.cancel, Order::Cancel);
-                for id in renewed.kept.iter().chain(&renewed.cancel) {
-                    if let Some(holding) = held.get_mut(id) {
-                        holding.renewed = asked;
-                    }
-                }
-            }
-            Err(_) => stop_overdue(&mut lock(&held)),
-        }
-    }
-}
-
-fn tell(held: &mut BTreeMap<String, Holding>, ids: &[String], order: Order) {
-    for holding in ids.iter().filter_map(|id| held.get(id)) {
-        holding.order.send_if_modified(|current| {
-            let rises = order > *current;
-            *current = order.max(*current);
-            rises
-        });
-    }
-}
-
-/// A worker that cannot reach the hall stops what it has before the hall gives it to another.
-fn stop_overdue(held: &mut BTreeMap<String, Holding>) {
-    for holding in held.values() {
-        let lease = Duration::from_millis(holding.lease_ms);
-        if holding.renewed.elapsed() + MARGIN.min(lease / 2) >= lease {
-            holding.order.send_replace(Order::Lost);
-        }
+        self.term.looked(now);
     }
 }

@@ -85,6 +85,16 @@ impl Session {
         }
     }
 
+    /// Withdraws a vacancy. What is on its way to it still comes, before its end is told.
+    pub async fn end_vacancy(&self, vacancy: VacancyId) -> Result<Answer, Refused> {
+        self.engine.ask(Request::EndVacancy { session: self.id, vacancy }).await
+    }
+
+    /// So many jobs in all may be assigned, counted from the beginning of the session.
+    pub async fn credit(&self, total: u64) -> Result<Answer, Refused> {
+        self.engine.ask(Request::Credit { session: self.id, total }).await
+    }
+
     /// The worker is still there.
     pub async fn renew(&self) -> Result<Answer, Refused> {
         self.engine.ask(Request::Renew(self.id)).await

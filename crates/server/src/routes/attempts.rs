@@ -63,10 +63,7 @@ pub(super) async fn progress(
 ) -> Answer {
     let word = word(&who, &id, &request)?;
     let progress: wire::Progress = body::json_or_default(request).await?;
-    if progress.indicators.len() > INDICATORS {
-        return Err(Trouble::bad(format!("more than {INDICATORS} indicators at once")));
-    }
-    let indicators = progress.indicators.into_iter().map(indicator).collect::<Result<_, _>>()?;
+    let indicators = indicators(progress.indicators)?;
     let (told, attempt) = (note(&app, &word, indicators).await?, word.attempt);
     moved(&app, attempt, &told)
 }
@@ -76,6 +73,14 @@ async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told
     let Word { worker, attempt, lease } = word;
     let ask = Ask::Progress { worker: worker.clone(), attempt: *attempt, lease: *lease, indicators };
     Ok(app.engine.ask(ask).await?)
+}
+
+/// Measures of progress, checked.
+pub(crate) fn indicators(given: Vec<wire::Indicator>) -> Result<Vec<Indicator>, Trouble> {
+    if given.len() > INDICATORS {
+        return Err(Trouble::bad(format!("more than {INDICATORS} indicators at once")));
+    }
+    given.into_iter().map(indicator).collect()
 }
 
 fn indicator(indicator: wire::Indicator) -> Result<Indicator, Trouble> {
@@ -115,6 +120,7 @@ pub(super) async fn log(
     let added = bytes.len() as u64;
     let appended = app.logs.append(word.attempt, place.offset, stream, bytes).await?;
     app.metrics.log_bytes.inc_by(added);
+    app.sessions.log_came(word.attempt);
     Ok(error::ok(&LogPosition { len: appended.len, truncated: appended.truncated }))
 }
 
@@ -141,11 +147,12 @@ pub(super) async fn outcome(
     }
     let answer = moved(&app, attempt, &told);
     app.floor.forget(attempt);
+    app.sessions.forget(attempt);
     answer
 }
 
 /// A success has a value and no error, anything else the other way round.
-fn report(given: &OutcomeReport) -> Result<Report, Trouble> {
+pub(crate) fn report(given: &OutcomeReport) -> Result<Report, Trouble> {
     let success = matches!(given.outcome, wire::Outcome::Passed | wire::Outcome::Skipped);
     if success && (given.error.is_some() || given.retry.is_some() || given.params.is_some()) {
         return Err(Trouble::bad("a success has a value, but neither error, retry nor params"));

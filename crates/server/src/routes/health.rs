@@ -28,15 +28,17 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Answer {
 }
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Answer {
-    let text = app.metrics.text(app.floor.workers().len(), app.floor.held());
+    let text = app
+        .metrics
+        .text(app.sessions.workers(app.floor.workers()).len(), app.floor.held() + app.sessions.held());
     Ok(error::body("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
 }
 
 /// Counts alone: this page asks for no token, so it names nobody.
 pub(super) async fn page(State(app): State<Arc<App>>) -> Answer {
     let rows = [
-        ("workers", app.floor.workers().len().to_string()),
-        ("attempts in hand", app.floor.held().to_string()),
+        ("workers", app.sessions.workers(app.floor.workers()).len().to_string()),
+        ("attempts in hand", (app.floor.held() + app.sessions.held()).to_string()),
         ("vacancies waiting", app.metrics.waiting.get().to_string()),
         ("jobs taken since start", app.metrics.enqueued.get().to_string()),
         ("up for", format!("{} s", app.started.elapsed().as_secs())),

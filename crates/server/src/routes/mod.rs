@@ -7,9 +7,12 @@ mod health;
 mod job_log;
 mod jobs;
 mod list;
+mod session;
 mod submit;
 mod types;
 mod workers;
+
+pub(crate) use attempts::{indicators, report};
 
 use std::sync::Arc;
 
@@ -64,6 +67,7 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/attempts/{id}/log", attempts::log),
         post("/api/v1/attempts/{id}/outcome", attempts::outcome),
         post("/api/v1/renewals", workers::renewals),
+        get("/api/v1/session", session::session),
         get("/api/v1/workers", workers::workers),
         get("/api/v1/types", types::types),
         put("/api/v1/types/{name}", types::set),

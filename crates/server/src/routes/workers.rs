@@ -63,5 +63,6 @@ pub(super) async fn renewals(
 }
 
 pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
-    Ok(error::ok(&Page { items: app.floor.workers(), next_cursor: None }))
+    let items = app.sessions.workers(app.floor.workers());
+    Ok(error::ok(&Page { items, next_cursor: None }))
 }

@@ -57,9 +57,15 @@ impl Checker {
                     seen.connected = false;
                 }
             }
+            (Request::Credit { session, total }, Answer::Noted) => {
+                if let Some(seen) = self.sessions.get_mut(session) {
+                    seen.credit = seen.credit.max(Some(*total));
+                }
+            }
             (Request::CloseSession(_), Answer::Noted)
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
+            | (Request::EndVacancy { .. }, Answer::Noted)
             | (Request::SetType { .. }, Answer::Noted) => {}
             (request, answer) => {
                 let text = format!("{request:?} is answered by {answer:?}");

@@ -51,6 +51,9 @@ impl Checker {
     pub fn assigned_to(&mut self, session: SessionId, assignment: &Assignment) {
         let attempt = assignment.attempt;
         let id = attempt.job;
+        if let Some(seen) = self.sessions.get_mut(&session) {
+            seen.assigned += 1;
+        }
         let Some(seen) = self.sessions.get(&session).cloned() else {
             return self.fail(
                 Invariant::Suits,
@@ -70,6 +73,10 @@ impl Checker {
             format!("{attempt} goes to {}, which does not suit", seen.worker)
         });
         self.assigned_as_stored(&row, assignment, &seen);
+        let covered = seen.credit.is_none_or(|credit| seen.assigned <= credit);
+        self.must(covered, Invariant::Suits, &[id], || {
+            format!("{attempt} goes to {}, which gave credit for less: {:?}", seen.worker, seen.credit)
+        });
         let since = self.now.mono;
         self.holds.insert(id, Holding { claim: attempt.claim, session, since });
     }

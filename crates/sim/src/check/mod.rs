@@ -97,6 +97,10 @@ pub(crate) struct Seen {
     pub connected: bool,
     pub closed: bool,
     pub ended: bool,
+    /// The most that its worker ever gave it credit for; none if it never did.
+    pub credit: Option<u64>,
+    /// What was assigned to it.
+    pub assigned: u64,
 }
 
 /// Who has a job.

@@ -1,0 +1,252 @@
+//! A worker's session: one WebSocket, frames of many messages in both directions.
+//!
+//! ```no_run
+//! # use jobhall_client::{Client, ClientError};
+//! # use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToHall, ToWorker};
+//! # async fn example(client: Client) -> Result<(), ClientError> {
+//! let mut session = client.session(Hello::default()).await?;
+//! session.send(&[ToHall::Vacancies { total: 1 }]).await?;
+//! for message in session.next().await? {
+//!     if let ToWorker::Assign { attempt, lease, .. } = message {
+//!         let report = OutcomeReport { outcome: Outcome::Passed, value: None, error: None, retry: None, params: None };
+//!         session.send(&[ToHall::Outcome { attempt, lease, report }, ToHall::Vacancies { total: 2 }]).await?;
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use jobhall_protocol::{
+    Encoding, FRAME_BYTES, FrameError, FrameWriter, Hello, ToHall, ToWorker, Welcome, read_frame,
+};
+use reqwest::{Method, Url};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::handshake::client::{Request, generate_key};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
+
+use crate::call::{CONNECT, Client};
+use crate::error::ClientError;
+
+/// How long the hall has to answer a request for a session, and then a hello.
+const ANSWER: Duration = Duration::from_secs(10);
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A session that has begun.
+#[derive(Debug)]
+pub struct Session {
+    /// What the hall said to the hello.
+    pub welcome: Welcome,
+    sender: SessionSender,
+    receiver: SessionReceiver,
+}
+
+/// The half that speaks.
+#[derive(Debug)]
+pub struct SessionSender {
+    sink: SplitSink<Socket, Message>,
+    frame: FrameWriter,
+    encoding: Encoding,
+    url: String,
+}
+
+/// The half that hears.
+#[derive(Debug)]
+pub struct SessionReceiver {
+    stream: SplitStream<Socket>,
+    encoding: Encoding,
+    url: String,
+}
+
+impl Client {
+    /// Opens a session, in MessagePack.
+    ///
+    /// # Errors
+    /// The hall cannot be reached, or refused the hello.
+    pub async fn session(&self, hello: Hello) -> Result<Session, ClientError> {
+        self.session_in(Encoding::MessagePack, hello).await
+    }
+
+    /// Opens a session in this encoding.
+    ///
+    /// # Errors
+    /// As [`Client::session`].
+    pub async fn session_in(&self, encoding: Encoding, hello: Hello) -> Result<Session, ClientError> {
+        let begun = tokio::time::timeout(CONNECT + 2 * ANSWER, self.begin(encoding, hello));
+        begun.await.unwrap_or_else(|_| Err(self.away("it took too long")))
+    }
+
+    async fn begin(&self, encoding: Encoding, hello: Hello) -> Result<Session, ClientError> {
+        let url = self.api(Method::GET, &["session"]).url;
+        let stream = self.connect(&url).await?;
+        let request = self.upgrade(&url, encoding)?;
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(2 * FRAME_BYTES))
+            .max_frame_size(Some(2 * FRAME_BYTES));
+        let (socket, _) = client_async_with_config(request, stream, Some(config))
+            .await
+            .map_err(|error| self.failed(&error))?;
+        let (sink, stream) = socket.split();
+        let (frame, url) = (FrameWriter::new(encoding), self.base_url().to_owned());
+        let mut sender = SessionSender { sink, frame, encoding, url: url.clone() };
+        let mut receiver = SessionReceiver { stream, encoding, url };
+        sender.send(&[ToHall::Hello(hello)]).await?;
+        match receiver.next().await?.into_iter().next() {
+            Some(ToWorker::Welcome(welcome)) => Ok(Session { welcome, sender, receiver }),
+            Some(ToWorker::Refused { code, detail, .. }) => Err(ClientError::refused(code, detail)),
+            other => Err(ClientError::Protocol(format!("a hello was answered by {other:?}"))),
+        }
+    }
+
+    /// The one place where the way to the hall is made, bare or encrypted.
+    async fn connect(&self, url: &Url) -> Result<MaybeTlsStream<TcpStream>, ClientError> {
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let port = url.port_or_known_default().unwrap_or(80);
+        let stream = tokio::time::timeout(CONNECT, TcpStream::connect((host, port)));
+        let stream = stream.await.map_err(|_| self.away("it took too long"))?;
+        let stream = stream.map_err(|error| self.away(&error.to_string()))?;
+        // Frames are flushed when they are whole; waiting for more would only delay them.
+        let _ = stream.set_nodelay(true);
+        Ok(MaybeTlsStream::Plain(stream))
+    }
+
+    fn upgrade(&self, url: &Url, encoding: Encoding) -> Result<Request, ClientError> {
+        let host = match (url.host_str(), url.port()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            (host, _) => host.unwrap_or_default().to_owned(),
+        };
+        let path = url.as_str().trim_start_matches("http");
+        let mut request = Request::builder()
+            .uri(format!("ws{path}"))
+            .header("host", host)
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", generate_key())
+            .header("sec-websocket-protocol", encoding.subprotocol());
+        if let Some(authorization) = self.authorization() {
+            request = request.header("authorization", authorization);
+        }
+        request.body(()).map_err(|error| ClientError::Protocol(error.to_string()))
+    }
+
+    fn away(&self, why: &str) -> ClientError {
+        ClientError::Unreachable { url: self.base_url().to_owned(), why: why.to_owned() }
+    }
+
+    fn failed(&self, error: &Error) -> ClientError {
+        match error {
+            Error::Http(response) => {
+                let body = response.body().as_deref().unwrap_or_default();
+                ClientError::from_answer(response.status().as_u16(), body)
+            }
+            other => self.away(&other.to_string()),
+        }
+    }
+}
+
+impl Session {
+    /// Says something; as few frames as possible, one flush.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub async fn send(&mut self, messages: &[ToHall]) -> Result<(), ClientError> {
+        self.sender.send(messages).await
+    }
+
+    /// Waits for the next frame. Nothing is lost when the returned future is dropped.
+    ///
+    /// # Errors
+    /// The session is over; the error says why.
+    pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
+        self.receiver.next().await
+    }
+
+    /// Speaks and hears apart from each other. Whoever only speaks is cut by the hall in the end.
+    #[must_use]
+    pub fn split(self) -> (SessionSender, SessionReceiver) {
+        (self.sender, self.receiver)
+    }
+
+    /// Leaves for good: what it still has is lost at once.
+    pub async fn leave(mut self) {
+        // One who leaves does not care whether that was heard: the session ends by itself.
+        let _ = self.sender.send(&[ToHall::Leave {}]).await;
+        let rest = async { while self.receiver.next().await.is_ok() {} };
+        let _ = tokio::time::timeout(ANSWER, rest).await;
+    }
+}
+
+impl SessionSender {
+    /// As [`Session::send`].
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub async fn send(&mut self, messages: &[ToHall]) -> Result<(), ClientError> {
+        for message in messages {
+            if !self.push(message)? {
+                self.feed().await?;
+                self.push(message)?;
+            }
+        }
+        self.feed().await?;
+        self.sink.flush().await.map_err(|error| gone(&self.url, &error))
+    }
+
+    /// A message that cannot be written takes those before it along, so that nobody sends half of what was meant.
+    fn push(&mut self, message: &ToHall) -> Result<bool, ClientError> {
+        self.frame.push(message).map_err(|error| {
+            self.frame.take();
+            wrong(&error)
+        })
+    }
+
+    async fn feed(&mut self) -> Result<(), ClientError> {
+        let Some(bytes) = self.frame.take() else { return Ok(()) };
+        let message = match self.encoding {
+            Encoding::MessagePack => Message::Binary(bytes.into()),
+            Encoding::Json => {
+                let text = String::from_utf8(bytes).map_err(|error| ClientError::Protocol(error.to_string()));
+                Message::Text(text?.into())
+            }
+        };
+        self.sink.feed(message).await.map_err(|error| gone(&self.url, &error))
+    }
+}
+
+impl SessionReceiver {
+    /// As [`Session::next`].
+    ///
+    /// # Errors
+    /// The session is over; the error says why.
+    pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
+        loop {
+            let bytes = match self.stream.next().await {
+                Some(Ok(Message::Binary(bytes))) => bytes,
+                Some(Ok(Message::Text(text))) => text.into(),
+                Some(Ok(Message::Close(Some(close)))) => {
+                    let why = format!("the session was closed: {} ({})", close.reason, u16::from(close.code));
+                    return Err(ClientError::Unreachable { url: self.url.clone(), why });
+                }
+                Some(Ok(_)) => continue,
+                Some(Err(error)) => return Err(gone(&self.url, &error)),
+                None => return Err(gone(&self.url, &Error::ConnectionClosed)),
+            };
+            return read_frame(self.encoding, &bytes).map_err(|error| wrong(&error));
+        }
+    }
+}
+
+fn gone(url: &str, error: &Error) -> ClientError {
+    ClientError::Unreachable { url: url.to_owned(), why: error.to_string() }
+}
+
+fn wrong(error: &FrameError) -> ClientError {
+    ClientError::Protocol(error.to_string())
+}

@@ -1,0 +1,67 @@
+//! Credit: how many jobs a session may be given, as one number that only its worker sets.
+//!
+//! It counts from the beginning of the session, so nothing depends on what crosses on the wire: the same word twice is
+//! the same word, and a worker that frees a slot says one more whether or not it has heard of its last assignment.
+//! Inside it is a vacancy that stands as long as the session is connected.
+
+use jobhall_core::bounds::VACANCY_SLOTS;
+
+use crate::answer::{Answer, Refused};
+use crate::desk::Desk;
+use crate::effect::{Ended, SessionId, Ticket, VacancyId};
+use crate::vacancy::Vacancy;
+
+impl Desk {
+    /// So many jobs in all may be assigned to a session.
+    pub(crate) fn credit(&mut self, session: SessionId, total: u64, ticket: Ticket) {
+        let id = match self.credit_of(session) {
+            Ok(id) => id,
+            Err(refused) => return self.answer(ticket, Err(refused)),
+        };
+        let turn = self.number();
+        let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
+        let (given, most) = (total.saturating_sub(vacancy.taken + vacancy.pending), u64::from(VACANCY_SLOTS));
+        if given > most {
+            let refused = Refused::Bound { field: "vacancies", given, least: 0, most };
+            return self.answer(ticket, Err(refused));
+        }
+        if vacancy.free() == 0 {
+            vacancy.turn = turn;
+        }
+        vacancy.total = total;
+        let (profile, place) = (vacancy.profile, (vacancy.turn, id));
+        self.answer(ticket, Ok(Answer::Noted));
+        if given == 0 {
+            self.board.unpark(profile, place);
+        } else {
+            self.fill(id);
+        }
+    }
+
+    /// The vacancy that stands for a session's credit, made now if there is none.
+    fn credit_of(&mut self, session: SessionId) -> Result<VacancyId, Refused> {
+        let id = VacancyId(self.number());
+        let state = self.sessions.get_mut(&session).filter(|state| state.connected);
+        let state = state.ok_or(Refused::NoSuchSession)?;
+        if let Some(id) = state.credit {
+            return Ok(id);
+        }
+        let profile = state.profile.ok_or(Refused::NoSuchSession)?;
+        state.credit = Some(id);
+        state.vacancies.insert(id);
+        let (worker, turn) = (state.worker.clone(), id.0);
+        let (total, taken, pending, until, ended) = (0, 0, 0, None, None);
+        let vacancy = Vacancy { session, profile, worker, total, taken, pending, turn, until, ended };
+        self.vacancies.insert(id, vacancy);
+        Ok(id)
+    }
+
+    /// A vacancy takes no more jobs because its worker says so. One that is over already is as good.
+    pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Answer, Refused> {
+        let state = self.sessions.get(&session).ok_or(Refused::NoSuchSession)?;
+        if state.vacancies.contains(&vacancy) && state.credit != Some(vacancy) {
+            self.end_vacancy(vacancy, Ended::Withdrawn);
+        }
+        Ok(Answer::Noted)
+    }
+}

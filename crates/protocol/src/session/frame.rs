@@ -1,0 +1,164 @@
+//! Frames: lists of messages as bytes, in one of two encodings. Each message is encoded once, into the frame.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// The most bytes of a frame.
+pub const FRAME_BYTES: usize = 1 << 20;
+/// The most messages in a frame.
+pub const FRAME_MESSAGES: usize = 4_096;
+/// The deepest nesting that a frame can rightly have.
+const DEPTH: usize = 32;
+/// MessagePack's mark of a list with a length of four bytes.
+const LIST: [u8; 5] = [0xdd, 0, 0, 0, 0];
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Encoding {
+    /// Text frames.
+    Json,
+    /// Binary frames, with field names.
+    #[default]
+    MessagePack,
+}
+
+impl Encoding {
+    /// Both, the preferred one first.
+    pub const ALL: [Encoding; 2] = [Encoding::MessagePack, Encoding::Json];
+
+    /// The name by which a WebSocket asks for it.
+    #[must_use]
+    pub fn subprotocol(self) -> &'static str {
+        match self {
+            Encoding::Json => "jobhall.v1.json",
+            Encoding::MessagePack => "jobhall.v1.msgpack",
+        }
+    }
+
+    /// The encoding of this name.
+    #[must_use]
+    pub fn of_subprotocol(name: &str) -> Option<Encoding> {
+        Encoding::ALL.into_iter().find(|encoding| encoding.subprotocol() == name)
+    }
+}
+
+/// Why bytes are not a frame, or messages do not make one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Too long.
+    #[error("{0} bytes in one frame, the limit is {FRAME_BYTES}")]
+    Bytes(usize),
+    /// Too many.
+    #[error("{0} messages in one frame, the limit is {FRAME_MESSAGES}")]
+    Messages(usize),
+    /// Not messages; the text names what is wrong.
+    #[error("not a list of messages: {0}")]
+    Wrong(String),
+}
+
+/// The messages of a frame.
+///
+/// # Errors
+/// It is too long, or something in it is not a known message; the error names it.
+pub fn read_frame<M: DeserializeOwned>(encoding: Encoding, bytes: &[u8]) -> Result<Vec<M>, FrameError> {
+    if bytes.len() > FRAME_BYTES {
+        return Err(FrameError::Bytes(bytes.len()));
+    }
+    let messages: Vec<M> = match encoding {
+        Encoding::Json => serde_json::from_slice(bytes).map_err(|error| wrong(&error))?,
+        Encoding::MessagePack => read_packed(bytes)?,
+    };
+    if messages.len() > FRAME_MESSAGES {
+        return Err(FrameError::Messages(messages.len()));
+    }
+    Ok(messages)
+}
+
+fn read_packed<M: DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<M>, FrameError> {
+    let mut reader = rmp_serde::Deserializer::new(&mut bytes);
+    reader.set_max_depth(DEPTH);
+    let messages = serde::Deserialize::deserialize(&mut reader).map_err(|error| wrong(&error))?;
+    if bytes.is_empty() { Ok(messages) } else { Err(FrameError::Wrong("bytes after its end".to_owned())) }
+}
+
+fn wrong(error: &dyn std::error::Error) -> FrameError {
+    FrameError::Wrong(error.to_string())
+}
+
+/// A frame that is being written.
+#[derive(Debug)]
+pub struct FrameWriter {
+    encoding: Encoding,
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl FrameWriter {
+    /// An empty frame.
+    #[must_use]
+    pub fn new(encoding: Encoding) -> FrameWriter {
+        FrameWriter { encoding, bytes: Vec::new(), count: 0 }
+    }
+
+    /// Adds a message; false if it did not fit, which never happens to the first. Then take the frame and push again.
+    ///
+    /// # Errors
+    /// The message alone is longer than a frame may be.
+    pub fn push(&mut self, message: &impl Serialize) -> Result<bool, FrameError> {
+        if self.count == FRAME_MESSAGES {
+            return Ok(false);
+        }
+        let before = self.bytes.len();
+        let written = match self.encoding {
+            Encoding::Json => {
+                self.bytes.push(if self.count == 0 { b'[' } else { b',' });
+                serde_json::to_writer(&mut self.bytes, message).map_err(|error| wrong(&error))
+            }
+            Encoding::MessagePack => {
+                if self.count == 0 {
+                    self.bytes.extend_from_slice(&LIST);
+                }
+                rmp_serde::encode::write_named(&mut self.bytes, message).map_err(|error| wrong(&error))
+            }
+        };
+        // JSON still needs its closing bracket.
+        let fits = self.bytes.len() < FRAME_BYTES;
+        if written.is_ok() && fits {
+            self.count += 1;
+            return Ok(true);
+        }
+        let length = self.bytes.len() - before;
+        self.bytes.truncate(before);
+        written?;
+        if self.count == 0 { Err(FrameError::Bytes(length)) } else { Ok(false) }
+    }
+
+    /// Whether nothing was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The frame, which is empty afterwards; none if nothing was added.
+    pub fn take(&mut self) -> Option<Vec<u8>> {
+        let count = std::mem::take(&mut self.count);
+        if count == 0 {
+            return None;
+        }
+        match self.encoding {
+            Encoding::Json => self.bytes.push(b']'),
+            Encoding::MessagePack => {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                self.bytes[1..LIST.len()].copy_from_slice(&count.to_be_bytes());
+            }
+        }
+        Some(std::mem::take(&mut self.bytes))
+    }
+}

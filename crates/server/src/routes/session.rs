@@ -1,0 +1,49 @@
+//! The door to a session: what must hold before a request becomes a WebSocket.
+
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use jobhall_protocol::{Encoding, FRAME_BYTES};
+
+use crate::app::App;
+use crate::error::{Answer, Trouble};
+use crate::session::{self, Caller};
+use crate::tokens::Identity;
+use crate::{gate, params};
+
+pub(super) async fn session(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Answer {
+    gate::check_origin(&headers)?;
+    let token = gate::token(&headers).unwrap_or_default().to_owned();
+    let worker = params::worker(&who)?;
+    let upgrade = upgrade.map_err(|error| Trouble::bad(format!("this route is a WebSocket: {error}")))?;
+    let encoding = encoding(&upgrade)?;
+    let place = app.sessions.place()?;
+    // A frame that is somewhat too long is read, so that its sender can be told what was wrong with it.
+    let upgrade = upgrade.max_message_size(2 * FRAME_BYTES).max_frame_size(2 * FRAME_BYTES);
+    let caller = Caller { worker, who, token, encoding };
+    Ok(upgrade
+        .protocols(Encoding::ALL.map(Encoding::subprotocol))
+        .on_upgrade(move |socket| session::serve(app, caller, socket, place)))
+}
+
+/// The first that both know; JSON where nothing was asked for.
+fn encoding(upgrade: &WebSocketUpgrade) -> Result<Encoding, Trouble> {
+    let asked: Vec<_> = upgrade.requested_protocols().filter_map(|name| name.to_str().ok()).collect();
+    let known = Encoding::ALL.into_iter().find(|encoding| asked.contains(&encoding.subprotocol()));
+    match known {
+        Some(encoding) => Ok(encoding),
+        None if asked.is_empty() => Ok(Encoding::Json),
+        None => {
+            let names = Encoding::ALL.map(Encoding::subprotocol).join(" and ");
+            Err(Trouble::bad(format!("this hall knows the subprotocols {names}, not {}", asked.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a session is over, and what its worker is told.
+
+use axum::extract::ws::{CloseFrame, close_code};
+use jobhall_protocol::{FRAME_BYTES, FrameError};
+use tokio_tungstenite::tungstenite::Error;
+
+/// The longest reason that fits into a close.
+const REASON_BYTES: usize = 123;
+
+/// Why a session is over.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The connection is gone, or the worker closed it.
+    Gone,
+    /// The worker does not take what it is sent.
+    Slow,
+    /// The worker said that it leaves.
+    Left,
+    /// No hello came in time.
+    NoHello,
+    /// Something that is no frame of messages, or not one that may come now.
+    Wrong(u16, String),
+    /// The hello was refused.
+    Refused(String),
+    /// The session was not renewed in time.
+    Expired,
+    /// The token is no longer good.
+    TokenRevoked,
+    /// The hall is stopping.
+    Drained,
+    /// The engine has stopped, or something is broken.
+    Broken,
+}
+
+impl End {
+    /// A frame that cannot be read.
+    pub(super) fn of_frame(error: &FrameError) -> End {
+        let code = match error {
+            FrameError::Bytes(_) | FrameError::Messages(_) => close_code::SIZE,
+            FrameError::Wrong(_) => close_code::INVALID,
+        };
+        End::Wrong(code, error.to_string())
+    }
+
+    /// What the connection said instead of a message.
+    pub(super) fn of_socket(error: axum::Error) -> End {
+        match error.into_inner().downcast_ref::<Error>() {
+            Some(Error::Capacity(_)) => {
+                End::Wrong(close_code::SIZE, format!("more than {FRAME_BYTES} bytes in one frame"))
+            }
+            Some(Error::Utf8(_)) => End::Wrong(close_code::INVALID, "a text that is not UTF-8".to_owned()),
+            Some(Error::Protocol(error)) => End::Wrong(close_code::PROTOCOL, error.to_string()),
+            _ => End::Gone,
+        }
+    }
+
+    /// What the worker is told; nothing where nobody listens.
+    pub(super) fn close(&self) -> Option<CloseFrame> {
+        let (code, reason) = match self {
+            End::Gone | End::Slow => return None,
+            End::Left => (close_code::NORMAL, "goodbye"),
+            End::NoHello => (close_code::POLICY, "no hello came in time"),
+            End::Wrong(code, reason) => (*code, reason.as_str()),
+            End::Refused(reason) => (close_code::POLICY, reason.as_str()),
+            End::Expired => (close_code::POLICY, "the session was not renewed in time"),
+            End::TokenRevoked => (close_code::POLICY, "the token is no longer good"),
+            End::Drained => (close_code::AWAY, "the hall is stopping"),
+            End::Broken => (close_code::ERROR, "something went wrong inside the hall"),
+        };
+        Some(CloseFrame { code, reason: shortened(reason).into() })
+    }
+}
+
+/// The beginning of a text that fits into a close.
+fn shortened(text: &str) -> &str {
+    let end = (0..=REASON_BYTES.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_cut_between_characters() {
+        assert_eq!(shortened("short"), "short");
+        let long = "é".repeat(100);
+        assert_eq!(shortened(&long), "é".repeat(61));
+    }
+}

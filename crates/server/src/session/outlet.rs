@@ -1,0 +1,79 @@
+//! The way out: messages are gathered into frames, frames are fed to the socket, and one flush sends them.
+
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket};
+use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
+use jobhall_protocol::{Encoding, FrameWriter, ToWorker};
+
+use super::end::End;
+
+/// A frame that has so many bytes is sent. With the largest message on top it is still a frame that may be.
+const FULL: usize = 512 * 1024;
+
+/// See the module.
+pub(super) struct Outlet {
+    sink: SplitSink<WebSocket, Message>,
+    encoding: Encoding,
+    frame: FrameWriter,
+    /// How long the worker has to take what is sent.
+    within: Duration,
+}
+
+impl Outlet {
+    pub(super) fn new(sink: SplitSink<WebSocket, Message>, encoding: Encoding, within: Duration) -> Outlet {
+        Outlet { sink, encoding, frame: FrameWriter::new(encoding), within }
+    }
+
+    /// Adds a message, which is sent by [`Outlet::flush`] at the latest.
+    pub(super) async fn push(&mut self, message: &ToWorker) -> Result<(), End> {
+        let written = self.frame.push(message).map_err(|error| broken(&error))?;
+        if !written {
+            self.feed().await?;
+            self.frame.push(message).map_err(|error| broken(&error))?;
+        }
+        if self.frame.len() >= FULL { self.feed().await } else { Ok(()) }
+    }
+
+    /// Sends everything.
+    pub(super) async fn flush(&mut self) -> Result<(), End> {
+        self.feed().await?;
+        in_time(self.within, self.sink.flush()).await
+    }
+
+    /// Asks whether someone is there.
+    pub(super) async fn ping(&mut self) -> Result<(), End> {
+        in_time(self.within, self.sink.send(Message::Ping(axum::body::Bytes::new()))).await
+    }
+
+    async fn feed(&mut self) -> Result<(), End> {
+        let Some(bytes) = self.frame.take() else { return Ok(()) };
+        let message = match self.encoding {
+            Encoding::MessagePack => Message::Binary(bytes.into()),
+            Encoding::Json => Message::Text(String::from_utf8(bytes).map_err(|error| broken(&error))?.into()),
+        };
+        in_time(self.within, self.sink.feed(message)).await
+    }
+
+    /// Tells the worker why; whether that was of use.
+    pub(super) async fn close(&mut self, end: &End) -> bool {
+        match end.close() {
+            Some(frame) => in_time(self.within, self.sink.send(Message::Close(Some(frame)))).await.is_ok(),
+            None => false,
+        }
+    }
+}
+
+async fn in_time(within: Duration, sent: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
+    match tokio::time::timeout(within, sent).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End::Gone),
+        Err(_) => Err(End::Slow),
+    }
+}
+
+fn broken(error: &dyn std::error::Error) -> End {
+    tracing::error!("failed to write a frame: {error}");
+    End::Broken
+}

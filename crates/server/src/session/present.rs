@@ -1,0 +1,133 @@
+//! Who is there: the sessions that are open, and what each was given.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jobhall_core::{AttemptId, LeaseId, WorkerName};
+use jobhall_engine::SessionId;
+use jobhall_protocol::{Code, Worker};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::Trouble;
+
+/// Sessions at once.
+const MOST: usize = 10_000;
+
+/// All sessions that are open.
+pub(crate) struct Sessions {
+    places: Arc<Semaphore>,
+    present: Mutex<HashMap<SessionId, Arc<Present>>>,
+}
+
+impl Default for Sessions {
+    fn default() -> Sessions {
+        Sessions { places: Arc::new(Semaphore::new(MOST)), present: Mutex::default() }
+    }
+}
+
+/// One of them.
+pub(crate) struct Present {
+    pub(super) worker: WorkerName,
+    pub(super) abilities: String,
+    book: Mutex<Book>,
+}
+
+/// What a session was given.
+#[derive(Default)]
+pub(super) struct Book {
+    /// Jobs it may be given in all, as its worker said.
+    pub(super) total: u64,
+    /// Jobs it was given.
+    pub(super) given: u64,
+    /// What it has in hand.
+    pub(super) attempts: HashMap<AttemptId, Given>,
+}
+
+/// One attempt in hand.
+#[derive(Clone, Copy)]
+pub(super) struct Given {
+    pub(super) lease: LeaseId,
+    /// Whether it may have a log.
+    pub(super) logged: bool,
+}
+
+impl Present {
+    pub(super) fn new(worker: WorkerName, abilities: String) -> Present {
+        Present { worker, abilities, book: Mutex::default() }
+    }
+
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    /// Room for one more.
+    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Trouble> {
+        let place = self.places.clone().try_acquire_owned();
+        place.map_err(|_| {
+            Trouble::new(Code::Unavailable, format!("{MOST} sessions are open, which is the limit"))
+        })
+    }
+
+    /// Waits until no session is open.
+    pub(crate) async fn ended(&self) {
+        let all = u32::try_from(MOST).unwrap_or(u32::MAX);
+        let _ = self.places.acquire_many(all).await;
+    }
+
+    fn present(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Present>>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn enter(&self, session: SessionId, present: Arc<Present>) {
+        self.present().insert(session, present);
+    }
+
+    pub(super) fn leave(&self, session: SessionId) {
+        self.present().remove(&session);
+    }
+
+    /// A piece of log came by a request of its own.
+    pub(crate) fn log_came(&self, attempt: AttemptId) {
+        for present in self.present().values() {
+            if let Some(given) = present.book().attempts.get_mut(&attempt) {
+                given.logged = true;
+            }
+        }
+    }
+
+    /// An attempt has ended by a request of its own.
+    pub(crate) fn forget(&self, attempt: AttemptId) {
+        for present in self.present().values() {
+            present.book().attempts.remove(&attempt);
+        }
+    }
+
+    /// How many attempts are in hand.
+    pub(crate) fn held(&self) -> usize {
+        self.present().values().map(|present| present.book().attempts.len()).sum()
+    }
+
+    /// These workers and those with a session, by name.
+    pub(crate) fn workers(&self, others: Vec<Worker>) -> Vec<Worker> {
+        let mut workers: BTreeMap<_, _> =
+            others.into_iter().map(|worker| (worker.name.clone(), worker)).collect();
+        for present in self.present().values() {
+            let name = present.worker.to_string();
+            let worker = workers.entry(name.clone()).or_insert_with(|| Worker {
+                name,
+                abilities: String::new(),
+                slots: 0,
+                attempts: Vec::new(),
+            });
+            let book = present.book();
+            let free = u32::try_from(book.total.saturating_sub(book.given)).unwrap_or(u32::MAX);
+            worker.slots = worker.slots.saturating_add(free);
+            worker.abilities = present.abilities.clone();
+            worker.attempts.extend(book.attempts.keys().map(ToString::to_string));
+            worker.attempts.sort();
+        }
+        workers.into_values().collect()
+    }
+}

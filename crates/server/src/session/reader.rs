@@ -1,0 +1,198 @@
+//! The way in: a frame becomes requests, and the next one is read before these are answered.
+//!
+//! A piece of log is stored after the engine has seen its lease, and an outcome is told to the engine after its log is
+//! complete and durable. That is all that is waited for here; answers are the writer's.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::ws::{WebSocket, close_code};
+use futures_util::stream::SplitStream;
+use jobhall_blobs::Stream;
+use jobhall_core::AttemptId;
+use jobhall_engine::{Answer, Answers, Refused, Request, SessionId};
+use jobhall_protocol::{Code, LogStream, ToHall, ToWorker, Word};
+use tokio::sync::mpsc;
+
+use super::Caller;
+use super::begin::next_frame;
+use super::end::End;
+use super::present::Present;
+use super::words::{Ending, Note, Owner, Piece, Sorted, Speaker, refused, sort};
+use super::writer::answers;
+use crate::app::App;
+use crate::error::Trouble;
+
+/// What the writer is to tell.
+pub(super) struct Told {
+    pub said: Vec<ToWorker>,
+    pub answers: Answers,
+    pub notes: Vec<Note>,
+}
+
+/// The engine's answers to one frame.
+type Heard = Vec<Result<Answer, Refused>>;
+
+/// See the module.
+pub(super) struct Reader<'a> {
+    app: &'a Arc<App>,
+    caller: &'a Caller,
+    session: SessionId,
+    present: &'a Present,
+    to_writer: mpsc::Sender<Told>,
+    /// Whether accepts and progress are answered too.
+    all: bool,
+    /// Attempts whose last piece of log could not be stored, although it may be later: their outcomes wait for it.
+    behind: HashSet<AttemptId>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        app: &'a Arc<App>,
+        caller: &'a Caller,
+        session: SessionId,
+        present: &'a Present,
+        to_writer: mpsc::Sender<Told>,
+        all: bool,
+    ) -> Reader<'a> {
+        Reader { app, caller, session, present, to_writer, all, behind: HashSet::new() }
+    }
+
+    /// Reads until the session is over.
+    pub(super) async fn run(&mut self, first: Vec<ToHall>, stream: &mut SplitStream<WebSocket>) -> End {
+        let mut frame = first;
+        loop {
+            if let Err(end) = self.take(frame).await {
+                return end;
+            }
+            frame = match next_frame(self.caller.encoding, stream).await {
+                Ok(frame) => frame,
+                Err(end) => return end,
+            };
+        }
+    }
+
+    fn sort(&self, frame: Vec<ToHall>) -> Result<Sorted, End> {
+        let mut book = self.present.book();
+        let mut speaker = Speaker { worker: &self.caller.worker, session: self.session, book: &mut book };
+        let sorted = sort(&mut speaker, frame);
+        let sorted = sorted.map_err(|why| End::Wrong(close_code::PROTOCOL, why.to_owned()))?;
+        book.total = sorted.total.unwrap_or(book.total);
+        Ok(sorted)
+    }
+
+    async fn take(&mut self, frame: Vec<ToHall>) -> Result<(), End> {
+        let sorted = self.sort(frame)?;
+        let leaves = sorted.leaves;
+        self.carry(sorted).await?;
+        if leaves {
+            let closed = self.app.engine.ask(Request::CloseSession(self.session)).await;
+            return Err(closed.map_or(End::Broken, |_| End::Left));
+        }
+        Ok(())
+    }
+
+    async fn carry(&mut self, sorted: Sorted) -> Result<(), End> {
+        let Sorted { mut requests, mut notes, pieces, endings, mut said, .. } = sorted;
+        let checked = endings.iter().any(|ending| matches!(ending.log, Some(Owner::Check(_))));
+        if !pieces.is_empty() || checked {
+            let heard = self.app.engine.ask_many(std::mem::take(&mut requests)).await;
+            let heard = heard.map_err(|_| End::Broken)?;
+            self.store(pieces, &heard, &mut said).await;
+            let reports = self.finish(endings, &heard, &mut said).await;
+            said.extend(answers(std::mem::take(&mut notes), heard, self.all));
+            split(reports, &mut requests, &mut notes);
+        } else {
+            let reports = self.finish(endings, &Vec::new(), &mut said).await;
+            split(reports, &mut requests, &mut notes);
+        }
+        if requests.is_empty() && said.is_empty() {
+            return Ok(());
+        }
+        let answers = self.app.engine.begin_many(requests).await.map_err(|_| End::Broken)?;
+        if self.to_writer.send(Told { said, answers, notes }).await.is_err() {
+            // The writer takes nothing more: it is about to end the session, and says why.
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    /// Stores pieces of log whose leases are good.
+    async fn store(&mut self, pieces: Vec<Piece>, heard: &Heard, said: &mut Vec<ToWorker>) {
+        for Piece { check, attempt, offset, stream, bytes } in pieces {
+            if heard.get(check).is_none_or(Result::is_err) {
+                continue;
+            }
+            let stream = match stream {
+                LogStream::Stdout => Stream::Stdout,
+                LogStream::Stderr => Stream::Stderr,
+            };
+            let added = bytes.len() as u64;
+            match self.app.logs.append(attempt, Some(offset), stream, bytes.into()).await {
+                Ok(appended) => {
+                    self.app.metrics.log_bytes.inc_by(added);
+                    self.behind.remove(&attempt);
+                    let (len, truncated) = (appended.len, appended.truncated);
+                    said.push(ToWorker::Logged { attempt, len, truncated });
+                }
+                Err(trouble) => {
+                    if passes(&trouble) {
+                        self.behind.insert(attempt);
+                    }
+                    said.push(refused(Word::Log, Some(attempt), &trouble));
+                }
+            }
+        }
+    }
+
+    /// Finishes the logs of outcomes; those whose log is not whole are refused.
+    async fn finish(
+        &mut self,
+        endings: Vec<Ending>,
+        heard: &Heard,
+        said: &mut Vec<ToWorker>,
+    ) -> Vec<(Request, Note)> {
+        let own = |ending: &Ending| match ending.log {
+            Some(Owner::Given) => true,
+            Some(Owner::Check(at)) => heard.get(at).is_some_and(Result::is_ok),
+            None => false,
+        };
+        let logs: Vec<_> = endings.iter().filter(|ending| own(ending)).map(|ending| ending.attempt).collect();
+        let mut failed: Vec<(AttemptId, Trouble)> = Vec::new();
+        if !logs.is_empty() {
+            match self.app.logs.finish_all(logs.clone()).await {
+                Ok(results) => {
+                    let results = logs.into_iter().zip(results);
+                    failed.extend(results.filter_map(|(attempt, result)| Some((attempt, result.err()?))));
+                }
+                Err(trouble) => failed.extend(logs.into_iter().map(|attempt| (attempt, trouble.clone()))),
+            }
+        }
+        let mut reports = Vec::with_capacity(endings.len());
+        for Ending { attempt, request, note, .. } in endings {
+            let trouble = failed.iter().find(|(broken, _)| *broken == attempt).map(|(_, why)| why.clone());
+            let trouble = trouble.or_else(|| self.behind.contains(&attempt).then(log_missing));
+            match trouble {
+                Some(trouble) => said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+                None => reports.push((request, note)),
+            }
+        }
+        reports
+    }
+}
+
+fn log_missing() -> Trouble {
+    Trouble::new(Code::Unavailable, "its log is not stored yet; send the missing piece again first")
+}
+
+/// Whether the same may work later.
+fn passes(trouble: &Trouble) -> bool {
+    matches!(trouble.words().0, Code::Unavailable | Code::StorageFull | Code::Internal)
+}
+
+fn split(reports: Vec<(Request, Note)>, requests: &mut Vec<Request>, notes: &mut Vec<Note>) {
+    for (request, note) in reports {
+        requests.push(request);
+        notes.push(note);
+    }
+}

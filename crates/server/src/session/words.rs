@@ -1,0 +1,154 @@
+//! A frame, sorted: what is asked of the engine first, which pieces of log follow, and which outcomes come after them.
+
+use std::collections::HashMap;
+
+use jobhall_core::{AttemptId, LeaseId, WorkerName};
+use jobhall_engine::{Request, SessionId};
+use jobhall_protocol::{LogStream, ToHall, ToWorker, Word};
+
+use super::present::{Book, Given};
+use crate::app::now;
+use crate::error::Trouble;
+use crate::routes;
+
+/// What an answer of the engine is an answer to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    /// None if nobody hears of it.
+    pub to: Option<Word>,
+    pub attempt: Option<AttemptId>,
+    /// The outcome's name, to be counted.
+    pub outcome: Option<&'static str>,
+}
+
+/// A piece of log whose lease is checked by the request at this place.
+pub(super) struct Piece {
+    pub check: usize,
+    pub attempt: AttemptId,
+    pub offset: u64,
+    pub stream: LogStream,
+    pub bytes: Vec<u8>,
+}
+
+/// An outcome, with what is known of its log.
+pub(super) struct Ending {
+    pub attempt: AttemptId,
+    pub request: Request,
+    pub note: Note,
+    /// Whether its log must be finished first: by whom it was given, or by the answer to the request at this place.
+    pub log: Option<Owner>,
+}
+
+/// How it is known that an attempt is this worker's.
+pub(super) enum Owner {
+    Given,
+    Check(usize),
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Sorted {
+    pub requests: Vec<Request>,
+    pub notes: Vec<Note>,
+    pub pieces: Vec<Piece>,
+    pub endings: Vec<Ending>,
+    /// Answers that need no engine.
+    pub said: Vec<ToWorker>,
+    pub leaves: bool,
+    /// The last vacancies that were told.
+    pub total: Option<u64>,
+}
+
+/// Who speaks.
+pub(super) struct Speaker<'a> {
+    pub worker: &'a WorkerName,
+    pub session: SessionId,
+    pub book: &'a mut Book,
+}
+
+/// Sorts a frame; an error if something of it may not come now.
+pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sorted, &'static str> {
+    let mut sorted = Sorted::default();
+    // Attempts whose log is written to by this very frame.
+    let mut written: HashMap<AttemptId, usize> = HashMap::new();
+    for message in frame {
+        let (worker, session) = (speaker.worker, speaker.session);
+        match message {
+            ToHall::Hello(_) => return Err("hello comes once, and first"),
+            ToHall::Vacancies { total } => {
+                sorted.total = Some(total);
+                sorted.ask(Request::Credit { session, total }, Some(Word::Vacancies), None);
+            }
+            ToHall::Renew {} => sorted.ask(Request::Renew(session), Some(Word::Renew), None),
+            ToHall::Leave {} => {
+                sorted.leaves = true;
+                break;
+            }
+            ToHall::Ping { n } => {
+                sorted.said.push(ToWorker::Pong { n, at: jobhall_protocol::Timestamp(now()) })
+            }
+            ToHall::Accept { attempt, lease } => {
+                let worker = worker.clone();
+                sorted.ask(Request::Accept { worker, attempt, lease }, Some(Word::Accept), Some(attempt));
+            }
+            ToHall::Progress { attempt, lease, indicators } => match routes::indicators(indicators) {
+                Ok(indicators) => {
+                    let request = Request::Progress { worker: worker.clone(), attempt, lease, indicators };
+                    sorted.ask(request, Some(Word::Progress), Some(attempt));
+                }
+                Err(trouble) => sorted.said.push(refused(Word::Progress, Some(attempt), &trouble)),
+            },
+            ToHall::Log { attempt, lease, offset, stream, bytes } => {
+                let check = sorted.check(worker, attempt, lease, Some(Word::Log));
+                written.insert(attempt, check);
+                if let Some(given) = speaker.book.attempts.get_mut(&attempt) {
+                    given.logged = true;
+                }
+                sorted.pieces.push(Piece { check, attempt, offset, stream, bytes });
+            }
+            ToHall::Outcome { attempt, lease, report } => match routes::report(&report) {
+                Ok(report) => {
+                    let note = Note {
+                        to: Some(Word::Outcome),
+                        attempt: Some(attempt),
+                        outcome: Some(report.outcome().as_str()),
+                    };
+                    let log = match speaker.book.attempts.get(&attempt) {
+                        Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
+                        _ => match written.get(&attempt) {
+                            Some(&check) => Some(Owner::Check(check)),
+                            None => Some(Owner::Check(sorted.check(worker, attempt, lease, None))),
+                        },
+                    };
+                    let request = Request::Report { worker: worker.clone(), attempt, lease, report };
+                    sorted.endings.push(Ending { attempt, request, note, log });
+                }
+                Err(trouble) => sorted.said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+            },
+        }
+    }
+    Ok(sorted)
+}
+
+impl Sorted {
+    fn ask(&mut self, request: Request, to: Option<Word>, attempt: Option<AttemptId>) {
+        self.requests.push(request);
+        self.notes.push(Note { to, attempt, outcome: None });
+    }
+
+    /// Progress that says nothing: it is good only with the current lease.
+    fn check(&mut self, worker: &WorkerName, attempt: AttemptId, lease: LeaseId, to: Option<Word>) -> usize {
+        let indicators = Vec::new();
+        self.ask(Request::Progress { worker: worker.clone(), attempt, lease, indicators }, to, Some(attempt));
+        self.requests.len() - 1
+    }
+}
+
+/// A refusal as the worker hears it; what only the log may know goes there.
+pub(super) fn refused(to: Word, attempt: Option<AttemptId>, trouble: &Trouble) -> ToWorker {
+    if let Some(inside) = trouble.inside() {
+        tracing::error!("{inside}");
+    }
+    let (code, detail) = trouble.words();
+    ToWorker::Refused { to, attempt, code, detail: detail.to_owned() }
+}

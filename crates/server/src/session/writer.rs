@@ -1,0 +1,206 @@
+//! What the worker is told: everything that is ready goes into one frame, and one flush sends it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use jobhall_core::AttemptId;
+use jobhall_engine::{Answer, Refused, Session, SessionEvent};
+use jobhall_protocol::{ToWorker, Word};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
+
+use super::Caller;
+use super::end::End;
+use super::outlet::Outlet;
+use super::present::{Given, Present};
+use super::reader::Told;
+use super::words::{Note, refused};
+use crate::app::App;
+use crate::error::Trouble;
+use crate::tell;
+
+/// Events taken at once.
+const EVENTS: usize = 1_024;
+/// How often the token is looked at again.
+const TOKEN: Duration = Duration::from_secs(2);
+
+/// See the module.
+pub(super) struct Writer<'a> {
+    app: &'a Arc<App>,
+    caller: &'a Caller,
+    session: Session,
+    present: &'a Present,
+    told: mpsc::Receiver<Told>,
+    /// What is told next, once its answers are there.
+    front: Option<Told>,
+    /// Whether accepts and progress are answered too.
+    all: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(
+        app: &'a Arc<App>,
+        caller: &'a Caller,
+        session: Session,
+        present: &'a Present,
+        told: mpsc::Receiver<Told>,
+        all: bool,
+    ) -> Writer<'a> {
+        Writer { app, caller, session, present, told, front: None, all }
+    }
+
+    /// Tells until the session is over.
+    pub(super) async fn run(&mut self, outlet: &mut Outlet) -> End {
+        match self.tell(outlet).await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        }
+    }
+
+    async fn tell(&mut self, outlet: &mut Outlet) -> Result<std::convert::Infallible, End> {
+        let mut events = Vec::with_capacity(EVENTS);
+        let (mut token, mut ping) = (every(TOKEN), every(Duration::from_millis(self.app.lease_ms / 3)));
+        let app = self.app.clone();
+        let mut drained = std::pin::pin!(app.drained());
+        loop {
+            let mut heard = None;
+            tokio::select! {
+                () = &mut drained => return self.drain(outlet).await,
+                n = self.session.next_many(&mut events, EVENTS) => {
+                    if n == 0 {
+                        return Err(End::Broken);
+                    }
+                }
+                next = next(&mut self.told, &mut self.front) => heard = Some(next?),
+                _ = token.tick() => self.check_token()?,
+                _ = ping.tick() => outlet.ping().await?,
+            }
+            self.events(&mut events, outlet).await?;
+            while let Some((told, answers)) = heard {
+                self.answered(told, answers, outlet).await?;
+                heard = next(&mut self.told, &mut self.front).now_or_never().transpose()?;
+            }
+            outlet.flush().await?;
+        }
+    }
+
+    async fn events(&mut self, events: &mut Vec<SessionEvent>, outlet: &mut Outlet) -> Result<(), End> {
+        let mut given = 0;
+        for event in events.drain(..) {
+            let message = match event {
+                SessionEvent::Assigned(assignment) => {
+                    let (attempt, lease) = (assignment.attempt, assignment.lease);
+                    let mut book = self.present.book();
+                    book.given += 1;
+                    book.attempts.insert(attempt, Given { lease, logged: false });
+                    drop(book);
+                    given += 1;
+                    let job = tell::assigned_job(&assignment).map_err(|trouble| broken(&trouble))?;
+                    ToWorker::Assign { attempt, lease, job }
+                }
+                SessionEvent::Cancel(attempt) => ToWorker::Cancel { attempt },
+                SessionEvent::Revoked(attempt) => {
+                    self.present.book().attempts.remove(&attempt);
+                    ToWorker::Revoke { attempt }
+                }
+                SessionEvent::VacancyEnded(..) => continue,
+                SessionEvent::Ended => return Err(End::Expired),
+            };
+            outlet.push(&message).await?;
+        }
+        self.app.metrics.assigned.inc_by(given);
+        Ok(())
+    }
+
+    async fn answered(&self, told: Told, heard: Heard, outlet: &mut Outlet) -> Result<(), End> {
+        for message in &told.said {
+            outlet.push(message).await?;
+        }
+        let ended = ended(&told.notes, &heard);
+        if !ended.is_empty() {
+            let mut book = self.present.book();
+            for (attempt, outcome) in ended {
+                // A repeated outcome is answered as the first was, but counted once.
+                if book.attempts.remove(&attempt).is_some() {
+                    self.app.metrics.outcome(outcome);
+                }
+            }
+        }
+        for message in answers(told.notes, heard, self.all) {
+            outlet.push(&message).await?;
+        }
+        Ok(())
+    }
+
+    /// A token that was taken away is good for nothing, not even for a session that is open.
+    fn check_token(&self) -> Result<(), End> {
+        let who = self.app.tokens.who(&self.caller.token);
+        if who.as_ref() == Some(&self.caller.who) { Ok(()) } else { Err(End::TokenRevoked) }
+    }
+
+    /// The hall is stopping: nothing more is assigned, what was heard is answered, and then it is over.
+    async fn drain(&mut self, outlet: &mut Outlet) -> Result<std::convert::Infallible, End> {
+        self.session.disconnect().await.map_err(|_| End::Drained)?;
+        let mut events = Vec::new();
+        while let Some(n) = self.session.next_many(&mut events, EVENTS).now_or_never() {
+            if n == 0 {
+                break;
+            }
+            self.events(&mut events, outlet).await?;
+        }
+        self.told.close();
+        while let Ok((told, answers)) = next(&mut self.told, &mut self.front).await {
+            self.answered(told, answers, outlet).await?;
+        }
+        outlet.push(&ToWorker::Drain {}).await?;
+        outlet.flush().await?;
+        Err(End::Drained)
+    }
+}
+
+type Heard = Vec<Result<Answer, Refused>>;
+
+fn every(time: Duration) -> Interval {
+    let mut interval = tokio::time::interval(time.max(Duration::from_millis(1)));
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+/// The answers to the oldest frame whose answers are due. Nothing is lost when this is dropped.
+async fn next(told: &mut mpsc::Receiver<Told>, front: &mut Option<Told>) -> Result<(Told, Heard), End> {
+    if front.is_none() {
+        *front = Some(told.recv().await.ok_or(End::Gone)?);
+    }
+    let waiting = front.as_mut().ok_or(End::Broken)?;
+    let heard = (&mut waiting.answers).await.map_err(|_| End::Broken)?;
+    Ok((front.take().ok_or(End::Broken)?, heard))
+}
+
+/// Attempts that ended, with their outcomes.
+fn ended(notes: &[Note], heard: &Heard) -> Vec<(AttemptId, &'static str)> {
+    let good = notes.iter().zip(heard).filter(|(_, answer)| answer.is_ok());
+    good.filter_map(|(note, _)| Some((note.attempt?, note.outcome?))).collect()
+}
+
+/// What is said to the answers of the engine. A worker waits for outcomes and renewals; other good news is told only
+/// to those who asked for it.
+pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker> {
+    let answer = |(note, answer): (Note, Result<Answer, Refused>)| {
+        let (to, attempt) = (note.to?, note.attempt);
+        match (answer, attempt) {
+            (Err(why), _) => Some(refused(to, attempt, &Trouble::from(why))),
+            (Ok(Answer::State(state)), Some(attempt)) if to == Word::Outcome || (all && to != Word::Log) => {
+                Some(ToWorker::Moved { attempt, to, state: state.to_string() })
+            }
+            (Ok(_), None) if to == Word::Renew => Some(ToWorker::Renewed {}),
+            (Ok(_), _) => None,
+        }
+    };
+    notes.into_iter().zip(heard).filter_map(answer).collect()
+}
+
+fn broken(trouble: &Trouble) -> End {
+    tracing::error!("{}", trouble.inside().unwrap_or("an assignment that cannot be told"));
+    End::Broken
+}

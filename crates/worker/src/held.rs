@@ -1,0 +1,130 @@
+//! What a worker has at hand: attempts, what each was told to do, and what each has to say that was not answered yet.
+
+use std::collections::BTreeMap;
+
+use jobhall_core::{AttemptId, LeaseId};
+use jobhall_protocol::{Code, Held as HeldAttempt, ToHall, ToWorker, Word};
+use tokio::sync::watch;
+use tokio::task::Id;
+
+use crate::attempt::Order;
+use crate::post::{Letter, Reply};
+
+/// One attempt at hand.
+struct Holding {
+    lease: LeaseId,
+    task: Id,
+    order: watch::Sender<Order>,
+    /// Whether its slot is free again: its command has ended.
+    free: bool,
+    /// What it has to say, until it is answered.
+    letter: Option<Letter>,
+}
+
+/// All attempts at hand.
+#[derive(Default)]
+pub(crate) struct Held(BTreeMap<AttemptId, Holding>);
+
+impl Held {
+    pub fn add(&mut self, attempt: AttemptId, lease: LeaseId, task: Id, order: watch::Sender<Order>) {
+        self.0.insert(attempt, Holding { lease, task, order, free: false, letter: None });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Slots that are taken.
+    pub fn busy(&self) -> usize {
+        self.0.values().filter(|holding| !holding.free).count()
+    }
+
+    /// A task has ended; which attempt it had, and its lease.
+    pub fn remove(&mut self, task: Id) -> Option<(AttemptId, LeaseId)> {
+        let (&attempt, _) = self.0.iter().find(|(_, holding)| holding.task == task)?;
+        self.0.remove(&attempt).map(|holding| (attempt, holding.lease))
+    }
+
+    /// The attempts to name when coming back.
+    pub fn list(&self) -> Vec<HeldAttempt> {
+        let own = self.0.iter().filter(|(_, holding)| *holding.order.borrow() < Order::Lost);
+        own.map(|(&attempt, holding)| HeldAttempt { attempt, lease: holding.lease }).collect()
+    }
+
+    /// Whether this attempt is being worked on.
+    pub fn goes_on(&self, attempt: AttemptId) -> bool {
+        self.0.get(&attempt).is_some_and(|holding| *holding.order.borrow() < Order::Lost)
+    }
+
+    /// Tells an attempt what to do; an order never falls. One that is lost waits for no answer any more.
+    pub fn tell(&mut self, attempt: AttemptId, order: Order) {
+        let Some(holding) = self.0.get_mut(&attempt) else { return };
+        holding.order.send_if_modified(|current| {
+            let rises = order > *current;
+            *current = order.max(*current);
+            rises
+        });
+        if order == Order::Lost {
+            holding.letter = None;
+        }
+    }
+
+    /// Tells all that they are lost.
+    pub fn lose_all(&mut self) {
+        let all: Vec<_> = self.0.keys().copied().collect();
+        all.into_iter().for_each(|attempt| self.tell(attempt, Order::Lost));
+    }
+
+    /// Keeps a letter until it is answered; the messages to send now.
+    pub fn keep(&mut self, letter: Letter) -> Vec<ToHall> {
+        let Some(holding) = self.0.get_mut(&letter.attempt) else { return Vec::new() };
+        if *holding.order.borrow() == Order::Lost {
+            return Vec::new();
+        }
+        let messages = letter.messages.clone();
+        holding.free |= last(&letter) == Some(Word::Outcome);
+        holding.letter = Some(letter);
+        messages
+    }
+
+    /// Everything that was not answered, to be said again on a new connection.
+    pub fn unanswered(&self) -> Vec<ToHall> {
+        let letters = self.0.values().filter_map(|holding| holding.letter.as_ref());
+        letters.flat_map(|letter| letter.messages.iter().cloned()).collect()
+    }
+
+    /// Passes on what the hall said about an attempt.
+    pub fn hear(&mut self, message: ToWorker) {
+        match message {
+            ToWorker::Cancel { attempt } => self.tell(attempt, Order::Cancel),
+            ToWorker::Revoke { attempt } => self.tell(attempt, Order::Lost),
+            ToWorker::Logged { attempt, .. } => self.answer(attempt, Word::Log, Reply::Taken),
+            ToWorker::Moved { attempt, to, .. } => self.answer(attempt, to, Reply::Taken),
+            ToWorker::Refused { attempt: Some(attempt), to, code, detail } => {
+                if matches!(code, Code::LeaseLost | Code::NotFound) {
+                    self.tell(attempt, Order::Lost);
+                } else {
+                    self.answer(attempt, to, Reply::Refused(code, detail));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, attempt: AttemptId, to: Word, reply: Reply) {
+        let Some(holding) = self.0.get_mut(&attempt) else { return };
+        if let Some(letter) = holding.letter.take_if(|letter| last(letter) == Some(to)) {
+            // Whoever no longer waits for it has ended, which its task tells.
+            let _ = letter.reply.send(reply);
+        }
+    }
+}
+
+/// What the last message of a letter is.
+fn last(letter: &Letter) -> Option<Word> {
+    match letter.messages.last()? {
+        ToHall::Log { .. } => Some(Word::Log),
+        ToHall::Outcome { .. } => Some(Word::Outcome),
+        _ => None,
+    }
+}

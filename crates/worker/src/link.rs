@@ -1,0 +1,64 @@
+//! The connection to the hall while it holds: what is said gathers while the last frame is on its way.
+
+use std::time::Duration;
+
+use jobhall_client::{ClientError, Session, SessionReceiver, SessionSender};
+use jobhall_protocol::{ToHall, ToWorker};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Messages put into one frame at most.
+const GATHERED: usize = 1_024;
+/// How long the hall has to take a goodbye.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// See the module. Dropping it breaks the connection.
+pub(crate) struct Link {
+    /// Without a bound of its own: an attempt says nothing more until it was answered, and there are as many as slots.
+    to_writer: mpsc::UnboundedSender<ToHall>,
+    from_hall: SessionReceiver,
+    writer: JoinHandle<()>,
+}
+
+impl Link {
+    pub fn new(session: Session) -> Link {
+        let (sender, from_hall) = session.split();
+        let (to_writer, said) = mpsc::unbounded_channel();
+        Link { to_writer, from_hall, writer: tokio::spawn(write(sender, said)) }
+    }
+
+    /// Says something. Whether it is heard shows in what comes back.
+    pub fn say(&self, message: ToHall) {
+        // A writer that has ended has done so because the connection broke, which the reader learns.
+        let _ = self.to_writer.send(message);
+    }
+
+    /// The next frame of the hall. Nothing is lost when the returned future is dropped.
+    pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
+        self.from_hall.next().await
+    }
+
+    /// Leaves for good, and waits until the hall has heard it.
+    pub async fn leave(mut self) {
+        self.say(ToHall::Leave {});
+        let closed = async { while self.next().await.is_ok() {} };
+        let _ = tokio::time::timeout(GOODBYE, closed).await;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.writer.abort();
+    }
+}
+
+async fn write(mut sender: SessionSender, mut said: mpsc::UnboundedReceiver<ToHall>) {
+    let mut frame = Vec::with_capacity(GATHERED);
+    while said.recv_many(&mut frame, GATHERED).await > 0 {
+        if let Err(error) = sender.send(&frame).await {
+            tracing::debug!(%error, "a frame was not sent");
+            return;
+        }
+        frame.clear();
+    }
+}

@@ -1,0 +1,45 @@
+//! An attempt's way to the hall: it hands over what it has to say and waits for the answer, however often the
+//! connection breaks meanwhile.
+
+use jobhall_core::AttemptId;
+use jobhall_protocol::{Code, ToHall};
+use tokio::sync::{mpsc, oneshot};
+
+/// What an attempt has to say, until it was answered.
+pub(crate) struct Letter {
+    /// Which attempt.
+    pub attempt: AttemptId,
+    /// The messages; the answer to the last one is the answer to all.
+    pub messages: Vec<ToHall>,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// The hall's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It was taken.
+    Taken,
+    /// It was refused.
+    Refused(Code, String),
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Post {
+    attempt: AttemptId,
+    letters: mpsc::Sender<Letter>,
+}
+
+impl Post {
+    pub fn new(attempt: AttemptId, letters: mpsc::Sender<Letter>) -> Post {
+        Post { attempt, letters }
+    }
+
+    /// The answer; none if the attempt is lost.
+    pub async fn send(&self, messages: Vec<ToHall>) -> Option<Reply> {
+        let (reply, answer) = oneshot::channel();
+        self.letters.send(Letter { attempt: self.attempt, messages, reply }).await.ok()?;
+        answer.await.ok()
+    }
+}
