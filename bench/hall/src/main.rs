@@ -2,11 +2,13 @@
 //! one JSON object.
 #![forbid(unsafe_code)]
 
+mod cycle;
 mod echo;
 mod get;
 mod http;
 mod polls;
 mod process;
+mod start;
 mod truth;
 
 use std::env;
@@ -21,9 +23,11 @@ use serde_json::Value;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-hall get|polls|true|echo --dir DIR --binary JOBHALL
-    [--seconds S] [--rounds N] [--connections N] [--jobs N] [--polls N]
+const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|echo --dir DIR --binary JOBHALL
+    [--seconds S] [--rounds N] [--submitters N] [--bulk N] [--workers N] [--connections N] [--jobs N] [--polls N]
 
+  cycle    lives of jobs per second: --submitters (8) of --bulk (500) jobs at a time, --workers (4) with sessions
+  start    from a submit to its idle worker, --jobs (1,000) times; beside it a sync, a request, a message
   get      GET /jobs/{id} against an empty JSON route
   polls    memory of --polls (5,000) parked long polls, and the wake of one against an echo
   true     --jobs (10,000) times /bin/true on a worker of two slots, against xargs -P2
@@ -40,6 +44,12 @@ pub struct Options {
     pub seconds: f64,
     /// How often the two take turns.
     pub rounds: usize,
+    /// Clients that submit and wait for the answer.
+    pub submitters: usize,
+    /// Jobs of one submit.
+    pub bulk: usize,
+    /// Workers with a session.
+    pub workers: usize,
     /// Connections that ask at once.
     pub connections: usize,
     /// How many jobs.
@@ -62,6 +72,8 @@ fn main() -> Result<(), Failed> {
     }
     fs::create_dir_all(&options.directory)?;
     let report: Value = match measure.as_str() {
+        "cycle" => runtime.block_on(cycle::measure(&options))?,
+        "start" => runtime.block_on(start::measure(&options))?,
         "get" => runtime.block_on(get::measure(&options))?,
         "polls" => runtime.block_on(polls::measure(&options))?,
         "true" => runtime.block_on(truth::measure(&options))?,
@@ -77,6 +89,9 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
         binary: PathBuf::new(),
         seconds: 2.0,
         rounds: 3,
+        submitters: 8,
+        bulk: 500,
+        workers: 4,
         connections: 64,
         jobs: 10_000,
         polls: 5_000,
@@ -88,6 +103,9 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
             "--binary" => options.binary = PathBuf::from(value),
             "--seconds" => options.seconds = number(&word, &value)?,
             "--rounds" => options.rounds = number::<usize>(&word, &value)?.max(1),
+            "--submitters" => options.submitters = number::<usize>(&word, &value)?.max(1),
+            "--bulk" => options.bulk = number::<usize>(&word, &value)?.clamp(1, cycle::ROOM),
+            "--workers" => options.workers = number::<usize>(&word, &value)?.max(1),
             "--connections" => options.connections = number::<usize>(&word, &value)?.max(1),
             "--jobs" => options.jobs = number::<usize>(&word, &value)?.max(1),
             "--polls" => options.polls = number::<usize>(&word, &value)?.max(1),

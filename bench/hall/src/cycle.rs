@@ -1,0 +1,148 @@
+//! The full cycle of jobs that do nothing: submitted in bulk over HTTP, worked on over sessions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use jobhall_bench_raw_store::machine::Sample;
+use jobhall_bench_raw_store::rows::params;
+use jobhall_client::{Client, SessionReceiver, SessionSender};
+use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToHall, ToWorker};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::http::{Connection, request};
+use crate::process::Server;
+use crate::{Failed, Options};
+
+/// Jobs that may be submitted and not completed: clients wait when workers are behind, as in the engine's benchmark.
+pub const ROOM: usize = 4_096;
+/// Jobs that one worker has room for.
+const CREDIT: u64 = 1_024;
+const WARMUP: Duration = Duration::from_millis(500);
+/// A lease lives for 30 s.
+const RENEW_AFTER: Duration = Duration::from_secs(5);
+
+struct Shared {
+    stop: AtomicBool,
+    submitted: AtomicU64,
+    completed: AtomicU64,
+    /// One permit for each job that may still be submitted.
+    room: Semaphore,
+}
+
+/// Lives per second, and what a life costs the hall and this program.
+pub async fn measure(options: &Options) -> Result<Value, Failed> {
+    let hall = Arc::new(Server::hall(&options.binary, &options.directory.join("hall")).await?);
+    let shared = Arc::new(Shared {
+        stop: AtomicBool::new(false),
+        submitted: AtomicU64::new(0),
+        completed: AtomicU64::new(0),
+        room: Semaphore::new(ROOM),
+    });
+    let client = Client::new(&format!("http://{}", hall.address), Some(&hall.token))?;
+    let mut workers = JoinSet::new();
+    for _ in 0..options.workers {
+        let hello = Hello { accepts: "type=noop".to_owned(), ..Hello::default() };
+        let (sender, receiver) = client.session(hello).await?.split();
+        workers.spawn(work(sender, receiver, shared.clone()));
+    }
+    let mut clients = JoinSet::new();
+    for _ in 0..options.submitters {
+        clients.spawn(submit(hall.clone(), options.bulk, shared.clone()));
+    }
+    tokio::time::sleep(WARMUP).await;
+    let (machine, cpu, lives) = look(&hall, &shared)?;
+    tokio::time::sleep(Duration::from_secs_f64(options.seconds)).await;
+    let (machine_after, cpu_after, lives_after) = look(&hall, &shared)?;
+    shared.stop.store(true, Ordering::Relaxed);
+    while let Some(done) = clients.join_next().await {
+        done??;
+    }
+    drain(&shared, &mut workers).await?;
+    let (used, lives) = (machine_after.since(&machine), (lives_after - lives) as f64);
+    Ok(json!({
+        "lives_per_second": lives / used.seconds,
+        "hall_us": (cpu_after - cpu) * 1e6 / lives,
+        "load_us": used.cpu_seconds * 1e6 / lives,
+        "all_lives": shared.completed.load(Ordering::Relaxed),
+        "steal_percent": used.steal_percent,
+    }))
+}
+
+fn look(hall: &Server, shared: &Shared) -> Result<(Sample, f64, u64), Failed> {
+    Ok((Sample::now()?, hall.cpu_seconds()?, shared.completed.load(Ordering::Relaxed)))
+}
+
+/// Every job that was submitted must come to its end.
+async fn drain(shared: &Shared, workers: &mut JoinSet<Result<(), Failed>>) -> Result<(), Failed> {
+    let began = Instant::now();
+    while shared.completed.load(Ordering::Relaxed) < shared.submitted.load(Ordering::Relaxed) {
+        if let Some(ended) = workers.try_join_next() {
+            ended??;
+        }
+        if began.elapsed() > Duration::from_secs(30) {
+            return Err("jobs were left open".into());
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    workers.abort_all();
+    Ok(())
+}
+
+/// Submits, waits for the answer, and so on.
+async fn submit(hall: Arc<Server>, bulk: usize, shared: Arc<Shared>) -> Result<(), Failed> {
+    let job = format!("{{\"type\":\"noop\",\"params\":{}}}", params());
+    let body = format!("[{}]", vec![job; bulk].join(","));
+    let post = request("POST", "/api/v1/jobs", &hall, &body);
+    let mut connection = Connection::open(&hall).await?;
+    while !shared.stop.load(Ordering::Relaxed) {
+        shared.room.acquire_many(u32::try_from(bulk)?).await?.forget();
+        connection.ask(&post).await?;
+        shared.submitted.fetch_add(bulk as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Says of each job at once that it passed. A life counts when that was answered.
+async fn work(
+    mut sender: SessionSender,
+    mut receiver: SessionReceiver,
+    shared: Arc<Shared>,
+) -> Result<(), Failed> {
+    let (mut total, mut renewed, mut words) = (CREDIT, Instant::now(), Vec::new());
+    sender.send(&[ToHall::Vacancies { total }]).await?;
+    loop {
+        let mut ended = 0;
+        for message in receiver.next().await? {
+            match message {
+                ToWorker::Assign { attempt, lease, .. } => {
+                    words.push(ToHall::Outcome { attempt, lease, report: passed() });
+                }
+                ToWorker::Moved { .. } => ended += 1,
+                ToWorker::Renewed {} => {}
+                other => return Err(format!("a worker heard {other:?}").into()),
+            }
+        }
+        shared.completed.fetch_add(ended, Ordering::Relaxed);
+        shared.room.add_permits(usize::try_from(ended)?);
+        if !words.is_empty() {
+            total += words.len() as u64;
+            words.push(ToHall::Vacancies { total });
+        }
+        if renewed.elapsed() > RENEW_AFTER {
+            renewed = Instant::now();
+            words.push(ToHall::Renew {});
+        }
+        if !words.is_empty() {
+            sender.send(&words).await?;
+            words.clear();
+        }
+    }
+}
+
+/// The shortest report.
+pub fn passed() -> OutcomeReport {
+    OutcomeReport { outcome: Outcome::Passed, value: None, error: None, retry: None, params: None }
+}
