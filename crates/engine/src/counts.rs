@@ -16,6 +16,9 @@ use crate::upkeep;
 /// Queues that [`Counts`] names; the others are told together.
 pub const NAMED_QUEUES: usize = 100;
 
+/// How long a failed write is told. A hall that has nothing to write would otherwise never be well again.
+pub const TROUBLE_MS: u64 = 10_000;
+
 /// Numbers by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByOutcome([u64; Outcome::ALL.len()]);
@@ -78,7 +81,7 @@ pub struct Counts {
     pub commit: Histogram,
     /// Who works here.
     pub workforce: Workforce,
-    /// Why the last write to the store failed; none if it did not.
+    /// Why the last write to the store failed; none if it did not, or that was [a while](TROUBLE_MS) ago.
     pub storage_trouble: Option<String>,
 }
 
@@ -176,7 +179,7 @@ impl Desk {
             run: totals.run.clone(),
             commit: totals.commit.clone(),
             workforce: self.workforce(),
-            storage_trouble: self.storage_trouble.clone(),
+            storage_trouble: self.fresh_trouble(),
         }
     }
 
@@ -191,6 +194,11 @@ impl Desk {
         upkeep::make_due(self);
         let found = self.board.queues.tally(name, waits(&self.open));
         Answer::Queues(found.map(|tally| (name.clone(), tally)).into_iter().collect())
+    }
+
+    fn fresh_trouble(&self) -> Option<String> {
+        let (at, why) = self.storage_trouble.as_ref()?;
+        (at.plus_ms(TROUBLE_MS) > self.now.mono).then(|| why.clone())
     }
 
     fn free_slots(&self) -> u64 {

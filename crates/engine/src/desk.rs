@@ -173,8 +173,8 @@ pub struct Desk {
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
-    /// Why the last write failed.
-    pub(crate) storage_trouble: Option<String>,
+    /// When and why the last write failed.
+    pub(crate) storage_trouble: Option<(Mono, String)>,
     pub(crate) pool: Pool,
     pub(crate) blocks: Blocks,
     pub(crate) for_ids: Vec<Task>,

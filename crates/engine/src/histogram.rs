@@ -38,10 +38,14 @@ impl Histogram {
         self.count += 1;
     }
 
+    /// Each bound with the number of durations in its bucket; none is the bound of the last.
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
+        self.bounds.iter().copied().map(Some).chain([None]).zip(self.buckets.iter().copied())
+    }
+
     /// Each bound with the number of durations up to it; none is the bound of the last.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
-        let bounds = self.bounds.iter().copied().map(Some).chain([None]);
-        bounds.zip(&self.buckets).scan(0, |sum, (bound, count)| {
+        self.buckets().scan(0, |sum, (bound, count)| {
             *sum += count;
             Some((bound, *sum))
         })

@@ -139,7 +139,7 @@ impl Desk {
 
     /// The store could not write: matching rests a while, or the engine stops if the store has.
     pub(crate) fn storage_failed(&mut self, error: &CommitError) {
-        self.storage_trouble = Some(error.to_string());
+        self.storage_trouble = Some((self.now.mono, error.to_string()));
         match error {
             CommitError::NotCommitted { .. } => self.rest(),
             CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),

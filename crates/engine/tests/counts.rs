@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{JobId, Outcome, QueueName, StateName, Time};
-use jobhall_engine::{Answer, Assignment, Config, Counts, OnDuplicate, Rates, Request, SubmitJob, Tally};
+use jobhall_engine::{
+    Answer, Assignment, Config, Counts, OnDuplicate, Rates, Request, SubmitJob, TROUBLE_MS, Tally,
+};
 use jobhall_store::CommitError;
 
 fn counts(hall: &mut Hall) -> Counts {
@@ -258,7 +260,7 @@ fn the_oldest_ready_job_is_found_among_many_that_were_taken() {
 }
 
 #[test]
-fn a_failed_write_is_told_until_the_next_one_succeeds() {
+fn a_failed_write_is_told_until_the_next_one_succeeds_or_for_a_while() {
     let mut hall = Hall::new();
     assert_eq!(counts(&mut hall).storage_trouble, None);
     hall.fail = Some(CommitError::NotCommitted { full: true, message: "no room".to_owned() });
@@ -266,4 +268,10 @@ fn a_failed_write_is_told_until_the_next_one_succeeds() {
     assert!(counts(&mut hall).storage_trouble.unwrap().contains("no room"));
     hall.submit(job("a")).unwrap();
     assert_eq!(counts(&mut hall).storage_trouble, None);
+    hall.fail = Some(CommitError::NotCommitted { full: true, message: "no room".to_owned() });
+    hall.submit(job("a")).unwrap_err();
+    hall.pass(TROUBLE_MS - 1);
+    assert!(counts(&mut hall).storage_trouble.is_some());
+    hall.pass(1);
+    assert_eq!(counts(&mut hall).storage_trouble, None, "who writes nothing cannot know better");
 }

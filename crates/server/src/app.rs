@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::place::Place;
 use crate::tokens::Tokens;
 
 /// The hall as routes see it.
@@ -21,6 +22,7 @@ pub(crate) struct App {
     pub tokens: Arc<Tokens>,
     pub floor: Arc<Floor>,
     pub metrics: Metrics,
+    pub place: Place,
     pub lease_ms: u64,
     pub hosts: Hosts,
     pub started: Instant,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use hyper_util::service::TowerToHyperService;
 use jobhall_blobs::Blobs;
 use jobhall_engine::Engine;
 use jobhall_store::Store;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -20,7 +22,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::app::{App, Hosts};
 use crate::floor::Floor;
 use crate::logs::Logs;
-use crate::metrics::Metrics;
+use crate::metrics::{Counted, Metrics};
+use crate::place::Place;
 use crate::routes;
 use crate::tokens::Tokens;
 
@@ -45,6 +48,8 @@ pub struct Options {
     pub blobs: Arc<Blobs>,
     /// Who may ask.
     pub tokens: Arc<Tokens>,
+    /// The directory that has the store, for what it takes and what is left on its disk.
+    pub data: PathBuf,
     /// How long a session lives without a renewal: the engine's own number.
     pub lease_ms: u64,
     /// The most bytes of one attempt's log.
@@ -88,7 +93,8 @@ impl Hall {
         }
         let (drain, draining) = watch::channel(false);
         let app = Arc::new(app(options, address, draining.clone()));
-        let task = tokio::spawn(accept(listener, routes::router(&app), draining));
+        let connections = app.metrics.connections.clone();
+        let task = tokio::spawn(accept(listener, routes::router(&app), connections, draining));
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, task })
     }
@@ -111,6 +117,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
         metrics: Metrics::default(),
+        place: Place::new(options.data),
         lease_ms: options.lease_ms,
         hosts: Hosts { names, loopback: address.ip().is_loopback() },
         started: Instant::now(),
@@ -118,7 +125,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
     }
 }
 
-async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, router: Router, open: Gauge, drain: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut stop = drain.clone();
@@ -132,10 +139,10 @@ async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bo
             Some(_) = connections.join_next() => {}
             (stream, permit) = taken => match stream {
                 Ok((stream, _)) => {
-                    let (router, drain) = (router.clone(), drain.clone());
+                    let (router, drain, counted) = (router.clone(), drain.clone(), Counted::new(&open));
                     connections.spawn(async move {
                         connection(stream, router, drain).await;
-                        drop(permit);
+                        drop((permit, counted));
                     });
                 }
                 Err(error) => {
