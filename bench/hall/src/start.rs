@@ -74,7 +74,9 @@ async fn one(
     };
     let took = began.elapsed();
     post.answer().await?;
-    session.send(&[ToHall::Outcome { attempt, lease, report: passed() }, ToHall::Vacancies { total }]).await?;
+    session
+        .send(&[ToHall::Outcome { attempt, lease, report: passed() }, ToHall::Vacancies { total }])
+        .await?;
     while !session.next().await?.iter().any(|message| matches!(message, ToWorker::Moved { .. })) {}
     Ok(took)
 }

@@ -57,6 +57,7 @@ impl OpenHall {
             store,
             blobs,
             tokens: tokens.clone(),
+            data: data.to_owned(),
             lease_ms: config.lease_ms,
             log_bytes: LOG_BYTES,
             hosts: Vec::new(),

@@ -1,6 +1,6 @@
 //! The hall as a whole: its workers, types and health.
 
-use jobhall_protocol::{Page, SetType, TypeSettings, Worker};
+use jobhall_protocol::{Page, Queue, SetType, Stats, TypeSettings, Worker};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -38,6 +38,30 @@ impl Client {
     /// The hall could not be reached.
     pub async fn workers(&self) -> Result<Vec<Worker>, ClientError> {
         self.whole_list("workers").await
+    }
+
+    /// All queues that the hall knows.
+    ///
+    /// # Errors
+    /// The hall could not be reached.
+    pub async fn queues(&self) -> Result<Vec<Queue>, ClientError> {
+        self.whole_list("queues").await
+    }
+
+    /// One queue.
+    ///
+    /// # Errors
+    /// There is no such queue, or the hall could not be reached.
+    pub async fn queue(&self, name: &str) -> Result<Queue, ClientError> {
+        self.read(&self.api(Method::GET, &["queues", name])).await
+    }
+
+    /// The hall as a whole.
+    ///
+    /// # Errors
+    /// The hall could not be reached, or does not let this token look.
+    pub async fn stats(&self) -> Result<Stats, ClientError> {
+        self.read(&self.api(Method::GET, &["stats"])).await
     }
 
     /// All types and what is configured for them.

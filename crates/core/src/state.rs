@@ -126,6 +126,15 @@ impl State {
         }
     }
 
+    /// The outcome that ended it.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self {
+            State::Succeeded(success) => Some(success.outcome),
+            State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.outcome),
+            _ => None,
+        }
+    }
+
     /// When it ended.
     pub fn ended_at(&self) -> Option<Time> {
         match self {

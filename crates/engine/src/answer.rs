@@ -1,12 +1,15 @@
 //! What the desk answers.
 
 use jobhall_core::{
-    AttemptId, DelayError, Job, JobId, PastAttempt, Refusal, RetryError, StateName, Submitted, TypeName,
+    AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, StateName, Submitted,
+    TypeName,
 };
 use thiserror::Error;
 
+use crate::counts::Counts;
 use crate::effect::{SessionId, VacancyId};
 use crate::explain::Explanation;
+use crate::queues::Tally;
 use crate::request::Indicator;
 
 /// A job as it is told to people.
@@ -33,6 +36,10 @@ pub enum Answer {
     Shown(Box<Shown>),
     /// Why it is not running.
     Explained(Box<Explanation>),
+    /// Everything that is counted.
+    Counts(Box<Counts>),
+    /// Queues with their open jobs, by name.
+    Queues(Vec<(QueueName, Tally)>),
     /// A session, and which of the attempts brought along it keeps.
     Session {
         /// Its number.

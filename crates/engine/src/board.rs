@@ -12,6 +12,7 @@ use jobhall_core::{Class, JobId, Time};
 
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
+use crate::queues::{QueueId, Queues};
 
 /// Jobs that are matched alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,7 @@ const IDLE: usize = 1_024;
 #[derive(Debug)]
 struct ClassState {
     class: Class,
+    queue: QueueId,
     ready: BTreeSet<Rank>,
     suits: Vec<ProfileId>,
     /// Open jobs of the class, ready or not.
@@ -85,11 +87,12 @@ impl Profile {
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     classes: IdMap<ClassState>,
-    class_ids: HashMap<Class, ClassId>,
+    class_ids: HashMap<Class, (ClassId, QueueId)>,
     profiles: BTreeMap<ProfileId, Profile>,
     profile_ids: HashMap<(Abilities, Accepts), ProfileId>,
     idle_classes: usize,
     next: u64,
+    pub queues: Queues,
 }
 
 impl Board {
@@ -100,32 +103,37 @@ impl Board {
 
     /// The class's number, given now if it has none.
     pub fn class_of(&mut self, class: &Class) -> ClassId {
+        self.known(class).0
+    }
+
+    fn known(&mut self, class: &Class) -> (ClassId, QueueId) {
         match self.class_ids.get(class) {
-            Some(&id) => id,
+            Some(&known) => known,
             None => self.new_class(class.clone()),
         }
     }
 
     /// Counts one open job into its class.
-    pub fn enter(&mut self, class: &Class) -> ClassId {
-        let id = self.class_of(class);
+    pub fn enter(&mut self, class: &Class) -> (ClassId, QueueId) {
+        let (id, queue) = self.known(class);
         if let Some(state) = self.classes.get_mut(&id.0) {
             state.jobs += 1;
             if state.jobs == 1 {
                 self.idle_classes = self.idle_classes.saturating_sub(1);
             }
         }
-        id
+        (id, queue)
     }
 
-    fn new_class(&mut self, class: Class) -> ClassId {
+    fn new_class(&mut self, class: Class) -> (ClassId, QueueId) {
         let id = ClassId(self.fresh());
         let suits = self.profiles.iter().filter(|(_, p)| class.suits(&p.abilities, &p.accepts));
         let suits = suits.map(|(&id, _)| id).collect();
-        self.class_ids.insert(class.clone(), id);
-        self.classes.insert(id.0, ClassState { class, ready: BTreeSet::new(), suits, jobs: 0 });
+        let queue = self.queues.enter(&class.queue);
+        self.class_ids.insert(class.clone(), (id, queue));
+        self.classes.insert(id.0, ClassState { class, queue, ready: BTreeSet::new(), suits, jobs: 0 });
         self.idle_classes += 1;
-        id
+        (id, queue)
     }
 
     /// Counts one open job out of its class.
@@ -141,10 +149,11 @@ impl Board {
     }
 
     fn sweep_classes(&mut self) {
-        let Board { classes, class_ids, profiles, .. } = self;
+        let Board { classes, class_ids, profiles, queues, .. } = self;
         classes.retain(|&id, state| {
             if state.jobs == 0 {
                 class_ids.remove(&state.class);
+                queues.leave(state.queue);
                 for profile in profiles.values_mut() {
                     if let Some(&rank) = profile.head_of.get(&id) {
                         profile.lift(ClassId(id), rank, None);
@@ -169,9 +178,11 @@ impl Board {
         }
     }
 
-    /// A job may no longer be claimed; whether it could have been.
-    pub fn unready(&mut self, class: ClassId, rank: Rank) -> bool {
-        self.classes.get_mut(&class.0).is_some_and(|state| state.ready.remove(&rank))
+    /// A job may no longer be claimed.
+    pub fn unready(&mut self, class: ClassId, rank: Rank) {
+        if let Some(state) = self.classes.get_mut(&class.0) {
+            state.ready.remove(&rank);
+        }
     }
 
     /// The first ready job of a class.

@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, Life, PastAttempt, Spec, TypeConfig, TypeName};
+use jobhall_core::{
+    AttemptId, Dice, Job, JobId, LeaseId, Life, PastAttempt, Spec, StateName, TypeConfig, TypeName,
+};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
@@ -15,8 +17,10 @@ use crate::answer::{Answer, Refused};
 use crate::board::{Board, ClassId};
 use crate::clock::{Mono, Now};
 use crate::config::Config;
+use crate::counts::Totals;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::ids::{Blocks, IdMap, Pool};
+use crate::queues::QueueId;
 use crate::request::{Indicator, Request};
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
@@ -64,13 +68,27 @@ pub(crate) struct Entry {
     /// The rev in the store: behind that of `life` while accepted or running is not stored yet.
     pub stored_rev: u32,
     pub class: ClassId,
+    pub queue: QueueId,
+    /// The state that its queue counts it in.
+    pub counted: StateName,
     pub priority: i32,
     /// Whether the job can be dealt with now.
     pub busy: Busy,
-    /// Whether it stands among the ready or under its time.
-    pub placed: bool,
+    /// Where it can be found.
+    pub placed: Placed,
     /// None while it waits and memory is short: it is read back when needed.
     pub spec: Option<Arc<Spec>>,
+}
+
+/// Where a waiting job can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// Nowhere: it does not wait, or something that touches it is on its way.
+    Nowhere,
+    /// Under its time.
+    Due,
+    /// Among the ready.
+    Ready,
 }
 
 /// Whether a job can be dealt with now.
@@ -154,6 +172,9 @@ pub struct Desk {
     pub(crate) types: HashMap<TypeName, (u32, TypeConfig)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
+    pub(crate) totals: Totals,
+    /// When and why the last write failed.
+    pub(crate) storage_trouble: Option<(Mono, String)>,
     pub(crate) pool: Pool,
     pub(crate) blocks: Blocks,
     pub(crate) for_ids: Vec<Task>,
@@ -194,6 +215,8 @@ impl Desk {
             types: HashMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
+            totals: Totals::new(now),
+            storage_trouble: None,
             pool: Pool::new(config.block),
             blocks: Blocks::default(),
             for_ids: Vec::new(),
@@ -421,6 +444,18 @@ impl Desk {
                 self.answer(ticket, answer);
             }
             Request::Credit { session, total } => self.credit(session, total, ticket),
+            Request::Counts => {
+                let counts = self.counts(self.now);
+                self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
+            }
+            Request::Queue(name) => {
+                let answer = self.queue(&name);
+                self.answer(ticket, Ok(answer));
+            }
+            Request::Queues { after, limit } => {
+                let answer = self.queue_page(after.as_ref(), limit);
+                self.answer(ticket, Ok(answer));
+            }
             Request::Renew(session) => {
                 let answer = self.renew(session);
                 self.answer(ticket, answer);

@@ -9,9 +9,9 @@ use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use jobhall_core::{Failure, JobId, Submitted, TypeConfig, TypeName};
+use jobhall_core::{Failure, JobId, QueueName, Submitted, TypeConfig, TypeName};
 use jobhall_store::{CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -21,9 +21,11 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::answer::{Answer, Refused, Shown};
 use crate::clock::{Clock, Now};
 use crate::config::Config;
+use crate::counts::Counts;
 use crate::desk::{Asked, Desk, Told};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
+use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
 
@@ -210,6 +212,34 @@ impl Engine {
         }
     }
 
+    /// Tells everything that is counted.
+    pub async fn counts(&self) -> Result<Counts, Refused> {
+        match self.ask(Request::Counts).await? {
+            Answer::Counts(counts) => Ok(*counts),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells about one queue; none if it is not known: no job of it is open, and none was lately.
+    pub async fn queue(&self, name: QueueName) -> Result<Option<Tally>, Refused> {
+        match self.ask(Request::Queue(name)).await? {
+            Answer::Queues(found) => Ok(found.into_iter().next().map(|(_, tally)| tally)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells about queues by name, after this one.
+    pub async fn queues(
+        &self,
+        after: Option<QueueName>,
+        limit: usize,
+    ) -> Result<Vec<(QueueName, Tally)>, Refused> {
+        match self.ask(Request::Queues { after, limit }).await? {
+            Answer::Queues(found) => Ok(found),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// Lists jobs, newest first, as they are stored.
     pub async fn list(
         &self,
@@ -250,6 +280,7 @@ fn unexpected(answer: &Answer) -> Refused {
 /// A commit under way, with what it changes if anyone watches.
 struct UnderWay {
     number: u64,
+    sent: Instant,
     news: Vec<News>,
     later: Later<Result<Committed, CommitError>>,
 }
@@ -331,12 +362,14 @@ impl Driver {
             let watched = self.published.receiver_count() > 0;
             let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
             let later = self.store.commit(units);
-            self.under_way.push_back(UnderWay { number, news, later });
+            self.under_way.push_back(UnderWay { number, sent: Instant::now(), news, later });
         }
     }
 
     fn committed(&mut self, result: Result<Committed, CommitError>) {
         let Some(under_way) = self.under_way.pop_front() else { return };
+        let took = under_way.sent.elapsed();
+        self.desk.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if let Ok(Committed { feed: Some(n), results }) = &result
             && !under_way.news.is_empty()
         {

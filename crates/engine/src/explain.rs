@@ -7,7 +7,7 @@ use jobhall_core::needs::Unmet;
 use jobhall_core::{Failure, JobId, State, StateName, Time, WorkerName};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Entry};
+use crate::desk::{Desk, Entry, Placed};
 
 /// Why one worker does not take the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Desk {
         if self.rest_until.is_some() {
             return vec![Why::StorageRests];
         }
-        if !entry.placed {
+        if entry.placed == Placed::Nowhere {
             return vec![Why::OnItsWay];
         }
         let Some(class) = self.board.class(entry.class) else { return Vec::new() };

@@ -1,12 +1,14 @@
 //! How open jobs enter and leave the desk's memory.
 
-use jobhall_core::{Job, JobId, Life, PastAttempt, State};
+use jobhall_core::{Job, JobId, Life, PastAttempt, State, Time};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
-use crate::board::Rank;
-use crate::desk::{Asked, Busy, Desk, Entry, Read, Reading, Task};
+use crate::board::{ClassId, Rank};
+use crate::counts::waits;
+use crate::desk::{Asked, Busy, Desk, Entry, Placed, Read, Reading, Task};
 use crate::ids::Pool;
+use crate::queues::{QueueId, Queues, ready_since};
 
 impl Desk {
     /// At start: what is configured.
@@ -64,13 +66,14 @@ impl Desk {
     pub(crate) fn lent(&mut self, result: Result<Block, CommitError>) {
         match result {
             Ok(block) => {
+                self.storage_trouble = None;
                 self.pool.lend(&block, self.now.mono);
                 self.blocks.add(&block);
                 self.blocks.review();
             }
             Err(error) => {
                 self.pool.refused();
-                self.storage_trouble(&error);
+                self.storage_failed(&error);
                 let refused = storage(&error);
                 for task in std::mem::take(&mut self.for_ids) {
                     self.give_up(task, refused.clone());
@@ -85,13 +88,15 @@ impl Desk {
     /// A job is open from now on.
     pub(crate) fn admit(&mut self, job: Job) {
         let Job { id, spec, life } = job;
-        let class = self.board.enter(&spec.class());
+        let (class, queue) = self.board.enter(&spec.class());
+        let counted = life.name(self.now.wall);
+        self.board.queues.step(queue, None, Some(counted));
         if let State::Blocked(holder) = life.state {
             self.successors.insert(holder.get(), id);
         }
         let (stored_rev, priority) = (life.rev, spec.priority);
-        let (busy, placed) = (Busy::Free, false);
-        let entry = Entry { life, stored_rev, class, priority, busy, placed, spec: Some(spec) };
+        let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
+        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, spec };
         self.open.insert(id.get(), entry);
         self.place(id);
     }
@@ -99,28 +104,59 @@ impl Desk {
     /// Puts a queued job where it can be found, among the ready or under its time, and wakes a vacancy for it.
     pub(crate) fn place(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
-        if !matches!(entry.life.state, State::Queued(_)) || entry.busy != Busy::Free || entry.placed {
+        let waits = matches!(entry.life.state, State::Queued(_));
+        if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
             return;
         }
-        entry.placed = true;
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
-        let (class, rank) = (entry.class, rank(id, entry));
-        if rank.run_at > self.now.wall {
-            self.deadlines.due.insert((rank.run_at, id));
+        if entry.life.run_at > self.now.wall {
+            self.make_due(id);
         } else {
-            self.board.ready(class, rank);
-            self.wake(class);
+            self.make_ready(id);
         }
         self.forget_specs();
+    }
+
+    /// Puts a waiting job under its time.
+    pub(crate) fn make_due(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.placed = Placed::Due;
+        entry.recount(&mut self.board.queues, self.now.wall);
+        self.deadlines.due.insert((entry.life.run_at, id));
+    }
+
+    /// Puts a waiting job among the ready, and wakes a vacancy for it.
+    pub(crate) fn make_ready(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.placed = Placed::Ready;
+        entry.recount(&mut self.board.queues, self.now.wall);
+        let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
+        self.board.ready(class, rank(id, entry));
+        if self.board.queues.ready(queue, id, since) {
+            self.board.queues.sweep(queue, waits(&self.open));
+        }
+        self.wake(class);
+    }
+
+    /// Takes a job out of the memory of what is open, and out of all that counts it.
+    pub(crate) fn remove(&mut self, id: JobId) -> Option<Entry> {
+        self.unplace(id);
+        let entry = self.open.remove(&id.get())?;
+        self.board.queues.step(entry.queue, Some(entry.counted), None);
+        self.board.leave(entry.class);
+        Some(entry)
     }
 
     /// Memory for specs is short: the waiting jobs that were placed longest ago lose theirs, and get them back from
     /// the store with their claim. What comes in and is claimed at once keeps its own, however much is stuck.
     fn forget_specs(&mut self) {
         while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
-            let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed) else { continue };
+            let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed != Placed::Nowhere)
+            else {
+                continue;
+            };
             if let Some(spec) = entry.spec.take() {
                 self.specs.drop(&spec);
             }
@@ -129,15 +165,27 @@ impl Desk {
 
     /// Takes a queued job from where it could be found.
     fn unplace(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed) else { return };
-        entry.placed = false;
-        let (class, rank) = (entry.class, rank(id, entry));
-        if let Some(spec) = &entry.spec {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
+        if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.specs.drop(spec);
         }
-        if !self.board.unready(class, rank) {
-            self.deadlines.due.remove(&(rank.run_at, id));
+        match placed {
+            Placed::Nowhere => {}
+            Placed::Due => {
+                self.deadlines.due.remove(&(entry.life.run_at, id));
+            }
+            Placed::Ready => {
+                let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+                self.unready(class, queue, rank);
+            }
         }
+    }
+
+    /// Takes a job from among the ready.
+    pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
+        self.board.unready(class, rank);
+        self.board.queues.unready(queue);
     }
 
     /// Something that touches the job is on its way.
@@ -165,6 +213,10 @@ impl Desk {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
+        if matches!(before.state, State::Queued(_)) {
+            self.totals.assigned(ready_since(&before), &entry.life);
+        }
+        entry.recount(&mut self.board.queues, self.now.wall);
         if let State::Blocked(holder) = before.state
             && !matches!(entry.life.state, State::Blocked(_))
             && self.successors.get(&holder.get()) == Some(&id)
@@ -176,8 +228,10 @@ impl Desk {
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
     /// (ended attempts of a retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
-        let Some(entry) = self.open.remove(&id.get()) else { return };
-        self.board.leave(entry.class);
+        let Some(entry) = self.remove(id) else { return };
+        if let Some(outcome) = entry.life.state.outcome() {
+            self.totals.completed(self.now, outcome);
+        }
         self.blocks.ended(id);
         self.progress.remove(&id.get());
         self.let_go(id);
@@ -257,6 +311,17 @@ impl Desk {
         self.rest();
         if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
             self.make_free(id);
+        }
+    }
+}
+
+impl Entry {
+    /// Has the job counted in the state that it is in now. One that is completed is counted out when it is removed.
+    pub(crate) fn recount(&mut self, queues: &mut Queues, now: Time) {
+        let name = self.life.name(now);
+        if name != self.counted && !name.is_terminal() {
+            queues.step(self.queue, Some(self.counted), Some(name));
+            self.counted = name;
         }
     }
 }

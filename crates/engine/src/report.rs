@@ -83,6 +83,7 @@ impl Desk {
         if let Some(entry) = self.open.get_mut(&id.get()) {
             entry.life = step.life;
             let state = entry.life.state.name();
+            entry.recount(&mut self.board.queues, self.now.wall);
             self.effect(Effect::Live(id, state));
             self.check_later(id);
         }

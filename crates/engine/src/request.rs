@@ -119,6 +119,17 @@ pub enum Request {
     Show(JobId),
     /// Tell why a job is not running.
     Explain(JobId),
+    /// Tell everything that is counted.
+    Counts,
+    /// Tell about one queue.
+    Queue(QueueName),
+    /// Tell about queues, by name.
+    Queues {
+        /// Those behind this one; none: from the first.
+        after: Option<QueueName>,
+        /// At most so many.
+        limit: usize,
+    },
     /// Change what is configured for a type.
     SetType {
         /// The type.

@@ -25,6 +25,7 @@ impl Desk {
     pub(crate) fn settle(&mut self, pending: Vec<Pending>, result: Result<Committed, CommitError>) {
         match result {
             Ok(committed) => {
+                self.storage_trouble = None;
                 for (pending, result) in pending.into_iter().zip(committed.results) {
                     match result {
                         Ok(done) => self.done(pending, done),
@@ -33,7 +34,7 @@ impl Desk {
                 }
             }
             Err(error) => {
-                self.storage_trouble(&error);
+                self.storage_failed(&error);
                 for pending in pending {
                     self.undone(pending, &error);
                 }
@@ -137,7 +138,8 @@ impl Desk {
     }
 
     /// The store could not write: matching rests a while, or the engine stops if the store has.
-    pub(crate) fn storage_trouble(&mut self, error: &CommitError) {
+    pub(crate) fn storage_failed(&mut self, error: &CommitError) {
+        self.storage_trouble = Some((self.now.mono, error.to_string()));
         match error {
             CommitError::NotCommitted { .. } => self.rest(),
             CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),

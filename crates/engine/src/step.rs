@@ -9,6 +9,7 @@ use crate::answer::Answer;
 use crate::desk::{Busy, Desk, Task};
 use crate::effect::Effect;
 use crate::settle::Pending;
+use crate::story;
 
 /// A step on its way to the store.
 #[derive(Debug)]
@@ -87,6 +88,8 @@ impl Desk {
     /// The step is stored.
     pub(crate) fn step_stored(&mut self, pending: StepPending) {
         let StepPending { id, step, task, released, follow_up } = pending;
+        self.totals.stepped(&step);
+        story::stepped(id, &step);
         let Step { life, reason, params, .. } = step;
         let name = life.name(self.now.wall);
         if let (Some(params), Some(entry)) = (params, self.open.get_mut(&id.get())) {
@@ -110,6 +113,8 @@ impl Desk {
             self.make_free(next);
         }
         if let Some(job) = follow_up {
+            self.totals.submitted(self.now);
+            story::submitted(&job);
             self.admit(job);
         }
     }
@@ -143,6 +148,7 @@ impl Desk {
                     entry.stored_rev = job.life.rev;
                     entry.life = job.life;
                     entry.spec = Some(job.spec);
+                    entry.recount(&mut self.board.queues, self.now.wall);
                 }
             }
             Some(job) => {
@@ -150,8 +156,7 @@ impl Desk {
                 self.finish(id);
             }
             None => {
-                if let Some(entry) = self.open.remove(&id.get()) {
-                    self.board.leave(entry.class);
+                if self.remove(id).is_some() {
                     self.let_go(id);
                 }
             }

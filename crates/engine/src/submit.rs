@@ -21,6 +21,7 @@ use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
+use crate::story;
 use crate::vacancy::Reserved;
 
 /// A submit on its way: what is to become of each job.
@@ -236,8 +237,12 @@ impl Desk {
                 continue;
             };
             let (id, life) = (job.id, job.life.clone());
+            let since = life.run_at.max(job.spec.created_at);
+            self.totals.submitted(self.now);
+            story::submitted(&job);
             self.admit(job);
             if let Some(reserved) = item.reserved {
+                self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
             }
         }
@@ -245,6 +250,8 @@ impl Desk {
 
     /// A job that a submit moved along.
     fn moved(&mut self, id: JobId, step: Step) {
+        self.totals.stepped(&step);
+        story::stepped(id, &step);
         let Step { life, reason, .. } = step;
         let (claim, terminal) = (life.claim, life.state.is_terminal());
         self.stored(id, life);

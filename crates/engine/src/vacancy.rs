@@ -15,6 +15,7 @@ use crate::load::rank;
 use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
+use crate::story;
 
 /// A worker's statement that it can take jobs now.
 #[derive(Debug)]
@@ -172,9 +173,9 @@ impl Desk {
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.run_at > self.now.wall) else {
             return false;
         };
-        let (class, rank) = (entry.class, rank(id, entry));
-        self.board.unready(class, rank);
-        self.deadlines.due.insert((rank.run_at, id));
+        let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+        self.unready(class, queue, rank);
+        self.make_due(id);
         true
     }
 
@@ -227,6 +228,7 @@ impl Desk {
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
+        story::assigned(attempt, held);
         let (lease, number) = (held.tenure.lease, life.attempt + 1);
         self.effect(Effect::Assign(session, Assignment { attempt, lease, number, vacancy, spec }));
         self.end_if_over(vacancy);

@@ -9,6 +9,7 @@ mod job;
 mod problem;
 mod session;
 mod span;
+mod stats;
 mod submit;
 mod timestamp;
 mod worker;
@@ -22,6 +23,7 @@ pub use session::{
     RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
 };
 pub use span::{Span, SpanError};
+pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
 pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted};
 pub use timestamp::Timestamp;
 pub use worker::{Cancel, Change, LogPosition, Moved, SetType, TypeSettings, Worker};

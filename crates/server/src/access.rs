@@ -12,7 +12,7 @@ pub(crate) enum Access {
 }
 
 /// Those who look.
-const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
+pub(crate) const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
 /// Those who submit and change jobs.
 const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
 /// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
@@ -44,6 +44,9 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/session", WORK),
     ("GET", "/api/v1/workers", READ),
+    ("GET", "/api/v1/queues", READ),
+    ("GET", "/api/v1/queues/{name}", READ),
+    ("GET", "/api/v1/stats", READ),
     ("GET", "/api/v1/types", READ),
     ("PUT", "/api/v1/types/{name}", ADMIN),
 ];

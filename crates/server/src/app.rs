@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::place::Place;
 use crate::session::Sessions;
 use crate::tokens::Tokens;
 
@@ -23,6 +24,7 @@ pub(crate) struct App {
     pub floor: Arc<Floor>,
     pub sessions: Arc<Sessions>,
     pub metrics: Metrics,
+    pub place: Place,
     pub lease_ms: u64,
     pub hosts: Hosts,
     pub started: Instant,

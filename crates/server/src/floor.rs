@@ -230,11 +230,6 @@ impl Floor {
         }
         workers.into_values().map(sorted).collect()
     }
-
-    /// How many attempts are in hand.
-    pub(crate) fn held(&self) -> usize {
-        self.book().held.len()
-    }
 }
 
 fn sorted(mut worker: Worker) -> Worker {

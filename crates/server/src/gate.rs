@@ -13,10 +13,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use jobhall_protocol::Code;
+use tracing::Instrument as _;
 
 use crate::access::{Access, access, listed, methods};
 use crate::app::App;
 use crate::error::{Trouble, foreign};
+use crate::tokens::Identity;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -26,15 +28,23 @@ pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request<Body>
     let id = request_id(request.headers());
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
-    let response = match admit(&app, &mut request, route) {
-        Ok(()) => survived(next.run(request)).await,
-        Err(trouble) => trouble.into_response(),
+    // Of the strongest level, so that every line of the request has its id, however little is logged.
+    let span = tracing::error_span!("request", request_id = %id);
+    let admitted = admit(&app, &mut request, route);
+    let who = request.extensions().get::<Identity>().map(|who| who.name.clone());
+    let answered = async {
+        let response = match admitted {
+            Ok(()) => survived(next.run(request)).await,
+            Err(trouble) => trouble.into_response(),
+        };
+        finish(response, &id)
     };
-    let response = finish(response, &id);
-    let route = route.unwrap_or("none");
-    app.metrics.request(route, response.status().as_u16());
-    let (status, took) = (response.status().as_u16(), started.elapsed());
-    tracing::debug!(%method, route, status, ?took, request_id = %id, "request");
+    let response = answered.instrument(span.clone()).await;
+    let (route, status) = (route.unwrap_or("none"), response.status().as_u16());
+    app.metrics.request(route, status);
+    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let who = who.unwrap_or_default();
+    span.in_scope(|| tracing::debug!(%method, route, status, took_ms, who, "request"));
     response
 }
 
@@ -56,15 +66,18 @@ fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<
         check_origin(request.headers())?;
     }
     let access = route.and_then(|route| access(request.method().as_str(), route));
+    let who = token(request.headers());
+    let who = who.and_then(|token| app.tokens.who(token));
+    // Known to the log even where they may not go, and to pages that are open to all and tell some more.
+    if let Some(who) = &who {
+        request.extensions_mut().insert(who.clone());
+    }
     if access == Some(Access::Open) {
         return Ok(());
     }
-    let who = token(request.headers()).and_then(|token| app.tokens.who(token)).ok_or_else(challenge)?;
+    let who = who.ok_or_else(challenge)?;
     match (access, route) {
-        (Some(access), _) if access.allows(who.role) => {
-            request.extensions_mut().insert(who);
-            Ok(())
-        }
+        (Some(access), _) if access.allows(who.role) => Ok(()),
         (Some(_), _) => {
             let detail = format!("{} is a {:?} and may not do this", who.name, who.role).to_lowercase();
             Err(Trouble::new(Code::Forbidden, detail))
@@ -128,7 +141,7 @@ fn finish(mut response: Response, id: &str) -> Response {
     let trouble = response.extensions_mut().remove::<Trouble>();
     if let Some(trouble) = trouble.or_else(|| if problem { None } else { foreign(&response) }) {
         if let Some(inside) = trouble.inside() {
-            tracing::error!(request_id = %id, "{inside}");
+            tracing::error!("{inside}");
         }
         response = trouble.render(id);
     }

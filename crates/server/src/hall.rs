@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,9 +21,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::app::{App, Hosts};
 use crate::floor::Floor;
 use crate::logs::Logs;
-use crate::metrics::Metrics;
+use crate::metrics::{Counted, Metrics};
+use crate::place::Place;
 use crate::routes;
-use crate::session::Sessions;
 use crate::tokens::Tokens;
 
 /// Connections at once; more wait to be taken.
@@ -46,6 +47,8 @@ pub struct Options {
     pub blobs: Arc<Blobs>,
     /// Who may ask.
     pub tokens: Arc<Tokens>,
+    /// The directory that has the store, for what it takes and what is left on its disk.
+    pub data: PathBuf,
     /// How long a session lives without a renewal: the engine's own number.
     pub lease_ms: u64,
     /// The most bytes of one attempt's log.
@@ -89,7 +92,7 @@ impl Hall {
         }
         let (drain, draining) = watch::channel(false);
         let app = Arc::new(app(options, address, draining.clone()));
-        let task = tokio::spawn(accept(listener, routes::router(&app), app.sessions.clone(), draining));
+        let task = tokio::spawn(accept(listener, app, draining));
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, task })
     }
@@ -113,6 +116,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
         metrics: Metrics::default(),
+        place: Place::new(options.data),
         lease_ms: options.lease_ms,
         hosts: Hosts { names, loopback: address.ip().is_loopback() },
         started: Instant::now(),
@@ -120,12 +124,8 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    router: Router,
-    sessions: Arc<Sessions>,
-    drain: watch::Receiver<bool>,
-) {
+async fn accept(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<bool>) {
+    let router = routes::router(&app);
     let mut connections = JoinSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut stop = drain.clone();
@@ -140,9 +140,10 @@ async fn accept(
             (stream, permit) = taken => match stream {
                 Ok((stream, _)) => {
                     let (router, drain) = (router.clone(), drain.clone());
+                    let counted = Counted::new(&app.metrics.connections);
                     connections.spawn(async move {
                         connection(stream, router, drain).await;
-                        drop(permit);
+                        drop((permit, counted));
                     });
                 }
                 Err(error) => {
@@ -155,7 +156,7 @@ async fn accept(
     drop(listener);
     let ended = async {
         while connections.join_next().await.is_some() {}
-        sessions.ended().await;
+        app.sessions.ended().await;
     };
     if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
         tracing::warn!("requests that were still under way are cut");

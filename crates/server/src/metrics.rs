@@ -1,14 +1,17 @@
-//! Numbers for Prometheus. Each counts what this process saw since it started; labels are bounded.
+//! Numbers for Prometheus that the server itself keeps, of requests and connections; those of jobs and workers come from
+//! the engine (`exposition`). Each counts what this process saw since it started; labels are bounded.
 
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+
+use crate::exposition::Exposition;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -16,27 +19,17 @@ struct RequestLabels {
     status: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: &'static str,
-}
-
 /// All of them.
 pub(crate) struct Metrics {
     registry: Registry,
-    /// Jobs that were made by a submit.
-    pub enqueued: Counter<u64, AtomicU64>,
-    /// Attempts handed to workers.
-    pub assigned: Counter<u64, AtomicU64>,
     /// Bytes added to logs.
     pub log_bytes: Counter<u64, AtomicU64>,
     /// Streams of events and logs that are open.
     pub live_clients: Gauge,
     /// Long polls that wait.
     pub waiting: Gauge,
-    workers: Gauge,
-    held: Gauge,
-    reported: Family<OutcomeLabels, Counter>,
+    /// Connections that are open.
+    pub connections: Gauge,
     requests: Family<RequestLabels, Counter>,
 }
 
@@ -44,14 +37,10 @@ impl Default for Metrics {
     fn default() -> Metrics {
         let mut metrics = Metrics {
             registry: Registry::with_prefix("jobhall"),
-            enqueued: Counter::default(),
-            assigned: Counter::default(),
             log_bytes: Counter::default(),
             live_clients: Gauge::default(),
             waiting: Gauge::default(),
-            workers: Gauge::default(),
-            held: Gauge::default(),
-            reported: Family::default(),
+            connections: Gauge::default(),
             requests: Family::default(),
         };
         metrics.register();
@@ -63,14 +52,10 @@ impl Metrics {
     fn register(&mut self) {
         let to = &mut self.registry;
         to.register("build", "Which version runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
-        to.register("jobs_enqueued", "Jobs made by submits", self.enqueued.clone());
-        to.register("attempts_assigned", "Attempts handed to workers", self.assigned.clone());
-        to.register("attempts_reported", "Outcomes that workers reported", self.reported.clone());
         to.register("log_bytes", "Bytes added to logs", self.log_bytes.clone());
         to.register("live_clients", "Open streams of events and logs", self.live_clients.clone());
         to.register("vacancies_waiting", "Long polls that wait", self.waiting.clone());
-        to.register("workers", "Workers that wait or have an attempt", self.workers.clone());
-        to.register("attempts_held", "Attempts in the hands of workers", self.held.clone());
+        to.register("connections", "Open connections", self.connections.clone());
         to.register("http_requests", "Requests by route and status", self.requests.clone());
     }
 
@@ -79,18 +64,13 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { route, status: status.into() }).inc();
     }
 
-    /// An attempt ended.
-    pub(crate) fn outcome(&self, outcome: &'static str) {
-        self.reported.get_or_create(&OutcomeLabels { outcome }).inc();
-    }
-
     /// The text that Prometheus reads.
-    pub(crate) fn text(&self, workers: usize, held: usize) -> String {
-        self.workers.set(i64::try_from(workers).unwrap_or(i64::MAX));
-        self.held.set(i64::try_from(held).unwrap_or(i64::MAX));
+    pub(crate) fn text(&self, exposition: Exposition) -> String {
+        let mut counted = Registry::with_prefix("jobhall");
+        counted.register_collector(Box::new(exposition));
         let mut text = String::new();
         // Writing into a string cannot fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &counted).and_then(|()| encode(&mut text, &self.registry));
         text
     }
 }

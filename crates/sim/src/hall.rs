@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::Time;
-use jobhall_engine::{Asked, Desk, Mono, Now, Request, Ticket};
+use jobhall_engine::{Asked, Counts, Desk, Mono, Now, Request, Ticket};
 use jobhall_store::Unit;
 
 use crate::check::{Checker, Moment};
@@ -63,6 +63,8 @@ pub(crate) struct Sim {
     tickets: u64,
     asked: u64,
     stuck_wall: Option<Time>,
+    latest_wall: Time,
+    counted: Option<Counts>,
 }
 
 impl Sim {
@@ -98,6 +100,8 @@ impl Sim {
             tickets: 0,
             asked: 0,
             stuck_wall: None,
+            latest_wall: Time::EPOCH,
+            counted: None,
         };
         sim.plan();
         sim
@@ -118,6 +122,7 @@ impl Sim {
             let Some((ms, event)) = self.queue.next() else { return };
             self.ms = ms;
             self.checker.now = self.moment();
+            self.latest_wall = self.latest_wall.max(self.checker.now.wall);
             self.checker.call();
             self.event(event);
             let more = self.script.bursts && self.queue.next_at() == Some(ms);
@@ -224,6 +229,7 @@ impl Sim {
         desk.tick(now);
         self.pump();
         self.checker.ticked();
+        self.recount(now);
         let Some(desk) = &self.desk else { return };
         let wait = desk.next_tick_ms(now).unwrap_or(NAP_MS).min(NAP_MS);
         let at = self.ms + wait;
@@ -231,6 +237,17 @@ impl Sim {
             self.nap_at = Some(at);
             self.queue.at(at, Event::Nap(at));
         }
+    }
+
+    /// Holds what the desk counts against the rows, whenever all that it decided is stored. A planted bug may make the
+    /// two differ for a reason of its own.
+    fn recount(&mut self, now: Now) {
+        let meant = self.plant.is_none_or(|plant| plant == Plant::CountsOld);
+        let Some(desk) = self.desk.as_mut().filter(|_| meant && self.commits.is_empty()) else { return };
+        let counts = desk.counts(now);
+        let before = self.counted.replace(counts.clone());
+        let told = before.filter(|_| self.plant.is_some()).unwrap_or(counts);
+        self.checker.counted(&told, self.latest_wall);
     }
 
     /// Carries out what the desk wants.

@@ -45,11 +45,13 @@ pub enum Plant {
     PriorityIgnored,
     /// The desk's wall clock stops for good when the calm comes.
     ClockStuck,
+    /// The desk tells what it counted the time before.
+    CountsOld,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 20] = [
+    pub const ALL: [Plant; 21] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -70,6 +72,7 @@ impl Plant {
         Plant::ClockAhead,
         Plant::PriorityIgnored,
         Plant::ClockStuck,
+        Plant::CountsOld,
     ];
 
     /// The invariant that must catch it.
@@ -89,6 +92,7 @@ impl Plant {
             Plant::ClockAhead => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
             Plant::ClockStuck => Invariant::Drained,
+            Plant::CountsOld => Invariant::Counted,
         }
     }
 }

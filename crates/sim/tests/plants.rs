@@ -52,4 +52,5 @@ planted! {
     a_wall_clock_that_is_ahead => ClockAhead,
     priorities_that_are_ignored => PriorityIgnored,
     a_wall_clock_that_stops => ClockStuck,
+    counts_that_are_old => CountsOld,
 }

@@ -45,7 +45,7 @@ fn change(desk: &Desk, first: JobId) -> Option<BlockChange> {
 impl Desk {
     pub(crate) fn blocks_settled(&mut self, changes: Vec<BlockChange>, error: Option<&CommitError>) {
         if let Some(error) = error {
-            self.storage_trouble(error);
+            self.storage_failed(error);
         }
         for change in changes {
             match (change, error.is_none()) {

@@ -18,6 +18,8 @@ use crate::config::Config;
 use crate::desk::Desk;
 use crate::effect::{SessionId, VacancyId};
 
+pub(crate) use due::run as make_due;
+
 /// A moment on one of the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {

@@ -89,7 +89,7 @@ impl Desk {
                 }
             }
             Err(error) => {
-                self.storage_trouble(&error);
+                self.storage_failed(&error);
                 self.end_walk();
             }
         }

@@ -134,7 +134,6 @@ pub(super) async fn outcome(
     let word = word(&who, &id, &request)?;
     let given: OutcomeReport = body::json(request).await?;
     let report = report(&given)?;
-    let outcome = report.outcome();
     let Word { worker, attempt, lease } = &word;
     let own = app.floor.knows(*attempt, *lease, worker) || note(&app, &word, Vec::new()).await.is_ok();
     if own {
@@ -142,9 +141,6 @@ pub(super) async fn outcome(
     }
     let Word { worker, attempt, lease } = word;
     let told = app.engine.ask(Ask::Report { worker, attempt, lease, report }).await?;
-    if own {
-        app.metrics.outcome(outcome.as_str());
-    }
     let answer = moved(&app, attempt, &told);
     app.floor.forget(attempt);
     app.sessions.forget(attempt);

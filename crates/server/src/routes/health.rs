@@ -1,57 +1,70 @@
-//! Health, metrics and the first page.
+//! Health and metrics.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderValue;
-use axum::http::header;
+use axum::http::Uri;
 use jobhall_protocol::Code;
+use serde::Deserialize;
 
-use crate::app::App;
+use super::stats::disk;
+use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
+use crate::exposition::Exposition;
+use crate::{params, place};
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    verbose: Option<String>,
+}
 
 /// The process answers.
 pub(super) async fn livez() -> Answer {
-    Ok(error::body("text/plain; charset=utf-8", "ok\n"))
+    Ok(error::body(TEXT, "ok\n"))
 }
 
-/// The hall takes work: it is not stopping, and its store answers.
-pub(super) async fn readyz(State(app): State<Arc<App>>) -> Answer {
-    if app.is_draining() {
-        return Err(Trouble::new(Code::Unavailable, "the hall is stopping"));
+/// The hall takes work: every check holds. Nobody need show a token to ask, so which check failed is told, but not why:
+/// that is in the log.
+pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let asked: Asked = params::query(&uri)?;
+    let checks = checks(&app).await;
+    let line = |(check, found): &(&str, Result<(), String>)| match found {
+        Ok(()) => format!("{check}: ok"),
+        Err(_) => format!("{check}: failed"),
+    };
+    let lines: Vec<_> = checks.iter().map(line).collect();
+    let mut failed = false;
+    for (check, why) in checks.iter().filter_map(|(check, found)| Some((check, found.as_ref().err()?))) {
+        tracing::warn!(check, why, "not ready");
+        failed = true;
     }
-    app.store.blocks().await.map_err(|error| {
-        tracing::error!("not ready: {error}");
-        Trouble::new(Code::Unavailable, "the store does not answer")
-    })?;
-    Ok(error::body("text/plain; charset=utf-8", "ok\n"))
+    match (failed, asked.verbose.is_some()) {
+        (true, _) => Err(Trouble::new(Code::Unavailable, lines.join("; "))),
+        (false, true) => Ok(error::body(TEXT, lines.join("\n") + "\n")),
+        (false, false) => Ok(error::body(TEXT, "ok\n")),
+    }
+}
+
+async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
+    let draining = if app.is_draining() { Err("the hall is stopping".to_owned()) } else { Ok(()) };
+    let reads = app.store.blocks().await.map(drop).map_err(|error| error.to_string());
+    let writes = match app.engine.counts().await {
+        Ok(counts) => counts.storage_trouble.map_or(Ok(()), Err),
+        Err(refused) => Err(refused.to_string()),
+    };
+    let room = match app.place.look().await {
+        Ok(disk) if place::has_room(&disk) => Ok(()),
+        Ok(disk) => Err(format!("{} bytes are left", disk.free_bytes)),
+        Err(error) => Err(error.to_string()),
+    };
+    [("not draining", draining), ("store reads", reads), ("store writes", writes), ("disk room", room)]
 }
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Answer {
-    let text = app
-        .metrics
-        .text(app.sessions.workers(app.floor.workers()).len(), app.floor.held() + app.sessions.held());
+    let (counts, disk) = (app.engine.counts().await?, disk(&app).await);
+    let text = app.metrics.text(Exposition { counts, disk, now: now() });
     Ok(error::body("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
-}
-
-/// Counts alone: this page asks for no token, so it names nobody.
-pub(super) async fn page(State(app): State<Arc<App>>) -> Answer {
-    let rows = [
-        ("workers", app.sessions.workers(app.floor.workers()).len().to_string()),
-        ("attempts in hand", (app.floor.held() + app.sessions.held()).to_string()),
-        ("vacancies waiting", app.metrics.waiting.get().to_string()),
-        ("jobs taken since start", app.metrics.enqueued.get().to_string()),
-        ("up for", format!("{} s", app.started.elapsed().as_secs())),
-    ];
-    let rows: String = rows.iter().map(|(name, value)| format!("<tr><th>{name}<td>{value}\n")).collect();
-    let version = env!("CARGO_PKG_VERSION");
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Jobhall</title>\n<h1>Jobhall {version}</h1>\n\
-         <table>\n{rows}</table>\n<p>The hall is open. Its API is at <code>/api/v1</code>; every request needs a token.\n\
-         <p><a href=\"/livez\">alive</a> · <a href=\"/readyz\">ready</a>\n"
-    );
-    let mut response = error::body("text/html; charset=utf-8", page);
-    let policy = HeaderValue::from_static("default-src 'none'");
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    Ok(response)
 }

@@ -45,9 +45,6 @@ pub(super) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -
     let made = app.engine.retry(params::job_id(&id)?).await?;
     let shown = app.engine.show(made.id).await?;
     let new = made.disposition == jobhall_core::Disposition::Created;
-    if new {
-        app.metrics.enqueued.inc();
-    }
     Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
 }
 

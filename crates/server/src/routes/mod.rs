@@ -7,7 +7,10 @@ mod health;
 mod job_log;
 mod jobs;
 mod list;
+mod page;
+mod queues;
 mod session;
+mod stats;
 mod submit;
 mod types;
 mod workers;
@@ -47,7 +50,7 @@ fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> R
 /// All routes.
 pub(crate) fn all() -> Vec<Route> {
     vec![
-        get("/", health::page),
+        get("/", page::page),
         get("/livez", health::livez),
         get("/readyz", health::readyz),
         get("/metrics", health::metrics),
@@ -69,6 +72,9 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),
         get("/api/v1/workers", workers::workers),
+        get("/api/v1/queues", queues::queues),
+        get("/api/v1/queues/{name}", queues::show),
+        get("/api/v1/stats", stats::stats),
         get("/api/v1/types", types::types),
         put("/api/v1/types/{name}", types::set),
     ]

@@ -37,7 +37,7 @@ async fn one(app: &App, job: wire::SubmitJob, name: Option<SubmitName>) -> Answe
     let jobs = checked(app, &[job]).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
     let made = submitted.first().ok_or_else(|| Trouble::internal("a submit without an answer"))?;
-    let new = count(app, made.disposition);
+    let new = made.disposition == Disposition::Created;
     let shown = app.engine.show(made.id).await?;
     Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
 }
@@ -45,20 +45,10 @@ async fn one(app: &App, job: wire::SubmitJob, name: Option<SubmitName>) -> Answe
 async fn many(app: &App, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
     let jobs = checked(app, &jobs).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
-    let answer = submitted.into_iter().map(|made| {
-        count(app, made.disposition);
-        wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
-    });
+    let answer = submitted
+        .into_iter()
+        .map(|made| wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() });
     Ok(error::ok(&answer.collect::<Vec<_>>()))
-}
-
-/// Whether a job was made.
-fn count(app: &App, disposition: Disposition) -> bool {
-    let new = matches!(disposition, Disposition::Created | Disposition::Superseding);
-    if new {
-        app.metrics.enqueued.inc();
-    }
-    disposition == Disposition::Created
 }
 
 /// The key stands for this very body, byte by byte.

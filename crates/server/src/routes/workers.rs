@@ -40,7 +40,6 @@ pub(super) async fn vacancy(
     if assignments.is_empty() {
         return Ok(error::nothing());
     }
-    app.metrics.assigned.inc_by(assignments.len() as u64);
     let attempts = assignments.iter().map(|given| tell::assigned(given, app.lease_ms));
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
 }

@@ -51,6 +51,15 @@ pub(super) struct Given {
     pub(super) logged: bool,
 }
 
+impl Book {
+    /// These have ended.
+    pub(super) fn forget(&mut self, attempts: impl Iterator<Item = AttemptId>) {
+        for attempt in attempts {
+            self.attempts.remove(&attempt);
+        }
+    }
+}
+
 impl Present {
     pub(super) fn new(worker: WorkerName, abilities: String) -> Present {
         Present { worker, abilities, book: Mutex::default() }
@@ -102,11 +111,6 @@ impl Sessions {
         for present in self.present().values() {
             present.book().attempts.remove(&attempt);
         }
-    }
-
-    /// How many attempts are in hand.
-    pub(crate) fn held(&self) -> usize {
-        self.present().values().map(|present| present.book().attempts.len()).sum()
     }
 
     /// These workers and those with a session, by name.

@@ -17,8 +17,6 @@ pub(super) struct Note {
     /// None if nobody hears of it.
     pub to: Option<Word>,
     pub attempt: Option<AttemptId>,
-    /// The outcome's name, to be counted.
-    pub outcome: Option<&'static str>,
 }
 
 /// A piece of log whose lease is checked by the request at this place.
@@ -108,11 +106,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
             }
             ToHall::Outcome { attempt, lease, report } => match routes::report(&report) {
                 Ok(report) => {
-                    let note = Note {
-                        to: Some(Word::Outcome),
-                        attempt: Some(attempt),
-                        outcome: Some(report.outcome().as_str()),
-                    };
+                    let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
                     let log = match speaker.book.attempts.get(&attempt) {
                         Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
                         _ => match written.get(&attempt) {
@@ -133,7 +127,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
 impl Sorted {
     fn ask(&mut self, request: Request, to: Option<Word>, attempt: Option<AttemptId>) {
         self.requests.push(request);
-        self.notes.push(Note { to, attempt, outcome: None });
+        self.notes.push(Note { to, attempt });
     }
 
     /// Progress that says nothing: it is good only with the current lease.

@@ -86,7 +86,6 @@ impl<'a> Writer<'a> {
     }
 
     async fn events(&mut self, events: &mut Vec<SessionEvent>, outlet: &mut Outlet) -> Result<(), End> {
-        let mut given = 0;
         for event in events.drain(..) {
             let message = match event {
                 SessionEvent::Assigned(assignment) => {
@@ -95,7 +94,6 @@ impl<'a> Writer<'a> {
                     book.given += 1;
                     book.attempts.insert(attempt, Given { lease, logged: false });
                     drop(book);
-                    given += 1;
                     let job = tell::assigned_job(&assignment).map_err(|trouble| broken(&trouble))?;
                     ToWorker::Assign { attempt, lease, job }
                 }
@@ -109,7 +107,6 @@ impl<'a> Writer<'a> {
             };
             outlet.push(&message).await?;
         }
-        self.app.metrics.assigned.inc_by(given);
         Ok(())
     }
 
@@ -117,16 +114,7 @@ impl<'a> Writer<'a> {
         for message in &told.said {
             outlet.push(message).await?;
         }
-        let ended = ended(&told.notes, &heard);
-        if !ended.is_empty() {
-            let mut book = self.present.book();
-            for (attempt, outcome) in ended {
-                // A repeated outcome is answered as the first was, but counted once.
-                if book.attempts.remove(&attempt).is_some() {
-                    self.app.metrics.outcome(outcome);
-                }
-            }
-        }
+        self.present.book().forget(ended(&told.notes, &heard));
         for message in answers(told.notes, heard, self.all) {
             outlet.push(&message).await?;
         }
@@ -177,10 +165,11 @@ async fn next(told: &mut mpsc::Receiver<Told>, front: &mut Option<Told>) -> Resu
     Ok((front.take().ok_or(End::Broken)?, heard))
 }
 
-/// Attempts that ended, with their outcomes.
-fn ended(notes: &[Note], heard: &Heard) -> Vec<(AttemptId, &'static str)> {
-    let good = notes.iter().zip(heard).filter(|(_, answer)| answer.is_ok());
-    good.filter_map(|(note, _)| Some((note.attempt?, note.outcome?))).collect()
+/// Attempts that ended.
+fn ended<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = AttemptId> + 'a {
+    let good =
+        notes.iter().zip(heard).filter(|(note, answer)| note.to == Some(Word::Outcome) && answer.is_ok());
+    good.filter_map(|(note, _)| note.attempt)
 }
 
 /// What is said to the answers of the engine. A worker waits for outcomes and renewals; other good news is told only

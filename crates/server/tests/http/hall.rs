@@ -40,7 +40,11 @@ impl TestHall {
     }
 
     pub async fn on(dir: TempDir, config: Config) -> TestHall {
-        let store: Arc<dyn Store> = Arc::new(open_store(&dir).await);
+        TestHall::on_store(dir, config, jobhall_store_sqlite::Options::default()).await
+    }
+
+    pub async fn on_store(dir: TempDir, config: Config, options: jobhall_store_sqlite::Options) -> TestHall {
+        let store: Arc<dyn Store> = Arc::new(open_store(&dir, options).await);
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await.unwrap();
         let tokens = Arc::new(Tokens::open(dir.path()).unwrap());
         let admin = std::fs::read_to_string(dir.path().join("admin.token")).unwrap().trim().to_owned();
@@ -50,6 +54,7 @@ impl TestHall {
             store: store.clone(),
             blobs: Arc::new(blobs),
             tokens: tokens.clone(),
+            data: dir.path().to_owned(),
             lease_ms: config.lease_ms,
             log_bytes: 4 << 20,
             hosts: vec!["hall.example".to_owned()],
@@ -78,6 +83,7 @@ impl TestHall {
             store: self.store.clone(),
             blobs: Arc::new(blobs),
             tokens: self.tokens.clone(),
+            data: self.dir.path().to_owned(),
             lease_ms: 30_000,
             log_bytes: 1 << 20,
             hosts: Vec::new(),
@@ -187,15 +193,14 @@ impl TestHall {
 }
 
 /// The store before may need a moment to let go of its file.
-async fn open_store(dir: &TempDir) -> Sqlite {
+async fn open_store(dir: &TempDir, options: jobhall_store_sqlite::Options) -> Sqlite {
     for _ in 0..200 {
-        if let Ok(store) = Sqlite::open(dir.path().join("hall.db"), jobhall_store_sqlite::Options::default())
-        {
+        if let Ok(store) = Sqlite::open(dir.path().join("hall.db"), options.clone()) {
             return store;
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    Sqlite::open(dir.path().join("hall.db"), jobhall_store_sqlite::Options::default()).unwrap()
+    Sqlite::open(dir.path().join("hall.db"), options).unwrap()
 }
 
 async fn open_blobs(dir: &TempDir) -> Blobs {

@@ -1,4 +1,9 @@
-use crate::hall::TestHall;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobhall_store_sqlite::{Fault, Hook, Options as StoreOptions, Point};
+
+use crate::hall::{TestHall, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l22_health_asks_for_no_token() {
@@ -7,9 +12,6 @@ async fn l22_health_asks_for_no_token() {
         let reply = hall.send("GET", path, "", &[], b"").await;
         assert_eq!((reply.status, reply.text().as_str()), (200, "ok\n"), "{path}");
     }
-    let page = hall.send("GET", "/", "", &[], b"").await;
-    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
-    assert!(page.text().contains("<h1>Jobhall") && !page.text().contains("<script"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,31 +20,41 @@ async fn a_hall_whose_engine_has_stopped_refuses_work_and_says_so() {
     hall.engine.stop().await;
     hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await.problem(503, "unavailable");
     assert_eq!(hall.send("GET", "/livez", "", &[], b"").await.status, 200);
+    let detail = hall.send("GET", "/readyz", "", &[], b"").await.problem(503, "unavailable");
+    assert!(detail.contains("store reads: ok; store writes: failed"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_count_what_happened() {
+async fn ready_tells_each_check_and_no_more() {
     let hall = TestHall::start().await;
+    let reply = hall.send("GET", "/readyz?verbose", "", &[], b"").await;
+    let lines = "not draining: ok\nstore reads: ok\nstore writes: ok\ndisk room: ok\n";
+    assert_eq!((reply.status, reply.text().as_str()), (200, lines));
+    hall.send("GET", "/readyz?verbos", "", &[], b"").await.problem(400, "bad_request");
+    std::fs::rename(hall.dir.path(), hall.dir.path().with_extension("moved")).unwrap();
+    let reply = hall.send("GET", "/readyz", "", &[], b"").await;
+    std::fs::rename(hall.dir.path().with_extension("moved"), hall.dir.path()).unwrap();
+    let detail = reply.problem(503, "unavailable");
+    assert!(detail.ends_with("disk room: failed"), "{detail}");
+    assert!(!detail.contains("No such file"), "why is for the log: {detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hall_whose_last_write_failed_is_not_ready_until_one_succeeds() {
+    let full = Arc::new(AtomicBool::new(false));
+    let hook = full.clone();
+    let hook: Hook = Arc::new(move |point| {
+        (point == Point::Commit && hook.load(Ordering::Relaxed)).then_some(Fault::Full)
+    });
+    let options = StoreOptions { hook: Some(hook), ..StoreOptions::default() };
+    let hall = TestHall::on_store(tempfile::tempdir().unwrap(), quick(), options).await;
     hall.submit(r#"{"type":"a"}"#).await;
+    assert_eq!(hall.send("GET", "/readyz", "", &[], b"").await.status, 200);
+    full.store(true, Ordering::Relaxed);
+    hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await.problem(507, "storage_full");
+    let detail = hall.send("GET", "/readyz", "", &[], b"").await.problem(503, "unavailable");
+    assert!(detail.contains("store reads: ok; store writes: failed; disk room: ok"), "{detail}");
+    full.store(false, Ordering::Relaxed);
     hall.submit(r#"{"type":"a"}"#).await;
-    let attempt = hall.take().await;
-    hall.word(&attempt, "log", b"12345").await;
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
-    hall.take().await;
-    hall.get("/api/v1/nothing").await;
-    let text = hall.get("/metrics").await.text();
-    for line in [
-        "jobhall_jobs_enqueued_total 2",
-        "jobhall_attempts_assigned_total 2",
-        "jobhall_attempts_reported_total{outcome=\"passed\"} 1",
-        "jobhall_attempts_held 1",
-        "jobhall_log_bytes_total 5",
-        "jobhall_workers 1",
-        "jobhall_vacancies_waiting 0",
-        "jobhall_build_info{version=\"0.1.0\"} 1",
-        "jobhall_http_requests_total{route=\"/api/v1/jobs\",status=\"201\"} 2",
-        "jobhall_http_requests_total{route=\"none\",status=\"404\"} 1",
-    ] {
-        assert!(text.contains(line), "{line}\n{text}");
-    }
+    assert_eq!(hall.send("GET", "/readyz", "", &[], b"").await.status, 200);
 }

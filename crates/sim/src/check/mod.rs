@@ -2,6 +2,7 @@
 //! is held. They never ask the engine; what they know of the rules is written here a second time.
 
 mod answers;
+mod counts;
 mod ends;
 mod leases;
 mod order;
@@ -45,6 +46,8 @@ pub enum Invariant {
     Early,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
+    /// What the desk counts is what there is.
+    Counted,
     /// Neither the engine nor the store gives up in the middle.
     Panic,
 }
@@ -64,6 +67,7 @@ impl fmt::Display for Invariant {
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
             Invariant::Renewed => "a renewed lease is kept",
+            Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
         })
     }

@@ -1,0 +1,236 @@
+//! What the desk counts: what is open now, and what came and went since it started.
+
+use std::collections::BTreeMap;
+
+use jobhall_core::{JobId, Life, Outcome, QueueName, State, Step, Time, WorkerName};
+
+use crate::answer::Answer;
+use crate::clock::Now;
+use crate::desk::{Desk, Entry, Placed};
+use crate::histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
+use crate::ids::IdMap;
+use crate::queues::{Tally, ready_since};
+use crate::recent::{Rates, Recent};
+use crate::upkeep;
+use crate::vacancy::Vacancy;
+
+/// Queues that [`Counts`] names; the others are told together.
+pub const NAMED_QUEUES: usize = 100;
+
+/// How long a failed write is told. A hall that has nothing to write would otherwise never be well again.
+pub const TROUBLE_MS: u64 = 10_000;
+
+/// Numbers by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByOutcome([u64; Outcome::ALL.len()]);
+
+impl ByOutcome {
+    fn add(&mut self, outcome: Outcome) {
+        self.0[outcome as usize] += 1;
+    }
+
+    /// Each outcome with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
+        Outcome::ALL.into_iter().zip(self.0)
+    }
+
+    /// All outcomes together.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// Who works here, and how much more could be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Workforce {
+    /// Workers that have a vacancy or a session and no attempt.
+    pub idle: u64,
+    /// Workers that have at least one attempt.
+    pub busy: u64,
+    /// Workers known by their leases alone, after a restart: they have not come back yet.
+    pub awaited: u64,
+    /// Jobs that vacancies could take now.
+    pub free_slots: u64,
+    /// Attempts in the hands of workers.
+    pub busy_slots: u64,
+}
+
+/// What the desk counts. Totals are of this process; whatever was before it is not in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// All open jobs.
+    pub open: Tally,
+    /// The queues that have been known longest, by name, at most [`NAMED_QUEUES`].
+    pub queues: Vec<(QueueName, Tally)>,
+    /// All other queues together.
+    pub others: Tally,
+    /// Jobs that were made: by submits, manual retries and follow-ups.
+    pub submitted: u64,
+    /// The same, lately.
+    pub submitted_lately: Rates,
+    /// Jobs that were completed, by the outcome that completed them.
+    pub completed: ByOutcome,
+    /// The same, lately.
+    pub completed_lately: Rates,
+    /// Attempts that ended, by their outcome.
+    pub attempts: ByOutcome,
+    /// From when a job could be taken until it was assigned, in milliseconds; one for each assignment.
+    pub wait: Histogram,
+    /// From when a worker accepted (or was assigned) an attempt until its end, in milliseconds; one for each attempt.
+    pub run: Histogram,
+    /// From when a commit was sent until its answer, in microseconds.
+    pub commit: Histogram,
+    /// Who works here.
+    pub workforce: Workforce,
+    /// Why the last write to the store failed; none if it did not, or that was [a while](TROUBLE_MS) ago.
+    pub storage_trouble: Option<String>,
+}
+
+/// What came and went.
+#[derive(Debug)]
+pub(crate) struct Totals {
+    submitted: u64,
+    submitted_lately: Recent,
+    completed: ByOutcome,
+    completed_lately: Recent,
+    attempts: ByOutcome,
+    wait: Histogram,
+    run: Histogram,
+    commit: Histogram,
+}
+
+impl Totals {
+    pub fn new(now: Now) -> Totals {
+        Totals {
+            submitted: 0,
+            submitted_lately: Recent::new(now.mono),
+            completed: ByOutcome::default(),
+            completed_lately: Recent::new(now.mono),
+            attempts: ByOutcome::default(),
+            wait: Histogram::new(MS_BOUNDS),
+            run: Histogram::new(MS_BOUNDS),
+            commit: Histogram::new(US_BOUNDS),
+        }
+    }
+
+    /// A job was made.
+    pub fn submitted(&mut self, now: Now) {
+        self.submitted += 1;
+        self.submitted_lately.add(now.mono, 1);
+    }
+
+    /// A job is completed.
+    pub fn completed(&mut self, now: Now, outcome: Outcome) {
+        self.completed.add(outcome);
+        self.completed_lately.add(now.mono, 1);
+    }
+
+    /// A job that could be taken since this moment was assigned.
+    pub fn assigned(&mut self, since: Time, life: &Life) {
+        if let State::Assigned(held) = &life.state {
+            self.wait.add(held.tenure.assigned_at.since(since));
+        }
+    }
+
+    /// If this step ends an attempt, how and after how long. A claim that nobody accepted was none.
+    pub fn stepped(&mut self, step: &Step) {
+        let ended = match (&step.past, step.life.state.tenure(), step.life.state.ended_at()) {
+            (Some(past), ..) => {
+                Some((past.outcome, past.accepted_at.unwrap_or(past.assigned_at), past.ended_at))
+            }
+            (None, Some(tenure), Some(ended_at)) => step
+                .life
+                .state
+                .outcome()
+                .map(|outcome| (outcome, tenure.accepted_at.unwrap_or(tenure.assigned_at), ended_at)),
+            _ => None,
+        };
+        if let Some((outcome, from, to)) = ended {
+            self.attempts.add(outcome);
+            self.run.add(to.since(from));
+        }
+    }
+}
+
+impl Desk {
+    /// A commit took so long, whatever came of it.
+    pub fn note_commit(&mut self, took_us: u64) {
+        self.totals.commit.add(took_us);
+    }
+
+    /// Everything that is counted, at this moment.
+    pub fn counts(&mut self, now: Now) -> Counts {
+        self.now = now;
+        // What is due at this moment counts as ready, whether or not its tick has come.
+        upkeep::make_due(self);
+        let (queues, others) = self.board.queues.longest_known(NAMED_QUEUES, waits(&self.open));
+        let mut open = others.clone();
+        queues.iter().for_each(|(_, tally)| open.add(tally));
+        let totals = &mut self.totals;
+        Counts {
+            open,
+            queues,
+            others,
+            submitted: totals.submitted,
+            submitted_lately: totals.submitted_lately.rates(now.mono),
+            completed: totals.completed,
+            completed_lately: totals.completed_lately.rates(now.mono),
+            attempts: totals.attempts,
+            wait: totals.wait.clone(),
+            run: totals.run.clone(),
+            commit: totals.commit.clone(),
+            workforce: self.workforce(),
+            storage_trouble: self.fresh_trouble(),
+        }
+    }
+
+    /// Queues by name, after this one.
+    pub(crate) fn queue_page(&mut self, after: Option<&QueueName>, limit: usize) -> Answer {
+        upkeep::make_due(self);
+        Answer::Queues(self.board.queues.page(after, limit, waits(&self.open)))
+    }
+
+    /// One queue, if it is known.
+    pub(crate) fn queue(&mut self, name: &QueueName) -> Answer {
+        upkeep::make_due(self);
+        let found = self.board.queues.tally(name, waits(&self.open));
+        Answer::Queues(found.map(|tally| (name.clone(), tally)).into_iter().collect())
+    }
+
+    fn fresh_trouble(&self) -> Option<String> {
+        let (at, why) = self.storage_trouble.as_ref()?;
+        (at.plus_ms(TROUBLE_MS) > self.now.mono).then(|| why.clone())
+    }
+
+    fn free_slots(&self) -> u64 {
+        self.vacancies.values().map(Vacancy::free).sum()
+    }
+
+    fn workforce(&self) -> Workforce {
+        let mut force = Workforce::default();
+        let mut workers: BTreeMap<&WorkerName, (bool, bool)> = BTreeMap::new();
+        for session in self.sessions.values() {
+            let (here, busy) = workers.entry(&session.worker).or_default();
+            *here |= session.profile.is_some();
+            *busy |= !session.attempts.is_empty();
+            force.busy_slots += session.attempts.len() as u64;
+        }
+        force.free_slots = self.free_slots();
+        for (here, busy) in workers.into_values() {
+            match (here, busy) {
+                (false, _) => force.awaited += 1,
+                (true, true) => force.busy += 1,
+                (true, false) => force.idle += 1,
+            }
+        }
+        force
+    }
+}
+
+/// Whether a job still waits since this moment.
+pub(crate) fn waits(open: &IdMap<Entry>) -> impl Fn(JobId, Time) -> bool + '_ {
+    |id, since| {
+        let entry = open.get(&id.get()).filter(|entry| entry.placed == Placed::Ready);
+        entry.is_some_and(|entry| ready_since(&entry.life) == since)
+    }
+}

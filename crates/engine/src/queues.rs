@@ -1,0 +1,203 @@
+//! How many open jobs each queue has in which state, and since when its oldest ready one waits. All of it moves with
+//! the jobs; nothing is ever counted anew.
+//!
+//! A queue is known as long as a class of it is. The oldest is found lazily: jobs that become ready are put on a heap,
+//! which costs next to nothing as they come in the order of time, and those that were taken meanwhile are dropped when
+//! somebody looks, or when there are too many of them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Bound;
+
+use jobhall_core::{JobId, Life, QueueName, StateName, Time};
+
+/// States that are not an end: the first of [`StateName::ALL`].
+const PENDING: usize = 7;
+/// Jobs on the heap that may have been taken, beyond as many as are ready.
+const SLACK: usize = 1_024;
+
+/// A queue's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueId(usize);
+
+/// Open jobs at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    states: [u64; PENDING],
+    /// Those that a vacancy could take now.
+    pub ready: u64,
+    /// Since when the one that waits longest could have been taken.
+    pub oldest_ready: Option<Time>,
+}
+
+impl Tally {
+    /// Jobs in this state; none are in one that is an end.
+    pub fn of(&self, state: StateName) -> u64 {
+        self.states.get(state as usize).copied().unwrap_or(0)
+    }
+
+    /// Each state that is not an end, with its jobs.
+    pub fn states(&self) -> impl Iterator<Item = (StateName, u64)> + '_ {
+        StateName::ALL.into_iter().zip(self.states)
+    }
+
+    /// Jobs in any state.
+    pub fn open(&self) -> u64 {
+        self.states.iter().sum()
+    }
+
+    fn step(&mut self, from: Option<StateName>, to: Option<StateName>) {
+        if let Some(from) = from {
+            self.states[from as usize] -= 1;
+        }
+        if let Some(to) = to {
+            self.states[to as usize] += 1;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.states.iter_mut().zip(other.states).for_each(|(sum, more)| *sum += more);
+        self.ready += other.ready;
+        self.oldest_ready = [self.oldest_ready, other.oldest_ready].into_iter().flatten().min();
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    name: QueueName,
+    /// Classes that stand in it.
+    classes: usize,
+    tally: Tally,
+    since: BinaryHeap<Reverse<(Time, JobId)>>,
+}
+
+/// All queues.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    places: Vec<Option<Queue>>,
+    free: Vec<usize>,
+    ids: BTreeMap<QueueName, usize>,
+}
+
+/// Since when a waiting job could be taken: its time has come, and so has whatever it waited for before.
+pub(crate) fn ready_since(life: &Life) -> Time {
+    life.run_at.max(life.updated_at)
+}
+
+impl Queues {
+    /// A class of this queue is known from now on.
+    pub fn enter(&mut self, name: &QueueName) -> QueueId {
+        let at = match self.ids.get(name) {
+            Some(&at) => at,
+            None => self.add(name.clone()),
+        };
+        if let Some(queue) = &mut self.places[at] {
+            queue.classes += 1;
+        }
+        QueueId(at)
+    }
+
+    fn add(&mut self, name: QueueName) -> usize {
+        let at = self.free.pop().unwrap_or(self.places.len());
+        if at == self.places.len() {
+            self.places.push(None);
+        }
+        self.ids.insert(name.clone(), at);
+        let (tally, since) = (Tally::default(), BinaryHeap::new());
+        self.places[at] = Some(Queue { name, classes: 0, tally, since });
+        at
+    }
+
+    /// A class of this queue, which has no jobs, is forgotten.
+    pub fn leave(&mut self, QueueId(at): QueueId) {
+        let Some(queue) = &mut self.places[at] else { return };
+        queue.classes -= 1;
+        if queue.classes == 0 {
+            self.ids.remove(&queue.name);
+            self.places[at] = None;
+            self.free.push(at);
+        }
+    }
+
+    /// A job comes, moves or goes.
+    pub fn step(&mut self, QueueId(at): QueueId, from: Option<StateName>, to: Option<StateName>) {
+        if let Some(queue) = &mut self.places[at] {
+            queue.tally.step(from, to);
+        }
+    }
+
+    /// A job may be taken; whether it is time to [sweep](Queues::sweep).
+    pub fn ready(&mut self, QueueId(at): QueueId, id: JobId, since: Time) -> bool {
+        let Some(queue) = &mut self.places[at] else { return false };
+        queue.tally.ready += 1;
+        queue.since.push(Reverse((since, id)));
+        let ready = usize::try_from(queue.tally.ready).unwrap_or(usize::MAX);
+        queue.since.len() > ready.saturating_mul(2).saturating_add(SLACK)
+    }
+
+    /// A job may no longer be taken.
+    pub fn unready(&mut self, QueueId(at): QueueId) {
+        if let Some(queue) = &mut self.places[at] {
+            queue.tally.ready -= 1;
+        }
+    }
+
+    /// Drops from the heap whatever was taken, and what is there twice because a claim came to nothing.
+    pub fn sweep(&mut self, QueueId(at): QueueId, waits: impl Fn(JobId, Time) -> bool) {
+        let Some(queue) = &mut self.places[at] else { return };
+        let mut kept = std::mem::take(&mut queue.since).into_vec();
+        kept.retain(|Reverse((since, id))| waits(*id, *since));
+        kept.sort_unstable();
+        kept.dedup();
+        queue.since = kept.into();
+    }
+
+    /// One queue.
+    pub fn tally(&mut self, name: &QueueName, waits: impl Fn(JobId, Time) -> bool) -> Option<Tally> {
+        let at = *self.ids.get(name)?;
+        self.places[at].as_mut().map(|queue| queue.look(&waits))
+    }
+
+    /// Queues by name, after this one.
+    pub fn page(
+        &mut self,
+        after: Option<&QueueName>,
+        limit: usize,
+        waits: impl Fn(JobId, Time) -> bool,
+    ) -> Vec<(QueueName, Tally)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let Queues { places, ids, .. } = self;
+        let named = ids.range::<QueueName, _>((from, Bound::Unbounded)).take(limit);
+        named.filter_map(|(name, &at)| Some((name.clone(), places[at].as_mut()?.look(&waits)))).collect()
+    }
+
+    /// The queues that have been known longest, at most so many, and all others together.
+    pub fn longest_known(
+        &mut self,
+        most: usize,
+        waits: impl Fn(JobId, Time) -> bool,
+    ) -> (Vec<(QueueName, Tally)>, Tally) {
+        let (mut named, mut others) = (Vec::new(), Tally::default());
+        for queue in self.places.iter_mut().flatten() {
+            let tally = queue.look(&waits);
+            if named.len() < most {
+                named.push((queue.name.clone(), tally));
+            } else {
+                others.add(&tally);
+            }
+        }
+        named.sort_by(|(a, _), (b, _)| a.cmp(b));
+        (named, others)
+    }
+}
+
+impl Queue {
+    fn look(&mut self, waits: &impl Fn(JobId, Time) -> bool) -> Tally {
+        while let Some(&Reverse((since, id))) = self.since.peek()
+            && !waits(id, since)
+        {
+            self.since.pop();
+        }
+        Tally { oldest_ready: self.since.peek().map(|Reverse((since, _))| *since), ..self.tally.clone() }
+    }
+}

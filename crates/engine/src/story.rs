@@ -1,0 +1,34 @@
+//! The story of jobs, for the log: what came, who has it, how it ended. Told once it is stored, and never with params,
+//! keys or leases. Where nobody listens a line costs a look at a flag.
+
+use jobhall_core::{AttemptId, Held, Job, JobId, Step};
+
+pub(crate) fn submitted(job: &Job) {
+    let (job_type, queue) = (&job.spec.job_type, &job.spec.queue);
+    tracing::info!(job = job.id.get(), r#type = %job_type, %queue, "job submitted");
+}
+
+pub(crate) fn assigned(attempt: AttemptId, held: &Held) {
+    let worker = &held.tenure.worker;
+    tracing::info!(job = attempt.job.get(), %attempt, %worker, "attempt assigned");
+}
+
+/// The end of an attempt, of a job, or of both.
+pub(crate) fn stepped(id: JobId, step: &Step) {
+    let state = &step.life.state;
+    if let Some(past) = &step.past {
+        let attempt = AttemptId { job: id, claim: past.claim };
+        let (worker, outcome) = (&past.worker, past.outcome);
+        tracing::info!(job = id.get(), %attempt, %worker, %outcome, "attempt ended");
+    }
+    let Some(outcome) = state.outcome() else { return };
+    let state = state.name();
+    match step.life.state.tenure() {
+        Some(tenure) => {
+            let attempt = AttemptId { job: id, claim: step.life.claim };
+            let worker = &tenure.worker;
+            tracing::info!(job = id.get(), %attempt, %worker, %outcome, %state, "job completed");
+        }
+        None => tracing::info!(job = id.get(), %outcome, %state, "job completed"),
+    }
+}

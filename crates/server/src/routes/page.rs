@@ -1,0 +1,148 @@
+//! The first page: the hall at a glance, for whoever is signed in. Others learn that a hall is here, and nothing of it.
+//!
+//! Everything that comes from outside is escaped, and the page may load and run nothing.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::extract::{Extension, State};
+use axum::http::HeaderValue;
+use axum::http::header;
+use axum::response::Response;
+use jobhall_core::{Job, QueueName, StateName};
+use jobhall_engine::{Counts, Tally};
+use jobhall_protocol::{Timestamp, Worker};
+use jobhall_store::JobFilter;
+
+use crate::access::READ;
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+
+/// Failures, queues and workers that are shown.
+const ROWS: usize = 20;
+/// Seconds after which a browser looks again.
+const REFRESH_S: u32 = 10;
+
+pub(super) async fn page(State(app): State<Arc<App>>, who: Option<Extension<Identity>>) -> Answer {
+    let body = match who.filter(|who| READ.allows(who.role)) {
+        Some(Extension(who)) => inside(&app, &who).await?,
+        None => "<p>The hall is open. Its API is at <code>/api/v1</code>; every request needs a token.\n"
+            .to_owned(),
+    };
+    Ok(whole(&body))
+}
+
+fn whole(body: &str) -> Response {
+    let version = env!("CARGO_PKG_VERSION");
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Jobhall</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"refresh\" content=\"{REFRESH_S}\"></head><body>\n<h1>Jobhall {version}</h1>\n{body}\
+         <p><a href=\"/livez\">alive</a> · <a href=\"/readyz?verbose\">ready</a>\n</body></html>\n"
+    );
+    let mut response = error::body("text/html; charset=utf-8", page);
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'");
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+async fn inside(app: &App, who: &Identity) -> Result<String, Trouble> {
+    let counts = app.engine.counts().await?;
+    let states = vec![StateName::Failed, StateName::Crashed];
+    let filter = JobFilter { states, ..JobFilter::default() };
+    let failures = app.engine.list(filter, None, ROWS).await?.jobs;
+    let mut body =
+        format!("<p>Signed in as {}. Up for {} s.\n", text(&who.name), app.started.elapsed().as_secs());
+    body += &glance(&counts);
+    body += &queues(&counts.queues, counts.others.open());
+    body += &workers(&app.sessions.workers(app.floor.workers()));
+    body += &failed(&failures);
+    Ok(body)
+}
+
+/// A table with a heading, or a word that there is nothing.
+fn table(title: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
+    let mut out = format!("<h2>{title}</h2>\n");
+    if rows.is_empty() {
+        return out + "<p>None.\n";
+    }
+    let heads: String = heads.iter().map(|head| format!("<th>{head}")).collect();
+    let _ = writeln!(out, "<table><tr>{heads}");
+    for row in rows {
+        let cells: String = row.iter().map(|cell| format!("<td>{}", text(cell))).collect();
+        let _ = writeln!(out, "<tr>{cells}");
+    }
+    out + "</table>\n"
+}
+
+fn glance(counts: &Counts) -> String {
+    let mut rows: Vec<_> =
+        counts.open.states().map(|(state, n)| vec![state.to_string(), n.to_string()]).collect();
+    rows.push(vec!["ready".to_owned(), counts.open.ready.to_string()]);
+    rows.push(vec!["submitted since start".to_owned(), counts.submitted.to_string()]);
+    let done = counts.completed.iter().filter(|(_, n)| *n > 0);
+    rows.extend(done.map(|(outcome, n)| vec![format!("{outcome} since start"), n.to_string()]));
+    table("Jobs", &["", "jobs"], &rows)
+}
+
+fn queues(queues: &[(QueueName, Tally)], others: u64) -> String {
+    let row = |(name, tally): &(QueueName, Tally)| {
+        let oldest = tally.oldest_ready.map(|since| format!("{} s", now().since(since) / 1_000));
+        let numbers = [tally.open(), tally.ready].map(|n| n.to_string());
+        [vec![name.to_string()], numbers.to_vec(), vec![oldest.unwrap_or_default()]].concat()
+    };
+    let mut fullest: Vec<_> = queues.iter().collect();
+    fullest.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.open()));
+    let rows: Vec<_> = fullest.iter().take(ROWS).map(|queue| row(queue)).collect();
+    let hidden: u64 = fullest.iter().skip(ROWS).map(|(_, tally)| tally.open()).sum::<u64>() + others;
+    let more = if hidden > 0 { format!("<p>Other queues have {hidden} open jobs.\n") } else { String::new() };
+    table("Queues", &["queue", "open", "ready", "oldest waits"], &rows) + &more
+}
+
+fn workers(workers: &[Worker]) -> String {
+    let row = |worker: &Worker| {
+        let (free, busy) = (worker.slots.to_string(), worker.attempts.len().to_string());
+        vec![
+            worker.name.clone(),
+            free,
+            busy,
+            worker.attempts.iter().take(ROWS).cloned().collect::<Vec<_>>().join(" "),
+        ]
+    };
+    let rows: Vec<_> = workers.iter().take(ROWS).map(row).collect();
+    let hidden = workers.len().saturating_sub(ROWS);
+    let more = if hidden > 0 { format!("<p>And {hidden} more.\n") } else { String::new() };
+    table("Workers", &["worker", "free", "busy", "attempts"], &rows) + &more
+}
+
+fn failed(jobs: &[Job]) -> String {
+    let row = |job: &Job| {
+        let reason = job.life.state.error().map(|error| error.reason.clone());
+        vec![
+            job.id.to_string(),
+            job.life.state.name().to_string(),
+            job.spec.job_type.to_string(),
+            reason.unwrap_or_default(),
+            job.life.state.ended_at().map(|at| Timestamp(at).to_string()).unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = jobs.iter().map(row).collect();
+    table("Newest failures", &["job", "state", "type", "reason", "ended"], &rows)
+}
+
+/// Text that HTML takes as text.
+fn text(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,52 @@
+//! Queues with their open jobs. A queue is known as long as a job of it is open, and for a while after that.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use jobhall_core::QueueName;
+use jobhall_protocol::{Code, Page};
+use serde::Deserialize;
+
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::{figures, params};
+
+/// Queues on a page.
+const LIMIT: usize = 100;
+const LIMIT_MOST: usize = 500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+pub(super) async fn queues(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let asked: Asked = params::query(&uri)?;
+    let limit = asked.limit.unwrap_or(LIMIT);
+    if !(1..=LIMIT_MOST).contains(&limit) {
+        return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {LIMIT_MOST}")));
+    }
+    let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
+    // One more than is shown tells whether the list goes on.
+    let mut found = app.engine.queues(after, limit + 1).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next_cursor = found.last().filter(|_| more).map(|(name, _)| format!("a{name}"));
+    let items = found.iter().map(|(name, tally)| figures::queue(name, tally, now())).collect();
+    Ok(error::ok(&Page { items, next_cursor }))
+}
+
+pub(super) async fn show(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+    let name = QueueName::new(&name).map_err(Trouble::bad)?;
+    let tally = app.engine.queue(name.clone()).await?;
+    let unknown = || Trouble::new(Code::NotFound, format!("there is no queue {name} with an open job"));
+    Ok(error::ok(&figures::queue(&name, &tally.ok_or_else(unknown)?, now())))
+}
+
+fn from_cursor(text: &str) -> Result<QueueName, Trouble> {
+    let name = text.strip_prefix('a').and_then(|name| QueueName::new(name).ok());
+    name.ok_or_else(|| Trouble::bad(format!("{text:?} is not a cursor of this list")))
+}

@@ -1,0 +1,45 @@
+//! The hall as a whole, in figures.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, State};
+use jobhall_protocol::{Asker, Disk, Stats, Timestamp};
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::app::{App, now};
+use crate::error::{self, Answer};
+use crate::figures;
+use crate::tokens::Identity;
+
+pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension<Identity>) -> Answer {
+    let counts = app.engine.counts().await?;
+    let now = now();
+    Ok(error::ok(&Stats {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        time: Timestamp(now),
+        uptime_ms: u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        jobs: figures::states(&counts.open),
+        ready: counts.open.ready,
+        oldest_ready_ms: counts.open.oldest_ready.map(|since| now.since(since)),
+        totals: figures::totals(&counts),
+        submitted: figures::rates(counts.submitted_lately),
+        completed: figures::rates(counts.completed_lately),
+        wait: figures::durations(&counts.wait, 1),
+        run: figures::durations(&counts.run, 1),
+        commit: figures::durations(&counts.commit, 1_000),
+        workers: figures::workforce(&counts),
+        disk: disk(&app).await,
+        connections: whole(&app.metrics.connections),
+        live_clients: whole(&app.metrics.live_clients),
+        token: Asker { name: who.name, role: format!("{:?}", who.role).to_lowercase() },
+    }))
+}
+
+/// The disk, or a line in the log why it cannot be told.
+pub(super) async fn disk(app: &App) -> Option<Disk> {
+    app.place.look().await.inspect_err(|error| tracing::warn!(%error, "failed to look at the disk")).ok()
+}
+
+fn whole(gauge: &Gauge) -> u64 {
+    u64::try_from(gauge.get()).unwrap_or(0)
+}

@@ -1,0 +1,63 @@
+//! What the desk says it counted, against the rows: queue by queue and state by state.
+
+use std::collections::BTreeMap;
+
+use jobhall_core::{JobId, QueueName, State, StateName, Time};
+use jobhall_engine::{Counts, Tally};
+
+use super::{Checker, Invariant};
+
+/// Open jobs of one queue by what is stored of them. How far an attempt is may not be stored yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    fresh: u64,
+    retrying: u64,
+    blocked: u64,
+    held: u64,
+}
+
+impl Found {
+    fn told(tally: &Tally) -> Found {
+        let held = [StateName::Assigned, StateName::Accepted, StateName::Running];
+        Found {
+            fresh: tally.of(StateName::Queued) + tally.of(StateName::Scheduled),
+            retrying: tally.of(StateName::Retrying),
+            blocked: tally.of(StateName::Blocked),
+            held: held.into_iter().map(|state| tally.of(state)).sum(),
+        }
+    }
+}
+
+impl Checker {
+    /// The desk tells its counts; nothing is on its way to the store.
+    pub fn counted(&mut self, counts: &Counts, latest_wall: Time) {
+        let mut found: BTreeMap<QueueName, Found> = BTreeMap::new();
+        let (mut ahead, mut open) = (0, Vec::<JobId>::new());
+        for job in self.rows.values().filter(|job| !job.life.state.is_terminal()) {
+            let queue = found.entry(job.spec.queue.clone()).or_default();
+            match job.life.state {
+                State::Queued(_) if job.life.attempt > 0 => queue.retrying += 1,
+                State::Queued(_) => {
+                    queue.fresh += 1;
+                    ahead += u64::from(job.life.run_at > self.now.wall);
+                }
+                State::Blocked(_) => queue.blocked += 1,
+                _ => queue.held += 1,
+            }
+            open.push(job.id);
+        }
+        let told = counts.queues.iter().filter(|(_, tally)| tally.open() > 0);
+        let told: BTreeMap<_, _> = told.map(|(name, tally)| (name.clone(), Found::told(tally))).collect();
+        self.must(told == found, Invariant::Counted, &open, || {
+            format!("the desk counts {told:?}, the rows say {found:?}")
+        });
+        // A clock that was set back leaves jobs among the ready whose time lies ahead, until somebody wants them; and a
+        // job that is being read just when its time comes is found due once it is back.
+        let scheduled = counts.open.of(StateName::Scheduled);
+        let (back, reading) = (self.now.wall < latest_wall, self.reading.len() as u64);
+        let same = if scheduled < ahead { back } else { scheduled - ahead <= reading };
+        self.must(same, Invariant::Counted, &open, || {
+            format!("the desk counts {scheduled} scheduled jobs, the rows say {ahead}")
+        });
+    }
+}
