@@ -4,7 +4,10 @@
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
 
+mod artifact;
+mod base64;
 mod job;
+mod log_frame;
 mod problem;
 mod session;
 mod span;
@@ -13,7 +16,9 @@ mod timestamp;
 mod worker;
 mod worker_file;
 
+pub use artifact::Artifact;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
+pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use problem::{Code, Problem};
 pub use session::{
     Assigned, AssignedJob, Assignments, HeldAttempt, Outcome, OutcomeReport, Progress, Renewals, Renewed,
@@ -29,3 +34,9 @@ pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
 pub const API: &str = "/api/v1";
 /// The header that carries a lease.
 pub const LEASE_HEADER: &str = "jobhall-lease";
+/// The header that carries the BLAKE3 digest of a body, as 64 lower-case hex digits.
+pub const DIGEST_HEADER: &str = "jobhall-digest";
+/// The artifact that is the job's result where the result is not an inline value.
+pub const RESULT_ARTIFACT: &str = "result";
+/// The most bytes of a result that a worker gives as a value; a larger one becomes an artifact.
+pub const INLINE_RESULT_BYTES: u64 = 64 * 1024;

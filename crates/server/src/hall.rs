@@ -18,6 +18,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::{App, Hosts};
+use crate::artifacts::Artifacts;
+use crate::collector;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -49,6 +51,8 @@ pub struct Options {
     pub lease_ms: u64,
     /// The most bytes of one attempt's log.
     pub log_bytes: u64,
+    /// Time between two collections of blobs that nothing refers to.
+    pub collect_ms: u64,
     /// Names besides those of this machine under which the hall may be called, without port.
     pub hosts: Vec<String>,
     /// Whether other machines may be served without encryption, so that anyone between can read tokens.
@@ -87,6 +91,9 @@ impl Hall {
             )));
         }
         let (drain, draining) = watch::channel(false);
+        let (blobs, store) = (options.blobs.clone(), options.store.clone());
+        let every = Duration::from_millis(options.collect_ms);
+        tokio::spawn(collector::run(blobs, store, every, draining.clone()));
         let app = Arc::new(app(options, address, draining.clone()));
         let task = tokio::spawn(accept(listener, routes::router(&app), draining));
         tracing::info!(%address, "the hall is open");
@@ -108,6 +115,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
         floor: Arc::new(Floor::new(options.engine.clone())),
         engine: options.engine,
         store: options.store,
+        artifacts: Artifacts::new(options.blobs.clone()),
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
         metrics: Metrics::default(),

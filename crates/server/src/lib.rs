@@ -17,7 +17,9 @@
 
 mod access;
 mod app;
+mod artifacts;
 mod body;
+mod collector;
 mod error;
 mod floor;
 mod gate;
@@ -26,10 +28,12 @@ mod logs;
 mod metrics;
 mod params;
 mod poll;
+mod range;
 mod routes;
 mod stream;
 mod tell;
 mod tokens;
+mod upload;
 
 pub use hall::{Hall, Options, Running};
 pub use tokens::{Identity, Role, TokenError, Tokens};

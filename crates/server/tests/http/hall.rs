@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Often, so that every test runs beside collections.
+const COLLECT_MS: u64 = 50;
+
 pub struct TestHall {
     pub address: String,
     pub tokens: Arc<Tokens>,
@@ -52,6 +55,7 @@ impl TestHall {
             tokens: tokens.clone(),
             lease_ms: config.lease_ms,
             log_bytes: 4 << 20,
+            collect_ms: COLLECT_MS,
             hosts: vec!["hall.example".to_owned()],
             insecure: false,
         };
@@ -80,6 +84,7 @@ impl TestHall {
             tokens: self.tokens.clone(),
             lease_ms: 30_000,
             log_bytes: 1 << 20,
+            collect_ms: COLLECT_MS,
             hosts: Vec::new(),
             insecure,
         }
