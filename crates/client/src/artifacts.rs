@@ -1,6 +1,7 @@
 //! Artifacts: put by an attempt, listed, and read back. Both ways the bytes are hashed here too, so that what arrives is
 //! what was sent.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 
@@ -61,8 +62,7 @@ impl Client {
         passed: impl Fn(u64) + Send + 'static,
     ) -> Result<Artifact, UploadError> {
         let Upload { attempt, lease, name, media_type, file, size } = upload;
-        let segments: Vec<&str> =
-            ["attempts", attempt, "artifacts"].into_iter().chain(name.split('/')).collect();
+        let segments = ["attempts", attempt, "artifacts", &segment(name)];
         let mut call = self.api(Method::PUT, &segments).within(None).header("content-type", media_type);
         call = call.header("content-length", size.to_string());
         if let Some(lease) = lease {
@@ -115,6 +115,12 @@ impl Client {
             patience: Patience::of_a_stream(),
         }
     }
+}
+
+/// A name as one segment of a path: its slashes are escaped, so that no part of it is taken for a way up and dropped
+/// before the hall can refuse it. Only a name that is nothing but dots needs more to get there.
+fn segment(name: &str) -> Cow<'_, str> {
+    if matches!(name, "" | "." | "..") { Cow::Owned(format!("{name}/")) } else { Cow::Borrowed(name) }
 }
 
 /// Reads a file piece by piece; its hash, or none if nobody wanted the rest.
@@ -221,8 +227,7 @@ impl ArtifactReader {
 
     async fn open(&mut self) -> Result<Response, ClientError> {
         let id = self.job.to_string();
-        let segments: Vec<&str> =
-            ["jobs", &id, "artifacts"].into_iter().chain(self.name.split('/')).collect();
+        let segments = ["jobs", &id, "artifacts", &segment(&self.name)];
         let mut call = self.client.api(Method::GET, &segments).within(None);
         if let Some(attempt) = &self.attempt {
             call = call.query(&[("attempt", attempt.clone())]);
@@ -280,7 +285,23 @@ pub fn media_type_of(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::media_type_of;
+    use super::{media_type_of, segment};
+    use crate::Client;
+
+    #[test]
+    fn no_part_of_a_name_is_lost_on_its_way() {
+        let client = Client::new("http://hall", None).unwrap();
+        for (name, path) in [
+            ("a/b c", "/api/v1/x/a%2Fb%20c"),
+            ("../up", "/api/v1/x/..%2Fup"),
+            ("..", "/api/v1/x/..%2F"),
+            (".", "/api/v1/x/.%2F"),
+            ("", "/api/v1/x/%2F"),
+            ("%2e%2e", "/api/v1/x/%252e%252e"),
+        ] {
+            assert_eq!(client.api(reqwest::Method::GET, &["x", &segment(name)]).url.path(), path);
+        }
+    }
 
     #[test]
     fn a_media_type_follows_the_ending_of_the_last_segment() {

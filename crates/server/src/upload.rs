@@ -19,6 +19,26 @@ const PIECE_TIME: Duration = Duration::from_secs(30);
 /// How long all of it may take.
 const WHOLE_TIME: Duration = Duration::from_secs(60 * 60);
 
+/// How much of a body that nobody wants is read, and how long that may take.
+const DISCARD_BYTES: u64 = 64 << 20;
+const DISCARD_TIME: Duration = Duration::from_secs(10);
+
+/// Reads what a client is still sending, within bounds. Who closes a connection with bytes on their way cuts off the
+/// answer, and the client learns nothing but that the connection broke.
+pub(crate) async fn discard(mut body: Body) {
+    let read = async {
+        let mut left = DISCARD_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            let count = frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
+            left = left.saturating_sub(count);
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    let _ = timeout(DISCARD_TIME, read).await;
+}
+
 enum Piece {
     Bytes(Bytes),
     End,

@@ -9,8 +9,10 @@ use jobhall_protocol::{Assigned, Code, Outcome, OutcomeReport, WorkerFile};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended};
 use crate::executor;
+use crate::leavings::Leavings;
 use crate::running::Running;
 use crate::slots::Slot;
 
@@ -60,32 +62,43 @@ impl Attempt {
         Lease { attempt: &self.assigned.id, lease: &self.assigned.lease }
     }
 
+    fn uploads(&self) -> Uploads {
+        Uploads {
+            client: self.client.clone(),
+            attempt: self.assigned.id.clone(),
+            lease: self.assigned.lease.clone(),
+            order: self.order.clone(),
+            lost: self.lost.clone(),
+        }
+    }
+
     /// The outcome; none if the attempt was lost.
     async fn work(&mut self, slot: Slot) -> Option<OutcomeReport> {
-        let scratch = match tempfile::tempdir() {
-            Ok(scratch) => scratch,
+        let left = match Leavings::new() {
+            Ok(left) => left,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
-        let result = scratch.path().join("result.json");
         let job = &self.assigned.job;
         let command = match executor::command(job, &self.file) {
             Ok(command) => command,
             Err(failure) => return Some(executor::report(Outcome::Failed, Some(failure))),
         };
         let claim = self.assigned.id.rsplit('-').next().unwrap_or_default();
-        let command = executor::with_contract(command, job, claim, self.client.base_url(), &result);
+        let command = executor::with_contract(command, job, claim, self.client.base_url(), &left);
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),
         };
-        let ended = self.follow(running).await;
+        let mut gathered = Gathered::default();
+        let ended = self.follow(running, &mut gathered).await;
+        let (value, notes) = self.uploads().put_all(&ended, &left).await;
+        self.say(&mut gathered, &notes).await;
         let order = *self.order.borrow();
-        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, &result))
+        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, value))
     }
 
     /// Passes on the output until the command has ended, and stops it when told to.
-    async fn follow(&mut self, mut running: Running) -> Ended {
-        let mut gathered = Gathered::default();
+    async fn follow(&mut self, mut running: Running, gathered: &mut Gathered) -> Ended {
         let mut obeyed = Order::Go;
         loop {
             let order = *self.order.borrow_and_update();
@@ -95,10 +108,10 @@ impl Attempt {
             }
             tokio::select! {
                 chunk = running.next() => match chunk {
-                    Some(chunk) => self.gather(&mut gathered, chunk).await,
+                    Some(chunk) => self.gather(gathered, chunk).await,
                     None => break,
                 },
-                () = gathered.ripe() => self.pass_on(&mut gathered).await,
+                () = gathered.ripe() => self.pass_on(gathered).await,
                 changed = self.order.changed() => {
                     if changed.is_err() {
                         running.stop(Duration::ZERO).await;
@@ -106,7 +119,7 @@ impl Attempt {
                 }
             }
         }
-        self.pass_on(&mut gathered).await;
+        self.pass_on(gathered).await;
         running.wait().await
     }
 
@@ -124,6 +137,13 @@ impl Attempt {
         if gathered.bytes.len() >= GATHER_BYTES {
             self.pass_on(gathered).await;
         }
+    }
+
+    /// Adds words of the worker's own to the log.
+    async fn say(&mut self, gathered: &mut Gathered, words: &str) {
+        gathered.stream = Stream::Stderr;
+        gathered.bytes.extend_from_slice(words.as_bytes());
+        self.pass_on(gathered).await;
     }
 
     /// Sends what has gathered. The hall being away is waited out: the child's pipe fills meanwhile.
@@ -199,7 +219,7 @@ pub(crate) fn is_lost(error: &ClientError) -> bool {
 }
 
 /// Whether trying again may help.
-fn is_passing(error: &ClientError) -> bool {
+pub(crate) fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } => true,
         ClientError::Problem(problem) => {

@@ -42,11 +42,14 @@
 #![forbid(unsafe_code)]
 
 mod abilities;
+mod artifacts;
 mod attempt;
 mod command;
 mod ended;
 mod executor;
 pub mod leader;
+mod leavings;
+mod result;
 mod running;
 mod slots;
 mod vacancy;

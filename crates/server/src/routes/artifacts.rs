@@ -11,12 +11,13 @@ use jobhall_core::AttemptId;
 use jobhall_protocol::{Code, DIGEST_HEADER, Page};
 use serde::Deserialize;
 
-use super::attempts::{note, word};
+use super::attempts::{Word, note, word};
 use super::job_log::attempt;
 use crate::app::App;
 use crate::artifacts::{pieces, told, too_large};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
+use crate::upload::discard;
 use crate::{params, range};
 
 /// Artifacts on a page of a list.
@@ -30,16 +31,25 @@ pub(super) async fn put(
     Path((id, name)): Path<(String, String)>,
     request: Request<Body>,
 ) -> Answer {
-    let word = word(&who, &id, &request)?;
-    let name = ArtifactName::new(&name).map_err(Trouble::bad)?;
-    let headers = request.headers();
-    let (media_type, expected) = (media_type(headers)?, digest(headers)?);
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > ARTIFACT_BYTES) {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > ARTIFACT_BYTES) {
         return Err(too_large());
     }
-    note(&app, &word, Vec::new()).await?;
-    let stored = app.artifacts.store(request.into_body()).await?;
+    let given = given(&who, &id, &name, &request);
+    let body = request.into_body();
+    let checked = match given {
+        Ok(given) => note(&app, &given.0, Vec::new()).await.map(|_| given),
+        refused => refused,
+    };
+    let (word, name, media_type, expected) = match checked {
+        Ok(checked) => checked,
+        Err(trouble) => {
+            discard(body).await;
+            return Err(trouble);
+        }
+    };
+    let stored = app.artifacts.store(body).await?;
     if let Some(expected) = expected.filter(|expected| *expected != stored.digest) {
         let detail = format!("{DIGEST_HEADER} is {expected}, but the body has {}", stored.digest);
         return Err(Trouble::bad(detail));
@@ -47,6 +57,18 @@ pub(super) async fn put(
     note(&app, &word, Vec::new()).await?;
     let artifact = app.artifacts.keep(word.attempt, name, media_type, stored).await?;
     Ok(error::ok(&told(word.attempt, &artifact)))
+}
+
+/// What stands before the first byte of the body.
+fn given(
+    who: &Identity,
+    id: &str,
+    name: &str,
+    request: &Request<Body>,
+) -> Result<(Word, ArtifactName, MediaType, Option<Digest>), Trouble> {
+    let word = word(who, id, request)?;
+    let name = ArtifactName::new(name).map_err(Trouble::bad)?;
+    Ok((word, name, media_type(request.headers())?, digest(request.headers())?))
 }
 
 fn media_type(headers: &HeaderMap) -> Result<MediaType, Trouble> {
