@@ -1,12 +1,14 @@
 //! Logs, artifacts and results on the file system.
 //!
-//! Two kinds of data live here because they are written differently. An *object* is whole when it arrives: it is named
+//! Three kinds of data live here because they are written differently. An *object* is whole when it arrives: it is named
 //! by the BLAKE3 hash of its content, stored once however often it comes, and checked every time it is read. A *log*
-//! grows while someone watches it: it is named by its attempt, so that a stale worker reaches only its own.
+//! grows while someone watches it: it is named by its attempt, so that a stale worker reaches only its own. A *manifest*
+//! says which objects an attempt keeps as its artifacts, and under which names.
 //!
 //! ```text
 //!   <data>/blobs/           0700, every file 0600, no symbolic link is followed below it
 //!     objects/ab/cdef…      content, named by its hash; written in tmp/, synced, renamed, directory synced
+//!     artifacts/11/17-1     the manifest of an attempt
 //!     logs/11/17-1          the bytes an attempt wrote, exactly
 //!     logs/11/17-1.idx      when each chunk came, on which stream, and its check sum
 //!     tmp/                  objects on their way in
@@ -14,19 +16,22 @@
 //!     lock                  held while a process has this open
 //! ```
 //!
-//! No name in there comes from a user: what a user calls an artifact is an [`ArtifactName`], kept by the caller beside
-//! the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback
+//! No file in there is named by a user: what a user calls an artifact is an [`ArtifactName`], and stands in a manifest
+//! beside the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback
 //! ([`Logs::tail`]). The clock is the caller's: times are arguments, in milliseconds since 1970.
 #![forbid(unsafe_code)]
 
 mod artifact_name;
+mod artifacts;
 mod attempt_key;
 mod digest;
 mod error;
 mod folder;
 mod logs;
+mod media_type;
 mod object_reader;
 mod objects;
+mod references;
 mod sweep;
 mod temps;
 
@@ -35,6 +40,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use artifact_name::{ArtifactName, ArtifactNameError, NAME_BYTES, SEGMENT_BYTES};
+pub use artifacts::{
+    ARTIFACT_BYTES, ARTIFACTS, Artifact, Artifacts, KEPT_BYTES, KeepError, NAMES_BYTES,
+    RECORDS as ARTIFACT_RECORDS,
+};
 pub use attempt_key::{AttemptKey, AttemptKeyError};
 pub use digest::{Digest, DigestError};
 pub use error::BlobError;
@@ -42,7 +51,8 @@ pub use logs::{
     AppendError, Appended, ByteRange, CHUNK_BYTES, Chunk, Entries, Entry, LINE_BYTES, Line, Lines, LogInfo,
     Logs, PIECE_BYTES, Piece, RECORDS, RangeError, ReadError, Step, Stream, Tail, WATCHERS, Wake,
 };
-pub use object_reader::ObjectReader;
+pub use media_type::{MEDIA_TYPE_BYTES, MediaType, MediaTypeError};
+pub use object_reader::{ObjectReader, SoundObject};
 pub use objects::{Objects, PutError, ReadAllError, Stored};
 pub use sweep::{Collected, MIN_AGE_MS, Sweep, Verdicts};
 
@@ -53,6 +63,7 @@ use folder::Folder;
 #[derive(Debug)]
 pub struct Blobs {
     objects: Objects,
+    artifacts: Artifacts,
     logs: Logs,
     _lock: File,
 }
@@ -66,10 +77,11 @@ impl Blobs {
     pub fn open(path: &Path) -> Result<Blobs, BlobError> {
         let root = Folder::root(path)?;
         let lock = locked_file(&root)?;
-        let [objects, logs, tmp, quarantine] =
-            ["objects", "logs", "tmp", "quarantine"].map(|name| root.private(name));
+        let [objects, artifacts, logs, tmp, quarantine] =
+            ["objects", "artifacts", "logs", "tmp", "quarantine"].map(|name| root.private(name));
         Ok(Blobs {
             objects: Objects::new(objects?, tmp?, quarantine?),
+            artifacts: Artifacts::new(Arc::new(artifacts?)),
             logs: Logs::new(Arc::new(logs?)),
             _lock: lock,
         })
@@ -79,6 +91,24 @@ impl Blobs {
     #[must_use]
     pub fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    /// What attempts keep.
+    #[must_use]
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
+    }
+
+    /// Keeps an object as the artifact of an attempt, durably. Another of the same name is replaced. The object is made
+    /// young first, so that no collection takes it before its reference is seen.
+    ///
+    /// # Errors
+    /// [`BlobError::Missing`] when the object is not there, or which limit stands in the way.
+    pub fn keep(&self, attempt: AttemptKey, artifact: &Artifact) -> Result<(), KeepError> {
+        if !self.objects.touch(&artifact.digest, artifact.at_ms)? {
+            return Err(BlobError::Missing { what: format!("object {}", artifact.digest) }.into());
+        }
+        self.artifacts.add(attempt, artifact)
     }
 
     /// Logs of attempts.

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem;
+use std::os::unix::fs::FileExt;
 
 use crate::{BlobError, Digest};
 
@@ -96,6 +97,47 @@ impl Read for ObjectReader {
         out[..count].copy_from_slice(&self.ready[self.at..self.at + count]);
         self.at += count;
         Ok(count)
+    }
+}
+
+/// An object that was read to its end and found right, to be read again in parts. The file is never changed in place, so
+/// what was right stays so.
+#[derive(Debug)]
+pub struct SoundObject {
+    file: File,
+    digest: Digest,
+    len: u64,
+}
+
+impl SoundObject {
+    /// Reads it all.
+    pub(crate) fn check(mut reader: ObjectReader) -> io::Result<SoundObject> {
+        let len = io::copy(&mut reader, &mut io::sink())?;
+        Ok(SoundObject { file: reader.file, digest: reader.digest, len })
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes from an offset on, at most so many; fewer only at the end.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn read_at(&self, offset: u64, most: usize) -> Result<Vec<u8>, BlobError> {
+        let there = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; most.min(there)];
+        let read = self.file.read_exact_at(&mut bytes, offset);
+        read.map_err(|error| BlobError::io("read", format!("object {}", self.digest), error))?;
+        Ok(bytes)
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use thiserror::Error;
 
 use crate::folder::{Folder, Found};
+use crate::object_reader::SoundObject;
 use crate::temps::{Temp, Temps};
 use crate::{BlobError, Digest, ObjectReader, guard};
 
@@ -110,6 +111,14 @@ impl Objects {
         Ok(ObjectReader::new(file, *digest, about.len()))
     }
 
+    /// An object that was checked to its end, so that any part of it can be given away.
+    ///
+    /// # Errors
+    /// [`BlobError::Damaged`] when it is not what was stored, [`BlobError::Missing`] when it is not there.
+    pub fn open_sound(&self, digest: &Digest) -> Result<SoundObject, BlobError> {
+        SoundObject::check(self.open(digest)?).map_err(|error| unwrapped(error, digest))
+    }
+
     /// The whole content, checked.
     ///
     /// # Errors
@@ -178,8 +187,7 @@ impl Objects {
     /// # Errors
     /// [`BlobError::Damaged`] when it is not what was stored.
     pub fn verify(&self, digest: &Digest) -> Result<(), BlobError> {
-        let copied = io::copy(&mut self.open(digest)?, &mut io::sink());
-        copied.map(|_| ()).map_err(|error| unwrapped(error, digest))
+        self.open_sound(digest).map(drop)
     }
 
     /// Keeps everyone else from touching, storing or removing this object.
@@ -270,7 +278,7 @@ fn copy(reader: &mut dyn Read, temp: &mut Temp<'_>, limit: u64) -> Result<(Diges
     }
 }
 
-fn set_modified(file: &File, path: &str, now_ms: u64) -> Result<(), BlobError> {
+pub(crate) fn set_modified(file: &File, path: &str, now_ms: u64) -> Result<(), BlobError> {
     let time = UNIX_EPOCH.checked_add(Duration::from_millis(now_ms)).unwrap_or(UNIX_EPOCH);
     file.set_modified(time).map_err(|e| BlobError::io("touch", path.to_owned(), e))
 }

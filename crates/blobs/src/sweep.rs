@@ -1,15 +1,21 @@
 //! Garbage collection.
 //!
 //! An object goes when nothing refers to it and nobody has touched it for an hour; the hour is for references that are
-//! still being committed. A log goes when its attempt is gone, under the same age. What this code never put there is
-//! counted and left alone.
+//! still being committed. A log and a manifest go when their attempt is gone, under the same age. What this code never
+//! put there is counted and left alone.
+//!
+//! Manifests are walked before objects, so that every reference is known by then. One that comes later is to an object
+//! that was touched for it, and that is young. A manifest that cannot be read might refer to anything: after that no
+//! object goes until a walk that could read all of them.
 //!
 //! Removing is safe against a put of the same content at that moment: the age is looked at again under the lock that
-//! the put touches the object under. It comes in slices, so that it never holds up anything for long.
+//! the put touches the object under. It comes in slices, so that it never holds up anything for long. Whenever it is
+//! broken off, by a crash too, what is left is either whole or what the next walk removes.
 
 use std::ops::AddAssign;
 
 use crate::folder::Folder;
+use crate::references::References;
 use crate::{AttemptKey, BlobError, Blobs, Digest};
 
 /// How long an object stays untouched before it may go.
@@ -19,9 +25,9 @@ pub const MIN_AGE_MS: u64 = 60 * 60 * 1_000;
 /// what is committed at or after the `now_ms` of the sweep.
 #[derive(Clone, Copy)]
 pub struct Verdicts<'a> {
-    /// Whether anything refers to this object.
+    /// Whether anything but the manifest of an attempt refers to this object.
     pub referenced: &'a dyn Fn(&Digest) -> bool,
-    /// Whether this attempt, and with it its log, is no longer wanted.
+    /// Whether this attempt, and with it its log and its manifest, is no longer wanted.
     pub gone: &'a dyn Fn(AttemptKey) -> bool,
 }
 
@@ -34,17 +40,24 @@ pub struct Collected {
     pub temps: u64,
     /// Logs.
     pub logs: u64,
+    /// Manifests of artifacts.
+    pub manifests: u64,
     /// The bytes of all these.
     pub bytes: u64,
     /// Files that do not belong here. They were not removed.
     pub odd: u64,
+    /// Manifests that could not be read. Because of them no object was removed.
+    pub unread: u64,
 }
 
 /// One walk over everything. It holds no lock between its steps.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sweep {
     now_ms: u64,
     min_age_ms: u64,
+    references: References,
+    /// A manifest could not be read: any object may be referred to.
+    unsure: bool,
     place: Place,
     next: Option<Place>,
     names: Vec<String>,
@@ -53,6 +66,7 @@ pub struct Sweep {
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Temps,
+    Manifests(u8),
     Objects(u8),
     Logs(u8),
 }
@@ -60,7 +74,9 @@ enum Place {
 impl Place {
     fn following(self) -> Option<Place> {
         match self {
-            Place::Temps => Some(Place::Objects(0)),
+            Place::Temps => Some(Place::Manifests(0)),
+            Place::Manifests(u8::MAX) => Some(Place::Objects(0)),
+            Place::Manifests(shard) => Some(Place::Manifests(shard + 1)),
             Place::Objects(u8::MAX) => Some(Place::Logs(0)),
             Place::Objects(shard) => Some(Place::Objects(shard + 1)),
             Place::Logs(shard) => shard.checked_add(1).map(Place::Logs),
@@ -74,6 +90,7 @@ impl Place {
         };
         match self {
             Place::Temps => blobs.objects().temps.folder.names(),
+            Place::Manifests(shard) => within(&blobs.artifacts().folder, shard),
             Place::Objects(shard) => within(&blobs.objects().folder, shard),
             Place::Logs(shard) => within(&blobs.logs().folder, shard),
         }
@@ -85,7 +102,8 @@ impl Sweep {
     #[must_use]
     pub fn new(now_ms: u64, min_age_ms: u64) -> Sweep {
         let place = Place::Temps;
-        Sweep { now_ms, min_age_ms, place, next: Some(place), names: Vec::new() }
+        let references = References::new(now_ms);
+        Sweep { now_ms, min_age_ms, references, unsure: false, place, next: Some(place), names: Vec::new() }
     }
 
     /// Whether everything was looked at.
@@ -124,14 +142,27 @@ impl Sweep {
         if let Some(place) = self.next.take() {
             self.place = place;
             self.next = place.following();
-            self.names = place.names(blobs)?;
+            self.names = place.names(blobs).inspect_err(|_| self.doubt())?;
         }
         Ok(Collected::default())
     }
 
-    fn judge(&self, blobs: &Blobs, verdicts: Verdicts<'_>, name: &str) -> Result<Collected, BlobError> {
+    /// What could not be looked at may have been a manifest.
+    fn doubt(&mut self) {
+        self.unsure |= matches!(self.place, Place::Manifests(_));
+    }
+
+    fn judge(&mut self, blobs: &Blobs, verdicts: Verdicts<'_>, name: &str) -> Result<Collected, BlobError> {
         match self.place {
             Place::Temps => self.judge_temp(blobs, name),
+            Place::Manifests(shard) => {
+                match name.parse().ok().filter(|key: &AttemptKey| key.shard() == shard) {
+                    Some(attempt) => {
+                        self.judge_manifest(blobs, verdicts, attempt).inspect_err(|_| self.doubt())
+                    }
+                    None => Ok(odd()),
+                }
+            }
             Place::Objects(shard) => match Digest::at(shard, name) {
                 Some(digest) => self.judge_object(blobs, verdicts, &digest),
                 None => Ok(odd()),
@@ -155,6 +186,27 @@ impl Sweep {
         }
     }
 
+    /// Removes it, or learns what it refers to.
+    fn judge_manifest(
+        &mut self,
+        blobs: &Blobs,
+        verdicts: Verdicts<'_>,
+        attempt: AttemptKey,
+    ) -> Result<Collected, BlobError> {
+        if (verdicts.gone)(attempt)
+            && let Some(bytes) = blobs.artifacts().remove(attempt, |modified_ms| self.is_old(modified_ms))?
+        {
+            return Ok(Collected { manifests: 1, bytes, ..Collected::default() });
+        }
+        match blobs.artifacts().each(attempt, &mut |digest| self.references.add(digest)) {
+            Err(error) if error.is_damage() => {
+                self.unsure = true;
+                Ok(Collected { unread: 1, ..Collected::default() })
+            }
+            told => told.map(|()| Collected::default()),
+        }
+    }
+
     fn judge_object(
         &self,
         blobs: &Blobs,
@@ -164,7 +216,8 @@ impl Sweep {
         let objects = blobs.objects();
         let is_old =
             || Ok::<_, BlobError>(objects.look(digest)?.filter(|found| self.is_old(found.modified_ms)));
-        if is_old()?.is_none() || (verdicts.referenced)(digest) {
+        let wanted = self.unsure || self.references.has(digest);
+        if wanted || is_old()?.is_none() || (verdicts.referenced)(digest) {
             return Ok(Collected::default());
         }
         // The question above may have taken its time; someone may have put the same content since.
@@ -214,7 +267,9 @@ impl AddAssign for Collected {
         self.objects += more.objects;
         self.temps += more.temps;
         self.logs += more.logs;
+        self.manifests += more.manifests;
         self.bytes += more.bytes;
         self.odd += more.odd;
+        self.unread += more.unread;
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fixture::{ATTEMPT, NO_LIMIT, NOW_MS, chunk, hall};
-use jobhall_blobs::{AppendError, BlobError, Blobs, Digest, PutError};
+use jobhall_blobs::{AppendError, Artifact, ArtifactName, BlobError, Blobs, Digest, MediaType, PutError};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
@@ -27,15 +27,17 @@ fn check_modes(path: &Path, seen: &mut usize) {
 #[test]
 fn only_the_owner_may_look() {
     let hall = hall();
-    hall.put(b"content");
+    let (digest, name) = (hall.put(b"content"), ArtifactName::new("a").unwrap());
+    let kept = Artifact { name, digest, size: 7, media_type: MediaType::unknown(), at_ms: NOW_MS };
+    hall.blobs.keep(ATTEMPT, &kept).unwrap();
     hall.say(b"output", true);
     fs::write(hall.path("tmp/x"), b"").unwrap();
     fs::set_permissions(hall.path("tmp/x"), Permissions::from_mode(0o600)).unwrap();
     let mut seen = 0;
     check_modes(&hall.path(""), &mut seen);
-    assert_eq!(seen, 1 + 1 + 4 + 2 + 3 + 1, "root, lock, four folders, object, log, temp");
+    assert_eq!(seen, 1 + 1 + 5 + 2 + 2 + 3 + 1, "root, lock, five folders, object, manifest, log, temp");
 
-    for name in ["", "objects", "logs", "tmp"] {
+    for name in ["", "objects", "artifacts", "logs", "tmp"] {
         fs::set_permissions(hall.path(name), Permissions::from_mode(0o755)).unwrap();
     }
     let hall = hall.reopened();

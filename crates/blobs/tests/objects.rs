@@ -213,3 +213,19 @@ fn eight_threads_put_the_same_content() {
     assert!(hall.blobs.objects().read_all(&stored[0].digest, NO_LIMIT).unwrap() == content);
     assert_eq!(fs::read_dir(hall.path("tmp")).unwrap().count(), 0);
 }
+
+#[test]
+fn a_sound_object_is_read_in_parts_and_a_damaged_one_not_at_all() {
+    let hall = hall();
+    let content: Vec<u8> = (0..=255).cycle().take(200_000).collect();
+    let digest = hall.put(&content);
+    let sound = hall.blobs.objects().open_sound(&digest).unwrap();
+    assert_eq!(sound.len(), 200_000);
+    assert_eq!(sound.read_at(70_001, 10).unwrap(), content[70_001..70_011]);
+    assert_eq!(sound.read_at(199_995, 10).unwrap(), content[199_995..]);
+    assert!(
+        sound.read_at(200_000, 10).unwrap().is_empty() && sound.read_at(u64::MAX, 10).unwrap().is_empty()
+    );
+    flip(&hall.object(&digest), 8 * 100_000);
+    assert!(hall.blobs.objects().open_sound(&digest).unwrap_err().is_damage());
+}

@@ -3,7 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    completions, config, doctor, events, help, job, man, run, server, slot, types, up, worker, workers,
+    artifact, completions, config, doctor, events, help, job, man, run, server, slot, types, up, worker,
+    workers,
 };
 use crate::settings::file::{COLORS, Layer};
 
@@ -86,6 +87,9 @@ pub enum Command {
     /// Submit, watch and end jobs
     #[command(subcommand)]
     Job(job::JobCommand),
+    /// Keep files as artifacts of a job, from inside it
+    #[command(subcommand)]
+    Artifact(artifact::ArtifactCommand),
     /// List the workers
     Workers(workers::WorkersArgs),
     /// Show and configure types of jobs

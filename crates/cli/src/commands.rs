@@ -1,5 +1,6 @@
 //! One file per noun.
 
+pub mod artifact;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -36,6 +37,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Worker(args) => worker::start(&context, &args).await,
         Command::Run(args) => run::run(&context, &args).await,
         Command::Job(command) => job::run(&context, &command).await,
+        Command::Artifact(command) => artifact::run(&context, &command).await,
         Command::Workers(_) => workers::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
         Command::Events(args) => events::run(&context, &args).await,

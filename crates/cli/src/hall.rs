@@ -20,6 +20,9 @@ use crate::failure::{Failure, Outcome};
 /// The most bytes of one attempt's log.
 const LOG_BYTES: u64 = 64 << 20;
 
+/// Time between two collections of blobs that nothing refers to.
+const COLLECT_MS: u64 = 60 * 60 * 1_000;
+
 /// A hall that is open.
 pub struct OpenHall {
     /// Who may ask.
@@ -60,6 +63,7 @@ impl OpenHall {
             data: data.to_owned(),
             lease_ms: config.lease_ms,
             log_bytes: LOG_BYTES,
+            collect_ms: COLLECT_MS,
             hosts: Vec::new(),
             insecure: false,
         };

@@ -72,6 +72,18 @@ impl Output {
         written.and_then(|()| std::io::stdout().flush()).map_err(Failure::from)
     }
 
+    /// Prints bytes that a job said on its standard error, on ours.
+    pub fn raw_error(&self, bytes: &[u8]) -> Outcome<()> {
+        let plain = std::io::stderr().is_terminal() && ColorChoice::global() == ColorChoice::Never;
+        let mut stderr = std::io::stderr().lock();
+        let written = if plain {
+            anstream::StripStream::new(&mut stderr).write_all(bytes)
+        } else {
+            stderr.write_all(bytes)
+        };
+        written.map_err(Failure::from)
+    }
+
     /// Prints one thing: as JSON if that is asked for, otherwise as `human` shows it.
     pub fn one<T: Serialize>(&self, thing: &T, human: impl FnOnce() -> String) -> Outcome<()> {
         match self.format {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is shown to people; its file is named after it.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 30] = [
     "",
     "up",
     "run",
@@ -14,10 +14,14 @@ const COMMANDS: [&str; 26] = [
     "job list",
     "job show",
     "job log",
+    "job artifacts",
+    "job artifact",
     "job wait",
     "job cancel",
     "job retry",
     "job explain",
+    "artifact",
+    "artifact put",
     "workers",
     "type",
     "type list",

@@ -149,7 +149,16 @@ impl Client {
     }
 
     pub(crate) async fn send_once(&self, call: &Call) -> Result<Response, ClientError> {
-        let sent = self.request(call).send().await;
+        self.answer(self.request(call)).await
+    }
+
+    /// Makes a call whose body comes piece by piece, and can be given only once.
+    pub(crate) async fn send_body(&self, call: &Call, body: reqwest::Body) -> Result<Response, ClientError> {
+        self.answer(self.request(call).body(body)).await
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let sent = request.send().await;
         let response = sent.map_err(|error| ClientError::transport(self.base_url(), &error))?;
         let status = response.status();
         if status.is_success() {

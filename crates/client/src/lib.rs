@@ -4,9 +4,11 @@
 //! because people fix them differently: nobody answers, the hall says no, or what answers is not a hall.
 #![forbid(unsafe_code)]
 
+mod artifacts;
 mod call;
 mod error;
 mod events;
+mod frames;
 mod hall;
 mod jobs;
 mod log;
@@ -15,13 +17,16 @@ mod session;
 mod sse;
 mod work;
 
+pub use artifacts::{ArtifactReader, Upload, UploadError, media_type_of};
 pub use call::Client;
 pub use error::ClientError;
 pub use events::Events;
+pub use frames::{LogFrames, LogQuery};
 pub use hall::Alive;
+pub use jobhall_protocol::LogStream as Stream;
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};
 pub use patience::Patience;
 pub use session::{Session, SessionReceiver, SessionSender};
 pub use sse::{Event, Parser};
-pub use work::{Lease, Stream};
+pub use work::Lease;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jobhall_protocol::{
-    Assignments, LEASE_HEADER, LogPosition, Moved, OutcomeReport, Progress, Renewals, Renewed, Vacancy,
+    Assignments, LEASE_HEADER, LogPosition, LogStream, Moved, OutcomeReport, Progress, Renewals, Renewed,
+    Vacancy,
 };
 use reqwest::{Method, StatusCode};
 
@@ -21,26 +22,6 @@ pub struct Lease<'a> {
     pub attempt: &'a str,
     /// 32 hex digits.
     pub lease: &'a str,
-}
-
-/// Which of its two outputs a process wrote to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-impl Stream {
-    /// Its name on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        }
-    }
 }
 
 impl Client {
@@ -81,7 +62,7 @@ impl Client {
     pub async fn append_log(
         &self,
         lease: Lease<'_>,
-        stream: Stream,
+        stream: LogStream,
         offset: u64,
         bytes: Bytes,
     ) -> Result<LogPosition, ClientError> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::artifact::Artifact;
 use crate::timestamp::Timestamp;
 
 /// Why something did not succeed.
@@ -99,6 +100,9 @@ pub struct Job {
     /// The result of a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
+    /// The artifact that is the result of a success, where the value is null; only where one job is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_artifact: Option<Artifact>,
     /// Why it did not succeed, or the last attempt did not.
     pub error: Option<Failure>,
     /// The job this one repeats.

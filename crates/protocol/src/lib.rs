@@ -4,8 +4,11 @@
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
 
+mod artifact;
+mod base64;
 mod document;
 mod job;
+mod log_frame;
 mod problem;
 mod session;
 mod span;
@@ -15,12 +18,14 @@ mod timestamp;
 mod worker;
 mod worker_file;
 
+pub use artifact::Artifact;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
+pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use problem::{Code, Problem};
 pub use session::{
     Assigned, AssignedJob, Assignments, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FrameError,
-    FrameWriter, Held, HeldAttempt, Hello, LogStream, Outcome, OutcomeReport, Progress, Renewals, Renewed,
-    RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
+    FrameWriter, Held, HeldAttempt, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RetryVerdict,
+    SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
 };
 pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
@@ -33,3 +38,9 @@ pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
 pub const API: &str = "/api/v1";
 /// The header that carries a lease.
 pub const LEASE_HEADER: &str = "jobhall-lease";
+/// The header that carries the BLAKE3 digest of a body, as 64 lower-case hex digits.
+pub const DIGEST_HEADER: &str = "jobhall-digest";
+/// The artifact that is the job's result where the result is not an inline value.
+pub const RESULT_ARTIFACT: &str = "result";
+/// The most bytes of a result that a worker gives as a value; a larger one becomes an artifact.
+pub const INLINE_RESULT_BYTES: u64 = 64 * 1024;

@@ -1,7 +1,6 @@
 //! What workers and the hall say to each other: requests and answers of the long poll here, the messages of the
 //! WebSocket session below.
 
-mod base64;
 mod frame;
 mod message;
 mod text;
@@ -14,7 +13,7 @@ use crate::span::Span;
 
 pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
 pub use message::{
-    FEATURE_MOVED, Held, Hello, LogStream, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word,
+    FEATURE_MOVED, Held, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word,
 };
 
 /// A worker's long poll: it can take so many jobs now.

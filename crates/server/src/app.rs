@@ -8,6 +8,7 @@ use jobhall_engine::Engine;
 use jobhall_store::Store;
 use tokio::sync::watch;
 
+use crate::artifacts::Artifacts;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub engine: Engine,
     pub store: Arc<dyn Store>,
     pub logs: Logs,
+    pub artifacts: Artifacts,
     pub tokens: Arc<Tokens>,
     pub floor: Arc<Floor>,
     pub sessions: Arc<Sessions>,

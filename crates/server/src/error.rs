@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use jobhall_blobs::{AppendError, BlobError};
+use jobhall_blobs::{AppendError, BlobError, KeepError};
 use jobhall_core::Refusal;
 use jobhall_engine::Refused;
 use jobhall_protocol::{Code, Problem};
@@ -195,6 +195,15 @@ impl From<AppendError> for Trouble {
     }
 }
 
+impl From<KeepError> for Trouble {
+    fn from(error: KeepError) -> Trouble {
+        match error {
+            KeepError::Blob(error) => error.into(),
+            _ => Trouble::new(Code::TooLarge, error.to_string()),
+        }
+    }
+}
+
 fn with_json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => with_text(status, "application/json", bytes),
@@ -228,6 +237,11 @@ pub(crate) fn nothing() -> Response {
 /// 200 with a body of any kind.
 pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
     with_text(StatusCode::OK, kind, body)
+}
+
+/// 304.
+pub(crate) fn unchanged() -> Response {
+    StatusCode::NOT_MODIFIED.into_response()
 }
 
 /// 206 with this part of a whole.

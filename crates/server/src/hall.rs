@@ -19,6 +19,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::{App, Hosts};
+use crate::artifacts::Artifacts;
+use crate::collector;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::{Counted, Metrics};
@@ -53,6 +55,8 @@ pub struct Options {
     pub lease_ms: u64,
     /// The most bytes of one attempt's log.
     pub log_bytes: u64,
+    /// Time between two collections of blobs that nothing refers to.
+    pub collect_ms: u64,
     /// Names besides those of this machine under which the hall may be called, without port.
     pub hosts: Vec<String>,
     /// Whether other machines may be served without encryption, so that anyone between can read tokens.
@@ -91,6 +95,9 @@ impl Hall {
             )));
         }
         let (drain, draining) = watch::channel(false);
+        let (blobs, store) = (options.blobs.clone(), options.store.clone());
+        let every = Duration::from_millis(options.collect_ms);
+        tokio::spawn(collector::run(blobs, store, every, draining.clone()));
         let app = Arc::new(app(options, address, draining.clone()));
         let task = tokio::spawn(accept(listener, app, draining));
         tracing::info!(%address, "the hall is open");
@@ -113,6 +120,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
         sessions: Arc::default(),
         engine: options.engine,
         store: options.store,
+        artifacts: Artifacts::new(options.blobs.clone()),
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
         metrics: Metrics::default(),

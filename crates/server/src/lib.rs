@@ -19,7 +19,9 @@
 
 mod access;
 mod app;
+mod artifacts;
 mod body;
+mod collector;
 mod error;
 mod exposition;
 mod figures;
@@ -31,11 +33,13 @@ mod metrics;
 mod params;
 mod place;
 mod poll;
+mod range;
 mod routes;
 mod session;
 mod stream;
 mod tell;
 mod tokens;
+mod upload;
 
 pub use hall::{Hall, Options, Running};
 pub use tokens::{Identity, Role, TokenError, Tokens};

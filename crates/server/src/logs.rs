@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jobhall_blobs::{
-    AppendError, Appended, AttemptKey, BlobError, Blobs, ByteRange, Chunk, LogInfo, ReadError, Step, Stream,
-    Tail,
+    AppendError, Appended, AttemptKey, BlobError, Blobs, ByteRange, Chunk, Entries, Entry, LogInfo,
+    ReadError, Step, Stream, Tail,
 };
 use jobhall_core::AttemptId;
 use tokio::sync::Notify;
@@ -29,7 +29,7 @@ pub(crate) struct Follow {
 
 /// What following found.
 pub(crate) enum Found {
-    Bytes(Vec<u8>),
+    Chunks(Vec<Entry>),
     /// Nothing yet.
     Nothing,
     /// The log is complete.
@@ -93,6 +93,11 @@ impl Logs {
         }
     }
 
+    /// Some chunks from an offset on.
+    pub(crate) async fn entries(&self, attempt: AttemptId, from: u64) -> Result<Entries, Trouble> {
+        Ok(self.blocking(move |blobs| blobs.logs().entries(key(attempt), from, PIECE)).await??)
+    }
+
     /// Follows a log from an offset.
     pub(crate) fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, Trouble> {
         let news = Arc::new(Notify::new());
@@ -122,7 +127,7 @@ impl Follow {
         .map_err(Trouble::internal)?;
         self.tail = Some(tail);
         Ok(match step? {
-            Step::News(entries) => Found::Bytes(entries.into_iter().flat_map(|entry| entry.bytes).collect()),
+            Step::News(entries) => Found::Chunks(entries),
             Step::Wait => Found::Nothing,
             Step::End(_) => Found::End,
         })
@@ -142,10 +147,12 @@ fn finish(blobs: &Blobs, attempt: AttemptId) -> Result<(), BlobError> {
     Ok(())
 }
 
-fn key(attempt: AttemptId) -> AttemptKey {
+/// The attempt, as blobs have it.
+pub(crate) fn key(attempt: AttemptId) -> AttemptKey {
     AttemptKey { job: attempt.job.get(), claim: attempt.claim }
 }
 
-fn now_ms() -> u64 {
+/// This moment, as blobs have it.
+pub(crate) fn now_ms() -> u64 {
     u64::try_from(now().as_ms()).unwrap_or(0)
 }

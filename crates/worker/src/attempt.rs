@@ -9,8 +9,10 @@ use jobhall_protocol::{AssignedJob, Code, LogStream, Outcome, OutcomeReport, ToH
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
+use crate::leavings::Leavings;
 use crate::post::{Post, Reply};
 use crate::running::Running;
 use crate::slots::{Slot, Slots};
@@ -57,24 +59,49 @@ impl Attempt {
 
     /// The outcome; none if the attempt was lost. The last of its output is left in `gathered`.
     async fn work(&mut self, slot: Slot, gathered: &mut Gathered) -> Option<OutcomeReport> {
-        let scratch = match tempfile::tempdir() {
-            Ok(scratch) => scratch,
+        let left = match Leavings::new() {
+            Ok(left) => left,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
-        let result = scratch.path().join("result.json");
         let command = match executor::command(&self.job, &self.file) {
             Ok(command) => command,
             Err(failure) => return Some(executor::report(Outcome::Failed, Some(failure))),
         };
         let claim = self.attempt.claim.to_string();
-        let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &result);
+        let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &left);
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),
         };
         let ended = self.follow(running, gathered).await;
+        let (value, notes) = self.uploads().put_all(&ended, &left).await;
+        self.say(gathered, &notes).await;
         let order = *self.order.borrow();
-        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, &result))
+        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, value))
+    }
+
+    fn uploads(&self) -> Uploads {
+        Uploads {
+            client: self.client.clone(),
+            attempt: self.attempt.to_string(),
+            lease: format!("{:032x}", self.lease.0),
+            order: self.order.clone(),
+        }
+    }
+
+    /// Adds words of the worker's own to the log.
+    async fn say(&mut self, gathered: &mut Gathered, words: &str) {
+        if words.is_empty() {
+            return;
+        }
+        if gathered.stream != LogStream::Stderr
+            && let Some(piece) = gathered.piece(self.attempt, self.lease)
+        {
+            self.deliver(vec![piece]).await;
+            gathered.passed_on();
+        }
+        gathered.stream = LogStream::Stderr;
+        gathered.bytes.extend_from_slice(words.as_bytes());
     }
 
     /// Passes on the output until the command has ended, and stops it when told to.
@@ -217,6 +244,6 @@ pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeRepo
 }
 
 /// Whether trying again may help.
-fn is_passing(code: Code) -> bool {
+pub(crate) fn is_passing(code: Code) -> bool {
     matches!(code, Code::Unavailable | Code::StorageFull | Code::Internal)
 }

@@ -1,21 +1,18 @@
 //! From a job to a command, and from the command's end to an outcome: the process contract.
 
-use std::path::Path;
-
 use jobhall_protocol::{
     AssignedJob, EXEC, Exec, Failure, Outcome, OutcomeReport, RetryVerdict, Span, WorkerFile,
 };
-use serde_json::value::RawValue;
 
+use crate::artifacts::Value;
 use crate::command::Command;
 use crate::ended::{Ended, Status};
+use crate::leavings::Leavings;
 
 /// The exit code that asks for another attempt.
 const TRY_AGAIN: i32 = 75;
 /// The pause before that attempt.
 const TRY_AGAIN_MS: u64 = 5_000;
-/// The largest result a job may leave, in bytes.
-const RESULT_BYTES: u64 = 256 * 1024;
 
 /// The command that does this job, or why there is none.
 pub fn command(job: &AssignedJob, file: &WorkerFile) -> Result<Command, Failure> {
@@ -49,12 +46,12 @@ fn exec_command(exec: Exec) -> Result<Command, Failure> {
 }
 
 /// Adds what every job's process is told.
-pub fn with_contract(
+pub(crate) fn with_contract(
     command: Command,
     job: &AssignedJob,
     claim: &str,
     server: &str,
-    result: &Path,
+    left: &Leavings,
 ) -> Command {
     command
         .env("CI", "true")
@@ -62,16 +59,17 @@ pub fn with_contract(
         .env("JOBHALL_ATTEMPT", job.attempt.to_string())
         .env("JOBHALL_CLAIM", claim)
         .env("JOBHALL_SERVER", server)
-        .env("JOBHALL_RESULT", result)
+        .env("JOBHALL_RESULT", left.result())
+        .env("JOBHALL_OUTPUT", left.output())
 }
 
-/// What the end of a command means.
-pub fn outcome(ended: &Ended, cancelled: bool, result: &Path) -> OutcomeReport {
+/// What the end of a command means, with the value that it left, or why that is none.
+pub(crate) fn outcome(ended: &Ended, cancelled: bool, value: Value) -> OutcomeReport {
     if cancelled {
         return report(Outcome::Cancelled, None);
     }
     match &ended.status {
-        Status::Exit(0) => match value(result) {
+        Status::Exit(0) => match value {
             Ok(value) => OutcomeReport { value, ..report(Outcome::Passed, None) },
             Err(failure) => report(Outcome::Failed, Some(failure)),
         },
@@ -97,23 +95,4 @@ pub fn report(outcome: Outcome, error: Option<Failure>) -> OutcomeReport {
 
 pub(crate) fn refused(reason: &str, explanation: String) -> Failure {
     Failure { reason: reason.to_owned(), explanation, data: None }
-}
-
-/// The result that the job left in its file: JSON, or none.
-fn value(result: &Path) -> Result<Option<Box<RawValue>>, Failure> {
-    let length = match std::fs::metadata(result) {
-        Ok(found) => found.len(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(refused("bad_result", error.to_string())),
-    };
-    if length > RESULT_BYTES {
-        let words = format!("the result has {length} bytes, the limit is {RESULT_BYTES}");
-        return Err(refused("bad_result", words));
-    }
-    let text = std::fs::read_to_string(result).map_err(|error| refused("bad_result", error.to_string()))?;
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    let value = serde_json::from_str::<Box<RawValue>>(text.trim());
-    value.map(Some).map_err(|error| refused("bad_result", format!("the result is not JSON: {error}")))
 }

@@ -42,14 +42,17 @@
 #![forbid(unsafe_code)]
 
 mod abilities;
+mod artifacts;
 mod attempt;
 mod command;
 mod ended;
 mod executor;
 mod held;
 pub mod leader;
+mod leavings;
 mod link;
 mod post;
+mod result;
 mod running;
 mod slots;
 mod term;

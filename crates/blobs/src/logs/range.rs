@@ -29,7 +29,7 @@ pub enum RangeError {
         to: u64,
     },
     /// It lies past the end.
-    #[error("read a range of the log: it has {total} bytes, none of them in the range")]
+    #[error("read a range: there are {total} bytes, none of them in the range")]
     Unsatisfiable {
         /// How many bytes there are.
         total: u64,

@@ -1,5 +1,6 @@
 //! `jobhall job`: submitting, watching and ending jobs.
 
+mod artifacts;
 mod bulk;
 mod change;
 mod list;
@@ -8,7 +9,7 @@ mod show;
 mod submit;
 pub mod wait;
 
-pub use log::follow_job;
+pub use log::{Printer, follow_job};
 pub use submit::{check, random_key};
 
 use clap::Subcommand;
@@ -38,6 +39,10 @@ pub enum JobCommand {
     Show(show::ShowArgs),
     /// Print what a job wrote
     Log(log::LogArgs),
+    /// List the artifacts of a job
+    Artifacts(artifacts::ArtifactsArgs),
+    /// Get an artifact of a job
+    Artifact(artifacts::ArtifactArgs),
     /// Wait until jobs have ended; the exit code is their verdict
     Wait(wait::WaitArgs),
     /// Cancel jobs
@@ -55,6 +60,8 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::List(args) => list::run(context, args).await,
         JobCommand::Show(args) => show::run(context, args).await,
         JobCommand::Log(args) => log::run(context, args).await,
+        JobCommand::Artifacts(args) => artifacts::list(context, args).await,
+        JobCommand::Artifact(args) => artifacts::get(context, args).await,
         JobCommand::Wait(args) => wait::run(context, args).await,
         JobCommand::Cancel(args) => change::cancel(context, args).await,
         JobCommand::Retry(args) => change::retry(context, args).await,

@@ -11,7 +11,7 @@ use jobhall_protocol::{Cancel, Code, EXEC, Exec, Job, Retry, SubmitJob};
 use jobhall_server::Role;
 
 use crate::commands::interrupted;
-use crate::commands::job::{follow_job, wait};
+use crate::commands::job::{Printer, follow_job, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -138,8 +138,10 @@ pub async fn on_hall(context: &Context, client: &Client, args: &RunArgs, here: O
     let key = crate::commands::job::random_key();
     let submitted = client.submit(&args.job(here)?, Some(&key)).await?;
     context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));
+    // As if it ran here: what the command says on standard error comes out on ours.
+    let mut printer = Printer::apart(&context.output);
     let job = tokio::select! {
-        job = follow_job(context, client, submitted.id, None) => {
+        job = follow_job(client, submitted.id, None, &mut printer) => {
             job.map_err(|failure| lost(submitted.id, failure))?
         }
         () = interrupted() => return stop(context, client, submitted.id).await,

@@ -1,6 +1,6 @@
 //! Jobs, attempts and moments in words and columns for people.
 
-use jobhall_protocol::{Attempt, Failure, Job, Timestamp};
+use jobhall_protocol::{Artifact, Attempt, Failure, Job, Timestamp};
 
 use crate::output::state;
 use crate::output::table::{Cell, Table, clean};
@@ -92,11 +92,39 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("retry of", job.retry_of.map(|id| id.to_string())),
         ("note", Some(note(job, now_ms)).filter(|note| !note.is_empty()).map(|note| clean(&note))),
         ("params", Some(clean(job.params.get()))),
-        ("result", job.result.as_ref().map(|result| clean(result.get()))),
+        ("result", result(job)),
     ];
     let lines = facts.into_iter().filter_map(|(name, value)| Some(format!("{name:<10} {}\n", value?)));
     let attempts = if job.attempts.is_empty() { String::new() } else { attempts(&job.attempts) };
     format!("{}{attempts}", lines.collect::<String>())
+}
+
+/// The value, or what stands in its place.
+fn result(job: &Job) -> Option<String> {
+    match &job.result_artifact {
+        Some(artifact) => Some(format!(
+            "artifact {}: {} bytes of {}",
+            artifact.name,
+            artifact.size,
+            clean(&artifact.media_type)
+        )),
+        None => job.result.as_ref().map(|result| clean(result.get())),
+    }
+}
+
+/// Artifacts as a table.
+pub fn artifacts(artifacts: &[Artifact]) -> Table {
+    let mut table = Table::new(&["~NAME", "SIZE", "~TYPE", "~DIGEST"]);
+    for artifact in artifacts {
+        let cells: [Cell; 4] = [
+            (&artifact.name).into(),
+            artifact.size.to_string().into(),
+            (&artifact.media_type).into(),
+            (&artifact.digest).into(),
+        ];
+        table.row(cells);
+    }
+    table
 }
 
 fn attempts(attempts: &[Attempt]) -> String {

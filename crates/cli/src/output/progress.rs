@@ -8,6 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Between two counters in CI.
 const COUNTER: Duration = Duration::from_secs(10);
 
+/// From this size on the way of a file is shown.
+pub const LARGE_BYTES: u64 = 8 << 20;
+
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::text;
 use super::{AssignedJob, OutcomeReport};
 use crate::job::Indicator;
+use crate::log_frame::LogStream;
 use crate::problem::Code;
 use crate::timestamp::Timestamp;
 
@@ -70,16 +71,6 @@ pub struct Welcome {
     /// These are lost: stop them, and report nothing.
     #[serde(with = "text::attempts")]
     pub lost: Vec<AttemptId>,
-}
-
-/// Which output a piece of log came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogStream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
 }
 
 /// What a worker says.

@@ -11,6 +11,7 @@ use jobhall_engine::{Answer as Told, Indicator, Request as Ask};
 use jobhall_protocol::{self as wire, LogPosition, Moved, OutcomeReport, RetryVerdict};
 use serde::Deserialize;
 
+use super::log_form::stream_of;
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
@@ -22,13 +23,13 @@ const INDICATORS: usize = 32;
 const INDICATOR_BYTES: usize = 1_024;
 
 /// Whose word on which attempt.
-struct Word {
-    worker: WorkerName,
-    attempt: AttemptId,
-    lease: LeaseId,
+pub(super) struct Word {
+    pub worker: WorkerName,
+    pub attempt: AttemptId,
+    pub lease: LeaseId,
 }
 
-fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, Trouble> {
+pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, Trouble> {
     Ok(Word {
         worker: params::worker(who)?,
         attempt: params::attempt_id(id)?,
@@ -69,7 +70,7 @@ pub(super) async fn progress(
 }
 
 /// Progress, which is also how a lease is checked.
-async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, Trouble> {
+pub(super) async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, Trouble> {
     let Word { worker, attempt, lease } = word;
     let ask = Ask::Progress { worker: worker.clone(), attempt: *attempt, lease: *lease, indicators };
     Ok(app.engine.ask(ask).await?)
@@ -110,11 +111,7 @@ pub(super) async fn log(
 ) -> Answer {
     let word = word(&who, &id, &request)?;
     let place: LogPlace = params::query(&uri)?;
-    let stream = match place.stream.as_deref() {
-        None | Some("stdout") => Stream::Stdout,
-        Some("stderr") => Stream::Stderr,
-        Some(other) => return Err(Trouble::bad(format!("stream is stdout or stderr, not {other:?}"))),
-    };
+    let stream = place.stream.as_deref().map_or(Ok(Stream::Stdout), stream_of)?;
     let bytes = body::bytes(request).await?;
     note(&app, &word, Vec::new()).await?;
     let added = bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! A job's log: all of it, a byte range, or as it grows.
+//! A job's log: all of it, a byte range, one of its streams, in frames, or as it grows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,21 +7,19 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{self, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
-use jobhall_blobs::{ByteRange, RangeError};
 use jobhall_core::{AttemptId, JobId};
 use jobhall_engine::Shown;
 use jobhall_protocol::Code;
 use serde::Deserialize;
 
+use super::log_form::Form;
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
-use crate::params;
 use crate::stream::{Left, Writer, pipe};
+use crate::{params, range};
 
-/// A log is bytes of any kind: nothing may take them for a page.
-const KIND: &str = "text/plain; charset=utf-8";
 /// How often a follower looks whether its attempt has begun or ended without a word.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -32,6 +30,11 @@ struct Asked {
     attempt: Option<String>,
     #[serde(default)]
     follow: bool,
+    /// `stdout` or `stderr`; both if missing.
+    stream: Option<String>,
+    /// The offset in the log to begin at.
+    #[serde(default)]
+    from: u64,
 }
 
 pub(super) async fn log(
@@ -42,14 +45,18 @@ pub(super) async fn log(
 ) -> Answer {
     let id = params::job_id(&id)?;
     let asked: Asked = params::query(&uri)?;
+    let form = Form::of(asked.stream.as_deref(), &headers)?;
     let shown = app.engine.show(id).await?;
     let attempt = attempt(&shown, asked.attempt.as_deref())?;
     if asked.follow {
-        return Ok(error::body(KIND, follow(&app, id, attempt)));
+        return Ok(error::body(form.kind(), follow(&app, id, attempt, asked.from, form)));
     }
     match attempt {
-        Some(attempt) => read(&app, attempt, &headers).await,
-        None => Ok(error::body(KIND, "")),
+        Some(attempt) if form.is_whole() && asked.from == 0 => {
+            read(&app, attempt, form.kind(), &headers).await
+        }
+        Some(attempt) => Ok(error::body(form.kind(), chunks(&app, attempt, asked.from, form))),
+        None => Ok(error::body(form.kind(), "")),
     }
 }
 
@@ -59,7 +66,8 @@ fn claims(shown: &Shown) -> Vec<u32> {
     shown.past.iter().map(|past| past.claim).chain(last).collect()
 }
 
-fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, Trouble> {
+/// The attempt that is asked for; the last one if none is named.
+pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, Trouble> {
     let (job, claims) = (shown.job.id, claims(shown));
     let Some(text) = asked else {
         return Ok(claims.last().map(|claim| AttemptId { job, claim: *claim }));
@@ -75,37 +83,44 @@ fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, Trou
     Ok(Some(AttemptId { job, claim: claim.ok_or_else(none)? }))
 }
 
-async fn read(app: &Arc<App>, attempt: AttemptId, headers: &HeaderMap) -> Answer {
+async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &HeaderMap) -> Answer {
     let total = app.logs.info(attempt).await?.len;
-    let range = headers.get(header::RANGE).and_then(|range| byte_range(range.to_str().ok()?));
-    let bytes = range.unwrap_or(ByteRange::All).resolve(total).map_err(|error| match error {
-        RangeError::Unsatisfiable { total } => {
-            let trouble = Trouble::new(Code::RangeNotSatisfiable, error.to_string());
-            trouble.with_header(header::CONTENT_RANGE, &format!("bytes */{total}"))
-        }
-        RangeError::Backwards { .. } => Trouble::bad(error),
-    })?;
+    let range = range::asked(headers, total)?;
+    let bytes = range.clone().unwrap_or(0..total);
     let body = pieces(app, attempt, bytes.start, bytes.end);
     let mut response = match range {
-        Some(_) => {
-            let last = bytes.end.saturating_sub(1);
-            error::part(KIND, &format!("bytes {}-{last}/{total}", bytes.start), body)
-        }
-        None => error::body(KIND, body),
+        Some(range) => error::part(kind, &range::label(&range, total), body),
+        None => error::body(kind, body),
     };
     response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes.end - bytes.start));
     Ok(response)
 }
 
-/// One range in bytes. Anything else is none of our ranges, and HTTP has it ignored.
-fn byte_range(text: &str) -> Option<ByteRange> {
-    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
-    match (first.trim(), last.trim()) {
-        ("", last) => Some(ByteRange::Suffix(last.parse().ok()?)),
-        (first, "") => Some(ByteRange::From(first.parse().ok()?)),
-        (first, last) => Some(ByteRange::FromTo(first.parse().ok()?, last.parse().ok()?)),
-    }
+/// All chunks from an offset to where the log ends now, in some form.
+fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Body {
+    let (writer, body) = pipe();
+    let app = app.clone();
+    tokio::spawn(async move {
+        let told = async {
+            let end = app.logs.info(attempt).await?.len;
+            while from < end {
+                let entries = app.logs.entries(attempt, from).await?;
+                from = entries.next;
+                writer.write(form.write(entries.items)?).await.map_err(|Left| None)?;
+            }
+            Ok::<_, Option<Trouble>>(())
+        };
+        if let Err(Some(trouble)) = told.await {
+            broken_off(&writer, &trouble).await;
+        }
+    });
+    body
+}
+
+async fn broken_off(writer: &Writer, trouble: &Trouble) {
+    tracing::error!("a log broke off: {}", trouble.inside().unwrap_or("unknown"));
+    writer.fail().await;
 }
 
 /// Bytes from one offset to another, some at a time, so that a large log never lies in memory.
@@ -121,10 +136,7 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
                         return;
                     }
                 }
-                Err(trouble) => {
-                    tracing::error!("a log broke off: {}", trouble.inside().unwrap_or("unknown"));
-                    return writer.fail().await;
-                }
+                Err(trouble) => return broken_off(&writer, &trouble).await,
             }
         }
     });
@@ -132,16 +144,15 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
 }
 
 /// What is there, then what comes, until the attempt ends. A job that waits is waited for.
-fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>) -> Body {
+fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>, from: u64, form: Form) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
     tokio::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         tokio::select! {
-            told = follow_job(&app, &writer, id, attempt) => {
+            told = follow_job(&app, &writer, id, attempt, from, form) => {
                 if let Err(Some(trouble)) = told {
-                    tracing::error!("a log broke off: {}", trouble.inside().unwrap_or("unknown"));
-                    writer.fail().await;
+                    broken_off(&writer, &trouble).await;
                 }
             }
             () = writer.left() => {}
@@ -157,6 +168,8 @@ async fn follow_job(
     writer: &Writer,
     id: JobId,
     attempt: Option<AttemptId>,
+    from: u64,
+    form: Form,
 ) -> Result<(), Option<Trouble>> {
     let attempt = match attempt {
         Some(attempt) => attempt,
@@ -165,13 +178,13 @@ async fn follow_job(
             None => return Ok(()),
         },
     };
-    let mut follow = app.logs.follow(attempt, 0)?;
+    let mut follow = app.logs.follow(attempt, from)?;
     loop {
         let over = is_over(app, attempt).await?;
         // What came before the end was seen is still told.
         loop {
             match follow.look().await? {
-                Found::Bytes(bytes) => writer.write(bytes).await.map_err(|Left| None)?,
+                Found::Chunks(entries) => writer.write(form.write(entries)?).await.map_err(|Left| None)?,
                 Found::Nothing => break,
                 Found::End => return Ok(()),
             }

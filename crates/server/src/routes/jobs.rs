@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::Request;
-use jobhall_core::{Failure, JobId, State as JobState};
+use axum::http::{HeaderMap, Method, Request};
+use jobhall_core::{AttemptId, Failure, Job, JobId, State as JobState};
 use jobhall_protocol::{Cancel, Code};
 
+use super::artifacts;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::{body, params, tell};
@@ -19,7 +20,21 @@ pub(super) fn address(id: JobId) -> String {
 
 pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
     let shown = app.engine.show(params::job_id(&id)?).await?;
-    Ok(error::ok(&tell::shown(&shown, now())?))
+    let mut job = tell::shown(&shown, now())?;
+    if let Some(attempt) = may_have_large_result(&shown.job) {
+        job.result_artifact = artifacts::result_of(&app, attempt).await?;
+    }
+    Ok(error::ok(&job))
+}
+
+/// The attempt whose artifact may be the result: a success without a value.
+fn may_have_large_result(job: &Job) -> Option<AttemptId> {
+    match &job.life.state {
+        JobState::Succeeded(success) if success.value.as_str() == "null" => {
+            Some(AttemptId { job: job.id, claim: job.life.claim })
+        }
+        _ => None,
+    }
 }
 
 pub(super) async fn cancel(
@@ -53,9 +68,19 @@ pub(super) async fn explain(State(app): State<Arc<App>>, Path(id): Path<String>)
     Ok(error::ok(&tell::explanation(&explanation)))
 }
 
-/// The value itself, so that a pipe can go on with it.
-pub(super) async fn result(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+/// The value itself, or the artifact in its place, so that a pipe can go on with it.
+pub(super) async fn result(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Answer {
     let shown = app.engine.show(params::job_id(&id)?).await?;
+    if let Some(attempt) = may_have_large_result(&shown.job)
+        && let Some(artifact) = app.artifacts.result(attempt).await?
+    {
+        return artifacts::content(&app, &artifact, &method, &headers).await;
+    }
     match &shown.job.life.state {
         JobState::Succeeded(success) => {
             Ok(error::body("application/json", success.value.as_str().to_owned()))

@@ -1,12 +1,14 @@
 //! The routes, one file per noun. Each is listed once, with its method and path, beside nothing but its handler; who
 //! may use it stands in `access`.
 
+mod artifacts;
 mod attempts;
 mod events;
 mod health;
 mod job_log;
 mod jobs;
 mod list;
+mod log_form;
 mod page;
 mod queues;
 mod session;
@@ -62,6 +64,8 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/jobs/{id}/explain", jobs::explain),
         get("/api/v1/jobs/{id}/result", jobs::result),
         get("/api/v1/jobs/{id}/log", job_log::log),
+        get("/api/v1/jobs/{id}/artifacts", artifacts::list),
+        get("/api/v1/jobs/{id}/artifacts/{*name}", artifacts::get),
         get("/api/v1/jobs/{id}/events", events::of_job),
         get("/api/v1/events", events::of_all),
         post("/api/v1/vacancies", workers::vacancy),
@@ -69,6 +73,7 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/attempts/{id}/progress", attempts::progress),
         post("/api/v1/attempts/{id}/log", attempts::log),
         post("/api/v1/attempts/{id}/outcome", attempts::outcome),
+        put("/api/v1/attempts/{id}/artifacts/{*name}", artifacts::put),
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),
         get("/api/v1/workers", workers::workers),

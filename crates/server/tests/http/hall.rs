@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Often, so that every test runs beside collections.
+const COLLECT_MS: u64 = 50;
+
 pub struct TestHall {
     pub address: String,
     pub tokens: Arc<Tokens>,
@@ -57,6 +60,7 @@ impl TestHall {
             data: dir.path().to_owned(),
             lease_ms: config.lease_ms,
             log_bytes: 4 << 20,
+            collect_ms: COLLECT_MS,
             hosts: vec!["hall.example".to_owned()],
             insecure: false,
         };
@@ -86,6 +90,7 @@ impl TestHall {
             data: self.dir.path().to_owned(),
             lease_ms: 30_000,
             log_bytes: 1 << 20,
+            collect_ms: COLLECT_MS,
             hosts: Vec::new(),
             insecure,
         }

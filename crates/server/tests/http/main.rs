@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod access;
+mod artifacts;
+mod collector;
 mod hall;
 mod health;
 mod jobs;
 mod limits;
+mod log_streams;
 mod logs;
 mod metrics;
 mod page;

@@ -3,19 +3,22 @@
 use std::time::Duration;
 
 use clap::Args;
-use jobhall_client::{Client, LogRange};
-use jobhall_protocol::{Code, Job};
+use jobhall_client::{Client, LogQuery, LogRange};
+use jobhall_protocol::{Job, LogFrame, LogStream};
 
 use crate::commands::job::about;
 use crate::commands::until_interrupted;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
+use crate::output::{Format, Output};
 
 const EXAMPLES: &str = "\
 Examples:
   jobhall job log 17
   jobhall job log -f 17                follow it until the job has ended
+  jobhall job log 17 --stream stderr --timestamps
+  jobhall job log 17 --jsonl           one line of JSON per chunk, with time and stream
   jobhall job log 17 --attempt 1 --tail 4096";
 
 /// Between two looks for an attempt whose log can be followed.
@@ -33,9 +36,79 @@ pub struct LogArgs {
     /// Of this attempt, by its number or id, such as 17-2 [default: the last]
     #[arg(long, value_name = "N")]
     pub attempt: Option<String>,
+    /// Only this stream: stdout or stderr
+    #[arg(long, value_parser = stream)]
+    pub stream: Option<LogStream>,
+    /// Begin each line with the time it came
+    #[arg(long)]
+    pub timestamps: bool,
     /// Only so many bytes of the end
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with_all = ["stream", "timestamps", "json", "jsonl"])]
     pub tail: Option<u64>,
+}
+
+fn stream(text: &str) -> Result<LogStream, String> {
+    match text {
+        "stdout" => Ok(LogStream::Stdout),
+        "stderr" => Ok(LogStream::Stderr),
+        _ => Err("a stream is stdout or stderr".to_owned()),
+    }
+}
+
+/// How chunks are printed.
+#[derive(Debug)]
+pub struct Printer<'a> {
+    output: &'a Output,
+    stream: Option<LogStream>,
+    timestamps: bool,
+    /// Standard error goes to ours.
+    apart: bool,
+    /// The next byte begins a line.
+    fresh: bool,
+}
+
+impl<'a> Printer<'a> {
+    fn new(output: &'a Output, args: &LogArgs) -> Printer<'a> {
+        Printer { output, stream: args.stream, timestamps: args.timestamps, apart: false, fresh: true }
+    }
+
+    /// Each stream on its own.
+    pub fn apart(output: &'a Output) -> Printer<'a> {
+        Printer { output, stream: None, timestamps: false, apart: true, fresh: true }
+    }
+
+    fn print(&mut self, frame: &LogFrame, bytes: &[u8]) -> Outcome<()> {
+        match self.output.format {
+            _ if self.apart && frame.stream == LogStream::Stderr => self.output.raw_error(bytes),
+            _ if self.apart => self.output.raw(bytes),
+            Format::Json | Format::Jsonl => self.output.each(frame),
+            Format::Human if self.timestamps => {
+                let stamped = stamped(bytes, &frame.at.to_string(), &mut self.fresh);
+                self.output.raw(&stamped)
+            }
+            Format::Human => self.output.raw(bytes),
+        }
+    }
+
+    /// Whether time and stream are of no interest.
+    fn is_plain(&self) -> bool {
+        self.stream.is_none() && !self.timestamps && self.output.format == Format::Human
+    }
+}
+
+/// The bytes with a time before each line that begins in them.
+fn stamped(bytes: &[u8], at: &str, fresh: &mut bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + at.len() + 1);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if *fresh {
+            out.extend_from_slice(at.as_bytes());
+            out.push(b' ');
+        }
+        out.extend_from_slice(line);
+        *fresh = line.ends_with(b"\n");
+    }
+    out
 }
 
 /// Prints the log.
@@ -46,12 +119,22 @@ pub async fn run(context: &Context, args: &LogArgs) -> Outcome {
 
 async fn print(context: &Context, args: &LogArgs) -> Outcome<()> {
     let client = context.client()?;
-    let attempt = args.attempt.as_deref();
-    if args.follow {
-        return follow(context, &client, args).await;
+    let mut printer = Printer::new(&context.output, args);
+    match &args.attempt {
+        None if args.follow => {
+            let last = client.job(args.id).await.map_err(|error| about(args.id, error))?;
+            let before = last.attempts.iter().rev().nth(1).map(|attempt| attempt.id.clone());
+            follow_job(&client, args.id, before, &mut printer).await.map(drop)
+        }
+        attempt if args.follow || !printer.is_plain() => {
+            let query = LogQuery { attempt: attempt.clone(), follow: args.follow, ..LogQuery::default() };
+            print_frames(&client, args.id, query, &mut printer).await.map(drop)
+        }
+        attempt => {
+            let range = args.tail.map_or(LogRange::All, LogRange::Last);
+            print_range(context, &client, args.id, attempt.as_deref(), range).await
+        }
     }
-    let range = args.tail.map_or(LogRange::All, LogRange::Last);
-    print_range(context, &client, args.id, attempt, range).await
 }
 
 async fn print_range(
@@ -68,24 +151,24 @@ async fn print_range(
     Ok(())
 }
 
-/// Follows the attempt that is named, or else all there will be.
-async fn follow(context: &Context, client: &Client, args: &LogArgs) -> Outcome<()> {
-    let Some(attempt) = &args.attempt else {
-        let last = client.job(args.id).await.map_err(|error| about(args.id, error))?;
-        let before = last.attempts.iter().rev().nth(1).map(|attempt| attempt.id.clone());
-        return follow_job(context, client, args.id, before).await.map(drop);
-    };
-    let mut log = client.follow_log(args.id, Some(attempt), 0);
-    while let Some(bytes) = log.next().await.map_err(|error| about(args.id, error))? {
-        context.output.raw(&bytes)?;
+/// Prints the frames that are asked for; the offset behind them.
+async fn print_frames(client: &Client, id: u64, query: LogQuery, printer: &mut Printer<'_>) -> Outcome<u64> {
+    let mut log = client.log_frames(id, LogQuery { stream: printer.stream, ..query });
+    while let Some((frame, bytes)) = log.next().await.map_err(|error| about(id, error))? {
+        printer.print(&frame, &bytes)?;
     }
-    Ok(())
+    Ok(log.offset())
 }
 
 /// Prints the logs of the attempts behind one, one after the other, until the job has ended.
-pub async fn follow_job(context: &Context, client: &Client, id: u64, behind: Option<String>) -> Outcome<Job> {
+pub async fn follow_job(
+    client: &Client,
+    id: u64,
+    behind: Option<String>,
+    printer: &mut Printer<'_>,
+) -> Outcome<Job> {
     let mut printed = behind.as_deref().map_or(0, claim);
-    let (mut here, mut offset) = (0, 0);
+    let (mut here, mut from) = (0, 0);
     loop {
         let job = client.job(id).await.map_err(|error| about(id, error))?;
         let Some(attempt) = job.attempts.iter().find(|attempt| claim(&attempt.id) > printed) else {
@@ -96,15 +179,20 @@ pub async fn follow_job(context: &Context, client: &Client, id: u64, behind: Opt
             continue;
         };
         if here != claim(&attempt.id) {
-            (here, offset) = (claim(&attempt.id), 0);
-            context.output.detail(&format!("attempt {} on {}", attempt.id, attempt.worker));
+            (here, from) = (claim(&attempt.id), 0);
+            printer.output.detail(&format!("attempt {} on {}", attempt.id, attempt.worker));
         }
         // A hall that stops ends the stream too: only the log of an attempt that has ended is complete.
-        if attempt.ended_at.is_some() {
-            print_range(context, client, id, Some(&attempt.id), LogRange::From(offset)).await?;
+        let ended = attempt.ended_at.is_some();
+        let query = LogQuery { attempt: Some(attempt.id.clone()), from, follow: !ended, stream: None };
+        match print_frames(client, id, query, printer).await {
+            Ok(offset) => from = offset,
+            // Taken back before anyone accepted it.
+            Err(failure) if failure.exit == Exit::NotFound && !ended => {}
+            Err(failure) => return Err(failure),
+        }
+        if ended {
             printed = here;
-        } else {
-            offset = print_from(context, client, &attempt.id, id, offset).await?;
         }
     }
 }
@@ -114,15 +202,18 @@ fn claim(id: &str) -> u64 {
     id.rsplit('-').next().and_then(|claim| claim.parse().ok()).unwrap_or(0)
 }
 
-async fn print_from(context: &Context, client: &Client, attempt: &str, id: u64, offset: u64) -> Outcome<u64> {
-    let mut log = client.follow_log(id, Some(attempt), offset);
-    loop {
-        match log.next().await {
-            Ok(Some(bytes)) => context.output.raw(&bytes)?,
-            // Taken back before anyone accepted it.
-            Err(error) if error.code() == Some(Code::NotFound) => return Ok(log.offset()),
-            Ok(None) => return Ok(log.offset()),
-            Err(error) => return Err(about(id, error)),
-        }
+#[cfg(test)]
+mod tests {
+    use super::stamped;
+
+    #[test]
+    fn each_line_has_a_time_once_however_it_is_cut() {
+        let mut fresh = true;
+        let said: Vec<_> = [&b"one\ntw"[..], b"o\n", b"", b"three\n"]
+            .iter()
+            .zip(["1", "2", "3", "4"])
+            .map(|(bytes, at)| String::from_utf8(stamped(bytes, at, &mut fresh)).unwrap())
+            .collect();
+        assert_eq!(said, ["1 one\n1 tw", "o\n", "", "4 three\n"]);
     }
 }

@@ -2,7 +2,7 @@
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn encode(bytes: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
@@ -16,7 +16,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// None unless it is exactly what [`encode`] would write.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let body = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     let padded =
         text.len() % 4 == 0 && (text.len() == body.len() || body.len() % 4 == 4 - (text.len() - body.len()));

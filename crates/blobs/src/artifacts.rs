@@ -1,0 +1,170 @@
+//! What attempts keep: a manifest per attempt that says which name stands for which object.
+//!
+//! The manifest is named by its attempt, like the log, so a stale worker reaches only its own, and retention removes
+//! both by the same rule. It lies beside the objects and not in the store of jobs because that store need not know of
+//! files: a put writes no row, and a store of another kind needs no table for it.
+//!
+//! A manifest is one file of records that is only ever appended to, and synced with each: ten thousand artifacts are
+//! ten thousand small writes and not as many rewrites. Of two records with one name the last counts. A record that is
+//! not sound at the end was never acknowledged; anywhere else it is damage, and an error to whoever reads.
+
+mod manifest;
+mod record;
+mod state;
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+
+use thiserror::Error;
+
+use crate::folder::Folder;
+use crate::{ArtifactName, AttemptKey, BlobError, Digest, MediaType, guard};
+
+use manifest::Manifest;
+
+/// The most bytes of one artifact.
+pub const ARTIFACT_BYTES: u64 = 1 << 30;
+/// The most artifacts of one attempt.
+pub const ARTIFACTS: usize = 10_000;
+/// The most bytes of all artifacts of one attempt.
+pub const KEPT_BYTES: u64 = 10 << 30;
+/// The most bytes of all their names.
+pub const NAMES_BYTES: usize = 2 << 20;
+/// The most puts of one attempt, those counted that were replaced later.
+pub const RECORDS: u32 = 40_000;
+/// How many manifests are remembered, besides those in use.
+const REMEMBERED: usize = 64;
+
+/// A named object of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// What its user calls it.
+    pub name: ArtifactName,
+    /// Its content.
+    pub digest: Digest,
+    /// How many bytes that has.
+    pub size: u64,
+    /// What kind of bytes.
+    pub media_type: MediaType,
+    /// When it was kept.
+    pub at_ms: u64,
+}
+
+/// Why an artifact was not kept.
+#[derive(Debug, Error)]
+pub enum KeepError {
+    /// The attempt has enough.
+    #[error("keep an artifact: the attempt has {limit} artifacts, the limit")]
+    TooMany {
+        /// How many it may have.
+        limit: usize,
+    },
+    /// It was put too often.
+    #[error("keep an artifact: the attempt has put {limit} times, the limit")]
+    TooOften {
+        /// How often it may.
+        limit: u32,
+    },
+    /// All together are too large.
+    #[error("keep an artifact: those of the attempt would have more than {limit} bytes together, the limit")]
+    TooLarge {
+        /// How many bytes they may have.
+        limit: u64,
+    },
+    /// The names are too long.
+    #[error(
+        "keep an artifact: the names of the attempt's artifacts would have more than {limit} bytes, the limit"
+    )]
+    Names {
+        /// How many bytes they may have.
+        limit: usize,
+    },
+    /// The object is not there, or the file system failed.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+/// Manifests of attempts. One that was never written to reads as empty.
+#[derive(Debug)]
+pub struct Artifacts {
+    pub(crate) folder: Arc<Folder>,
+    known: Mutex<HashMap<AttemptKey, Arc<Manifest>>>,
+}
+
+impl Artifacts {
+    pub(crate) fn new(folder: Arc<Folder>) -> Artifacts {
+        Artifacts { folder, known: Mutex::default() }
+    }
+
+    /// The artifact of this name.
+    ///
+    /// # Errors
+    /// The manifest is damaged, or the file system failed.
+    pub fn find(&self, attempt: AttemptKey, name: &ArtifactName) -> Result<Option<Artifact>, BlobError> {
+        self.manifest(attempt).read(|state| state.kept.get(name).cloned())
+    }
+
+    /// The artifacts behind a name in the order of names, at most so many.
+    ///
+    /// # Errors
+    /// As [`find`](Artifacts::find).
+    pub fn list(
+        &self,
+        attempt: AttemptKey,
+        behind: Option<&ArtifactName>,
+        most: usize,
+    ) -> Result<Vec<Artifact>, BlobError> {
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (from, Bound::Unbounded);
+        self.manifest(attempt).read(|state| {
+            state.kept.range::<ArtifactName, _>(range).map(|(_, kept)| kept).take(most).cloned().collect()
+        })
+    }
+
+    /// Lists an object that is there, young, durably.
+    pub(crate) fn add(&self, attempt: AttemptKey, artifact: &Artifact) -> Result<(), KeepError> {
+        self.manifest(attempt).add(artifact)
+    }
+
+    /// Tells every object that the attempt refers to.
+    pub(crate) fn each(&self, attempt: AttemptKey, tell: &mut dyn FnMut(&Digest)) -> Result<(), BlobError> {
+        // A walk over everything must not push out what is in use.
+        let known = guard(&self.known).get(&attempt).cloned();
+        let manifest = known.unwrap_or_else(|| Arc::new(Manifest::new(attempt, self.folder.clone())));
+        manifest.read(|state| state.kept.values().for_each(|kept| tell(&kept.digest)))
+    }
+
+    /// Removes a manifest that nobody uses, if it is old; its bytes.
+    pub(crate) fn remove(
+        &self,
+        attempt: AttemptKey,
+        is_old: impl Fn(u64) -> bool,
+    ) -> Result<Option<u64>, BlobError> {
+        let mut known = guard(&self.known);
+        if known.get(&attempt).is_some_and(is_in_use) {
+            return Ok(None);
+        }
+        known.remove(&attempt);
+        // Nobody can open it meanwhile: that begins with the lock held here.
+        Manifest::new(attempt, self.folder.clone()).remove(is_old)
+    }
+
+    fn manifest(&self, attempt: AttemptKey) -> Arc<Manifest> {
+        let mut known = guard(&self.known);
+        if let Some(manifest) = known.get(&attempt) {
+            return manifest.clone();
+        }
+        if known.len() >= REMEMBERED {
+            known.retain(|_, manifest| is_in_use(manifest));
+        }
+        let manifest = Arc::new(Manifest::new(attempt, self.folder.clone()));
+        known.insert(attempt, manifest.clone());
+        manifest
+    }
+}
+
+/// Handles are given out under the registry's lock only, so one without a second holder stays so while that is held.
+fn is_in_use(manifest: &Arc<Manifest>) -> bool {
+    Arc::strong_count(manifest) > 1 || manifest.is_broken()
+}

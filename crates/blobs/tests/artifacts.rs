@@ -1,0 +1,101 @@
+//! Manifests: what an attempt keeps, under which names, and what a crash or damage makes of that.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
+
+mod fixture;
+
+use std::fs;
+
+use fixture::{ATTEMPT, Hall, NOW_MS, cut, flip, hall};
+use jobhall_blobs::{Artifact, ArtifactName, AttemptKey, BlobError, Digest, KeepError, MediaType};
+
+const OTHER: AttemptKey = AttemptKey { job: 17, claim: 2 };
+
+fn artifact(name: &str, content: &[u8]) -> Artifact {
+    Artifact {
+        name: ArtifactName::new(name).unwrap(),
+        digest: Digest::of(content),
+        size: content.len() as u64,
+        media_type: MediaType::new("text/plain").unwrap(),
+        at_ms: NOW_MS,
+    }
+}
+
+fn keep(hall: &Hall, attempt: AttemptKey, name: &str, content: &[u8]) -> Artifact {
+    hall.put(content);
+    let artifact = artifact(name, content);
+    hall.blobs.keep(attempt, &artifact).unwrap();
+    artifact
+}
+
+fn names(hall: &Hall, attempt: AttemptKey) -> Vec<String> {
+    let kept = hall.blobs.artifacts().list(attempt, None, usize::MAX).unwrap();
+    kept.into_iter().map(|artifact| artifact.name.to_string()).collect()
+}
+
+#[test]
+fn an_attempt_has_its_own_artifacts_by_name_also_after_a_restart() {
+    let hall = hall();
+    let page = keep(&hall, ATTEMPT, "report/index.html", b"<p>");
+    let log = keep(&hall, ATTEMPT, "a.log", b"line");
+    keep(&hall, OTHER, "a.log", b"other");
+    for hall in [hall].map(Hall::reopened) {
+        let artifacts = hall.blobs.artifacts();
+        assert_eq!(artifacts.list(ATTEMPT, None, 10).unwrap(), [log.clone(), page.clone()]);
+        assert_eq!(artifacts.list(ATTEMPT, Some(&log.name), 10).unwrap(), [page.clone()]);
+        assert_eq!(artifacts.list(ATTEMPT, None, 1).unwrap(), [log.clone()]);
+        assert_eq!(artifacts.find(ATTEMPT, &page.name).unwrap(), Some(page.clone()));
+        assert_eq!(artifacts.find(OTHER, &page.name).unwrap(), None);
+        assert_eq!(artifacts.find(OTHER, &log.name).unwrap().unwrap().size, 5);
+        assert!(names(&hall, AttemptKey { job: 99, claim: 1 }).is_empty());
+    }
+}
+
+#[test]
+fn the_same_name_again_replaces() {
+    let hall = hall();
+    keep(&hall, ATTEMPT, "a", b"one");
+    let two = keep(&hall, ATTEMPT, "a", b"second");
+    let hall = hall.reopened();
+    assert_eq!(hall.blobs.artifacts().list(ATTEMPT, None, 10).unwrap(), [two]);
+}
+
+#[test]
+fn what_is_not_stored_is_not_kept() {
+    let hall = hall();
+    let error = hall.blobs.keep(ATTEMPT, &artifact("a", b"never put")).unwrap_err();
+    assert!(matches!(error, KeepError::Blob(BlobError::Missing { .. })), "{error}");
+    assert!(names(&hall, ATTEMPT).is_empty());
+    assert!(!hall.manifest().exists());
+}
+
+#[test]
+fn a_torn_record_was_never_acknowledged_and_the_next_one_takes_its_place() {
+    let hall = hall();
+    keep(&hall, ATTEMPT, "a", b"one");
+    let sound = fs::metadata(hall.manifest()).unwrap().len();
+    keep(&hall, ATTEMPT, "b", b"two");
+    cut(&hall.manifest(), sound + 11);
+    let hall = hall.reopened();
+    assert_eq!(names(&hall, ATTEMPT), ["a"]);
+    keep(&hall, ATTEMPT, "c", b"three");
+    let hall = hall.reopened();
+    assert_eq!(names(&hall, ATTEMPT), ["a", "c"]);
+}
+
+#[test]
+fn damage_is_an_error_and_takes_no_object() {
+    let hall = hall();
+    let kept = keep(&hall, ATTEMPT, "a", b"one");
+    keep(&hall, ATTEMPT, "b", b"two");
+    let loose = hall.put(b"nobody's");
+    flip(&hall.manifest(), 70 * 8);
+    let hall = hall.reopened();
+    let error = hall.blobs.artifacts().find(ATTEMPT, &kept.name).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+    assert!(matches!(hall.blobs.keep(ATTEMPT, &kept), Err(KeepError::Blob(BlobError::Damaged { .. }))));
+    let later = NOW_MS + 99 * fixture::HOUR_MS;
+    let verdicts = jobhall_blobs::Verdicts { referenced: &|_| false, gone: &|_| false };
+    let collected = hall.blobs.collect(verdicts, later, fixture::HOUR_MS).unwrap();
+    assert_eq!((collected.objects, collected.unread), (0, 1), "any object may be meant");
+    assert!(hall.blobs.objects().exists(&loose).unwrap());
+}

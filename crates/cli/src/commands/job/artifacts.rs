@@ -1,0 +1,157 @@
+//! `jobhall job artifacts` and `jobhall job artifact`: what a job kept.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jobhall_client::{ArtifactReader, ClientError};
+
+use crate::commands::job::about;
+use crate::commands::until_interrupted;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::progress::{LARGE_BYTES, Progress};
+use crate::output::{human, print_bytes};
+
+/// Arguments of `job artifacts`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  jobhall job artifacts 17\n  jobhall job artifacts 17 --attempt 1 --json"
+)]
+pub struct ArtifactsArgs {
+    /// The job
+    pub id: u64,
+    /// Of this attempt, by its number or id, such as 17-2 [default: the last]
+    #[arg(long, value_name = "N")]
+    pub attempt: Option<String>,
+}
+
+/// Lists artifacts.
+pub async fn list(context: &Context, args: &ArtifactsArgs) -> Outcome {
+    let client = context.client()?;
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = client.artifacts(args.id, args.attempt.as_deref(), cursor.as_deref()).await;
+        let page = page.map_err(|error| about(args.id, error))?;
+        all.extend(page.items);
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    context.output.list(&all, || human::artifacts(&all))?;
+    Ok(Exit::Ok)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall job artifact 17 report/index.html -o index.html
+  jobhall job artifact 17 result | jq .
+
+The bytes are checked against the digest that the hall keeps. A file is there only when all of it is right.";
+
+/// Arguments of `job artifact`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ArtifactArgs {
+    /// The job
+    pub id: u64,
+    /// The artifact
+    pub name: String,
+    /// Write it to this file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Of this attempt, by its number or id, such as 17-2 [default: the last]
+    #[arg(long, value_name = "N")]
+    pub attempt: Option<String>,
+}
+
+/// Gets an artifact.
+pub async fn get(context: &Context, args: &ArtifactArgs) -> Outcome {
+    let client = context.client()?;
+    let reader = client.read_artifact(args.id, args.attempt.as_deref(), &args.name);
+    let mut transfer = Transfer { context, id: args.id, reader, progress: None, done: 0 };
+    match &args.output {
+        Some(path) => until_interrupted(transfer.to_file(path)).await?,
+        None => until_interrupted(transfer.copy(&mut print_bytes)).await?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// Bytes on their way here.
+struct Transfer<'a> {
+    context: &'a Context,
+    id: u64,
+    reader: ArtifactReader,
+    progress: Option<Progress>,
+    done: u64,
+}
+
+impl Transfer<'_> {
+    /// Under another name until all of it is here and right, so that no one takes a part for the whole.
+    async fn to_file(&mut self, path: &Path) -> Outcome<()> {
+        let failed = |error: std::io::Error| {
+            Failure::new(Exit::Unexpected, format!("failed to write {}", path.display()))
+                .why(error.to_string())
+        };
+        let part = Part::new(path).map_err(failed)?;
+        self.copy(&mut |bytes| (&part.file).write_all(bytes).map_err(failed)).await?;
+        part.finish(path).map_err(failed)
+    }
+
+    async fn copy(&mut self, write: &mut impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<()> {
+        while let Some(bytes) = self.reader.next().await.map_err(|error| self.trouble(error))? {
+            write(&bytes)?;
+            self.done += bytes.len() as u64;
+            self.tell();
+        }
+        if let Some(progress) = &self.progress {
+            progress.finish();
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self) {
+        if let Some(size) = self.reader.size().filter(|size| *size >= LARGE_BYTES) {
+            let output = &self.context.output;
+            self.progress.get_or_insert_with(|| output.progress(size, "download")).set(self.done, "");
+        }
+    }
+
+    fn trouble(&self, error: ClientError) -> Failure {
+        let fix = format!("see `jobhall job artifacts {}` for those there are", self.id);
+        let unknown = error.code() == Some(jobhall_protocol::Code::NotFound);
+        let failure = about(self.id, error);
+        if unknown { failure.fix(fix) } else { failure }
+    }
+}
+
+/// A file that is not whole yet, gone with this.
+struct Part {
+    path: PathBuf,
+    file: File,
+}
+
+impl Part {
+    fn new(whole: &Path) -> std::io::Result<Part> {
+        let mut name = whole.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".part-{:016x}", rand::random::<u64>()));
+        let path = whole.with_file_name(name);
+        let file = File::create_new(&path)?;
+        Ok(Part { path, file })
+    }
+
+    fn finish(self, whole: &Path) -> std::io::Result<()> {
+        self.file.sync_all()?;
+        std::fs::rename(&self.path, whole)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Once it has its name there is nothing here to remove.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

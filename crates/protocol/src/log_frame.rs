@@ -1,0 +1,97 @@
+//! A log told in frames: one line of JSON per chunk, which says when it came and on which stream.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base64;
+use crate::timestamp::Timestamp;
+
+/// The media type of lines of JSON.
+pub const NDJSON: &str = "application/x-ndjson";
+
+/// Which of its outputs a process wrote to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl LogStream {
+    /// Its name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        }
+    }
+}
+
+/// A chunk of a log. Exactly one of `text` and `base64` is there: bytes that are no UTF-8 travel as base64.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogFrame {
+    /// When it came.
+    pub at: Timestamp,
+    /// From where.
+    pub stream: LogStream,
+    /// Where in the log it begins.
+    pub offset: u64,
+    /// Its bytes, if they are UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its bytes otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+}
+
+impl LogFrame {
+    /// A frame with these bytes.
+    #[must_use]
+    pub fn new(at: Timestamp, stream: LogStream, offset: u64, bytes: Vec<u8>) -> LogFrame {
+        let (text, base64) = match String::from_utf8(bytes) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(base64::encode(error.as_bytes()))),
+        };
+        LogFrame { at, stream, offset, text, base64 }
+    }
+
+    /// Its bytes; none if the frame has neither text nor sound base64.
+    #[must_use]
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        match (&self.text, &self.base64) {
+            (Some(text), None) => Some(text.clone().into_bytes()),
+            (None, Some(base64)) => base64::decode(base64),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LogFrame, LogStream};
+    use crate::Timestamp;
+
+    fn frame(bytes: &[u8]) -> LogFrame {
+        LogFrame::new(Timestamp(jobhall_core::Time::EPOCH), LogStream::Stderr, 7, bytes.to_vec())
+    }
+
+    #[test]
+    fn text_is_text_and_the_rest_is_base64() {
+        let line = serde_json::to_string(&frame("ä\n".as_bytes())).unwrap();
+        assert_eq!(line, r#"{"at":"1970-01-01T00:00:00.000Z","stream":"stderr","offset":7,"text":"ä\n"}"#);
+        let line = serde_json::to_string(&frame(b"\xff\x00")).unwrap();
+        assert!(line.ends_with(r#""offset":7,"base64":"/wA="}"#), "{line}");
+    }
+
+    #[test]
+    fn bytes_come_back() {
+        for bytes in [&b"plain"[..], b"", b"\xc3", &(0..=255).collect::<Vec<u8>>()] {
+            let line = serde_json::to_string(&frame(bytes)).unwrap();
+            let read: LogFrame = serde_json::from_str(&line).unwrap();
+            assert_eq!(read.bytes().as_deref(), Some(bytes));
+        }
+        assert_eq!(LogFrame { text: None, ..frame(b"") }.bytes(), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Artifacts of attempts, for async callers: the files are touched on the blocking pool.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use jobhall_blobs::{
+    ARTIFACT_BYTES, Artifact, ArtifactName, BlobError, Blobs, Digest, MediaType, PutError, SoundObject,
+    Stored,
+};
+use jobhall_core::{AttemptId, Time};
+use jobhall_protocol::{self as wire, Code, Timestamp};
+use tokio::sync::Semaphore;
+
+use crate::app::now;
+use crate::error::Trouble;
+use crate::logs::{key, now_ms};
+use crate::stream::pipe;
+use crate::upload::upload;
+
+/// Uploads at once: each holds a thread while it lasts.
+const UPLOADS: usize = 128;
+/// Bytes read at once.
+const PIECE: usize = 256 * 1024;
+
+/// All artifacts.
+pub(crate) struct Artifacts {
+    blobs: Arc<Blobs>,
+    uploads: Semaphore,
+}
+
+impl Artifacts {
+    pub(crate) fn new(blobs: Arc<Blobs>) -> Artifacts {
+        Artifacts { blobs, uploads: Semaphore::new(UPLOADS) }
+    }
+
+    /// Stores a body as an object, which nothing refers to yet.
+    pub(crate) async fn store(&self, body: Body) -> Result<Stored, Trouble> {
+        let _place = self.uploads.try_acquire().map_err(|_| {
+            Trouble::new(Code::Unavailable, format!("{UPLOADS} uploads are under way, which is the limit"))
+        })?;
+        let (pump, mut reader) = upload(body);
+        let put = self.blocking(move |blobs| blobs.objects().put(&mut reader, ARTIFACT_BYTES, now_ms()));
+        let (pumped, put) = tokio::join!(pump.run(), put);
+        pumped?;
+        put?.map_err(|error| match error {
+            PutError::TooLarge { .. } => too_large(),
+            PutError::Source(_) => Trouble::bad("the body did not arrive whole"),
+            PutError::Blob(error) => error.into(),
+        })
+    }
+
+    /// Lists a stored object as an artifact.
+    pub(crate) async fn keep(
+        &self,
+        attempt: AttemptId,
+        name: ArtifactName,
+        media_type: MediaType,
+        stored: Stored,
+    ) -> Result<Artifact, Trouble> {
+        let (digest, size) = (stored.digest, stored.bytes);
+        let artifact = Artifact { name, digest, size, media_type, at_ms: now_ms() };
+        let kept = artifact.clone();
+        self.blocking(move |blobs| blobs.keep(key(attempt), &kept)).await??;
+        Ok(artifact)
+    }
+
+    pub(crate) async fn find(
+        &self,
+        attempt: AttemptId,
+        name: ArtifactName,
+    ) -> Result<Option<Artifact>, Trouble> {
+        Ok(self.blocking(move |blobs| blobs.artifacts().find(key(attempt), &name)).await??)
+    }
+
+    /// The artifact that is the result of this attempt, if it left one.
+    pub(crate) async fn result(&self, attempt: AttemptId) -> Result<Option<Artifact>, Trouble> {
+        let name = ArtifactName::new(wire::RESULT_ARTIFACT).map_err(Trouble::internal)?;
+        self.find(attempt, name).await
+    }
+
+    /// Artifacts behind a name, at most so many.
+    pub(crate) async fn list(
+        &self,
+        attempt: AttemptId,
+        behind: Option<ArtifactName>,
+        most: usize,
+    ) -> Result<Vec<Artifact>, Trouble> {
+        Ok(self.blocking(move |blobs| blobs.artifacts().list(key(attempt), behind.as_ref(), most)).await??)
+    }
+
+    /// The content of an artifact, checked to its end: not a byte of a damaged one is given away.
+    pub(crate) async fn open(&self, digest: Digest) -> Result<Arc<SoundObject>, Trouble> {
+        let opened = self.blocking(move |blobs| {
+            let opened = blobs.objects().open_sound(&digest);
+            if let Err(BlobError::Damaged { .. }) = opened {
+                // Moved aside, so that the same content can be stored again.
+                blobs.objects().quarantine(&digest)?;
+            }
+            opened
+        });
+        match opened.await? {
+            Ok(object) => Ok(Arc::new(object)),
+            Err(error @ (BlobError::Damaged { .. } | BlobError::Missing { .. })) => {
+                tracing::error!("failed to {error}");
+                Err(Trouble::new(Code::Internal, "the stored content of this artifact is damaged"))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Blobs) -> T + Send + 'static,
+    ) -> Result<T, Trouble> {
+        let blobs = self.blobs.clone();
+        tokio::task::spawn_blocking(move || work(&blobs)).await.map_err(Trouble::internal)
+    }
+}
+
+/// The answer to an artifact past its limit.
+pub(crate) fn too_large() -> Trouble {
+    let detail = format!("the artifact has more than {ARTIFACT_BYTES} bytes, which is the limit");
+    Trouble::new(Code::TooLarge, detail)
+}
+
+/// Bytes from one offset to another, some at a time, so that a large object never lies in memory.
+pub(crate) fn pieces(object: Arc<SoundObject>, mut from: u64, to: u64) -> Body {
+    let (writer, body) = pipe();
+    tokio::spawn(async move {
+        while from < to {
+            let most = usize::try_from(to - from).map_or(PIECE, |left| left.min(PIECE));
+            let source = object.clone();
+            match tokio::task::spawn_blocking(move || source.read_at(from, most)).await {
+                Ok(Ok(bytes)) if !bytes.is_empty() => {
+                    from += bytes.len() as u64;
+                    if writer.write(bytes).await.is_err() {
+                        return;
+                    }
+                }
+                broken => {
+                    tracing::error!("an artifact broke off: {broken:?}");
+                    return writer.fail().await;
+                }
+            }
+        }
+    });
+    body
+}
+
+/// An artifact as it is told.
+pub(crate) fn told(attempt: AttemptId, artifact: &Artifact) -> wire::Artifact {
+    let at = i64::try_from(artifact.at_ms).ok().and_then(|ms| Time::from_ms(ms).ok()).unwrap_or_else(now);
+    wire::Artifact {
+        name: artifact.name.to_string(),
+        digest: artifact.digest.hex(),
+        size: artifact.size,
+        media_type: artifact.media_type.to_string(),
+        at: Timestamp(at),
+        attempt: attempt.to_string(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Garbage collection of blobs: from time to time, a slice at a time.
+//!
+//! What retention removed from the store is asked of the store itself, so it does not matter who removed it and when,
+//! and a hall that was down meanwhile catches up. When the store cannot say, nothing is gone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobhall_blobs::{AttemptKey, BlobError, Blobs, Collected, MIN_AGE_MS, Sweep, Verdicts};
+use jobhall_core::JobId;
+use jobhall_store::Store;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::logs::now_ms;
+
+/// Files looked at in one go.
+const SLICE: usize = 256;
+/// The first walk comes this soon after the start, so that a hall that is restarted often collects too.
+const FIRST: Duration = Duration::from_secs(60);
+
+/// Collects until the hall stops.
+pub(crate) async fn run(
+    blobs: Arc<Blobs>,
+    store: Arc<dyn Store>,
+    every: Duration,
+    mut drain: watch::Receiver<bool>,
+) {
+    let mut pause = FIRST.min(every);
+    loop {
+        // The hall stops, or nobody can say so any more.
+        if tokio::time::timeout(pause, drain.wait_for(|drain| *drain)).await.is_ok() {
+            return;
+        }
+        pause = every;
+        let (collected, troubles) = walk(&blobs, &store, &drain).await;
+        tell(&collected, &troubles);
+    }
+}
+
+/// One walk. A file that cannot be looked at does not end it.
+async fn walk(
+    blobs: &Arc<Blobs>,
+    store: &Arc<dyn Store>,
+    drain: &watch::Receiver<bool>,
+) -> (Collected, Vec<BlobError>) {
+    let mut sweep = Sweep::new(now_ms(), MIN_AGE_MS);
+    let (mut collected, mut troubles) = (Collected::default(), Vec::new());
+    while !sweep.is_over() && !*drain.borrow() {
+        let (blobs, store) = (blobs.clone(), store.clone());
+        let slice = tokio::task::spawn_blocking(move || {
+            let asked = Asked { store, runtime: Handle::current(), known: HashMap::new() };
+            let asked = std::cell::RefCell::new(asked);
+            let gone = |attempt| asked.borrow_mut().is_gone(attempt);
+            let done = sweep.step(&blobs, Verdicts { referenced: &|_| false, gone: &gone }, SLICE);
+            (sweep, done)
+        });
+        // A panic was told by the runtime; the next walk begins anew.
+        let Ok((back, done)) = slice.await else { break };
+        sweep = back;
+        match done {
+            Ok(more) => collected += more,
+            Err(error) if troubles.len() < SLICE => troubles.push(error),
+            Err(_) => break,
+        }
+    }
+    (collected, troubles)
+}
+
+/// What the store said about jobs.
+struct Asked {
+    store: Arc<dyn Store>,
+    runtime: Handle,
+    /// A job has several files.
+    known: HashMap<u64, bool>,
+}
+
+impl Asked {
+    fn is_gone(&mut self, attempt: AttemptKey) -> bool {
+        // A number that no job can have is a file that nobody made.
+        let Ok(id) = JobId::new(attempt.job) else { return false };
+        let (store, runtime) = (&self.store, &self.runtime);
+        *self.known.entry(attempt.job).or_insert_with(|| {
+            let jobs = runtime.block_on(store.jobs(vec![id]));
+            jobs.is_ok_and(|jobs| matches!(jobs.as_slice(), [None]))
+        })
+    }
+}
+
+fn tell(collected: &Collected, troubles: &[BlobError]) {
+    let Collected { objects, temps, logs, manifests, bytes, odd, unread } = *collected;
+    if let Some(first) = troubles.first() {
+        tracing::warn!(count = troubles.len(), "blobs could not all be looked at; failed to {first}");
+    }
+    if unread > 0 {
+        tracing::error!(unread, "lists of artifacts are damaged, so no object was removed");
+    }
+    if bytes > 0 || objects + temps + logs + manifests > 0 {
+        tracing::info!(objects, temps, logs, manifests, bytes, odd, "blobs were collected");
+    } else {
+        tracing::debug!(odd, "there were no blobs to collect");
+    }
+}

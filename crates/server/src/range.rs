@@ -1,0 +1,37 @@
+//! Byte ranges of requests.
+
+use std::ops::Range;
+
+use axum::http::{HeaderMap, header};
+use jobhall_blobs::{ByteRange, RangeError};
+use jobhall_protocol::Code;
+
+use crate::error::Trouble;
+
+/// The bytes that a request asks for of so many, or none if it asks for all.
+pub(crate) fn asked(headers: &HeaderMap, total: u64) -> Result<Option<Range<u64>>, Trouble> {
+    let range = headers.get(header::RANGE).and_then(|range| parse(range.to_str().ok()?));
+    let resolved = range.map(|range| range.resolve(total)).transpose();
+    resolved.map_err(|error| match error {
+        RangeError::Unsatisfiable { total } => {
+            let trouble = Trouble::new(Code::RangeNotSatisfiable, error.to_string());
+            trouble.with_header(header::CONTENT_RANGE, &format!("bytes */{total}"))
+        }
+        RangeError::Backwards { .. } => Trouble::bad(error),
+    })
+}
+
+/// How a part of a whole is labelled.
+pub(crate) fn label(range: &Range<u64>, total: u64) -> String {
+    format!("bytes {}-{}/{total}", range.start, range.end.saturating_sub(1))
+}
+
+/// One range in bytes. Anything else is none of our ranges, and HTTP has it ignored.
+fn parse(text: &str) -> Option<ByteRange> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    match (first.trim(), last.trim()) {
+        ("", last) => Some(ByteRange::Suffix(last.parse().ok()?)),
+        (first, "") => Some(ByteRange::From(first.parse().ok()?)),
+        (first, last) => Some(ByteRange::FromTo(first.parse().ok()?, last.parse().ok()?)),
+    }
+}

@@ -1,0 +1,220 @@
+//! Artifacts: a worker puts them under its lease, everyone who may look gets them, checked.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::header::{self, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use jobhall_blobs::{ARTIFACT_BYTES, Artifact, ArtifactName, Digest, MediaType};
+use jobhall_core::AttemptId;
+use jobhall_protocol::{Code, DIGEST_HEADER, Page};
+use serde::Deserialize;
+
+use super::attempts::{Word, note, word};
+use super::job_log::attempt;
+use crate::app::App;
+use crate::artifacts::{pieces, told, too_large};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::upload::discard;
+use crate::{params, range};
+
+/// Artifacts on a page of a list.
+const PAGE: usize = 1_000;
+
+/// The lease is checked before the first byte is stored, and again before the artifact is listed: what a worker sent
+/// while it lost its lease is nobody's.
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path((id, name)): Path<(String, String)>,
+    request: Request<Body>,
+) -> Answer {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > ARTIFACT_BYTES) {
+        return Err(too_large());
+    }
+    let given = given(&who, &id, &name, &request);
+    let body = request.into_body();
+    let checked = match given {
+        Ok(given) => note(&app, &given.0, Vec::new()).await.map(|_| given),
+        refused => refused,
+    };
+    let (word, name, media_type, expected) = match checked {
+        Ok(checked) => checked,
+        Err(trouble) => {
+            discard(body).await;
+            return Err(trouble);
+        }
+    };
+    let stored = app.artifacts.store(body).await?;
+    if let Some(expected) = expected.filter(|expected| *expected != stored.digest) {
+        let detail = format!("{DIGEST_HEADER} is {expected}, but the body has {}", stored.digest);
+        return Err(Trouble::bad(detail));
+    }
+    note(&app, &word, Vec::new()).await?;
+    let artifact = app.artifacts.keep(word.attempt, name, media_type, stored).await?;
+    Ok(error::ok(&told(word.attempt, &artifact)))
+}
+
+/// What stands before the first byte of the body.
+fn given(
+    who: &Identity,
+    id: &str,
+    name: &str,
+    request: &Request<Body>,
+) -> Result<(Word, ArtifactName, MediaType, Option<Digest>), Trouble> {
+    let word = word(who, id, request)?;
+    let name = ArtifactName::new(name).map_err(Trouble::bad)?;
+    Ok((word, name, media_type(request.headers())?, digest(request.headers())?))
+}
+
+fn media_type(headers: &HeaderMap) -> Result<MediaType, Trouble> {
+    match headers.get(header::CONTENT_TYPE) {
+        Some(text) => MediaType::new(text.to_str().unwrap_or_default()).map_err(Trouble::bad),
+        None => Ok(MediaType::unknown()),
+    }
+}
+
+fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Trouble> {
+    let read = |text: &HeaderValue| text.to_str().unwrap_or_default().parse();
+    let wrong = |error| Trouble::bad(format!("the header {DIGEST_HEADER}: {error}"));
+    headers.get(DIGEST_HEADER).map(read).transpose().map_err(wrong)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    attempt: Option<String>,
+    limit: Option<usize>,
+    /// The last name of the page before.
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>, Path(id): Path<String>, uri: Uri) -> Answer {
+    let asked: Asked = params::query(&uri)?;
+    let limit = asked.limit.unwrap_or(PAGE);
+    if !(1..=PAGE).contains(&limit) {
+        return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {PAGE}")));
+    }
+    let cursor = asked.cursor.as_deref().map(ArtifactName::new).transpose();
+    let cursor = cursor.map_err(|error| Trouble::bad(format!("cursor: {error}")))?;
+    let shown = app.engine.show(params::job_id(&id)?).await?;
+    let Some(attempt) = attempt(&shown, asked.attempt.as_deref())? else {
+        return Ok(error::ok(&Page::<()> { items: Vec::new(), next_cursor: None }));
+    };
+    let mut found = app.artifacts.list(attempt, cursor, limit + 1).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next_cursor = found.last().filter(|_| more).map(|last| last.name.to_string());
+    Ok(error::ok(&Page {
+        items: found.iter().map(|artifact| told(attempt, artifact)).collect(),
+        next_cursor,
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    attempt: Option<String>,
+}
+
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Path((id, name)): Path<(String, String)>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
+    let (job, which): (_, Which) = (params::job_id(&id)?, params::query(&uri)?);
+    let name = ArtifactName::new(&name).map_err(Trouble::bad)?;
+    let shown = app.engine.show(job).await?;
+    let found = match attempt(&shown, which.attempt.as_deref())? {
+        Some(attempt) => app.artifacts.find(attempt, name.clone()).await?,
+        None => None,
+    };
+    match found {
+        Some(artifact) => content(&app, &artifact, &method, &headers).await,
+        None => Err(Trouble::new(Code::NotFound, format!("job {job} has no artifact {name}"))),
+    }
+}
+
+/// The content of an artifact, or a part of it. It comes from a job and nobody knows what it is: a browser stores it and
+/// runs nothing of it.
+pub(super) async fn content(app: &App, artifact: &Artifact, method: &Method, headers: &HeaderMap) -> Answer {
+    let tag = format!("\"{}\"", artifact.digest);
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let known = text(header::IF_NONE_MATCH).is_some_and(|tags| tags == "*" || tags.contains(&tag));
+    // A part of another whole than the client has is of no use to it.
+    let other = text(header::IF_RANGE).is_some_and(|wanted| wanted != tag);
+    let range = if other { None } else { range::asked(headers, artifact.size)? };
+    let bytes = range.clone().unwrap_or(0..artifact.size);
+    let body = if known || *method == Method::HEAD {
+        Body::empty()
+    } else {
+        pieces(app.artifacts.open(artifact.digest).await?, bytes.start, bytes.end)
+    };
+    let mut response = match range {
+        _ if known => error::unchanged(),
+        Some(range) => error::part("", &range::label(&range, artifact.size), body),
+        None => error::body("", body),
+    };
+    let mut set = |name, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    if !known {
+        set(header::CONTENT_TYPE, artifact.media_type.as_str());
+        set(header::CONTENT_LENGTH, &(bytes.end - bytes.start).to_string());
+    }
+    set(header::ETAG, &tag);
+    set(HeaderName::from_static(DIGEST_HEADER), &artifact.digest.hex());
+    set(header::ACCEPT_RANGES, "bytes");
+    set(header::CACHE_CONTROL, "private, no-cache");
+    set(header::CONTENT_DISPOSITION, &disposition(&artifact.name));
+    set(header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
+    Ok(response)
+}
+
+/// The last segment as the name of the file: plain for old readers, and in full.
+fn disposition(name: &ArtifactName) -> String {
+    let file = name.segments().last().unwrap_or_default();
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_. ".contains(character);
+    let plain: String =
+        file.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
+    let full: String = file
+        .bytes()
+        .map(|byte| match byte {
+            b'-' | b'_' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{full}")
+}
+
+/// The result artifact of an attempt, as it is told.
+pub(super) async fn result_of(
+    app: &App,
+    attempt: AttemptId,
+) -> Result<Option<jobhall_protocol::Artifact>, Trouble> {
+    Ok(app.artifacts.result(attempt).await?.map(|artifact| told(attempt, &artifact)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ArtifactName, disposition};
+
+    #[test]
+    fn a_file_name_cannot_leave_its_header() {
+        for (name, header) in [
+            ("a/b.txt", "attachment; filename=\"b.txt\"; filename*=UTF-8''b.txt"),
+            ("x;y='z'.html", "attachment; filename=\"x_y__z_.html\"; filename*=UTF-8''x%3By%3D%27z%27.html"),
+            ("ä b", "attachment; filename=\"_ b\"; filename*=UTF-8''%C3%A4%20b"),
+        ] {
+            assert_eq!(disposition(&ArtifactName::new(name).unwrap()), header);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! In which form a log is told: its bytes, or lines of JSON that say when each chunk came and on which stream.
+
+use axum::http::{HeaderMap, header};
+use jobhall_blobs::{Entry, Stream};
+use jobhall_core::Time;
+use jobhall_protocol::{LogFrame, LogStream, NDJSON, Timestamp};
+
+use crate::app::now;
+use crate::error::Trouble;
+
+/// A log is bytes of any kind: nothing may take them for a page.
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// What is told of a chunk, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// Only this stream.
+    stream: Option<Stream>,
+    framed: bool,
+}
+
+impl Form {
+    pub(super) fn of(stream: Option<&str>, headers: &HeaderMap) -> Result<Form, Trouble> {
+        let accepted =
+            headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+        let kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        let framed = kinds.into_iter().any(|kind| kind.eq_ignore_ascii_case(NDJSON));
+        Ok(Form { stream: stream.map(stream_of).transpose()?, framed })
+    }
+
+    /// Whether the bytes are those of the log, one by one.
+    pub(super) fn is_whole(self) -> bool {
+        self.stream.is_none() && !self.framed
+    }
+
+    /// The media type.
+    pub(super) fn kind(self) -> &'static str {
+        if self.framed { NDJSON } else { PLAIN }
+    }
+
+    /// What is told of these chunks.
+    pub(super) fn write(self, entries: Vec<Entry>) -> Result<Vec<u8>, Trouble> {
+        let mut out = Vec::new();
+        for entry in entries {
+            if self.stream.is_some_and(|stream| stream != entry.stream) {
+                continue;
+            }
+            if self.framed {
+                serde_json::to_writer(&mut out, &frame(entry)).map_err(Trouble::internal)?;
+                out.push(b'\n');
+            } else {
+                out.extend(entry.bytes);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// A stream by its name.
+pub(super) fn stream_of(text: &str) -> Result<Stream, Trouble> {
+    match text {
+        "stdout" => Ok(Stream::Stdout),
+        "stderr" => Ok(Stream::Stderr),
+        other => Err(Trouble::bad(format!("stream is stdout or stderr, not {other:?}"))),
+    }
+}
+
+fn frame(entry: Entry) -> LogFrame {
+    let stream = match entry.stream {
+        Stream::Stdout => LogStream::Stdout,
+        Stream::Stderr => LogStream::Stderr,
+    };
+    let at = i64::try_from(entry.at_ms).ok().and_then(|ms| Time::from_ms(ms).ok()).unwrap_or_else(now);
+    LogFrame::new(Timestamp(at), stream, entry.offset, entry.bytes)
+}

@@ -1,0 +1,179 @@
+//! The end of an attempt's work: what the job left goes to the hall before its outcome does, so that who sees the end of
+//! a job can have all of it. What cannot be kept is said in the job's log, and is no reason to fail the job.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use jobhall_client::{Client, ClientError, Upload, UploadError, media_type_of};
+use jobhall_protocol::{Code, Failure, RESULT_ARTIFACT};
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use crate::attempt::{self, Order};
+use crate::ended::{Ended, Status};
+use crate::executor;
+use crate::leavings::{self, Leavings};
+use crate::result::{self, Left};
+
+/// The largest artifact.
+const ARTIFACT_BYTES: u64 = 1 << 30;
+/// Lines about what was not kept.
+const NOTES: usize = 20;
+/// Pause between two tries to reach the hall.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Uploads of one file that break although the hall answers; then the file is given up.
+const BROKEN: u32 = 10;
+
+/// The value of a success, or why it is none.
+pub(crate) type Value = Result<Option<Box<RawValue>>, Failure>;
+
+/// How an upload ended.
+enum Put {
+    Kept,
+    /// Why it will never be kept.
+    Refused(String),
+    /// The attempt was cancelled or lost meanwhile.
+    Stopped,
+}
+
+/// The way of an attempt's files to the hall.
+pub(crate) struct Uploads {
+    pub(crate) client: Client,
+    /// `{job}-{claim}`.
+    pub(crate) attempt: String,
+    pub(crate) lease: String,
+    pub(crate) order: watch::Receiver<Order>,
+}
+
+impl Uploads {
+    /// Puts what the job left; the value of its result, and lines for its log.
+    pub(crate) async fn put_all(&self, ended: &Ended, left: &Leavings) -> (Value, String) {
+        let notes = if self.goes_on() { self.put_output(&left.output()).await } else { Vec::new() };
+        let value = match ended.status {
+            Status::Exit(0) if self.goes_on() => self.put_result(&left.result()).await,
+            _ => Ok(None),
+        };
+        (value, told(&notes))
+    }
+
+    fn goes_on(&self) -> bool {
+        *self.order.borrow() == Order::Go
+    }
+
+    /// Puts every file of the directory; what was not kept, and why.
+    async fn put_output(&self, output: &Path) -> Vec<String> {
+        let place = output.to_owned();
+        let Ok(found) = tokio::task::spawn_blocking(move || leavings::look(&place)).await else {
+            return vec!["artifacts were not kept: the directory could not be looked at".to_owned()];
+        };
+        let mut notes: Vec<_> = found.odd.iter().map(|(path, why)| note(path, why)).collect();
+        for path in &found.files {
+            let put = match path.to_str() {
+                None => Put::Refused("its name is not UTF-8".to_owned()),
+                Some(RESULT_ARTIFACT) => {
+                    Put::Refused("the name is reserved: leave a result in the file JOBHALL_RESULT".to_owned())
+                }
+                Some(name) => self.put(output, path, name, media_type_of(name)).await,
+            };
+            match put {
+                Put::Kept => {}
+                Put::Refused(why) => notes.push(note(path, &why)),
+                Put::Stopped => break,
+            }
+        }
+        notes
+    }
+
+    /// The value of a success. A result that is no small JSON becomes an artifact, and the value stays null.
+    async fn put_result(&self, path: &Path) -> Value {
+        let bad = |why: String| executor::refused("bad_result", why);
+        let place = path.to_owned();
+        let looked = tokio::task::spawn_blocking(move || result::look(&place)).await;
+        let left =
+            looked.map_err(io::Error::other).and_then(|left| left).map_err(|error| bad(error.to_string()))?;
+        let kind = match left {
+            Left::Nothing => return Ok(None),
+            Left::Value(value) => return Ok(Some(value)),
+            Left::File(kind) => kind,
+        };
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        match self.put(folder, Path::new(name), RESULT_ARTIFACT, kind).await {
+            Put::Refused(why) => Err(bad(format!("the result was not kept: {why}"))),
+            Put::Kept | Put::Stopped => Ok(None),
+        }
+    }
+
+    /// Puts one file, however often the hall is away, until the attempt is cancelled or lost.
+    async fn put(&self, folder: &Path, path: &Path, name: &str, media_type: &str) -> Put {
+        let mut broken = 0;
+        while self.goes_on() {
+            let (file, size) = match leavings::open(folder, path) {
+                Ok((_, size)) if size > ARTIFACT_BYTES => {
+                    return Put::Refused(format!("it has {size} bytes, the limit is {ARTIFACT_BYTES}"));
+                }
+                Ok(opened) => opened,
+                Err(error) => return Put::Refused(error.to_string()),
+            };
+            let (attempt, lease) = (self.attempt.as_str(), Some(self.lease.as_str()));
+            let upload = Upload { attempt, lease, name, media_type, file, size };
+            let mut order = self.order.clone();
+            let put = tokio::select! {
+                put = self.client.put_artifact(upload, |_| {}) => put,
+                _ = order.wait_for(|order| *order != Order::Go) => return Put::Stopped,
+            };
+            match put {
+                Ok(_) => return Put::Kept,
+                Err(UploadError::File(error)) => return Put::Refused(error.to_string()),
+                // The session tells the same, or the outcome will be refused.
+                Err(UploadError::Client(error)) if is_lost(&error) => return Put::Stopped,
+                Err(UploadError::Client(error)) if is_passing(&error) => {
+                    broken += u32::from(self.is_broken(&error).await);
+                    if broken >= BROKEN {
+                        return Put::Refused(error.to_string());
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(UploadError::Client(error)) => return Put::Refused(error.to_string()),
+            }
+        }
+        Put::Stopped
+    }
+
+    /// Whether only this upload could not reach the hall.
+    async fn is_broken(&self, error: &ClientError) -> bool {
+        matches!(error, ClientError::Unreachable { .. }) && self.client.livez().await.is_ok()
+    }
+}
+
+/// Whether the hall said that the attempt is not this worker's any more.
+fn is_lost(error: &ClientError) -> bool {
+    matches!(error, ClientError::Problem(problem) if matches!(problem.code, Code::LeaseLost | Code::NotFound))
+}
+
+/// Whether trying again may help.
+fn is_passing(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } => true,
+        ClientError::Problem(problem) => attempt::is_passing(problem.code),
+        _ => false,
+    }
+}
+
+fn note(path: &Path, why: &str) -> String {
+    match path.as_os_str().is_empty() {
+        true => format!("artifacts were not kept: {why}"),
+        false => format!("artifact {path:?} was not kept: {why}"),
+    }
+}
+
+/// Lines for the job's log.
+fn told(notes: &[String]) -> String {
+    let more = notes.len().saturating_sub(NOTES);
+    let rest = (more > 0).then(|| format!("{more} more artifacts were not kept"));
+    let lines = notes.iter().take(NOTES).chain(&rest);
+    lines.map(|line| format!("[jobhall: {line}]\n")).collect()
+}
+
+#[cfg(test)]
+mod tests;
