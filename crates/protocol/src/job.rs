@@ -1,12 +1,13 @@
 //! Jobs as they are told.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::timestamp::Timestamp;
 
 /// Why something did not succeed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// A short word or phrase.
     pub reason: String,
@@ -19,7 +20,7 @@ pub struct Failure {
 }
 
 /// One measure of progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Indicator {
     /// Which measure, of several.
@@ -36,7 +37,7 @@ pub struct Indicator {
 }
 
 /// One attempt at a job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// `{job}-{claim}`.
     pub id: String,
@@ -58,7 +59,7 @@ pub struct Attempt {
 }
 
 /// A job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
     /// Its number.
     pub id: u64,
@@ -112,7 +113,8 @@ pub struct Job {
 }
 
 /// A page of a list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// What is on it.
     pub items: Vec<T>,
@@ -121,7 +123,7 @@ pub struct Page<T> {
 }
 
 /// One reason why a job is not running.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// A stable word for programs.
     pub code: String,
@@ -130,7 +132,7 @@ pub struct Reason {
 }
 
 /// Why a job is not running.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// The job.
     pub id: u64,

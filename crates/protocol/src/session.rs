@@ -1,5 +1,6 @@
 //! What workers and the hall say to each other.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -7,7 +8,7 @@ use crate::job::{Failure, Indicator};
 use crate::span::Span;
 
 /// A worker's long poll: it can take so many jobs now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vacancy {
     /// How many jobs.
@@ -28,14 +29,14 @@ fn wait_s() -> u64 {
 }
 
 /// The answer to a long poll.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assignments {
     /// What the worker is to do.
     pub attempts: Vec<Assigned>,
 }
 
 /// One job for a worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assigned {
     /// `{job}-{claim}`: names the attempt in every later word about it.
     pub id: String,
@@ -48,7 +49,7 @@ pub struct Assigned {
 }
 
 /// What a worker needs to know of a job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AssignedJob {
     /// Its number.
     pub id: u64,
@@ -66,7 +67,7 @@ pub struct AssignedJob {
 }
 
 /// How far an attempt is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     /// The measures that moved.
@@ -75,7 +76,7 @@ pub struct Progress {
 }
 
 /// How an attempt ended, in a worker's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The work was done.
@@ -93,7 +94,7 @@ pub enum Outcome {
 }
 
 /// When to try again, in a worker's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryVerdict {
     /// Not at all.
@@ -107,7 +108,7 @@ pub enum RetryVerdict {
 }
 
 /// The end of an attempt.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeReport {
     /// How it ended.
@@ -127,7 +128,7 @@ pub struct OutcomeReport {
 }
 
 /// Attempts that a worker still has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Renewals {
     /// Each with its lease.
@@ -135,7 +136,7 @@ pub struct Renewals {
 }
 
 /// One attempt with its lease.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeldAttempt {
     /// `{job}-{claim}`.
@@ -145,7 +146,7 @@ pub struct HeldAttempt {
 }
 
 /// The answer to renewals.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Renewed {
     /// These go on.
     pub kept: Vec<String>,

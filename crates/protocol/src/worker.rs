@@ -1,12 +1,13 @@
 //! Short answers: to workers about their attempts, and to people about workers, types and changes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Failure;
 use crate::submit::Retry;
 
 /// The answer to accept, progress and outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// The job's state now.
     pub state: String,
@@ -16,7 +17,7 @@ pub struct Moved {
 }
 
 /// The answer to a chunk of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogPosition {
     /// How many bytes the log has: where the next chunk begins.
     pub len: u64,
@@ -25,7 +26,7 @@ pub struct LogPosition {
 }
 
 /// Why a job is cancelled; all of it may be missing.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
     /// What the job's error will say.
@@ -34,7 +35,7 @@ pub struct Cancel {
 }
 
 /// A worker as the hall sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
     /// Who it is, from its credential.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct Worker {
 }
 
 /// What is configured for a type of job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeSettings {
     /// The type.
     pub name: String,
@@ -62,7 +63,7 @@ pub struct TypeSettings {
 }
 
 /// A change of a job, as streams of events tell it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The job.
     pub id: u64,
@@ -71,7 +72,7 @@ pub struct Change {
 }
 
 /// Configures a type; what is missing stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetType {
     /// When attempts are repeated.

@@ -17,6 +17,8 @@ const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
 const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
 /// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
 const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
+/// Everyone who has a token.
+const ANY: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Worker, Role::Admin]);
 /// Those who run the hall.
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
 
@@ -26,6 +28,7 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/metrics", READ),
+    ("GET", "/openapi.json", ANY),
     ("POST", "/api/v1/jobs", WRITE),
     ("GET", "/api/v1/jobs", READ),
     ("GET", "/api/v1/jobs/{id}", READ),

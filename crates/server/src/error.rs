@@ -97,8 +97,13 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
     }
 }
 
+/// The status that a code answers with.
+pub(crate) fn status(code: Code) -> u16 {
+    meaning(code).0.as_u16()
+}
+
 /// The code as it is written in JSON.
-fn word(code: Code) -> String {
+pub(crate) fn word(code: Code) -> String {
     serde_json::to_string(&code).unwrap_or_default().trim_matches('"').to_owned()
 }
 

@@ -15,6 +15,7 @@ use jobhall_core::{JobId, StateName};
 use jobhall_engine::{Watch, Watched};
 use jobhall_protocol::Change;
 use jobhall_store::Store;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
@@ -26,9 +27,10 @@ use crate::stream::{Left, Writer, pipe};
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-#[derive(Deserialize)]
+/// Where to begin.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct EventsQuery {
     /// As `Last-Event-ID`, for those who cannot set headers.
     after: Option<u64>,
 }
@@ -63,7 +65,7 @@ pub(super) async fn of_job(
 }
 
 fn position(uri: &Uri, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
-    let asked: Asked = params::query(uri)?;
+    let asked: EventsQuery = params::query(uri)?;
     let Some(header) = headers.get("last-event-id") else { return Ok(asked.after) };
     let number = header.to_str().ok().and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(|| Trouble::bad("Last-Event-ID is not a position of this stream"))

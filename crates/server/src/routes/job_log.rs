@@ -11,6 +11,7 @@ use jobhall_blobs::{ByteRange, RangeError};
 use jobhall_core::{AttemptId, JobId};
 use jobhall_engine::Shown;
 use jobhall_protocol::Code;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::App;
@@ -25,11 +26,13 @@ const KIND: &str = "text/plain; charset=utf-8";
 /// How often a follower looks whether its attempt has begun or ended without a word.
 const LOOK: Duration = Duration::from_millis(200);
 
-#[derive(Deserialize)]
+/// Which log, and how.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct LogQuery {
     /// `17-2`, or the number of the attempt from 1; the last one if missing.
     attempt: Option<String>,
+    /// Go on with what comes until the attempt ends.
     #[serde(default)]
     follow: bool,
 }
@@ -41,7 +44,7 @@ pub(super) async fn log(
     headers: HeaderMap,
 ) -> Answer {
     let id = params::job_id(&id)?;
-    let asked: Asked = params::query(&uri)?;
+    let asked: LogQuery = params::query(&uri)?;
     let shown = app.engine.show(id).await?;
     let attempt = attempt(&shown, asked.attempt.as_deref())?;
     if asked.follow {

@@ -8,6 +8,7 @@ use jobhall_core::{Job, JobId, Key, QueueName, StateName, TypeName};
 use jobhall_engine::{Answer as Told, Request};
 use jobhall_protocol::Page;
 use jobhall_store::JobFilter;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
@@ -20,20 +21,27 @@ const LIMIT_MOST: usize = 500;
 /// Pages of the store that one request reads at most, when most of what they have is filtered out.
 const READS: usize = 20;
 
-#[derive(Deserialize)]
+/// Which jobs, and which page of them.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct JobsQuery {
+    /// In one of these states, separated by commas.
     state: Option<String>,
+    /// Of this type.
     #[serde(rename = "type")]
     job_type: Option<String>,
+    /// With this key.
     key: Option<String>,
+    /// In this queue.
     queue: Option<String>,
+    /// So many on a page, at most 500; 50 if missing.
     limit: Option<usize>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
-    let asked: Asked = params::query(&uri)?;
+    let asked: JobsQuery = params::query(&uri)?;
     let limit = asked.limit.unwrap_or(LIMIT);
     if !(1..=LIMIT_MOST).contains(&limit) {
         return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {LIMIT_MOST}")));
@@ -82,7 +90,7 @@ async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
     Ok(jobs)
 }
 
-fn filter(asked: &Asked, names: &[StateName]) -> Result<JobFilter, Trouble> {
+fn filter(asked: &JobsQuery, names: &[StateName]) -> Result<JobFilter, Trouble> {
     let mut states: Vec<_> = names.iter().flat_map(stored).copied().collect();
     states.sort_unstable();
     states.dedup();

@@ -7,6 +7,7 @@ mod health;
 mod job_log;
 mod jobs;
 mod list;
+mod openapi;
 mod submit;
 mod types;
 mod workers;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> Vec<Route> {
         get("/livez", health::livez),
         get("/readyz", health::readyz),
         get("/metrics", health::metrics),
+        get("/openapi.json", openapi::openapi),
         post("/api/v1/jobs", submit::submit),
         get("/api/v1/jobs", list::list),
         get("/api/v1/jobs/{id}", jobs::show),

@@ -3,6 +3,7 @@ use crate::hall::TestHall;
 const ROUTES: &[(&str, &str, [u16; 4])] = &[
     // Viewer, client, worker, admin: 0 stands for anything but 401 and 403.
     ("GET", "/metrics", [0, 0, 403, 0]),
+    ("GET", "/openapi.json", [0, 0, 0, 0]),
     ("POST", "/api/v1/jobs", [403, 0, 403, 0]),
     ("GET", "/api/v1/jobs", [0, 0, 403, 0]),
     ("GET", "/api/v1/jobs/1", [0, 0, 403, 0]),
