@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is shown to people; its file is named after it.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "",
     "up",
     "run",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 26] = [
     "type list",
     "type show",
     "type set",
+    "type reset",
     "events",
     "server",
     "worker",

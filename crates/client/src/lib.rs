@@ -17,7 +17,7 @@ mod work;
 pub use call::Client;
 pub use error::ClientError;
 pub use events::Events;
-pub use hall::Alive;
+pub use hall::{Alive, Versioned};
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};
 pub use sse::{Event, Parser};

@@ -25,6 +25,7 @@ mod effect;
 mod explain;
 mod ids;
 mod load;
+mod remove;
 mod report;
 mod request;
 mod retry;

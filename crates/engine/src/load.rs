@@ -234,9 +234,10 @@ impl Desk {
             }
             Some(_) => false,
             None => {
-                if let Some(job) = job.filter(|job| job.life.state.is_terminal()) {
-                    self.cached.put(id, (job, read.past.clone()));
-                }
+                match job.filter(|job| job.life.state.is_terminal()) {
+                    Some(job) => self.cached.put(id, (job, read.past.clone())),
+                    None => self.cached.pop(&id),
+                };
                 false
             }
         };

@@ -27,6 +27,8 @@ pub enum Code {
     LeaseLost,
     /// The state of the job does not allow it.
     Conflict,
+    /// It is no longer what the request was made for.
+    PreconditionFailed,
     /// The body is larger than allowed.
     TooLarge,
     /// The body took too long to arrive.

@@ -1,7 +1,7 @@
 //! Short answers: to workers about their attempts, and to people about workers, types and changes.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::job::Failure;
 use crate::submit::Retry;
@@ -78,13 +78,37 @@ pub struct SetType {
     /// When attempts are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// Completed jobs older than this are removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_ms: Option<u64>,
-    /// Only so many completed jobs are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_count: Option<u64>,
+    /// Completed jobs older than this are removed; null keeps them for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_ms: Option<Option<u64>>,
+    /// Only so many completed jobs are kept; null keeps all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_count: Option<Option<u64>>,
     /// How old a success may be to be reused at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse_window_ms: Option<u64>,
+}
+
+/// What is given, even if it is null: only what is missing is none.
+#[expect(clippy::option_option, reason = "missing, null and a number are three things")]
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_null_and_a_number_are_three_things() {
+        for (text, keep_ms) in
+            [("{}", None), (r#"{"keep_ms":null}"#, Some(None)), (r#"{"keep_ms":7}"#, Some(Some(7)))]
+        {
+            let set: SetType = serde_json::from_str(text).unwrap();
+            assert_eq!(set.keep_ms, keep_ms, "{text}");
+            assert_eq!(serde_json::to_string(&set).unwrap(), text);
+        }
+    }
 }

@@ -47,7 +47,9 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/workers", READ),
     ("GET", "/api/v1/types", READ),
+    ("GET", "/api/v1/types/{name}", READ),
     ("PUT", "/api/v1/types/{name}", ADMIN),
+    ("DELETE", "/api/v1/types/{name}", ADMIN),
 ];
 
 /// The row of a route. Where a page can be had, its headers can.

@@ -14,6 +14,9 @@ use jobhall_protocol::{Code, Problem};
 use jobhall_store::StoreError;
 use serde::Serialize;
 
+/// After how many seconds a client may try again what could not be taken.
+const RETRY_AFTER_S: u64 = 2;
+
 /// The answer of a route.
 pub(crate) type Answer = Result<Response, Trouble>;
 
@@ -67,6 +70,9 @@ impl Trouble {
         let mut response = with_json(status, &problem);
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+        }
         if let Some((name, value)) = self.header.as_deref() {
             response.headers_mut().insert(name.clone(), value.clone());
         }
@@ -87,6 +93,7 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         }
         Code::LeaseLost => (StatusCode::CONFLICT, "The lease is not the current one"),
         Code::Conflict => (StatusCode::CONFLICT, "The state does not allow it"),
+        Code::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "It was changed by someone else"),
         Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
         Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "The body took too long"),
         Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "There are no such bytes"),
@@ -142,6 +149,7 @@ impl From<Refused> for Trouble {
                 Code::BadRequest
             }
             Refused::NoSuchJob(_) => Code::NotFound,
+            Refused::Changed { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }
@@ -218,6 +226,19 @@ pub(crate) fn made(new: bool, location: &str, value: &impl Serialize) -> Respons
         response.headers_mut().insert(header::LOCATION, location);
     }
     response
+}
+
+/// The same with the tag that names this version of it.
+pub(crate) fn tagged(mut response: Response, tag: &str) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// 304: the client has this version already.
+pub(crate) fn unchanged(tag: &str) -> Response {
+    tagged(StatusCode::NOT_MODIFIED.into_response(), tag)
 }
 
 /// 204.

@@ -38,6 +38,10 @@ fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> 
     Route { method: "POST", path, to: on(MethodFilter::POST, handler) }
 }
 
+fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, handler) }
+}
+
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
     Route { method: "PUT", path, to: on(MethodFilter::PUT, handler) }
 }
@@ -68,7 +72,9 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/workers", workers::workers),
         get("/api/v1/types", types::types),
+        get("/api/v1/types/{name}", types::show),
         put("/api/v1/types/{name}", types::set),
+        delete("/api/v1/types/{name}", types::reset),
     ]
 }
 

@@ -22,7 +22,9 @@ const ROUTES: &[(&str, &str, [u16; 4])] = &[
     ("POST", "/api/v1/renewals", [403, 403, 0, 0]),
     ("GET", "/api/v1/workers", [0, 0, 403, 0]),
     ("GET", "/api/v1/types", [0, 0, 403, 0]),
+    ("GET", "/api/v1/types/a", [0, 0, 403, 0]),
     ("PUT", "/api/v1/types/a", [403, 403, 403, 0]),
+    ("DELETE", "/api/v1/types/a", [403, 403, 403, 0]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

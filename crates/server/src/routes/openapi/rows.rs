@@ -13,6 +13,11 @@ const EVENTS: &str = "text/event-stream";
 const LOCATION: &[(&str, &str)] = &[("Location", "Where it is")];
 const LEASE: &[(&str, &str)] = &[(LEASE_HEADER, "The lease of the attempt: 32 hex digits")];
 const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Go on behind this event")];
+const TAG: &[(&str, &str)] = &[("ETag", "Names this version")];
+const VERSIONS: &[(&str, &str)] = &[
+    ("If-Match", "Change only these versions; * stands for any that is there"),
+    ("If-None-Match", "With *: only make what is not there"),
+];
 /// What every change of stored things can meet.
 const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
 /// What a word on an attempt can meet.
@@ -174,9 +179,30 @@ fn types() -> Vec<Row> {
     vec![
         get("/api/v1/types", "listTypes", "The types that are known, and what is configured for them")
             .gives::<Page<wire::TypeSettings>>("All of them"),
+        get("/api/v1/types/{name}", "showType", "What is configured for a type")
+            .headers(&[("If-None-Match", "Versions that the client has")])
+            .gives::<wire::TypeSettings>("As it is")
+            .telling(TAG)
+            .answers_with(304, "The client has this version", None)
+            .telling(TAG)
+            .problems(&[Code::NotFound]),
         put("/api/v1/types/{name}", "setType", "Configure a type; what is missing stays as it is")
+            .headers(VERSIONS)
             .takes::<wire::SetType>()
             .gives::<wire::TypeSettings>("As it is now")
-            .problems(STORE),
+            .telling(TAG)
+            .answers_with(201, "A type that was not known", Some((JSON, part::<wire::TypeSettings>)))
+            .telling(TAG)
+            .problems(&[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        Row::new("DELETE", "/api/v1/types/{name}", "resetType", "Give a type its defaults again")
+            .headers(VERSIONS)
+            .answers_with(204, "It has them", None)
+            .problems(&[
+                Code::NotFound,
+                Code::PreconditionFailed,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
     ]
 }
