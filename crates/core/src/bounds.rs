@@ -34,6 +34,8 @@ pub const SNOOZES: u32 = 10_000;
 pub const SUBMIT_JOBS: usize = 10_000;
 /// Longest idempotency key, in bytes.
 pub const SUBMIT_KEY_BYTES: usize = 256;
+/// Longest text that lists can be searched for, in bytes.
+pub const SEARCH_BYTES: usize = 256;
 /// Measures of progress an attempt may have.
 pub const INDICATORS: usize = 64;
 /// Slots one vacancy may offer.

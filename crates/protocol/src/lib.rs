@@ -4,7 +4,9 @@
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
 
+mod filter;
 mod job;
+mod operation;
 mod problem;
 mod session;
 mod span;
@@ -13,7 +15,9 @@ mod timestamp;
 mod worker;
 mod worker_file;
 
+pub use filter::JobFilter;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
+pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
 pub use session::{
     Assigned, AssignedJob, Assignments, HeldAttempt, Outcome, OutcomeReport, Progress, Renewals, Renewed,

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::operations::Operations;
 use crate::tokens::Tokens;
 
 /// The hall as routes see it.
@@ -21,6 +22,7 @@ pub(crate) struct App {
     pub tokens: Arc<Tokens>,
     pub floor: Arc<Floor>,
     pub metrics: Metrics,
+    pub operations: Operations,
     pub lease_ms: u64,
     pub hosts: Hosts,
     pub started: Instant,

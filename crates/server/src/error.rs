@@ -11,7 +11,7 @@ use jobhall_blobs::{AppendError, BlobError};
 use jobhall_core::Refusal;
 use jobhall_engine::Refused;
 use jobhall_protocol::{Code, Problem};
-use jobhall_store::StoreError;
+use jobhall_store::{CommitError, StoreError};
 use serde::Serialize;
 
 /// After how many seconds a client may try again what could not be taken.
@@ -49,6 +49,11 @@ impl Trouble {
 
     pub(crate) fn with_header(self, name: HeaderName, value: &str) -> Trouble {
         Trouble { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
+    }
+
+    /// What the client is told.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// What only the log may know.
@@ -181,6 +186,16 @@ impl From<StoreError> for Trouble {
     }
 }
 
+impl From<CommitError> for Trouble {
+    fn from(error: CommitError) -> Trouble {
+        match error {
+            CommitError::NotCommitted { full, message } => storage(full, &message),
+            CommitError::Unknown { message } => Trouble::internal(message),
+            CommitError::Stopped { message } => Refused::Stopped(message).into(),
+        }
+    }
+}
+
 impl From<BlobError> for Trouble {
     fn from(error: BlobError) -> Trouble {
         match error {
@@ -236,9 +251,27 @@ pub(crate) fn tagged(mut response: Response, tag: &str) -> Response {
     response
 }
 
+/// The same with the address of the next page, if there is one.
+pub(crate) fn linked(mut response: Response, next: Option<&str>) -> Response {
+    let link = next.and_then(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")).ok());
+    if let Some(link) = link {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    response
+}
+
 /// 304: the client has this version already.
 pub(crate) fn unchanged(tag: &str) -> Response {
     tagged(StatusCode::NOT_MODIFIED.into_response(), tag)
+}
+
+/// 202, with the address where its end can be awaited.
+pub(crate) fn accepted(location: &str, value: &impl Serialize) -> Response {
+    let mut response = made(true, location, value);
+    if response.status() == StatusCode::CREATED {
+        *response.status_mut() = StatusCode::ACCEPTED;
+    }
+    response
 }
 
 /// 204.

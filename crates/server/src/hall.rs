@@ -21,6 +21,7 @@ use crate::app::{App, Hosts};
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::operations::{self, Operations};
 use crate::routes;
 use crate::tokens::Tokens;
 
@@ -88,6 +89,7 @@ impl Hall {
         }
         let (drain, draining) = watch::channel(false);
         let app = Arc::new(app(options, address, draining.clone()));
+        tokio::spawn(operations::run(app.clone()));
         let task = tokio::spawn(accept(listener, routes::router(&app), draining));
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, task })
@@ -107,6 +109,7 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
     App {
         floor: Arc::new(Floor::new(options.engine.clone())),
         engine: options.engine,
+        operations: Operations::new(options.store.clone()),
         store: options.store,
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,

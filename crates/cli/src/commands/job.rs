@@ -2,6 +2,7 @@
 
 mod bulk;
 mod change;
+mod filter;
 mod list;
 mod log;
 mod show;

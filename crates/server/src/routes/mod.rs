@@ -8,6 +8,7 @@ mod job_log;
 mod jobs;
 mod list;
 mod openapi;
+mod operations;
 mod submit;
 mod types;
 mod workers;
@@ -64,6 +65,10 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/jobs/{id}/log", job_log::log),
         get("/api/v1/jobs/{id}/events", events::of_job),
         get("/api/v1/events", events::of_all),
+        post("/api/v1/operations", operations::start),
+        get("/api/v1/operations", operations::list),
+        get("/api/v1/operations/{id}", operations::show),
+        post("/api/v1/operations/{id}/cancel", operations::cancel),
         post("/api/v1/vacancies", workers::vacancy),
         post("/api/v1/attempts/{id}/accept", attempts::accept),
         post("/api/v1/attempts/{id}/progress", attempts::progress),

@@ -7,6 +7,7 @@ mod health;
 mod jobs;
 mod limits;
 mod logs;
+mod operations;
 mod renewals;
 mod streams;
 mod submit;

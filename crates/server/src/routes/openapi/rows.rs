@@ -5,7 +5,7 @@ use jobhall_protocol::{Code, LEASE_HEADER, Page};
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::super::{attempts, events, job_log, list};
+use super::super::{attempts, events, job_log, list, operations as operation};
 use super::{JSON, Row, part};
 
 const TEXT: &str = "text/plain";
@@ -56,7 +56,10 @@ enum SubmitAnswer {
 
 /// All rows.
 pub(super) fn all() -> Vec<Row> {
-    [hall(), jobs(), one_job(), workers(), attempts_rows(), types()].into_iter().flatten().collect()
+    [hall(), jobs(), one_job(), operations(), workers(), attempts_rows(), types()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn hall() -> Vec<Row> {
@@ -97,7 +100,8 @@ fn jobs() -> Vec<Row> {
             ]),
         get("/api/v1/jobs", "listJobs", "Jobs, newest first")
             .query::<list::JobsQuery>()
-            .gives::<Page<wire::Job>>("A page; it may be short although the list goes on"),
+            .gives::<Page<wire::Job>>("A page; it may be short although the list goes on")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
     ]
 }
 
@@ -131,6 +135,34 @@ fn one_job() -> Vec<Row> {
             .headers(POSITION)
             .gives_as::<wire::Change>(EVENTS, "A stream that ends with the job")
             .problems(&[Code::NotFound, Code::Unavailable]),
+    ]
+}
+
+fn operations() -> Vec<Row> {
+    vec![
+        post("/api/v1/operations", "startOperation", "Change all jobs that a filter means")
+            .takes::<wire::StartOperation>()
+            .answers_with(
+                202,
+                "It is recorded, and counted if that was quick",
+                Some((JSON, part::<wire::Operation>)),
+            )
+            .telling(LOCATION)
+            .problems(STORE),
+        get("/api/v1/operations", "listOperations", "Operations, newest first")
+            .query::<operation::OperationsQuery>()
+            .gives::<Page<wire::Operation>>("A page")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+        get("/api/v1/operations/{id}", "showOperation", "How far an operation is")
+            .gives::<wire::Operation>("The operation")
+            .problems(&[Code::NotFound]),
+        post(
+            "/api/v1/operations/{id}/cancel",
+            "cancelOperation",
+            "Stop an operation; what was done stays done",
+        )
+        .gives::<wire::Operation>("The operation")
+        .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
     ]
 }
 
