@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is shown to people; its file is named after it.
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 34] = [
     "",
     "up",
     "run",
@@ -18,6 +18,13 @@ const COMMANDS: [&str; 27] = [
     "job cancel",
     "job retry",
     "job explain",
+    "job bulk",
+    "job bulk cancel",
+    "job bulk retry",
+    "job bulk delete",
+    "job bulk list",
+    "job bulk show",
+    "job bulk stop",
     "workers",
     "type",
     "type list",

@@ -33,6 +33,12 @@ impl ClientError {
         }
     }
 
+    /// Whether the same may work in a moment: nobody answers, or the hall is stopping or full.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, ClientError::Unreachable { .. }) || self.code() == Some(Code::Unavailable)
+    }
+
     /// An error of the transport: the request may or may not have arrived.
     pub(crate) fn transport(url: &str, error: &reqwest::Error) -> ClientError {
         ClientError::Unreachable { url: url.to_owned(), why: deepest(error) }

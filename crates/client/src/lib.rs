@@ -5,16 +5,19 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod ends;
 mod error;
 mod events;
 mod hall;
 mod jobs;
 mod log;
+mod operations;
 mod patience;
 mod sse;
 mod work;
 
 pub use call::Client;
+pub use ends::Ends;
 pub use error::ClientError;
 pub use events::Events;
 pub use hall::{Alive, Versioned};

@@ -1,5 +1,6 @@
 //! `jobhall job`: submitting, watching and ending jobs.
 
+mod batches;
 mod bulk;
 mod change;
 mod filter;
@@ -47,6 +48,9 @@ pub enum JobCommand {
     Retry(change::RetryArgs),
     /// Say why a job is not running
     Explain(show::ExplainArgs),
+    /// Cancel, retry or delete all jobs that match
+    #[command(subcommand)]
+    Bulk(bulk::BulkCommand),
 }
 
 /// Runs a command of `job`.
@@ -60,6 +64,7 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::Cancel(args) => change::cancel(context, args).await,
         JobCommand::Retry(args) => change::retry(context, args).await,
         JobCommand::Explain(args) => show::explain(context, args).await,
+        JobCommand::Bulk(command) => bulk::run(context, command).await,
     }
 }
 

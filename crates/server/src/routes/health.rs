@@ -17,9 +17,7 @@ pub(super) async fn livez() -> Answer {
 
 /// The hall takes work: it is not stopping, and its store answers.
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Answer {
-    if app.is_draining() {
-        return Err(Trouble::new(Code::Unavailable, "the hall is stopping"));
-    }
+    app.takes_work()?;
     app.store.blocks().await.map_err(|error| {
         tracing::error!("not ready: {error}");
         Trouble::new(Code::Unavailable, "the store does not answer")

@@ -148,7 +148,7 @@ fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>) -> Body {
                 }
             }
             () = writer.left() => {}
-            () = app.drained() => {}
+            () = app.closed() => {}
         }
     });
     body

@@ -33,6 +33,7 @@ pub(super) async fn start(
     Extension(who): Extension<Identity>,
     request: Request<Body>,
 ) -> Answer {
+    app.takes_work()?;
     let asked: StartOperation = body::json(request).await?;
     if asked.verb == Verb::Delete && who.role != Role::Admin {
         return Err(Trouble::new(Code::Forbidden, "only an administrator deletes jobs"));
