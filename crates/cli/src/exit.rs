@@ -99,9 +99,11 @@ impl Exit {
                 }
                 Code::Unauthorized | Code::Forbidden => Exit::Auth,
                 Code::NotFound => Exit::NotFound,
-                Code::KeyHeld | Code::IdempotencyKeyReused | Code::LeaseLost | Code::Conflict => {
-                    Exit::Conflict
-                }
+                Code::KeyHeld
+                | Code::IdempotencyKeyReused
+                | Code::LeaseLost
+                | Code::Conflict
+                | Code::PreconditionFailed => Exit::Conflict,
                 Code::Timeout | Code::Misdirected => Exit::Unreachable,
                 Code::Unavailable | Code::StorageFull | Code::Internal => Exit::Unexpected,
             },

@@ -72,6 +72,11 @@ impl OpenHall {
         Ok(OpenHall { tokens, url, engine, running })
     }
 
+    /// Takes no more work; see [`Running::drain`].
+    pub fn drain(&self) {
+        self.running.drain();
+    }
+
     /// Lets requests and commits under way come to their end. Leases go on.
     pub async fn close(self) {
         self.running.stop().await;

@@ -402,3 +402,98 @@ fn the_lines_of_the_readme_work() {
         assert!(all.contains(expected), "{command}\nexpected: {expected}\ngot: {all}");
     }
 }
+
+/// Jobs that no worker suits, so that they stay.
+fn stuck(up: &Up, count: usize) {
+    for _ in 0..count {
+        up.json(&[
+            "job",
+            "submit",
+            "exec",
+            "--needs",
+            "gpu>=4",
+            "--params",
+            "{\"argv\":[\"true\"]}",
+            "--json",
+        ]);
+    }
+}
+
+#[test]
+fn many_jobs_are_changed_at_once_after_they_were_counted() {
+    let up = Up::start();
+    stuck(&up, 3);
+    let unsure = up.run(&["job", "bulk", "cancel", "--type", "exec"]);
+    assert_eq!(unsure.status.code(), Some(2), "nobody is there to ask");
+    let words = text(&unsure.stderr);
+    assert!(words.contains("3 jobs match") && words.contains("--yes"), "{words}");
+    assert_eq!(up.run(&["job", "bulk", "cancel"]).status.code(), Some(2), "which jobs?");
+    let counted = up.json(&["job", "bulk", "cancel", "--all", "--dry-run", "--json"]);
+    assert_eq!((counted["total"].as_u64(), counted["done"].as_u64()), (Some(3), Some(0)));
+    assert_eq!(up.json(&["job", "list", "--state", "queued", "--json"]).as_array().unwrap().len(), 3);
+    let nothing = up.run(&["job", "bulk", "cancel", "--q", "not in any of them", "--yes"]);
+    assert_eq!(nothing.status.code(), Some(104), "{}", text(&nothing.stderr));
+    let cancelled =
+        up.json(&["job", "bulk", "cancel", "--q", "TRUE", "--state", "pending", "--yes", "--json"]);
+    assert_eq!((cancelled["state"].as_str(), cancelled["done"].as_u64()), (Some("succeeded"), Some(3)));
+    let retried = up.json(&["job", "bulk", "retry", "--state", "cancelled", "--yes", "--json"]);
+    assert_eq!(retried["done"].as_u64(), Some(3));
+    let deleted = up.json(&["job", "bulk", "delete", "--all", "--yes", "--json"]);
+    assert_eq!((deleted["done"].as_u64(), deleted["skipped"].as_u64()), (Some(3), Some(3)));
+    let left = up.json(&["job", "list", "--json"]);
+    assert!(left.as_array().unwrap().iter().all(|job| job["state"] == "queued"), "{left}");
+    let id = deleted["id"].to_string();
+    assert_eq!(up.json(&["job", "bulk", "show", &id, "--json"]), deleted);
+    assert_eq!(up.run(&["job", "bulk", "stop", &id]).status.code(), Some(6), "it has ended");
+    assert!(text(&up.run(&["job", "bulk", "list"]).stdout).contains("delete (dry run)"));
+}
+
+#[test]
+fn a_wait_outlives_a_restart_of_the_hall() {
+    let mut up = Up::start();
+    stuck(&up, 2);
+    let mut wait = up.command(&["job", "wait", "1", "2"]).stdout(Stdio::null()).spawn().unwrap();
+    let address = up.url.trim_start_matches("http://").to_owned();
+    eventually("its stream", || metrics(&up, &address).contains("jobhall_live_clients 1"));
+    up.signal(rustix::process::Signal::TERM);
+    assert!(up.child.wait().unwrap().success());
+    let again = jobhall()
+        .args(["server", "--listen", &address, "--data"])
+        .arg(&up.data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    up.child = again.unwrap();
+    let mut line = String::new();
+    BufReader::new(up.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = up.run(&["job", "cancel", "1", "2"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(wait.wait().unwrap().code(), Some(101), "cancelled");
+}
+
+fn metrics(up: &Up, address: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let token = std::fs::read_to_string(up.data.join("admin.token")).unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", token.trim()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_type_is_configured_by_version() {
+    let up = Up::start();
+    let set = up.json(&["type", "set", "mail", "--keep", "7d", "--keep-count", "9", "--json"]);
+    assert_eq!((set["keep_ms"].as_u64(), set["keep_count"].as_u64()), (Some(604_800_000), Some(9)));
+    let version = set["version"].as_str().unwrap();
+    let set = up.json(&["type", "set", "mail", "--keep", "forever", "--if-match", version, "--json"]);
+    assert_eq!((&set["keep_ms"], set["keep_count"].as_u64()), (&serde_json::Value::Null, Some(9)));
+    let late = up.run(&["type", "set", "mail", "--keep", "1d", "--if-match", version]);
+    assert_eq!(late.status.code(), Some(6), "{}", text(&late.stderr));
+    assert!(text(&up.run(&["type", "show", "mail"]).stdout).contains(set["version"].as_str().unwrap()));
+    assert!(up.run(&["type", "reset", "mail"]).status.success());
+    let gone = up.run(&["type", "show", "mial"]);
+    assert_eq!(gone.status.code(), Some(5), "{}", text(&gone.stderr));
+}

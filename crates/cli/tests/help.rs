@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is shown to people; its file is named after it.
-const COMMANDS: [&str; 30] = [
+const COMMANDS: &[&str] = &[
     "",
     "up",
     "run",
@@ -20,6 +20,13 @@ const COMMANDS: [&str; 30] = [
     "job cancel",
     "job retry",
     "job explain",
+    "job bulk",
+    "job bulk cancel",
+    "job bulk retry",
+    "job bulk delete",
+    "job bulk list",
+    "job bulk show",
+    "job bulk stop",
     "artifact",
     "artifact put",
     "workers",
@@ -27,6 +34,7 @@ const COMMANDS: [&str; 30] = [
     "type list",
     "type show",
     "type set",
+    "type reset",
     "events",
     "server",
     "worker",

@@ -134,12 +134,12 @@ impl Client {
         Call { method, url, headers: Vec::new(), body: None, timeout: Some(ANSWER), repeatable }
     }
 
-    /// Makes the call, again after a pause if nobody answered and that does no harm; the answer has a good status.
+    /// Makes the call, again after a pause if nobody could take it and that does no harm; the answer has a good status.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
         let mut patience = if call.repeatable { Patience::of_a_call() } else { Patience::none() };
         loop {
             match self.send_once(call).await {
-                Err(error @ ClientError::Unreachable { .. }) => match patience.pause() {
+                Err(error) if error.is_transient() => match patience.pause() {
                     Some(pause) => tokio::time::sleep(pause).await,
                     None => return Err(error),
                 },

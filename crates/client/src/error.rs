@@ -46,6 +46,12 @@ impl ClientError {
         })
     }
 
+    /// Whether the same may work in a moment: nobody answers, or the hall is stopping or full.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, ClientError::Unreachable { .. }) || self.code() == Some(Code::Unavailable)
+    }
+
     /// An error of the transport: the request may or may not have arrived.
     pub(crate) fn transport(url: &str, error: &reqwest::Error) -> ClientError {
         ClientError::Unreachable { url: url.to_owned(), why: deepest(error) }
@@ -89,7 +95,8 @@ fn code_of(status: u16) -> Option<Code> {
         403 => Code::Forbidden,
         404 | 410 => Code::NotFound,
         405 => Code::MethodNotAllowed,
-        409 | 412 | 428 => Code::Conflict,
+        412 => Code::PreconditionFailed,
+        409 | 428 => Code::Conflict,
         413 => Code::TooLarge,
         429 | 503 => Code::Unavailable,
         507 => Code::StorageFull,

@@ -41,14 +41,34 @@ impl Events {
                 Ok(More::Opened) => {}
                 Ok(More::Bytes) => self.patience.renew(),
                 Ok(More::Never) => return Ok(None),
-                Err(error @ ClientError::Unreachable { .. }) => {
-                    self.response = None;
-                    let Some(pause) = self.patience.pause() else { return Err(error) };
-                    tokio::time::sleep(pause).await;
-                }
-                Err(error) => return Err(error),
+                Err(error) => self.pause(error).await?,
             }
         }
+    }
+
+    /// Opens the stream now: what happens from here on will be told.
+    ///
+    /// # Errors
+    /// The hall refused the stream, or stayed away for too long.
+    pub async fn open(&mut self) -> Result<(), ClientError> {
+        // The first bytes say where the stream stands, so a break behind them leaves no gap.
+        while self.here.is_empty() && !self.over && self.parser.last_id().is_empty() {
+            match self.step().await {
+                Ok(More::Never) => self.over = true,
+                Ok(More::Opened | More::Bytes) => {}
+                Err(error) => self.pause(error).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits before the next try, if there is to be one.
+    async fn pause(&mut self, error: ClientError) -> Result<(), ClientError> {
+        self.response = None;
+        let pause = if error.is_transient() { self.patience.pause() } else { None };
+        let Some(pause) = pause else { return Err(error) };
+        tokio::time::sleep(pause).await;
+        Ok(())
     }
 
     /// The id of the last event, to go on from another time.
@@ -66,8 +86,9 @@ impl Events {
             Some(chunk) => {
                 let events = self.parser.push(&chunk);
                 let events = events.map_err(|_| ClientError::Protocol("an event is too long".to_owned()))?;
-                self.over |= self.job.is_some() && events.iter().any(is_end);
-                self.here.extend(events);
+                self.over |= self.job.is_some() && events.iter().any(|event| ended(event).is_some());
+                // A hall that stops says so; the stream goes on with the next one.
+                self.here.extend(events.into_iter().filter(|event| event.name != "closing"));
                 Ok(More::Bytes)
             }
         }
@@ -105,11 +126,15 @@ impl Events {
     }
 }
 
-/// Whether a job can change no more.
-fn is_end(event: &Event) -> bool {
-    let change = serde_json::from_str::<Change>(&event.data);
-    change
-        .is_ok_and(|change| ["succeeded", "failed", "crashed", "cancelled"].contains(&change.state.as_str()))
+/// The job that this event tells the end of.
+pub(crate) fn ended(event: &Event) -> Option<u64> {
+    let change = serde_json::from_str::<Change>(&event.data).ok()?;
+    is_end(&change.state).then_some(change.id)
+}
+
+/// Whether a job in this state can change no more.
+pub(crate) fn is_end(state: &str) -> bool {
+    ["succeeded", "failed", "crashed", "cancelled"].contains(&state)
 }
 
 /// What a step brought. A stream that only opens, and never says anything, does not renew the patience.

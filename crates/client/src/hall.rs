@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::call::Client;
+use crate::call::{Call, Client, parse};
 use crate::error::ClientError;
 
 /// A sign of life.
@@ -15,6 +15,15 @@ pub struct Alive {
     pub version: Option<String>,
     /// The hall's clock, as the HTTP date of its answer.
     pub date: Option<String>,
+}
+
+/// Something with the entity tag that names its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned<T> {
+    /// The thing.
+    pub value: T,
+    /// Names this version of it, if the hall tells.
+    pub version: Option<String>,
 }
 
 impl Client {
@@ -72,12 +81,44 @@ impl Client {
         self.whole_list("types").await
     }
 
-    /// Configures a type; what is missing in the settings stays as it is.
+    /// What is configured for a type.
     ///
     /// # Errors
-    /// The settings are wrong, or the hall could not be reached.
-    pub async fn set_type(&self, name: &str, settings: &SetType) -> Result<TypeSettings, ClientError> {
-        self.read(&self.api(Method::PUT, &["types", name]).json(settings)?).await
+    /// There is no such type, or the hall could not be reached.
+    pub async fn type_settings(&self, name: &str) -> Result<Versioned<TypeSettings>, ClientError> {
+        self.versioned(&self.api(Method::GET, &["types", name])).await
+    }
+
+    /// Configures a type; what is missing in the settings stays as it is. With a version, only that one is changed.
+    ///
+    /// # Errors
+    /// The settings are wrong, the version is another, or the hall could not be reached.
+    pub async fn set_type(
+        &self,
+        name: &str,
+        settings: &SetType,
+        version: Option<&str>,
+    ) -> Result<Versioned<TypeSettings>, ClientError> {
+        let call = self.api(Method::PUT, &["types", name]).json(settings)?;
+        let call = match version {
+            Some(version) => call.header("if-match", version),
+            None => call,
+        };
+        self.versioned(&call).await
+    }
+
+    /// Gives a type its defaults again.
+    ///
+    /// # Errors
+    /// There is no such type, or the hall could not be reached.
+    pub async fn reset_type(&self, name: &str) -> Result<(), ClientError> {
+        self.send(&self.api(Method::DELETE, &["types", name])).await.map(drop)
+    }
+
+    async fn versioned<T: DeserializeOwned>(&self, call: &Call) -> Result<Versioned<T>, ClientError> {
+        let response = self.send(call).await?;
+        let version = response.headers().get("etag").and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
+        Ok(Versioned { value: parse(&self.body(response).await?)?, version })
     }
 
     async fn whole_list<T: DeserializeOwned>(&self, noun: &str) -> Result<Vec<T>, ClientError> {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use jobhall_protocol::{Cancel, Explanation, Job, Page, SubmitJob, Submitted};
+use jobhall_protocol::{self as wire, Cancel, Explanation, Job, Page, SubmitJob, Submitted, Timestamp};
 use reqwest::Method;
 use serde_json::value::RawValue;
 
@@ -20,19 +20,43 @@ pub struct JobFilter {
     pub key: Option<String>,
     /// In this queue.
     pub queue: Option<String>,
+    /// With this text in type, key, params or error.
+    pub q: Option<String>,
+    /// Submitted at this moment or later.
+    pub created_after: Option<Timestamp>,
+    /// Submitted before this moment.
+    pub created_before: Option<Timestamp>,
     /// So many on a page; the hall's default if none.
     pub limit: Option<u32>,
 }
 
 impl JobFilter {
+    /// The filter as it travels, without the size of pages.
+    #[must_use]
+    pub fn wire(&self) -> wire::JobFilter {
+        let filter = self.clone();
+        wire::JobFilter {
+            state: (!filter.states.is_empty()).then(|| filter.states.join(",")),
+            job_type: filter.job_type,
+            key: filter.key,
+            queue: filter.queue,
+            q: filter.q,
+            created_after: filter.created_after,
+            created_before: filter.created_before,
+        }
+    }
+
     fn pairs(&self, cursor: Option<&str>) -> Vec<(&'static str, String)> {
-        let states = (!self.states.is_empty()).then(|| self.states.join(","));
+        let wire = self.wire();
         let limit = self.limit.map(|limit| limit.to_string());
         let given = [
-            ("state", states),
-            ("type", self.job_type.clone()),
-            ("key", self.key.clone()),
-            ("queue", self.queue.clone()),
+            ("state", wire.state),
+            ("type", wire.job_type),
+            ("key", wire.key),
+            ("queue", wire.queue),
+            ("q", wire.q),
+            ("created_after", wire.created_after.map(|at| at.to_string())),
+            ("created_before", wire.created_before.map(|at| at.to_string())),
             ("limit", limit),
             ("cursor", cursor.map(str::to_owned)),
         ];

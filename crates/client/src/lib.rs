@@ -6,12 +6,14 @@
 
 mod artifacts;
 mod call;
+mod ends;
 mod error;
 mod events;
 mod frames;
 mod hall;
 mod jobs;
 mod log;
+mod operations;
 mod patience;
 mod session;
 mod sse;
@@ -19,10 +21,11 @@ mod work;
 
 pub use artifacts::{ArtifactReader, Upload, UploadError, media_type_of};
 pub use call::Client;
+pub use ends::Ends;
 pub use error::ClientError;
 pub use events::Events;
 pub use frames::{LogFrames, LogQuery};
-pub use hall::Alive;
+pub use hall::{Alive, Versioned};
 pub use jobhall_protocol::LogStream as Stream;
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};

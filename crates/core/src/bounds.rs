@@ -18,6 +18,8 @@ pub const EXPLANATION_BYTES: usize = 16 * 1024;
 pub const MAX_ATTEMPTS: u16 = 1_000;
 /// Longest delay of a backoff, a retry verdict or a snooze: 365 days, in milliseconds.
 pub const DELAY_MS: u64 = 365 * 24 * 3_600 * 1_000;
+/// Longest time that completed jobs are kept or reused, where one is given: 100 years, in milliseconds.
+pub const KEEP_MS: u64 = 100 * DELAY_MS;
 /// Largest job id: what every JSON reader still holds exactly (2⁵³ − 1).
 pub const JOB_ID: u64 = (1 << 53) - 1;
 /// Latest moment that can be named: 9999-12-31T23:59:59.999Z, in milliseconds since 1970.
@@ -32,6 +34,8 @@ pub const SNOOZES: u32 = 10_000;
 pub const SUBMIT_JOBS: usize = 10_000;
 /// Longest idempotency key, in bytes.
 pub const SUBMIT_KEY_BYTES: usize = 256;
+/// Longest text that lists can be searched for, in bytes.
+pub const SEARCH_BYTES: usize = 256;
 /// Measures of progress an attempt may have.
 pub const INDICATORS: usize = 64;
 /// Slots one vacancy may offer.
@@ -47,7 +51,7 @@ mod tests {
         assert_eq!((REASON_BYTES, EXPLANATION_BYTES, JSON_DEPTH), (256, 16_384, 64));
         assert_eq!((NAME_BYTES, KEY_BYTES, SUBMIT_KEY_BYTES), (128, 512, 256));
         assert_eq!((MAX_ATTEMPTS, LOST_LEASES, UNACCEPTED_CLAIMS), (1_000, 3, 10));
-        assert_eq!(DELAY_MS, 31_536_000_000);
+        assert_eq!((DELAY_MS, KEEP_MS), (31_536_000_000, 3_153_600_000_000));
         assert_eq!((JOB_ID, TIME_MS), (9_007_199_254_740_991, 253_402_300_799_999));
         assert_eq!((SUBMIT_JOBS, VACANCY_SLOTS), (10_000, 10_000));
     }

@@ -42,4 +42,4 @@ pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
 pub use state::{CancelRequest, Defeat, Held, State, StateName, Success, Tenure};
 pub use time::{Time, TimeError};
 pub use transition::{Decision, Reason, Refusal, Step, guard, transition};
-pub use type_config::TypeConfig;
+pub use type_config::{TypeConfig, TypeConfigError};

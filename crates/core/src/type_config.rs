@@ -1,7 +1,10 @@
 //! What is configured for a type of job.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{JOB_ID, KEEP_MS};
 use crate::name::TypeName;
 use crate::retry::{RetryError, RetryPolicy};
 
@@ -30,10 +33,50 @@ impl TypeConfig {
     }
 
     /// Refuses what is out of bounds.
-    pub fn check(&self) -> Result<(), RetryError> {
-        self.retry.check()
+    pub fn check(&self) -> Result<(), TypeConfigError> {
+        self.retry.check().map_err(TypeConfigError::Retry)?;
+        let keep_ms = self.keep_ms.unwrap_or(0);
+        let keep_count = self.keep_count.unwrap_or(0);
+        let limits = [
+            ("keep_ms", keep_ms, KEEP_MS),
+            ("keep_count", keep_count, JOB_ID),
+            ("reuse_window_ms", self.reuse_window_ms, KEEP_MS),
+        ];
+        match limits.into_iter().find(|(_, given, most)| given > most) {
+            Some((field, given, most)) => Err(TypeConfigError::Outside { field, given, most }),
+            None => Ok(()),
+        }
     }
 }
+
+/// Why a type's configuration was not acceptable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeConfigError {
+    /// Its retry policy is not.
+    Retry(RetryError),
+    /// A number is beyond its limit.
+    Outside {
+        /// The field.
+        field: &'static str,
+        /// What was given.
+        given: u64,
+        /// The limit.
+        most: u64,
+    },
+}
+
+impl fmt::Display for TypeConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TypeConfigError::Retry(error) => error.fmt(f),
+            TypeConfigError::Outside { field, given, most } => {
+                write!(f, "{field} of {given} is outside 0 to {most}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TypeConfigError {}
 
 #[cfg(test)]
 mod tests {
@@ -48,7 +91,26 @@ mod tests {
         assert_eq!(named.check(), Ok(()));
         let mut wrong = named;
         wrong.retry.max_attempts = 0;
-        assert_eq!(wrong.check(), Err(RetryError::MaxAttempts(0)));
+        assert_eq!(wrong.check(), Err(TypeConfigError::Retry(RetryError::MaxAttempts(0))));
+        assert_eq!(wrong.check().unwrap_err().to_string(), "max_attempts of 0 is outside 1 to 1000");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let good = TypeConfig::of(&TypeName::new("t").unwrap());
+        let most =
+            TypeConfig { keep_ms: Some(KEEP_MS), keep_count: Some(JOB_ID), reuse_window_ms: KEEP_MS, ..good };
+        assert_eq!(most.check(), Ok(()));
+        for (wrong, text) in [
+            (TypeConfig { keep_ms: Some(KEEP_MS + 1), ..good }, "keep_ms of 3153600000001 is outside"),
+            (
+                TypeConfig { keep_count: Some(JOB_ID + 1), ..good },
+                "keep_count of 9007199254740992 is outside",
+            ),
+            (TypeConfig { reuse_window_ms: KEEP_MS + 1, ..good }, "reuse_window_ms of 3153600000001 is"),
+        ] {
+            assert!(wrong.check().unwrap_err().to_string().starts_with(text));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use jobhall_core::{
     AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, StateName, Submitted,
-    TypeName,
+    TypeConfig, TypeName,
 };
 use thiserror::Error;
 
@@ -49,6 +49,12 @@ pub enum Answer {
         /// These are lost: stop them.
         lost: Vec<AttemptId>,
     },
+    /// So many jobs were removed.
+    Removed(u64),
+    /// All types that are known, with the rev and content of their configuration.
+    Types(Vec<(TypeName, u32, TypeConfig)>),
+    /// The rev that a type's configuration has now.
+    Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
     /// It was noted.
@@ -98,6 +104,14 @@ pub enum Refused {
     /// There is no such job.
     #[error("there is no job {0}")]
     NoSuchJob(JobId),
+    /// Someone else has changed the type's configuration.
+    #[error("the configuration of type {job_type} was changed by someone else")]
+    Changed {
+        /// The type.
+        job_type: TypeName,
+        /// The rev it has now; 0 if there is none.
+        rev: u32,
+    },
     /// There is no such session, or no longer.
     #[error("there is no such session any more")]
     NoSuchSession,

@@ -38,6 +38,8 @@ pub enum Asked {
     SettleBlocks(Vec<BlockChange>),
     /// Remove what is no longer wanted.
     Prune(Prune),
+    /// Remove these jobs if they are completed, for this request.
+    Remove(Ticket, Vec<JobId>),
     /// Read a job and its ended attempts.
     Job(JobId),
     /// Read completed jobs, newest first, below this id.
@@ -55,6 +57,8 @@ pub enum Told {
     Settled(Vec<BlockChange>, Result<(), CommitError>),
     /// To [`Asked::Prune`].
     Pruned(Result<Pruned, CommitError>),
+    /// To [`Asked::Remove`].
+    Removed(Ticket, Vec<JobId>, Result<Pruned, CommitError>),
     /// To [`Asked::Job`].
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
     /// To [`Asked::Completed`].
@@ -249,6 +253,7 @@ impl Desk {
             Told::Block(result) => self.lent(result),
             Told::Settled(changes, result) => self.blocks_settled(changes, result.as_ref().err()),
             Told::Pruned(result) => self.pruned(result),
+            Told::Removed(ticket, ids, result) => self.removed(ticket, &ids, result),
             Told::Job(id, result) => self.loaded(id, result),
             Told::Completed(result) => self.retention_page(result),
         }
@@ -380,7 +385,7 @@ impl Desk {
                 let explanation = self.explain(id);
                 self.answer(*ticket, explanation);
             }
-            What::Request(Request::Retry(_), ticket) => self.answer(*ticket, self.retry_refused(id)),
+            What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
@@ -416,7 +421,7 @@ impl Desk {
                 let explanation = self.explain_completed(id);
                 self.answer(*ticket, explanation);
             }
-            Request::Retry(_) => self.retry(id, *ticket),
+            Request::Retry { name, .. } => self.retry(id, name.clone(), *ticket),
             Request::Cancel { failure, .. } => {
                 let answer = self.cancel_completed(id, failure);
                 self.answer(*ticket, answer);
@@ -434,7 +439,14 @@ impl Desk {
         };
         match request {
             Request::Submit(submit) => self.submit(submit, ticket),
-            Request::SetType { job_type, config } => self.set_type(job_type, config, ticket, task.rounds),
+            Request::SetType { job_type, config, expected } => {
+                self.set_type(job_type, config, expected, ticket, task.rounds);
+            }
+            Request::Types => {
+                let types = self.all_types();
+                self.answer(ticket, Ok(types));
+            }
+            Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
                 self.open_session(&worker, abilities, accepts, &attempts, ticket);
@@ -470,7 +482,7 @@ impl Desk {
             }
             // The others are about one job and never come here.
             Request::Cancel { .. }
-            | Request::Retry(_)
+            | Request::Retry { .. }
             | Request::Show(_)
             | Request::Explain(_)
             | Request::Accept { .. }
@@ -486,7 +498,7 @@ impl What {
         match self {
             What::Request(request, _) => match request {
                 Request::Cancel { id, .. }
-                | Request::Retry(id)
+                | Request::Retry { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),
                 Request::Accept { attempt, .. }

@@ -12,7 +12,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use jobhall_core::{Failure, JobId, QueueName, Submitted, TypeConfig, TypeName};
-use jobhall_store::{CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Store, StoreError};
+use jobhall_store::{
+    CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Prune, Store, StoreError,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use thiserror::Error;
@@ -190,7 +192,7 @@ impl Engine {
 
     /// Makes a new job like this completed one.
     pub async fn retry(&self, id: JobId) -> Result<Submitted, Refused> {
-        match self.ask(Request::Retry(id)).await? {
+        match self.ask(Request::Retry { id, name: None }).await? {
             Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
             other => Err(unexpected(&other)),
         }
@@ -251,9 +253,33 @@ impl Engine {
         page.map_err(|error| Refused::Storage { full: false, message: error.to_string() })
     }
 
-    /// Configures a type.
-    pub async fn set_type(&self, job_type: TypeName, config: TypeConfig) -> Result<Answer, Refused> {
-        self.ask(Request::SetType { job_type, config }).await
+    /// What is configured for every type that is known: name, rev, content.
+    pub async fn types(&self) -> Result<Vec<(TypeName, u32, TypeConfig)>, Refused> {
+        match self.ask(Request::Types).await? {
+            Answer::Types(types) => Ok(types),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Configures a type, or forgets its configuration; the rev it has then. See [`Request::SetType`].
+    pub async fn set_type(
+        &self,
+        job_type: TypeName,
+        config: Option<TypeConfig>,
+        expected: Option<u32>,
+    ) -> Result<u32, Refused> {
+        match self.ask(Request::SetType { job_type, config, expected }).await? {
+            Answer::Rev(rev) => Ok(rev),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Forgets these jobs if they are completed; how many were.
+    pub async fn remove(&self, ids: Vec<JobId>) -> Result<u64, Refused> {
+        match self.ask(Request::Remove(ids)).await? {
+            Answer::Removed(jobs) => Ok(jobs),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// Follows what happens after a position of the feed; 0 is the beginning.
@@ -391,6 +417,10 @@ impl Driver {
                     Told::Settled(changes, result)
                 }
                 Asked::Prune(prune) => Told::Pruned(store.prune(prune).await),
+                Asked::Remove(ticket, jobs) => {
+                    let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
+                    Told::Removed(ticket, jobs, store.prune(prune).await)
+                }
                 Asked::Job(id) => Told::Job(id, read(store.as_ref(), id).await),
                 Asked::Completed(before, limit) => Told::Completed(store.completed(before, limit).await),
             };

@@ -30,6 +30,7 @@ mod ids;
 mod load;
 mod queues;
 mod recent;
+mod remove;
 mod report;
 mod request;
 mod retry;

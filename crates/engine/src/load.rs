@@ -141,7 +141,7 @@ impl Desk {
     }
 
     /// Takes a job out of the memory of what is open, and out of all that counts it.
-    pub(crate) fn remove(&mut self, id: JobId) -> Option<Entry> {
+    pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
         let entry = self.open.remove(&id.get())?;
         self.board.queues.step(entry.queue, Some(entry.counted), None);
@@ -228,7 +228,7 @@ impl Desk {
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
     /// (ended attempts of a retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
-        let Some(entry) = self.remove(id) else { return };
+        let Some(entry) = self.take_out(id) else { return };
         if let Some(outcome) = entry.life.state.outcome() {
             self.totals.completed(self.now, outcome);
         }
@@ -288,9 +288,10 @@ impl Desk {
             }
             Some(_) => false,
             None => {
-                if let Some(job) = job.filter(|job| job.life.state.is_terminal()) {
-                    self.cached.put(id, (job, read.past.clone()));
-                }
+                match job.filter(|job| job.life.state.is_terminal()) {
+                    Some(job) => self.cached.put(id, (job, read.past.clone())),
+                    None => self.cached.pop(&id),
+                };
                 false
             }
         };

@@ -114,7 +114,14 @@ pub enum Request {
         failure: Failure,
     },
     /// Make a new job like this completed one.
-    Retry(JobId),
+    Retry {
+        /// The completed job.
+        id: JobId,
+        /// The idempotency key, if there is one.
+        name: Option<SubmitName>,
+    },
+    /// Forget these completed jobs; open ones are left alone.
+    Remove(Vec<JobId>),
     /// Tell all about a job.
     Show(JobId),
     /// Tell why a job is not running.
@@ -130,12 +137,16 @@ pub enum Request {
         /// At most so many.
         limit: usize,
     },
+    /// Tell what is configured for every type that is known.
+    Types,
     /// Change what is configured for a type.
     SetType {
         /// The type.
         job_type: TypeName,
-        /// The new configuration.
-        config: TypeConfig,
+        /// The new configuration; none forgets it, and the type has the defaults again.
+        config: Option<TypeConfig>,
+        /// The rev that this was decided on, 0 for a type that must not be there; none overwrites any.
+        expected: Option<u32>,
     },
     /// A worker comes, or comes back with the attempts that it still has.
     OpenSession {

@@ -5,10 +5,10 @@ use jobhall_core::{JobId, Refusal};
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
 use crate::effect::Ticket;
-use crate::request::{OnDuplicate, Submit, SubmitJob};
+use crate::request::{OnDuplicate, Submit, SubmitJob, SubmitName};
 
 impl Desk {
-    pub(crate) fn retry(&mut self, id: JobId, ticket: Ticket) {
+    pub(crate) fn retry(&mut self, id: JobId, name: Option<SubmitName>, ticket: Ticket) {
         let Some((job, _)) = self.cached.get(&id) else {
             return self.answer(ticket, Err(Refused::NoSuchJob(id)));
         };
@@ -26,7 +26,7 @@ impl Desk {
             reuse_max_age_ms: None,
             retry_of: Some(id),
         };
-        self.submit(Submit { jobs: vec![again], name: None }, ticket);
+        self.submit(Submit { jobs: vec![again], name }, ticket);
     }
 
     /// A job that is still open is not retried by hand.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use jobhall_core::{TypeConfig, TypeName};
+use jobhall_core::{TypeConfig, TypeConfigError, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::answer::{Answer, Refused};
@@ -15,7 +15,8 @@ use crate::settle::Pending;
 pub(crate) struct SettingPending {
     job_type: TypeName,
     rev: u32,
-    config: TypeConfig,
+    config: Option<TypeConfig>,
+    expected: Option<u32>,
     pub ticket: Ticket,
     rounds: u8,
 }
@@ -33,6 +34,14 @@ impl Desk {
         types
     }
 
+    /// The same with revs and contents, for others to read.
+    pub(crate) fn all_types(&self) -> Answer {
+        let mut types: Vec<_> =
+            self.types.iter().map(|(name, (rev, config))| (name.clone(), *rev, *config)).collect();
+        types.sort_by(|one, other| one.0.cmp(&other.0));
+        Answer::Types(types)
+    }
+
     pub(crate) fn learn_type(&mut self, setting: &Setting) -> Result<(), StoreError> {
         let wrong = |why: String| {
             StoreError::new(format!("the stored type {:?} is not readable: {why}", setting.name))
@@ -43,41 +52,77 @@ impl Desk {
         Ok(())
     }
 
-    pub(crate) fn set_type(&mut self, job_type: TypeName, config: TypeConfig, ticket: Ticket, rounds: u8) {
-        if let Err(error) = config.check() {
-            return self.answer(ticket, Err(Refused::Retry(error)));
+    pub(crate) fn set_type(
+        &mut self,
+        job_type: TypeName,
+        config: Option<TypeConfig>,
+        expected: Option<u32>,
+        ticket: Ticket,
+        rounds: u8,
+    ) {
+        if let Err(error) = config.map_or(Ok(()), |config| config.check()) {
+            return self.answer(ticket, Err(error.into()));
         }
         if rounds > ROUNDS {
             return self.answer(ticket, Err(Refused::Contended));
         }
-        let expected = self.types.get(&job_type).map_or(0, |(rev, _)| *rev);
-        let unit = Unit { settings: vec![write(&job_type, expected, &config)], ..Unit::default() };
-        let pending = SettingPending { job_type, rev: expected + 1, config, ticket, rounds };
+        let rev = self.types.get(&job_type).map_or(0, |(rev, _)| *rev);
+        if expected.is_some_and(|expected| expected != rev) {
+            return self.answer(ticket, Err(Refused::Changed { job_type, rev }));
+        }
+        if config.is_none() && rev == 0 {
+            return self.answer(ticket, Ok(Answer::Rev(0)));
+        }
+        let unit = Unit { settings: vec![write(&job_type, rev, config.as_ref())], ..Unit::default() };
+        let rev = if config.is_some() { rev + 1 } else { 0 };
+        let pending = SettingPending { job_type, rev, config, expected, ticket, rounds };
         self.send(unit, Pending::Setting(Box::new(pending)));
     }
 
     pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
-        self.types.insert(pending.job_type, (pending.rev, pending.config));
-        self.answer(pending.ticket, Ok(Answer::Noted));
+        let SettingPending { job_type, rev, config, ticket, .. } = pending;
+        match config {
+            Some(config) => self.types.insert(job_type, (rev, config)),
+            None => self.types.remove(&job_type),
+        };
+        self.answer(ticket, Ok(Answer::Rev(rev)));
     }
 
     pub(crate) fn setting_refused(&mut self, pending: SettingPending, conflicts: Vec<Conflict>) {
+        let SettingPending { job_type, config, expected, ticket, rounds, .. } = pending;
         for conflict in conflicts {
-            if let Conflict::Setting { stored: Some(setting), .. } = conflict
-                && let Err(error) = self.learn_type(&setting)
-            {
+            let Conflict::Setting { stored, .. } = conflict else { continue };
+            let learned = match stored {
+                Some(setting) => self.learn_type(&setting),
+                None => {
+                    self.types.remove(&job_type);
+                    Ok(())
+                }
+            };
+            if let Err(error) = learned {
                 let refused = Refused::Storage { full: false, message: error.to_string() };
-                return self.answer(pending.ticket, Err(refused));
+                return self.answer(ticket, Err(refused));
             }
         }
-        let SettingPending { job_type, config, ticket, rounds, .. } = pending;
-        self.set_type(job_type, config, ticket, rounds + 1);
+        self.set_type(job_type, config, expected, ticket, rounds + 1);
     }
 }
 
-fn write(job_type: &TypeName, expected: u32, config: &TypeConfig) -> SettingWrite {
-    let value = serde_json::to_string(config).expect("a type's configuration is plain data");
-    SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value: Some(value) }
+impl From<TypeConfigError> for Refused {
+    fn from(error: TypeConfigError) -> Refused {
+        match error {
+            TypeConfigError::Retry(error) => Refused::Retry(error),
+            TypeConfigError::Outside { field, given, most } => {
+                Refused::Bound { field, given, least: 0, most }
+            }
+        }
+    }
+}
+
+fn write(job_type: &TypeName, expected: u32, config: Option<&TypeConfig>) -> SettingWrite {
+    let value =
+        config.map(|config| serde_json::to_string(config).expect("a type's configuration is plain data"));
+    SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value }
 }
 
 /// A type registers itself when it is first submitted.
@@ -88,5 +133,5 @@ pub(crate) fn first_use<'a>(
     let mut new: Vec<&TypeName> = used.filter(|job_type| !types.contains_key(job_type)).collect();
     new.sort();
     new.dedup();
-    new.into_iter().map(|job_type| write(job_type, 0, &TypeConfig::of(job_type))).collect()
+    new.into_iter().map(|job_type| write(job_type, 0, Some(&TypeConfig::of(job_type)))).collect()
 }

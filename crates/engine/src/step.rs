@@ -156,7 +156,7 @@ impl Desk {
                 self.finish(id);
             }
             None => {
-                if self.remove(id).is_some() {
+                if self.take_out(id).is_some() {
                     self.let_go(id);
                 }
             }

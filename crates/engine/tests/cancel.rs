@@ -126,16 +126,21 @@ fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
     let wanted = SubmitJob { priority: 7, retry: tries(1), ..keyed("t", "k") };
     let old = hall.submit(wanted).unwrap().id;
     let held = hall.take_one("w");
-    assert!(matches!(hall.ask(Request::Retry(old)), Err(Refused::Event(Refusal::NotCompleted { .. }))));
+    assert!(matches!(
+        hall.ask(Request::Retry { id: old, name: None }),
+        Err(Refused::Event(Refusal::NotCompleted { .. }))
+    ));
     hall.report("w", &held, failed("x")).unwrap();
     let before = hall.stored(old);
-    let Ok(Answer::Submitted(submitted)) = hall.ask(Request::Retry(old)) else { panic!("not made") };
+    let Ok(Answer::Submitted(submitted)) = hall.ask(Request::Retry { id: old, name: None }) else {
+        panic!("not made")
+    };
     let new = hall.show(submitted[0].id).job;
     assert_eq!((new.spec.retry_of, new.spec.priority, new.life.attempt), (Some(old), 7, 0));
     assert_eq!((&new.spec.key, &new.spec.job_type), (&before.spec.key, &before.spec.job_type));
     assert_eq!(hall.stored(old), before);
     assert!(
-        matches!(hall.ask(Request::Retry(old)), Err(Refused::KeyHeld { holder, .. }) if holder == new.id)
+        matches!(hall.ask(Request::Retry { id: old, name: None }), Err(Refused::KeyHeld { holder, .. }) if holder == new.id)
     );
 }
 
@@ -144,9 +149,12 @@ fn unknown_jobs_are_named() {
     let mut hall = Hall::new();
     let id = JobId::new(999).unwrap();
     let failure = Failure::new("x", "");
-    for request in
-        [Request::Show(id), Request::Explain(id), Request::Retry(id), Request::Cancel { id, failure }]
-    {
+    for request in [
+        Request::Show(id),
+        Request::Explain(id),
+        Request::Retry { id, name: None },
+        Request::Cancel { id, failure },
+    ] {
         let refused = hall.ask(request).unwrap_err();
         assert_eq!(refused.to_string(), "there is no job 999");
     }

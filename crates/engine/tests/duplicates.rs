@@ -201,7 +201,7 @@ fn reuse_is_capped_by_the_window_of_the_type() {
     hall.report("w", &held, passed()).unwrap();
     let job_type = TypeName::new("t").unwrap();
     let config = jobhall_core::TypeConfig { reuse_window_ms: 10_000, ..hall.desk.type_config(&job_type) };
-    hall.ask(Request::SetType { job_type, config }).unwrap();
+    hall.ask(Request::SetType { job_type, config: Some(config), expected: None }).unwrap();
     assert_eq!(disposition(hall.submit(reuse.clone()).unwrap(), first.id), Disposition::Reused);
     hall.pass(10_010);
     assert_eq!(hall.submit(reuse).unwrap().disposition, Disposition::Created);

@@ -22,7 +22,7 @@ fn complete(hall: &mut Hall, wanted: SubmitJob) -> JobId {
 fn set(hall: &mut Hall, name: &str, change: impl Fn(&mut TypeConfig)) {
     let mut config = hall.desk.type_config(&type_name(name));
     change(&mut config);
-    hall.ask(Request::SetType { job_type: type_name(name), config }).unwrap();
+    hall.ask(Request::SetType { job_type: type_name(name), config: Some(config), expected: None }).unwrap();
 }
 
 #[test]
@@ -39,7 +39,8 @@ fn h17_a_type_registers_itself_on_first_use_and_keeps_its_configuration() {
     assert_eq!(hall.show(id).job.spec.retry.max_attempts, 9);
     let mut wrong = hall.desk.type_config(&type_name("mail"));
     wrong.retry.max_attempts = 0;
-    let refused = hall.ask(Request::SetType { job_type: type_name("mail"), config: wrong });
+    let refused =
+        hall.ask(Request::SetType { job_type: type_name("mail"), config: Some(wrong), expected: None });
     assert_eq!(refused.unwrap_err().to_string(), "max_attempts of 0 is outside 1 to 1000");
 }
 
@@ -240,4 +241,48 @@ fn a_stopped_hall_hands_out_nothing_and_answers_everyone() {
     assert_eq!(hall.desk.stopped(), Some("fsync failed"));
     let refused = hall.ask(Request::Vacancy { session, slots: 1, wait_ms: 1 });
     assert_eq!(refused, Err(Refused::Stopped("fsync failed".to_owned())));
+}
+
+#[test]
+fn a_type_is_changed_only_from_the_rev_that_was_meant() {
+    let mut hall = Hall::new();
+    let set = |hall: &mut Hall, config, expected| {
+        hall.ask(Request::SetType { job_type: type_name("mail"), config, expected })
+    };
+    let config = Some(hall.desk.type_config(&type_name("mail")));
+    assert_eq!(set(&mut hall, config, Some(0)), Ok(Answer::Rev(1)));
+    let changed = |rev| Err(Refused::Changed { job_type: type_name("mail"), rev });
+    assert_eq!(set(&mut hall, config, Some(0)), changed(1));
+    assert_eq!(set(&mut hall, config, Some(1)), Ok(Answer::Rev(2)));
+    assert_eq!(set(&mut hall, None, Some(1)), changed(2));
+    assert_eq!(set(&mut hall, None, Some(2)), Ok(Answer::Rev(0)));
+    assert!(hall.desk.types().is_empty() && hall.store.settings_now().is_empty());
+    assert_eq!(set(&mut hall, None, None), Ok(Answer::Rev(0)), "again is the same");
+    assert_eq!(set(&mut hall, config, Some(2)), changed(0));
+}
+
+#[test]
+fn completed_jobs_are_removed_on_request_and_open_ones_are_not() {
+    let mut hall = Hall::new();
+    let done = complete(&mut hall, job("t"));
+    let open = hall.submit(job("t")).unwrap().id;
+    assert_eq!(hall.show(done).job.id, done, "it is in the cache");
+    assert_eq!(hall.ask(Request::Remove(vec![done, open])), Ok(Answer::Removed(1)));
+    assert_eq!(hall.ask(Request::Show(done)), Err(Refused::NoSuchJob(done)));
+    assert_eq!(hall.show(open).job.id, open);
+    assert_eq!(hall.ask(Request::Remove(vec![done])), Ok(Answer::Removed(0)), "again is the same");
+    assert_eq!(hall.ask(Request::Remove(vec![open])), Ok(Answer::Removed(0)));
+}
+
+#[test]
+fn a_retry_under_a_name_is_made_once() {
+    let mut hall = Hall::new();
+    let done = complete(&mut hall, job("t"));
+    let name = jobhall_engine::SubmitName { scope: "s".to_owned(), key: "k".to_owned(), body: 7 };
+    let retry = Request::Retry { id: done, name: Some(name) };
+    let first = hall.ask(retry.clone());
+    assert!(matches!(first, Ok(Answer::Submitted(_))), "{first:?}");
+    assert_eq!(hall.ask(retry.clone()), first);
+    let mut hall = hall.restart(Config::default());
+    assert_eq!(hall.ask(retry), first, "after a restart too");
 }

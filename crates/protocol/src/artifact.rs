@@ -1,11 +1,12 @@
 //! What an attempt keeps beside its result.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
 /// A named file of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
     /// What its user calls it, such as `report/index.html`.
     pub name: String,

@@ -1,5 +1,6 @@
 //! Jobs as they are told.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -7,7 +8,7 @@ use crate::artifact::Artifact;
 use crate::timestamp::Timestamp;
 
 /// Why something did not succeed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// A short word or phrase.
     pub reason: String,
@@ -16,11 +17,12 @@ pub struct Failure {
     pub explanation: String,
     /// Anything a program wants to know.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Box<RawValue>>")]
     pub data: Option<Box<RawValue>>,
 }
 
 /// One measure of progress.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Indicator {
     /// Which measure, of several.
@@ -37,7 +39,7 @@ pub struct Indicator {
 }
 
 /// One attempt at a job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// `{job}-{claim}`.
     pub id: String,
@@ -59,7 +61,7 @@ pub struct Attempt {
 }
 
 /// A job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
     /// Its number.
     pub id: u64,
@@ -116,7 +118,8 @@ pub struct Job {
 }
 
 /// A page of a list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// What is on it.
     pub items: Vec<T>,
@@ -125,7 +128,7 @@ pub struct Page<T> {
 }
 
 /// One reason why a job is not running.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// A stable word for programs.
     pub code: String,
@@ -134,7 +137,7 @@ pub struct Reason {
 }
 
 /// Why a job is not running.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// The job.
     pub id: u64,

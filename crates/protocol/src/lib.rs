@@ -7,8 +7,10 @@
 mod artifact;
 mod base64;
 mod document;
+mod filter;
 mod job;
 mod log_frame;
+mod operation;
 mod problem;
 mod session;
 mod span;
@@ -19,8 +21,10 @@ mod worker;
 mod worker_file;
 
 pub use artifact::Artifact;
+pub use filter::JobFilter;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
+pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
 pub use session::{
     Assigned, AssignedJob, Assignments, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FrameError,

@@ -1,5 +1,6 @@
 //! A log told in frames: one line of JSON per chunk, which says when it came and on which stream.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::base64;
@@ -9,7 +10,7 @@ use crate::timestamp::Timestamp;
 pub const NDJSON: &str = "application/x-ndjson";
 
 /// Which of its outputs a process wrote to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogStream {
     /// Standard output.
@@ -30,7 +31,7 @@ impl LogStream {
 }
 
 /// A chunk of a log. Exactly one of `text` and `base64` is there: bytes that are no UTF-8 travel as base64.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogFrame {
     /// When it came.
     pub at: Timestamp,

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong, as a stable word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// The request is not JSON, or a field of it is wrong.
@@ -26,6 +27,8 @@ pub enum Code {
     LeaseLost,
     /// The state of the job does not allow it.
     Conflict,
+    /// It is no longer what the request was made for.
+    PreconditionFailed,
     /// The body is larger than allowed.
     TooLarge,
     /// The body took too long to arrive.
@@ -43,7 +46,7 @@ pub enum Code {
 }
 
 /// An error as it travels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// A name for this kind of problem, as a URI reference.
     #[serde(rename = "type")]

@@ -5,6 +5,7 @@ mod frame;
 mod message;
 mod text;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -17,7 +18,7 @@ pub use message::{
 };
 
 /// A worker's long poll: it can take so many jobs now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vacancy {
     /// How many jobs.
@@ -38,14 +39,14 @@ fn wait_s() -> u64 {
 }
 
 /// The answer to a long poll.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assignments {
     /// What the worker is to do.
     pub attempts: Vec<Assigned>,
 }
 
 /// One job for a worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assigned {
     /// `{job}-{claim}`: names the attempt in every later word about it.
     pub id: String,
@@ -58,7 +59,7 @@ pub struct Assigned {
 }
 
 /// What a worker needs to know of a job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AssignedJob {
     /// Its number.
     pub id: u64,
@@ -71,13 +72,14 @@ pub struct AssignedJob {
     pub queue: String,
     /// What to do it with.
     #[serde(with = "crate::document")]
+    #[schemars(with = "Box<RawValue>")]
     pub params: Box<RawValue>,
     /// Which attempt this is, from 1.
     pub attempt: u32,
 }
 
 /// How far an attempt is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
     /// The measures that moved.
@@ -86,7 +88,7 @@ pub struct Progress {
 }
 
 /// How an attempt ended, in a worker's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The work was done.
@@ -104,7 +106,7 @@ pub enum Outcome {
 }
 
 /// When to try again, in a worker's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryVerdict {
     /// Not at all.
@@ -118,13 +120,14 @@ pub enum RetryVerdict {
 }
 
 /// The end of an attempt.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeReport {
     /// How it ended.
     pub outcome: Outcome,
     /// The result of a success; null if missing.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Box<RawValue>>")]
     pub value: Option<Box<RawValue>>,
     /// Why it was not a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,11 +137,12 @@ pub struct OutcomeReport {
     pub retry: Option<RetryVerdict>,
     /// Other params for the next attempt.
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Box<RawValue>>")]
     pub params: Option<Box<RawValue>>,
 }
 
 /// Attempts that a worker still has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Renewals {
     /// Each with its lease.
@@ -146,7 +150,7 @@ pub struct Renewals {
 }
 
 /// One attempt with its lease.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeldAttempt {
     /// `{job}-{claim}`.
@@ -156,7 +160,7 @@ pub struct HeldAttempt {
 }
 
 /// The answer to renewals.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Renewed {
     /// These go on.
     pub kept: Vec<String>,

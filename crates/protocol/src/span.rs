@@ -1,8 +1,10 @@
 //! Spans of time as people write them: `250ms`, `30s`, `10m`, `2h`, `7d`, and sums such as `1h30m`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -66,6 +68,21 @@ impl Serialize for Span {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Span {
+    fn schema_name() -> Cow<'static, str> {
+        "Span".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A span of time; units from the longest to the shortest, each once.",
+            "pattern": "^([0-9]+(d|h|m|s|ms))+$",
+            "examples": ["250ms", "30s", "1h30m", "7d"],
+        })
     }
 }
 

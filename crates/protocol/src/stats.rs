@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
 /// A queue with its open jobs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// Its name.
     pub name: String,
@@ -22,7 +23,7 @@ pub struct Queue {
 }
 
 /// How often something happened: per second, over the last minute and the last five.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Over the last minute.
     pub per_s_1m: f64,
@@ -31,7 +32,7 @@ pub struct Rates {
 }
 
 /// How long something took, since the hall started; estimated from buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durations {
     /// How often it was measured.
     pub count: u64,
@@ -42,7 +43,7 @@ pub struct Durations {
 }
 
 /// What came and went since the hall started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Jobs that were made: by submits, manual retries and follow-ups.
     pub submitted: u64,
@@ -53,7 +54,7 @@ pub struct Totals {
 }
 
 /// Who works here, and how much more could be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Workforce {
     /// Workers without an attempt.
     pub idle: u64,
@@ -68,7 +69,7 @@ pub struct Workforce {
 }
 
 /// The hall's place on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Disk {
     /// Bytes of the store.
     pub store_bytes: u64,
@@ -77,7 +78,7 @@ pub struct Disk {
 }
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Asker {
     /// The name of the token.
     pub name: String,
@@ -86,7 +87,7 @@ pub struct Asker {
 }
 
 /// The hall as a whole, at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// Which version runs.
     pub version: String,

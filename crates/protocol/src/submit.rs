@@ -2,6 +2,7 @@
 
 use jobhall_core as core;
 use jobhall_core::needs::Needs;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -9,7 +10,7 @@ use crate::span::Span;
 use crate::timestamp::Timestamp;
 
 /// What to do about a live job of the same type and key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
     /// Answer with that job.
@@ -24,7 +25,7 @@ pub enum OnDuplicate {
 }
 
 /// When attempts are repeated; what is missing is the type's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     /// Attempts that may count.
@@ -41,11 +42,18 @@ pub struct Retry {
     pub max_delay: Option<Span>,
     /// Outcomes that are tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "outcomes")]
     pub on: Option<Vec<core::Outcome>>,
 }
 
+/// The rules' own outcomes, which know nothing of the wire.
+fn outcomes(_: &mut SchemaGenerator) -> Schema {
+    let names = core::Outcome::ALL.map(core::Outcome::as_str);
+    json_schema!({ "type": ["array", "null"], "items": { "type": "string", "enum": names } })
+}
+
 /// How the pause grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BackoffKind {
     /// Always the same.
@@ -77,7 +85,7 @@ impl Retry {
 }
 
 /// A success at most this old answers instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reuse {
     /// How old.
@@ -85,7 +93,7 @@ pub struct Reuse {
 }
 
 /// One job to be made.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubmitJob {
     /// What kind of work.
@@ -177,7 +185,7 @@ impl SubmitJob {
 }
 
 /// The answer to one submitted job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Submitted {
     /// The job that answers for it.
     pub id: u64,

@@ -1,12 +1,13 @@
 //! Short answers: to workers about their attempts, and to people about workers, types and changes.
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::job::Failure;
 use crate::submit::Retry;
 
 /// The answer to accept, progress and outcome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// The job's state now.
     pub state: String,
@@ -16,7 +17,7 @@ pub struct Moved {
 }
 
 /// The answer to a chunk of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogPosition {
     /// How many bytes the log has: where the next chunk begins.
     pub len: u64,
@@ -25,7 +26,7 @@ pub struct LogPosition {
 }
 
 /// Why a job is cancelled; all of it may be missing.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
     /// What the job's error will say.
@@ -34,7 +35,7 @@ pub struct Cancel {
 }
 
 /// A worker as the hall sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worker {
     /// Who it is, from its credential.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct Worker {
 }
 
 /// What is configured for a type of job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TypeSettings {
     /// The type.
     pub name: String,
@@ -62,7 +63,7 @@ pub struct TypeSettings {
 }
 
 /// A change of a job, as streams of events tell it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The job.
     pub id: u64,
@@ -71,19 +72,43 @@ pub struct Change {
 }
 
 /// Configures a type; what is missing stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetType {
     /// When attempts are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// Completed jobs older than this are removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_ms: Option<u64>,
-    /// Only so many completed jobs are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep_count: Option<u64>,
+    /// Completed jobs older than this are removed; null keeps them for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_ms: Option<Option<u64>>,
+    /// Only so many completed jobs are kept; null keeps all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub keep_count: Option<Option<u64>>,
     /// How old a success may be to be reused at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse_window_ms: Option<u64>,
+}
+
+/// What is given, even if it is null: only what is missing is none.
+#[expect(clippy::option_option, reason = "missing, null and a number are three things")]
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_null_and_a_number_are_three_things() {
+        for (text, keep_ms) in
+            [("{}", None), (r#"{"keep_ms":null}"#, Some(None)), (r#"{"keep_ms":7}"#, Some(Some(7)))]
+        {
+            let set: SetType = serde_json::from_str(text).unwrap();
+            assert_eq!(set.keep_ms, keep_ms, "{text}");
+            assert_eq!(serde_json::to_string(&set).unwrap(), text);
+        }
+    }
 }

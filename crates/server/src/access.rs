@@ -17,6 +17,8 @@ pub(crate) const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role
 const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
 /// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
 const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
+/// Everyone who has a token.
+const ANY: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Worker, Role::Admin]);
 /// Those who run the hall.
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
 
@@ -26,6 +28,7 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
     ("GET", "/metrics", READ),
+    ("GET", "/openapi.json", ANY),
     ("POST", "/api/v1/jobs", WRITE),
     ("GET", "/api/v1/jobs", READ),
     ("GET", "/api/v1/jobs/{id}", READ),
@@ -38,6 +41,10 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/api/v1/jobs/{id}/artifacts/{*name}", READ),
     ("GET", "/api/v1/jobs/{id}/events", READ),
     ("GET", "/api/v1/events", READ),
+    ("POST", "/api/v1/operations", WRITE),
+    ("GET", "/api/v1/operations", READ),
+    ("GET", "/api/v1/operations/{id}", READ),
+    ("POST", "/api/v1/operations/{id}/cancel", WRITE),
     ("POST", "/api/v1/vacancies", WORK),
     ("POST", "/api/v1/attempts/{id}/accept", WORK),
     ("POST", "/api/v1/attempts/{id}/progress", WORK),
@@ -51,7 +58,9 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/api/v1/queues/{name}", READ),
     ("GET", "/api/v1/stats", READ),
     ("GET", "/api/v1/types", READ),
+    ("GET", "/api/v1/types/{name}", READ),
     ("PUT", "/api/v1/types/{name}", ADMIN),
+    ("DELETE", "/api/v1/types/{name}", ADMIN),
 ];
 
 /// The row of a route. Where a page can be had, its headers can.

@@ -5,13 +5,16 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jobhall_core::Time;
 use jobhall_engine::Engine;
+use jobhall_protocol::Code;
 use jobhall_store::Store;
 use tokio::sync::watch;
 
 use crate::artifacts::Artifacts;
+use crate::error::Trouble;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::operations::Operations;
 use crate::place::Place;
 use crate::session::Sessions;
 use crate::tokens::Tokens;
@@ -27,11 +30,14 @@ pub(crate) struct App {
     pub sessions: Arc<Sessions>,
     pub metrics: Metrics,
     pub place: Place,
+    pub operations: Operations,
     pub lease_ms: u64,
     pub hosts: Hosts,
     pub started: Instant,
-    /// Becomes true once: when the hall stops, whatever waits comes to its end.
+    /// Becomes true once: the hall takes no more work, but those who have some finish it.
     pub drain: watch::Receiver<bool>,
+    /// Becomes true once, after that: whatever still waits comes to its end.
+    pub close: watch::Receiver<bool>,
 }
 
 impl App {
@@ -40,12 +46,29 @@ impl App {
         *self.drain.borrow()
     }
 
-    /// Waits until the hall stops.
-    pub(crate) async fn drained(&self) {
-        let mut drain = self.drain.clone();
-        // An error means that nobody can stop the hall any more, because it is gone.
-        let _ = drain.wait_for(|drain| *drain).await;
+    /// Refuses new work while the hall drains.
+    pub(crate) fn takes_work(&self) -> Result<(), Trouble> {
+        if self.is_draining() {
+            return Err(Trouble::new(Code::Unavailable, "the hall is stopping and takes no more work"));
+        }
+        Ok(())
     }
+
+    /// Waits until the hall takes no more work.
+    pub(crate) async fn drained(&self) {
+        told(self.drain.clone()).await;
+    }
+
+    /// Waits until the hall ends.
+    pub(crate) async fn closed(&self) {
+        told(self.close.clone()).await;
+    }
+}
+
+/// Waits until it is said.
+pub(crate) async fn told(mut flag: watch::Receiver<bool>) {
+    // An error means that nobody can say so any more, because the hall is gone.
+    let _ = flag.wait_for(|said| *said).await;
 }
 
 /// Under which names the hall may be called.

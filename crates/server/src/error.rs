@@ -11,8 +11,11 @@ use jobhall_blobs::{AppendError, BlobError, KeepError};
 use jobhall_core::Refusal;
 use jobhall_engine::Refused;
 use jobhall_protocol::{Code, Problem};
-use jobhall_store::StoreError;
+use jobhall_store::{CommitError, StoreError};
 use serde::Serialize;
+
+/// After how many seconds a client may try again what could not be taken.
+const RETRY_AFTER_S: u64 = 2;
 
 /// The answer of a route.
 pub(crate) type Answer = Result<Response, Trouble>;
@@ -53,6 +56,11 @@ impl Trouble {
         (self.code, &self.detail)
     }
 
+    /// What the client is told.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// What only the log may know.
     pub(crate) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()
@@ -72,6 +80,9 @@ impl Trouble {
         let mut response = with_json(status, &problem);
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+        }
         if let Some((name, value)) = self.header.as_deref() {
             response.headers_mut().insert(name.clone(), value.clone());
         }
@@ -92,6 +103,7 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         }
         Code::LeaseLost => (StatusCode::CONFLICT, "The lease is not the current one"),
         Code::Conflict => (StatusCode::CONFLICT, "The state does not allow it"),
+        Code::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "It was changed by someone else"),
         Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
         Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "The body took too long"),
         Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "There are no such bytes"),
@@ -102,8 +114,13 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
     }
 }
 
+/// The status that a code answers with.
+pub(crate) fn status(code: Code) -> u16 {
+    meaning(code).0.as_u16()
+}
+
 /// The code as it is written in JSON.
-fn word(code: Code) -> String {
+pub(crate) fn word(code: Code) -> String {
     serde_json::to_string(&code).unwrap_or_default().trim_matches('"').to_owned()
 }
 
@@ -142,6 +159,7 @@ impl From<Refused> for Trouble {
                 Code::BadRequest
             }
             Refused::NoSuchJob(_) => Code::NotFound,
+            Refused::Changed { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }
@@ -170,6 +188,16 @@ fn storage(full: bool, inside: &str) -> Trouble {
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         Trouble::internal(error)
+    }
+}
+
+impl From<CommitError> for Trouble {
+    fn from(error: CommitError) -> Trouble {
+        match error {
+            CommitError::NotCommitted { full, message } => storage(full, &message),
+            CommitError::Unknown { message } => Trouble::internal(message),
+            CommitError::Stopped { message } => Refused::Stopped(message).into(),
+        }
     }
 }
 
@@ -229,6 +257,37 @@ pub(crate) fn made(new: bool, location: &str, value: &impl Serialize) -> Respons
     response
 }
 
+/// The same with the tag that names this version of it.
+pub(crate) fn tagged(mut response: Response, tag: &str) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// The same with the address of the next page, if there is one.
+pub(crate) fn linked(mut response: Response, next: Option<&str>) -> Response {
+    let link = next.and_then(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")).ok());
+    if let Some(link) = link {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    response
+}
+
+/// 304: the client has this version already.
+pub(crate) fn unchanged(tag: &str) -> Response {
+    tagged(StatusCode::NOT_MODIFIED.into_response(), tag)
+}
+
+/// 202, with the address where its end can be awaited.
+pub(crate) fn accepted(location: &str, value: &impl Serialize) -> Response {
+    let mut response = made(true, location, value);
+    if response.status() == StatusCode::CREATED {
+        *response.status_mut() = StatusCode::ACCEPTED;
+    }
+    response
+}
+
 /// 204.
 pub(crate) fn nothing() -> Response {
     StatusCode::NO_CONTENT.into_response()
@@ -237,11 +296,6 @@ pub(crate) fn nothing() -> Response {
 /// 200 with a body of any kind.
 pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
     with_text(StatusCode::OK, kind, body)
-}
-
-/// 304.
-pub(crate) fn unchanged() -> Response {
-    StatusCode::NOT_MODIFIED.into_response()
 }
 
 /// 206 with this part of a whole.

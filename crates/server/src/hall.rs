@@ -18,12 +18,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::app::{App, Hosts};
+use crate::app::{App, Hosts, told};
 use crate::artifacts::Artifacts;
 use crate::collector;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::{Counted, Metrics};
+use crate::operations::{self, Operations};
 use crate::place::Place;
 use crate::routes;
 use crate::tokens::Tokens;
@@ -79,6 +80,7 @@ pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
     drain: watch::Sender<bool>,
+    close: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -94,31 +96,45 @@ impl Hall {
                 "failed to serve on {address}: it is not loopback and has no TLS"
             )));
         }
-        let (drain, draining) = watch::channel(false);
+        let ((drain, draining), (close, closing)) = (watch::channel(false), watch::channel(false));
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
         let every = Duration::from_millis(options.collect_ms);
         tokio::spawn(collector::run(blobs, store, every, draining.clone()));
-        let app = Arc::new(app(options, address, draining.clone()));
-        let task = tokio::spawn(accept(listener, app, draining));
+        let app = Arc::new(app(options, address, draining, closing.clone()));
+        tokio::spawn(operations::run(app.clone()));
+        let task = tokio::spawn(accept(listener, app, closing));
         tracing::info!(%address, "the hall is open");
-        Ok(Running { address, drain, task })
+        Ok(Running { address, drain, close, task })
     }
 }
 
 impl Running {
+    /// Takes no more work: submits are refused, long polls end, and `/readyz` says so. Everything else goes on, so
+    /// that workers can finish and people can watch.
+    pub fn drain(&self) {
+        self.drain.send_replace(true);
+    }
+
     /// Takes no more connections, ends what waits, and gives requests under way some seconds.
     pub async fn stop(self) {
-        self.drain.send_replace(true);
+        self.drain();
+        self.close.send_replace(true);
         let _ = self.task.await;
     }
 }
 
-fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> App {
+fn app(
+    options: Options,
+    address: SocketAddr,
+    drain: watch::Receiver<bool>,
+    close: watch::Receiver<bool>,
+) -> App {
     let names = options.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
     App {
         floor: Arc::new(Floor::new(options.engine.clone())),
         sessions: Arc::default(),
         engine: options.engine,
+        operations: Operations::new(options.store.clone()),
         store: options.store,
         artifacts: Artifacts::new(options.blobs.clone()),
         logs: Logs::new(options.blobs, options.log_bytes),
@@ -129,28 +145,28 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
         hosts: Hosts { names, loopback: address.ip().is_loopback() },
         started: Instant::now(),
         drain,
+        close,
     }
 }
 
-async fn accept(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<bool>) {
+async fn accept(listener: TcpListener, app: Arc<App>, close: watch::Receiver<bool>) {
     let router = routes::router(&app);
     let mut connections = JoinSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut stop = drain.clone();
     loop {
         let taken = async {
             let permit = room.clone().acquire_owned().await;
             (listener.accept().await, permit)
         };
         tokio::select! {
-            () = told(&mut stop) => break,
+            () = told(close.clone()) => break,
             Some(_) = connections.join_next() => {}
             (stream, permit) = taken => match stream {
                 Ok((stream, _)) => {
-                    let (router, drain) = (router.clone(), drain.clone());
+                    let (router, close) = (router.clone(), close.clone());
                     let counted = Counted::new(&app.metrics.connections);
                     connections.spawn(async move {
-                        connection(stream, router, drain).await;
+                        connection(stream, router, close).await;
                         drop((permit, counted));
                     });
                 }
@@ -171,7 +187,7 @@ async fn accept(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<boo
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut drain: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, router: Router, close: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
@@ -179,15 +195,9 @@ async fn connection(stream: TcpStream, router: Router, mut drain: watch::Receive
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     tokio::select! {
         ended = served.as_mut() => return log_end(ended),
-        () = told(&mut drain) => served.as_mut().graceful_shutdown(),
+        () = told(close) => served.as_mut().graceful_shutdown(),
     }
     log_end(served.await);
-}
-
-/// Waits until the hall is told to stop.
-async fn told(drain: &mut watch::Receiver<bool>) {
-    // An error means that nobody can say so any more, which is the same.
-    let _ = drain.wait_for(|drain| *drain).await;
 }
 
 fn log_end(ended: Result<(), hyper::Error>) {

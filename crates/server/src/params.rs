@@ -46,6 +46,32 @@ pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Trouble> {
     Ok(query)
 }
 
+/// How many are wanted on a page.
+pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Trouble> {
+    let limit = asked.unwrap_or(usual);
+    if (1..=most).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Trouble::bad(format!("limit of {limit} is outside 1 to {most}")))
+}
+
+/// The number in a cursor, behind the letter of its list.
+pub(crate) fn cursor(letter: char, text: &str) -> Result<u64, Trouble> {
+    let hex = text.strip_prefix(letter).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let shown: String = text.chars().take(40).collect();
+    let wrong = || Trouble::bad(format!("cursor: {shown:?} is not a cursor of this list"));
+    hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()).ok_or_else(wrong)
+}
+
+/// The address of the next page of a list: this one's, with another cursor.
+pub(crate) fn next_page(uri: &Uri, cursor: &str) -> String {
+    let query = uri.query().unwrap_or_default();
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
+    let cursor = format!("cursor={cursor}");
+    let pairs: Vec<_> = kept.chain([cursor.as_str()]).collect();
+    format!("{}?{}", uri.path(), pairs.join("&"))
+}
+
 /// The innermost reason, which has the name of the field.
 fn source(error: &dyn std::error::Error) -> String {
     let mut error = error;

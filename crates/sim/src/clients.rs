@@ -59,11 +59,12 @@ impl Sim {
             Action::Cancel(n) => {
                 self.call_on(*n, |id| Request::Cancel { id, failure: Failure::new("cancelled", "by hand") });
             }
-            Action::Retry(n) => self.call_on(*n, Request::Retry),
+            Action::Retry(n) => self.call_on(*n, |id| Request::Retry { id, name: None }),
             Action::Show(n) => self.call_on(*n, Request::Show),
             Action::Explain(n) => self.call_on(*n, Request::Explain),
             Action::SetType(at, config) => {
-                self.call(Request::SetType { job_type: crate::words::type_name(*at), config: *config });
+                let job_type = crate::words::type_name(*at);
+                self.call(Request::SetType { job_type, config: Some(*config), expected: None });
             }
             trouble => self.trouble(trouble),
         }
@@ -117,7 +118,7 @@ impl Sim {
         }
         let repeats = match &call.request {
             Request::Submit(submit) => submit.name.is_some(),
-            Request::Retry(_) => false,
+            Request::Retry { .. } => false,
             _ => true,
         };
         if repeats && tries < TRIES {

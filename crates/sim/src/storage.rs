@@ -1,7 +1,7 @@
 //! The store's side of a run: commits are applied in order and late, fail, or end unknown; so does all else.
 
 use jobhall_engine::{Asked, Told};
-use jobhall_store::{CommitError, Committed, StoreError, Unit};
+use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::event::Event;
 use crate::hall::Sim;
@@ -107,6 +107,12 @@ impl Sim {
                 }
                 Told::Pruned(Ok(pruned))
             }
+            Asked::Remove(ticket, jobs) => {
+                let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
+                let pruned = self.vault.prune(&prune);
+                self.checker.pruned(&self.vault, &prune);
+                Told::Removed(ticket, jobs, Ok(pruned))
+            }
             Asked::Job(id) => Told::Job(id, Ok((self.vault.row_for_desk(id), self.vault.attempts(id)))),
             Asked::Completed(before, limit) => Told::Completed(Ok(self.vault.completed(before, limit))),
         }
@@ -118,6 +124,7 @@ impl Sim {
             Asked::TakeBlock(_) => Told::Block(Err(error.clone())),
             Asked::SettleBlocks(changes) => Told::Settled(changes, Err(error.clone())),
             Asked::Prune(_) => Told::Pruned(Err(error.clone())),
+            Asked::Remove(ticket, jobs) => Told::Removed(ticket, jobs, Err(error.clone())),
             Asked::Job(id) => Told::Job(id, Err(message)),
             Asked::Completed(..) => Told::Completed(Err(message)),
         }

@@ -274,7 +274,7 @@ impl Sim {
 /// The jobs that a request is about.
 fn about(request: &Request) -> Vec<JobId> {
     match request {
-        Request::Cancel { id, .. } | Request::Retry(id) | Request::Show(id) | Request::Explain(id) => {
+        Request::Cancel { id, .. } | Request::Retry { id, .. } | Request::Show(id) | Request::Explain(id) => {
             vec![*id]
         }
         Request::Accept { attempt, .. }

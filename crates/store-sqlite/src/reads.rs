@@ -1,7 +1,7 @@
 //! The reads of the port, each on one snapshot.
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, TypeName};
+use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
 use jobhall_store::{Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack};
 
 use crate::row;
@@ -146,6 +146,8 @@ impl Reads<'_> {
         self.list.raw_bind_parameter(5, filter.key.as_ref().map(Key::as_str))?;
         self.list.raw_bind_parameter(6, filter.queue.as_ref().map(QueueName::as_str))?;
         self.list.raw_bind_parameter(7, limit(at_most))?;
+        self.list.raw_bind_parameter(8, filter.created_after.map(Time::as_ms))?;
+        self.list.raw_bind_parameter(9, filter.created_before.map(Time::as_ms))?;
         let mut rows = self.list.raw_query();
         let mut jobs = Vec::new();
         while let Some(job) = rows.next()? {

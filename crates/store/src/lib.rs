@@ -88,6 +88,10 @@ pub struct JobFilter {
     pub key: Option<Key>,
     /// The queue.
     pub queue: Option<QueueName>,
+    /// Submitted at this moment or later.
+    pub created_after: Option<Time>,
+    /// Submitted before this moment.
+    pub created_before: Option<Time>,
 }
 
 impl JobFilter {
@@ -97,6 +101,8 @@ impl JobFilter {
             && self.job_type.as_ref().is_none_or(|job_type| *job_type == job.spec.job_type)
             && self.key.as_ref().is_none_or(|key| job.spec.key.as_ref() == Some(key))
             && self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
+            && self.created_after.is_none_or(|after| job.spec.created_at >= after)
+            && self.created_before.is_none_or(|before| job.spec.created_at < before)
     }
 }
 

@@ -1,8 +1,10 @@
 //! `jobhall job`: submitting, watching and ending jobs.
 
 mod artifacts;
+mod batches;
 mod bulk;
 mod change;
+mod filter;
 mod list;
 mod log;
 mod show;
@@ -51,6 +53,9 @@ pub enum JobCommand {
     Retry(change::RetryArgs),
     /// Say why a job is not running
     Explain(show::ExplainArgs),
+    /// Cancel, retry or delete all jobs that match
+    #[command(subcommand)]
+    Bulk(bulk::BulkCommand),
 }
 
 /// Runs a command of `job`.
@@ -66,6 +71,7 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::Cancel(args) => change::cancel(context, args).await,
         JobCommand::Retry(args) => change::retry(context, args).await,
         JobCommand::Explain(args) => show::explain(context, args).await,
+        JobCommand::Bulk(command) => bulk::run(context, command).await,
     }
 }
 

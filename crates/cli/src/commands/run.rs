@@ -155,7 +155,7 @@ async fn stop(context: &Context, client: &Client, id: u64) -> Outcome {
     let end = async {
         match client.cancel(id, &Cancel::default()).await {
             Err(error) if error.code() != Some(Code::Conflict) => Err(Failure::from(error)),
-            _ => wait::one(client, id, None).await,
+            _ => wait::one(client, id).await,
         }
     };
     tokio::select! {

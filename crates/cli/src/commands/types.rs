@@ -1,8 +1,9 @@
 //! `jobhall type`: what is configured for types of jobs.
 
 use clap::{Args, Subcommand};
-use jobhall_client::Client;
-use jobhall_protocol::{BackoffKind, Retry, SetType, Span, TypeSettings};
+use jobhall_client::{Client, Versioned};
+use jobhall_protocol::{BackoffKind, Code, Retry, SetType, Span, TypeSettings};
+use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -14,7 +15,8 @@ const EXAMPLES: &str = "\
 Examples:
   jobhall type list
   jobhall type show thumbnail
-  jobhall type set thumbnail --max-attempts 3 --backoff exponential --delay 10s --keep 7d";
+  jobhall type set thumbnail --max-attempts 3 --backoff exponential --delay 10s --keep 7d
+  jobhall type reset thumbnail";
 
 /// The commands of `type`.
 #[derive(Debug, Subcommand)]
@@ -31,13 +33,20 @@ pub enum TypeCommand {
     },
     /// Configure a type; what is not given stays as it is
     Set(SetArgs),
+    /// Give a type its defaults again
+    #[command(after_help = "Example:\n  jobhall type reset thumbnail")]
+    Reset {
+        /// The type
+        name: String,
+    },
 }
 
-const SET_EXAMPLES: &str = "\
-Examples:
+const SET_EXAMPLES: &str = r#"Examples:
   jobhall type set thumbnail --max-attempts 3
   jobhall type set report --backoff linear --delay 1m --max-delay 1h
-  jobhall type set report --keep 30d --keep-count 1000 --reuse-window 2h";
+  jobhall type set report --keep 30d --keep-count 1000 --reuse-window 2h
+  jobhall type set report --keep forever --keep-count all
+  jobhall type set report --keep 30d --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `type set`.
 #[derive(Debug, Args)]
@@ -57,15 +66,36 @@ pub struct SetArgs {
     /// The longest pause
     #[arg(long, value_name = "SPAN")]
     pub max_delay: Option<Span>,
-    /// Remove completed jobs older than this, such as 7d
-    #[arg(long, value_name = "SPAN")]
-    pub keep: Option<Span>,
-    /// Keep only so many completed jobs
-    #[arg(long, value_name = "N")]
-    pub keep_count: Option<u64>,
+    /// Remove completed jobs older than this, such as 7d; or `forever`
+    #[arg(long, value_name = "SPAN", value_parser = keep)]
+    pub keep: Option<Limit>,
+    /// Keep only so many completed jobs; or `all`
+    #[arg(long, value_name = "N", value_parser = keep_count)]
+    pub keep_count: Option<Limit>,
     /// How old a success may be to be reused
     #[arg(long, value_name = "SPAN")]
     pub reuse_window: Option<Span>,
+    /// Change only this version, as `type show` tells it
+    #[arg(long, value_name = "VERSION")]
+    pub if_match: Option<String>,
+}
+
+/// A limit, or that there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(Option<u64>);
+
+fn keep(text: &str) -> Result<Limit, String> {
+    match text {
+        "forever" => Ok(Limit(None)),
+        _ => text.parse::<Span>().map(|span| Limit(Some(span.0))).map_err(|error| error.to_string()),
+    }
+}
+
+fn keep_count(text: &str) -> Result<Limit, String> {
+    match text {
+        "all" => Ok(Limit(None)),
+        _ => text.parse().map(|count| Limit(Some(count))).map_err(|_| "not a number, nor `all`".to_owned()),
+    }
 }
 
 impl SetArgs {
@@ -79,8 +109,8 @@ impl SetArgs {
         let retry = Retry { max_attempts, backoff, delay, max_delay, on: None };
         SetType {
             retry: (retry != Retry::default()).then_some(retry),
-            keep_ms: self.keep.map(|span| span.0),
-            keep_count: self.keep_count,
+            keep_ms: self.keep.map(|limit| limit.0),
+            keep_count: self.keep_count.map(|limit| limit.0),
             reuse_window_ms: self.reuse_window.map(|span| span.0),
         }
     }
@@ -95,30 +125,51 @@ pub async fn run(context: &Context, command: &TypeCommand) -> Outcome {
             context.output.list(&types, || table(&types))?;
         }
         TypeCommand::Show { name } => {
-            let types = client.types().await?;
-            let found = known(&types, name)?;
-            context.output.one(found, || told(found))?;
+            show(
+                context,
+                match client.type_settings(name).await {
+                    Err(error) if error.code() == Some(Code::NotFound) => {
+                        return Err(unknown(&client, name).await);
+                    }
+                    found => found?,
+                },
+            )?;
         }
         TypeCommand::Set(args) => {
             let settings = args.settings();
             if settings == SetType::default() {
                 return Err(Failure::usage("nothing to set").fix("see `jobhall help type set`"));
             }
-            let set = client.set_type(&args.name, &settings).await?;
-            context.output.one(&set, || told(&set))?;
+            show(context, client.set_type(&args.name, &settings, args.if_match.as_deref()).await?)?;
         }
+        TypeCommand::Reset { name } => match client.reset_type(name).await {
+            Err(error) if error.code() == Some(Code::NotFound) => return Err(unknown(&client, name).await),
+            reset => {
+                reset?;
+                context.output.say(&format!("type {name} has its defaults again"));
+            }
+        },
     }
     Ok(Exit::Ok)
 }
 
-/// The type of this name; an unknown one gets a suggestion.
-fn known<'a>(types: &'a [TypeSettings], name: &str) -> Outcome<&'a TypeSettings> {
-    let hint = suggest::hint(name, types.iter().map(|known| known.name.as_str()));
-    let unknown = || {
-        Failure::new(Exit::NotFound, format!("there is no type {name:?}{hint}"))
-            .why("a type is known once a job of it was submitted, or it was configured")
-    };
-    types.iter().find(|known| known.name == name).ok_or_else(unknown)
+/// A type with its version.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    settings: TypeSettings,
+    version: Option<String>,
+}
+
+fn show(context: &Context, found: Versioned<TypeSettings>) -> Outcome<()> {
+    let shown = Shown { settings: found.value, version: found.version };
+    context.output.one(&shown, || told(&shown))
+}
+
+/// There is no such type; one that is near is suggested.
+async fn unknown(client: &Client, name: &str) -> Failure {
+    Failure::new(Exit::NotFound, format!("there is no type {name:?}{}", hint(client, name).await))
+        .why("a type is known once a job of it was submitted, or it was configured")
 }
 
 /// The type that was meant, if one is near; nothing if the hall does not tell.
@@ -166,7 +217,8 @@ fn table(types: &[TypeSettings]) -> Table {
     table
 }
 
-fn told(found: &TypeSettings) -> String {
+fn told(shown: &Shown) -> String {
+    let found = &shown.settings;
     let facts = [
         ("type", found.name.clone()),
         ("attempts", attempts(found)),
@@ -174,6 +226,7 @@ fn told(found: &TypeSettings) -> String {
         ("keep", span(found.keep_ms)),
         ("keep count", count(found)),
         ("reuse", span(Some(found.reuse_window_ms))),
+        ("version", shown.version.clone().unwrap_or_default()),
     ];
     facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()
 }

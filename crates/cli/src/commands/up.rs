@@ -40,6 +40,7 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
         () = signals.next() => {}
         () = worker.keep() => {}
     }
+    hall.drain();
     context.output.say("stopping: jobs at hand are finished first; a second signal stops at once");
     tokio::select! {
         () = worker.drain() => {}

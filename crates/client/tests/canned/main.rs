@@ -96,6 +96,70 @@ async fn events_go_on_from_the_last_one_after_a_break() {
     assert!(requests[1].contains("last-event-id: 2\r\n"), "{requests:?}");
 }
 
+const BUSY: &str =
+    r#"{"type":"x","title":"t","status":503,"detail":"the hall is stopping","code":"unavailable"}"#;
+
+fn job(state: &str) -> String {
+    let at = "2026-11-15T09:43:00.250Z";
+    format!(
+        r#"{{"id":7,"type":"t","key":null,"queue":"default","params":{{}},"needs":"","priority":100,"state":"{state}",
+        "attempt":1,"max_attempts":1,"run_at":"{at}","created_at":"{at}","updated_at":"{at}","started_at":null,
+        "completed_at":null,"worker":null,"error":null,"retry_of":null}}"#
+    )
+}
+
+#[tokio::test]
+async fn the_end_of_a_job_is_heard_over_a_restart_of_the_hall() {
+    let opening = "retry: 10\nid: 4\n\n";
+    let closing = "event: closing\ndata: {}\n\n";
+    let server = Server::start(vec![
+        answer_with(200, &[EVENTS], &format!("{opening}{}{closing}", event(4, "queued"))),
+        answer(503, BUSY),
+        answer(200, &job("queued")),
+        answer(503, BUSY),
+        String::new(),
+        answer_with(200, &[EVENTS], &format!("{opening}{}", event(5, "succeeded"))),
+        answer(200, &job("succeeded")),
+    ])
+    .await;
+    let mut ends = client(&server).ends([7]);
+    let ended = ends.next().await.unwrap().expect("it ends");
+    assert_eq!((ended.id, ended.state.as_str()), (7, "succeeded"));
+    assert!(ends.next().await.unwrap().is_none() && ends.pending().is_empty());
+    let requests = server.requests();
+    assert!(requests[0].starts_with("GET /api/v1/jobs/7/events "), "{requests:?}");
+    assert!(requests[1].starts_with("GET /api/v1/jobs/7 "), "it looks once the stream is open: {requests:?}");
+    assert!(requests[5].contains("last-event-id: 4\r\n"), "no gap: {requests:?}");
+    assert_eq!(requests.len(), 7);
+}
+
+#[tokio::test]
+async fn a_stream_that_missed_something_is_made_good_by_a_look() {
+    let reset = "retry: 10\nid: 4\n\nid: 9\nevent: reset\ndata: {}\n\n";
+    let server = Server::start(vec![
+        answer_with(200, &[EVENTS], reset),
+        answer(200, &job("running")),
+        answer(200, &job("running").replace("\"id\":7", "\"id\":8")),
+        answer(200, &job("failed")),
+        answer(200, &job("failed").replace("\"id\":7", "\"id\":8")),
+    ])
+    .await;
+    let mut ends = client(&server).ends([7, 8, 7]);
+    let ids = [ends.next().await.unwrap().unwrap().id, ends.next().await.unwrap().unwrap().id];
+    assert_eq!(ids, [7, 8]);
+    assert!(server.requests()[0].starts_with("GET /api/v1/events "), "{:?}", server.requests());
+}
+
+#[tokio::test]
+async fn a_read_is_repeated_when_the_hall_cannot_take_it_now() {
+    let page = r#"{"items":[],"next_cursor":null}"#;
+    let server = Server::start(vec![answer(503, BUSY), answer(200, page)]).await;
+    assert_eq!(client(&server).types().await.unwrap(), []);
+    let server = Server::start(vec![answer(503, BUSY), answer(200, "[]")]).await;
+    let error = client(&server).submit(&SubmitJob::new("t"), None).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::Unavailable), "but nothing that could be done twice");
+}
+
 #[tokio::test]
 async fn a_stream_of_something_else_is_refused() {
     let server = Server::start(vec![answer(200, "{}")]).await;

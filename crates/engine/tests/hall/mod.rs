@@ -135,6 +135,10 @@ impl Hall {
                 Told::Settled(changes, Ok(()))
             }
             Asked::Prune(prune) => Told::Pruned(Ok(self.store.prune_now(&prune))),
+            Asked::Remove(ticket, jobs) => {
+                let prune = jobhall_store::Prune { jobs: jobs.clone(), ..Default::default() };
+                Told::Removed(ticket, jobs, Ok(self.store.prune_now(&prune)))
+            }
             Asked::Job(id) => {
                 let job = self.store.jobs_now(&[id]).remove(0);
                 Told::Job(id, Ok((job, self.store.attempts_now(id))))

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use jobhall_blobs::{ARTIFACT_BYTES, Artifact, ArtifactName, Digest, MediaType};
 use jobhall_core::AttemptId;
 use jobhall_protocol::{Code, DIGEST_HEADER, Page};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::attempts::{Word, note, word};
@@ -84,17 +85,20 @@ fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Trouble> {
     headers.get(DIGEST_HEADER).map(read).transpose().map_err(wrong)
 }
 
-#[derive(Deserialize)]
+/// Which artifacts.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct ArtifactsQuery {
+    /// `17-2`, or the number of the attempt from 1; the last one if missing.
     attempt: Option<String>,
+    /// How many on a page.
     limit: Option<usize>,
-    /// The last name of the page before.
+    /// Where the page before ended.
     cursor: Option<String>,
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>, Path(id): Path<String>, uri: Uri) -> Answer {
-    let asked: Asked = params::query(&uri)?;
+    let asked: ArtifactsQuery = params::query(&uri)?;
     let limit = asked.limit.unwrap_or(PAGE);
     if !(1..=PAGE).contains(&limit) {
         return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {PAGE}")));
@@ -115,9 +119,11 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(id): Path<String>, ur
     }))
 }
 
-#[derive(Deserialize)]
+/// Whose artifact.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+pub(super) struct ArtifactQuery {
+    /// `17-2`, or the number of the attempt from 1; the last one if missing.
     attempt: Option<String>,
 }
 
@@ -128,7 +134,7 @@ pub(super) async fn get(
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer {
-    let (job, which): (_, Which) = (params::job_id(&id)?, params::query(&uri)?);
+    let (job, which): (_, ArtifactQuery) = (params::job_id(&id)?, params::query(&uri)?);
     let name = ArtifactName::new(&name).map_err(Trouble::bad)?;
     let shown = app.engine.show(job).await?;
     let found = match attempt(&shown, which.attempt.as_deref())? {
@@ -157,7 +163,7 @@ pub(super) async fn content(app: &App, artifact: &Artifact, method: &Method, hea
         pieces(app.artifacts.open(artifact.digest).await?, bytes.start, bytes.end)
     };
     let mut response = match range {
-        _ if known => error::unchanged(),
+        _ if known => error::unchanged(&tag),
         Some(range) => error::part("", &range::label(&range, artifact.size), body),
         None => error::body("", body),
     };

@@ -9,6 +9,7 @@ use jobhall_blobs::Stream;
 use jobhall_core::{AttemptId, Failure, Json, LeaseId, Report, Verdict, When, WorkerName};
 use jobhall_engine::{Answer as Told, Indicator, Request as Ask};
 use jobhall_protocol::{self as wire, LogPosition, Moved, OutcomeReport, RetryVerdict};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log_form::stream_of;
@@ -94,10 +95,13 @@ fn indicator(indicator: wire::Indicator) -> Result<Indicator, Trouble> {
     Ok(Indicator { name, step, total, message })
 }
 
-#[derive(Deserialize)]
+/// Where a chunk of a log belongs.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct LogPlace {
+pub(super) struct LogPlace {
+    /// The byte of the log that it begins with; at its end if missing.
     offset: Option<u64>,
+    /// `stdout` or `stderr`; the former if missing.
     stream: Option<String>,
 }
 

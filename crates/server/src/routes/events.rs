@@ -2,7 +2,9 @@
 //!
 //! An event's `id` is the position to resume from; a commit that changed several jobs gives it to the last of them,
 //! so who breaks off in the middle gets all of that commit again. Steps of a live attempt that are not stored come
-//! without an id. Where the feed has been pruned beyond the position, `reset` says: look at everything anew.
+//! without an id. Where the feed has been pruned beyond the position, or never was so far, `reset` says: look at
+//! everything anew. Every stream begins with the position it stands at, and heartbeats repeat it, so who is cut off
+//! before the first event misses nothing either. When the hall stops, `closing` is the last event: come back soon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +14,10 @@ use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use jobhall_core::{JobId, StateName};
-use jobhall_engine::{Watch, Watched};
+use jobhall_engine::{Engine, Watch, Watched};
 use jobhall_protocol::Change;
-use jobhall_store::Store;
+use jobhall_store::{FeedEntry, FeedRow, Store};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
@@ -26,21 +29,21 @@ use crate::stream::{Left, Writer, pipe};
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-#[derive(Deserialize)]
+/// Where to begin.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct EventsQuery {
     /// As `Last-Event-ID`, for those who cannot set headers.
     after: Option<u64>,
 }
 
 /// Everything that happens.
 pub(super) async fn of_all(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Answer {
-    let after = match position(&uri, &headers)? {
-        Some(after) => after,
-        None => end_of_feed(app.store.as_ref()).await?,
-    };
-    let watch = app.engine.watch(after);
-    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, None))
+    let asked = position(&uri, &headers)?;
+    let end = end_of_feed(app.store.as_ref()).await?;
+    let watch = app.engine.watch(asked.unwrap_or(end).min(end));
+    let first = First { beyond: asked.is_some_and(|asked| asked > end), state: None };
+    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, first))
 }
 
 /// What happens to one job. Without a position it begins with the state of this moment; it ends with the job.
@@ -54,16 +57,18 @@ pub(super) async fn of_job(
     let asked = position(&uri, &headers)?;
     let end = end_of_feed(app.store.as_ref()).await?;
     // The watch begins before the look, so nothing can happen between them unseen.
-    let watch = app.engine.watch(asked.unwrap_or(end));
+    let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let shown = app.engine.show(id).await?;
     let life = &shown.job.life;
-    let first = (asked.is_none() || life.state.is_terminal()).then(|| (end, life.name(now())));
-    let seen_rev = if first.is_some() { life.rev } else { 0 };
+    let beyond = asked.is_some_and(|asked| asked > end);
+    let tells = asked.is_none() || beyond || life.state.is_terminal();
+    let first = First { beyond, state: tells.then(|| life.name(now())) };
+    let seen_rev = if tells { life.rev } else { 0 };
     Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, first))
 }
 
 fn position(uri: &Uri, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
-    let asked: Asked = params::query(uri)?;
+    let asked: EventsQuery = params::query(uri)?;
     let Some(header) = headers.get("last-event-id") else { return Ok(asked.after) };
     let number = header.to_str().ok().and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(|| Trouble::bad("Last-Event-ID is not a position of this stream"))
@@ -95,16 +100,24 @@ struct Telling {
     seen_rev: u32,
 }
 
-fn open(app: &Arc<App>, telling: Telling, first: Option<(u64, StateName)>) -> Response {
+/// What is told before anything happens.
+struct First {
+    /// The position asked for is one that the feed never had.
+    beyond: bool,
+    /// The job's state at this moment.
+    state: Option<StateName>,
+}
+
+fn open(app: &Arc<App>, telling: Telling, first: First) -> Response {
     let (writer, body) = pipe();
     let app = app.clone();
     tokio::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         // The reader may leave at any moment; then there is nobody to tell.
         let _ = tokio::select! {
-            told = tell(&writer, telling, first) => told,
+            told = tell(&app.engine, &writer, telling, first) => told,
             () = writer.left() => Err(Left),
-            () = app.drained() => Ok(()),
+            () = app.closed() => writer.write("event: closing\ndata: {}\n\n").await,
         };
     });
     let mut response = error::body("text/event-stream", body);
@@ -114,9 +127,13 @@ fn open(app: &Arc<App>, telling: Telling, first: Option<(u64, StateName)>) -> Re
     response
 }
 
-async fn tell(writer: &Writer, mut telling: Telling, first: Option<(u64, StateName)>) -> Result<(), Left> {
-    writer.write("retry: 2000\n\n").await?;
-    if let (Some((position, state)), Some(id)) = (first, telling.job) {
+async fn tell(engine: &Engine, writer: &Writer, mut telling: Telling, first: First) -> Result<(), Left> {
+    let position = telling.watch.position();
+    writer.write(format!("retry: 2000\nid: {position}\n\n")).await?;
+    if first.beyond {
+        writer.write(reset(position)).await?;
+    }
+    if let (Some(state), Some(id)) = (first.state, telling.job) {
         writer.write(event(Some(position), id, state)).await?;
         if state.is_terminal() {
             return Ok(());
@@ -124,9 +141,9 @@ async fn tell(writer: &Writer, mut telling: Telling, first: Option<(u64, StateNa
     }
     loop {
         match tokio::time::timeout(HEARTBEAT, telling.watch.next()).await {
-            Err(_) => writer.write(":\n\n").await?,
+            Err(_) => writer.write(format!(":\nid: {}\n\n", telling.watch.position())).await?,
             Ok(Ok(Some(watched))) => {
-                let (text, over) = telling.text(watched);
+                let (text, over) = telling.text(engine, watched).await;
                 if !text.is_empty() {
                     writer.write(text).await?;
                 }
@@ -145,28 +162,42 @@ async fn tell(writer: &Writer, mut telling: Telling, first: Option<(u64, StateNa
 
 impl Telling {
     /// The events of what was seen, and whether the stream is over.
-    fn text(&self, watched: Watched) -> (String, bool) {
+    async fn text(&mut self, engine: &Engine, watched: Watched) -> (String, bool) {
         match watched {
-            Watched::Reset(position) => (format!("id: {position}\nevent: reset\ndata: {{}}\n\n"), false),
+            Watched::Reset(position) => match self.job {
+                Some(id) => self.anew(engine, id, position).await,
+                None => (reset(position), false),
+            },
             Watched::Live(id, state) if self.job.is_none_or(|job| job == id) => {
                 (event(None, id, state), false)
             }
             Watched::Live(..) => (String::new(), false),
-            Watched::Row(row) => {
-                let new = |entry: &&jobhall_store::FeedEntry| {
-                    self.job.is_none_or(|job| job == entry.id && entry.rev > self.seen_rev)
-                };
-                let entries: Vec<_> = row.entries.iter().filter(new).collect();
-                let last = entries.len().saturating_sub(1);
-                let events = entries.iter().enumerate();
-                let text =
-                    events.map(|(at, entry)| event((at == last).then_some(row.n), entry.id, entry.state));
-                let ended =
-                    self.job.is_some() && entries.last().is_some_and(|entry| entry.state.is_terminal());
-                (text.collect(), ended)
-            }
+            Watched::Row(row) => self.row(&row),
         }
     }
+
+    /// The end of a job may be among what was missed: it is looked at. One that is gone ends its stream.
+    async fn anew(&mut self, engine: &Engine, id: JobId, position: u64) -> (String, bool) {
+        let Ok(shown) = engine.show(id).await else { return (reset(position), true) };
+        let state = shown.job.life.name(now());
+        self.seen_rev = shown.job.life.rev;
+        (reset(position) + &event(Some(position), id, state), state.is_terminal())
+    }
+
+    fn row(&self, row: &FeedRow) -> (String, bool) {
+        let new =
+            |entry: &&FeedEntry| self.job.is_none_or(|job| job == entry.id && entry.rev > self.seen_rev);
+        let entries: Vec<_> = row.entries.iter().filter(new).collect();
+        let last = entries.len().saturating_sub(1);
+        let events = entries.iter().enumerate();
+        let text = events.map(|(at, entry)| event((at == last).then_some(row.n), entry.id, entry.state));
+        let ended = self.job.is_some() && entries.last().is_some_and(|entry| entry.state.is_terminal());
+        (text.collect(), ended)
+    }
+}
+
+fn reset(position: u64) -> String {
+    format!("id: {position}\nevent: reset\ndata: {{}}\n\n")
 }
 
 fn event(position: Option<u64>, id: JobId, state: StateName) -> String {
@@ -174,4 +205,33 @@ fn event(position: Option<u64>, id: JobId, state: StateName) -> String {
     let data = serde_json::to_string(&change).unwrap_or_default();
     let id = position.map(|position| format!("id: {position}\n")).unwrap_or_default();
     format!("{id}event: job\ndata: {data}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use futures_util::StreamExt;
+    use jobhall_engine::{Config, SystemClock};
+    use jobhall_store::Memory;
+
+    use super::*;
+
+    /// Time stands still here until everyone waits, and then jumps to what comes next.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_beats_and_says_where_it_stands() {
+        let store = Arc::new(Memory::new());
+        let engine = Engine::start(store, Config::default(), SystemClock::default()).await.unwrap();
+        let telling = Telling { watch: engine.watch(0), job: None, seen_rev: 0 };
+        let (writer, body) = pipe();
+        let first = First { beyond: false, state: None };
+        tokio::spawn(async move { tell(&engine, &writer, telling, first).await.is_ok() });
+        let mut pieces = Body::into_data_stream(body);
+        let mut next = async || String::from_utf8(pieces.next().await.unwrap().unwrap().to_vec()).unwrap();
+        let begun = tokio::time::Instant::now();
+        assert_eq!(next().await, "retry: 2000\nid: 0\n\n");
+        for _ in 0..3 {
+            assert_eq!(next().await, ":\nid: 0\n\n");
+        }
+        assert_eq!(begun.elapsed().as_secs(), 45, "one every 15 seconds");
+    }
 }

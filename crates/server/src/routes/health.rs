@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::Uri;
 use jobhall_protocol::Code;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::stats::disk;
@@ -15,9 +16,11 @@ use crate::{params, place};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-#[derive(Deserialize)]
+/// How much is told.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct ReadyQuery {
+    /// Every check, whatever the value.
     verbose: Option<String>,
 }
 
@@ -29,7 +32,7 @@ pub(super) async fn livez() -> Answer {
 /// The hall takes work: every check holds. Nobody need show a token to ask, so which check failed is told, but not why:
 /// that is in the log.
 pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
-    let asked: Asked = params::query(&uri)?;
+    let asked: ReadyQuery = params::query(&uri)?;
     let checks = checks(&app).await;
     let line = |(check, found): &(&str, Result<(), String>)| match found {
         Ok(()) => format!("{check}: ok"),

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use jobhall_core::{AttemptId, JobId};
 use jobhall_engine::Shown;
 use jobhall_protocol::Code;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log_form::Form;
@@ -23,11 +24,13 @@ use crate::{params, range};
 /// How often a follower looks whether its attempt has begun or ended without a word.
 const LOOK: Duration = Duration::from_millis(200);
 
-#[derive(Deserialize)]
+/// Which log, and how.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct LogQuery {
     /// `17-2`, or the number of the attempt from 1; the last one if missing.
     attempt: Option<String>,
+    /// Go on with what comes until the attempt ends.
     #[serde(default)]
     follow: bool,
     /// `stdout` or `stderr`; both if missing.
@@ -44,7 +47,7 @@ pub(super) async fn log(
     headers: HeaderMap,
 ) -> Answer {
     let id = params::job_id(&id)?;
-    let asked: Asked = params::query(&uri)?;
+    let asked: LogQuery = params::query(&uri)?;
     let form = Form::of(asked.stream.as_deref(), &headers)?;
     let shown = app.engine.show(id).await?;
     let attempt = attempt(&shown, asked.attempt.as_deref())?;
@@ -156,7 +159,7 @@ fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>, from: u64, form
                 }
             }
             () = writer.left() => {}
-            () = app.drained() => {}
+            () = app.closed() => {}
         }
     });
     body

@@ -57,6 +57,7 @@ pub(super) async fn cancel(
 }
 
 pub(super) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    app.takes_work()?;
     let made = app.engine.retry(params::job_id(&id)?).await?;
     let shown = app.engine.show(made.id).await?;
     let new = made.disposition == jobhall_core::Disposition::Created;

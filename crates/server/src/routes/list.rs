@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::Uri;
-use jobhall_core::{Job, JobId, Key, QueueName, StateName, TypeName};
-use jobhall_engine::{Answer as Told, Request};
-use jobhall_protocol::Page;
-use jobhall_store::JobFilter;
+use jobhall_core::{Job, JobId};
+use jobhall_protocol::{JobFilter, Page, Timestamp};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
+use crate::filter::Filter;
 use crate::{params, tell};
 
 /// Jobs on a page.
@@ -19,99 +19,70 @@ const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
 /// Pages of the store that one request reads at most, when most of what they have is filtered out.
 const READS: usize = 20;
+/// Jobs on such a page when a text is looked for.
+const SEARCHED: usize = 100;
 
-#[derive(Deserialize)]
+/// Which jobs, and which page of them. The first fields are those of [`JobFilter`]: a query cannot be nested.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct JobsQuery {
+    /// In one of these states, separated by commas.
     state: Option<String>,
+    /// Of this type.
     #[serde(rename = "type")]
     job_type: Option<String>,
+    /// With this key.
     key: Option<String>,
+    /// In this queue.
     queue: Option<String>,
+    /// With this text in type, key, params or error, in any case of letters. One request looks at 2,000 jobs at
+    /// most: a page may be short or empty although the list goes on.
+    q: Option<String>,
+    /// Submitted at this moment or later.
+    created_after: Option<Timestamp>,
+    /// Submitted before this moment.
+    created_before: Option<Timestamp>,
+    /// So many on a page, at most 500; 50 if missing.
     limit: Option<usize>,
+    /// The `next_cursor` of the page before.
     cursor: Option<String>,
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
-    let asked: Asked = params::query(&uri)?;
-    let limit = asked.limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MOST).contains(&limit) {
-        return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {LIMIT_MOST}")));
-    }
-    let names = states(asked.state.as_deref())?;
-    let filter = filter(&asked, &names)?;
+    let asked: JobsQuery = params::query(&uri)?;
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
-    let (jobs, next) = read(&app, filter, &names, before, limit).await?;
+    let JobsQuery { state, job_type, key, queue, q, created_after, created_before, .. } = asked;
+    let filter = JobFilter { state, job_type, key, queue, q, created_after, created_before };
+    let (jobs, next) = read(&app, &Filter::new(&filter)?, before, limit).await?;
     let items = jobs.iter().map(|job| tell::job(job, now())).collect::<Result<Vec<_>, _>>()?;
-    Ok(error::ok(&Page { items, next_cursor: next.map(to_cursor) }))
+    let next_cursor = next.map(to_cursor);
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
-/// Reads until the page is full. The store knows stored states only: what is scheduled, retrying or simply queued
-/// depends on the moment, and how far a live attempt is may not be stored yet; both are told apart here.
+/// Reads until the page is full, the list ends, or it is enough for one request.
 async fn read(
     app: &App,
-    filter: JobFilter,
-    names: &[StateName],
+    filter: &Filter,
     mut before: Option<JobId>,
     limit: usize,
 ) -> Result<(Vec<Job>, Option<JobId>), Trouble> {
     let mut jobs = Vec::new();
-    let moment = now();
     for _ in 0..READS {
-        let page = app.engine.list(filter.clone(), before, limit - jobs.len()).await?;
-        let shown = |job: &Job| names.is_empty() || names.contains(&job.life.name(moment));
-        jobs.extend(live(app, page.jobs).await?.into_iter().filter(shown));
+        let rows = if filter.is_searching() { SEARCHED } else { limit - jobs.len() };
+        let page = filter.look(app, before, rows).await?;
+        jobs.extend(page.jobs);
         before = page.next;
-        if jobs.len() >= limit || before.is_none() {
+        if jobs.len() > limit {
+            jobs.truncate(limit);
+            before = jobs.last().map(|job| job.id);
+        }
+        if jobs.len() == limit || before.is_none() {
             break;
         }
     }
     Ok((jobs, before))
-}
-
-/// The jobs, those in the hands of workers as the engine knows them.
-async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
-    let held: Vec<_> = (0..jobs.len()).filter(|&at| jobs[at].life.state.held().is_some()).collect();
-    let ask = held.iter().map(|&at| Request::Show(jobs[at].id)).collect();
-    for (at, told) in held.into_iter().zip(app.engine.ask_many(ask).await?) {
-        // One that was removed meanwhile stays as it was read.
-        if let Ok(Told::Shown(shown)) = told {
-            jobs[at] = shown.job;
-        }
-    }
-    Ok(jobs)
-}
-
-fn filter(asked: &Asked, names: &[StateName]) -> Result<JobFilter, Trouble> {
-    let mut states: Vec<_> = names.iter().flat_map(stored).copied().collect();
-    states.sort_unstable();
-    states.dedup();
-    Ok(JobFilter {
-        states,
-        job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(Trouble::bad)?,
-        key: asked.key.as_deref().map(Key::new).transpose().map_err(Trouble::bad)?,
-        queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(Trouble::bad)?,
-    })
-}
-
-/// Several states are separated by commas.
-fn states(text: Option<&str>) -> Result<Vec<StateName>, Trouble> {
-    let name = |word: &str| {
-        let known = StateName::ALL.into_iter().find(|name| name.as_str() == word);
-        known.ok_or_else(|| Trouble::bad(format!("{word:?} is not a state")))
-    };
-    text.map_or(Ok(Vec::new()), |text| text.split(',').map(name).collect())
-}
-
-/// The stored states in which a job of this name may be found.
-fn stored(name: &StateName) -> &[StateName] {
-    match name {
-        StateName::Scheduled | StateName::Retrying => &[StateName::Queued],
-        StateName::Assigned | StateName::Accepted | StateName::Running => {
-            &[StateName::Assigned, StateName::Accepted, StateName::Running]
-        }
-        other => std::slice::from_ref(other),
-    }
 }
 
 fn to_cursor(id: JobId) -> String {
@@ -119,7 +90,5 @@ fn to_cursor(id: JobId) -> String {
 }
 
 fn from_cursor(text: &str) -> Result<JobId, Trouble> {
-    let number = text.strip_prefix('b').and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let id = number.and_then(|number| JobId::new(number).ok());
-    id.ok_or_else(|| Trouble::bad(format!("{text:?} is not a cursor of this list")))
+    JobId::new(params::cursor('b', text)?).map_err(Trouble::bad)
 }

@@ -9,6 +9,8 @@ mod job_log;
 mod jobs;
 mod list;
 mod log_form;
+mod openapi;
+mod operations;
 mod page;
 mod queues;
 mod session;
@@ -45,6 +47,10 @@ fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> 
     Route { method: "POST", path, to: on(MethodFilter::POST, handler) }
 }
 
+fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, handler) }
+}
+
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
     Route { method: "PUT", path, to: on(MethodFilter::PUT, handler) }
 }
@@ -56,6 +62,7 @@ pub(crate) fn all() -> Vec<Route> {
         get("/livez", health::livez),
         get("/readyz", health::readyz),
         get("/metrics", health::metrics),
+        get("/openapi.json", openapi::openapi),
         post("/api/v1/jobs", submit::submit),
         get("/api/v1/jobs", list::list),
         get("/api/v1/jobs/{id}", jobs::show),
@@ -68,6 +75,10 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/jobs/{id}/artifacts/{*name}", artifacts::get),
         get("/api/v1/jobs/{id}/events", events::of_job),
         get("/api/v1/events", events::of_all),
+        post("/api/v1/operations", operations::start),
+        get("/api/v1/operations", operations::list),
+        get("/api/v1/operations/{id}", operations::show),
+        post("/api/v1/operations/{id}/cancel", operations::cancel),
         post("/api/v1/vacancies", workers::vacancy),
         post("/api/v1/attempts/{id}/accept", attempts::accept),
         post("/api/v1/attempts/{id}/progress", attempts::progress),
@@ -81,7 +92,9 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/queues/{name}", queues::show),
         get("/api/v1/stats", stats::stats),
         get("/api/v1/types", types::types),
+        get("/api/v1/types/{name}", types::show),
         put("/api/v1/types/{name}", types::set),
+        delete("/api/v1/types/{name}", types::reset),
     ]
 }
 

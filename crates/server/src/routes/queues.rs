@@ -6,6 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use jobhall_core::QueueName;
 use jobhall_protocol::{Code, Page};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
@@ -16,15 +17,18 @@ use crate::{figures, params};
 const LIMIT: usize = 100;
 const LIMIT_MOST: usize = 500;
 
-#[derive(Deserialize)]
+/// Which queues.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(super) struct QueuesQuery {
+    /// How many on a page.
     limit: Option<usize>,
+    /// Where the page before ended.
     cursor: Option<String>,
 }
 
 pub(super) async fn queues(State(app): State<Arc<App>>, uri: Uri) -> Answer {
-    let asked: Asked = params::query(&uri)?;
+    let asked: QueuesQuery = params::query(&uri)?;
     let limit = asked.limit.unwrap_or(LIMIT);
     if !(1..=LIMIT_MOST).contains(&limit) {
         return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {LIMIT_MOST}")));

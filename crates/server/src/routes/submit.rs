@@ -23,6 +23,7 @@ pub(super) async fn submit(
     Extension(who): Extension<Identity>,
     request: Request<Body>,
 ) -> Answer {
+    app.takes_work()?;
     let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
     let bytes = body::bytes(request).await?;
     let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;

@@ -24,6 +24,7 @@ pub(super) async fn vacancy(
     Extension(who): Extension<Identity>,
     request: Request<Body>,
 ) -> Answer {
+    app.takes_work()?;
     let vacancy: Vacancy = body::json(request).await?;
     if vacancy.wait_s > WAIT_S {
         return Err(Trouble::bad(format!("wait_s of {} is outside 0 to {WAIT_S}", vacancy.wait_s)));

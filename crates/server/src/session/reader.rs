@@ -74,7 +74,8 @@ impl<'a> Reader<'a> {
 
     fn sort(&self, frame: Vec<ToHall>) -> Result<Sorted, End> {
         let mut book = self.present.book();
-        let mut speaker = Speaker { worker: &self.caller.worker, session: self.session, book: &mut book };
+        let (worker, draining) = (&self.caller.worker, self.app.is_draining());
+        let mut speaker = Speaker { worker, session: self.session, draining, book: &mut book };
         let sorted = sort(&mut speaker, frame);
         let sorted = sorted.map_err(|why| End::Wrong(close_code::PROTOCOL, why.to_owned()))?;
         book.total = sorted.total.unwrap_or(book.total);

@@ -61,6 +61,8 @@ pub(super) struct Sorted {
 pub(super) struct Speaker<'a> {
     pub worker: &'a WorkerName,
     pub session: SessionId,
+    /// Whether the hall gives no more jobs: vacancies are heard, and nothing comes of them.
+    pub draining: bool,
     pub book: &'a mut Book,
 }
 
@@ -75,6 +77,9 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
             ToHall::Hello(_) => return Err("hello comes once, and first"),
             ToHall::Vacancies { total } => {
                 sorted.total = Some(total);
+                if speaker.draining {
+                    continue;
+                }
                 sorted.ask(Request::Credit { session, total }, Some(Word::Vacancies), None);
             }
             ToHall::Renew {} => sorted.ask(Request::Renew(session), Some(Word::Renew), None),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::FusedFuture;
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Refused, Session, SessionEvent};
+use jobhall_engine::{Answer, Refused, Request, Session, SessionEvent};
 use jobhall_protocol::{ToWorker, Word};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -62,11 +63,12 @@ impl<'a> Writer<'a> {
         let mut events = Vec::with_capacity(EVENTS);
         let (mut token, mut ping) = (every(TOKEN), every(Duration::from_millis(self.app.lease_ms / 3)));
         let app = self.app.clone();
-        let mut drained = std::pin::pin!(app.drained());
+        let (mut drained, mut closed) = (std::pin::pin!(app.drained().fuse()), std::pin::pin!(app.closed()));
         loop {
             let mut heard = None;
             tokio::select! {
-                () = &mut drained => return self.drain(outlet).await,
+                () = &mut closed => return self.drain(outlet).await,
+                () = &mut drained, if !drained.is_terminated() => self.withdraw().await?,
                 n = self.session.next_many(&mut events, EVENTS) => {
                     if n == 0 {
                         return Err(End::Broken);
@@ -125,6 +127,13 @@ impl<'a> Writer<'a> {
     fn check_token(&self) -> Result<(), End> {
         let who = self.app.tokens.who(&self.caller.token);
         if who.as_ref() == Some(&self.caller.who) { Ok(()) } else { Err(End::TokenRevoked) }
+    }
+
+    /// The hall takes no more work, and gives no more: what the worker has it may finish.
+    async fn withdraw(&self) -> Result<(), End> {
+        let total = self.present.book().given;
+        let credit = Request::Credit { session: self.session.id(), total };
+        self.app.engine.ask(credit).await.map(drop).map_err(|_| End::Broken)
     }
 
     /// The hall is stopping: nothing more is assigned, what was heard is answered, and then it is over.

@@ -3,6 +3,7 @@ use crate::hall::TestHall;
 const ROUTES: &[(&str, &str, [u16; 4])] = &[
     // Viewer, client, worker, admin: 0 stands for anything but 401 and 403.
     ("GET", "/metrics", [0, 0, 403, 0]),
+    ("GET", "/openapi.json", [0, 0, 0, 0]),
     ("POST", "/api/v1/jobs", [403, 0, 403, 0]),
     ("GET", "/api/v1/jobs", [0, 0, 403, 0]),
     ("GET", "/api/v1/jobs/1", [0, 0, 403, 0]),
@@ -16,6 +17,10 @@ const ROUTES: &[(&str, &str, [u16; 4])] = &[
     ("PUT", "/api/v1/attempts/1-1/artifacts/a/b", [403, 403, 0, 0]),
     ("GET", "/api/v1/jobs/0/events", [0, 0, 403, 0]),
     ("GET", "/api/v1/events?after=x", [0, 0, 403, 0]),
+    ("POST", "/api/v1/operations", [403, 0, 403, 0]),
+    ("GET", "/api/v1/operations", [0, 0, 403, 0]),
+    ("GET", "/api/v1/operations/1", [0, 0, 403, 0]),
+    ("POST", "/api/v1/operations/1/cancel", [403, 0, 403, 0]),
     ("POST", "/api/v1/vacancies", [403, 403, 0, 0]),
     ("POST", "/api/v1/attempts/1-1/accept", [403, 403, 0, 0]),
     ("POST", "/api/v1/attempts/1-1/progress", [403, 403, 0, 0]),
@@ -27,7 +32,9 @@ const ROUTES: &[(&str, &str, [u16; 4])] = &[
     ("GET", "/api/v1/queues/a", [0, 0, 403, 0]),
     ("GET", "/api/v1/stats", [0, 0, 403, 0]),
     ("GET", "/api/v1/types", [0, 0, 403, 0]),
+    ("GET", "/api/v1/types/a", [0, 0, 403, 0]),
     ("PUT", "/api/v1/types/a", [403, 403, 403, 0]),
+    ("DELETE", "/api/v1/types/a", [403, 403, 403, 0]),
 ];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,3 +89,82 @@ async fn lists_tell_how_far_live_attempts_are() {
     assert_eq!((list("state=assigned").await, list("state=running").await), (vec![], vec![id]));
     assert_eq!(hall.get("/api/v1/jobs").await.json()["items"][0]["state"].as_str(), Some("running"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_says_where_the_next_one_is() {
+    let hall = TestHall::start().await;
+    for _ in 0..5 {
+        hall.submit(r#"{"type":"a"}"#).await;
+    }
+    let (mut path, mut seen, mut pages) = ("/api/v1/jobs?limit=2&type=a".to_owned(), Vec::new(), 0);
+    loop {
+        let reply = hall.get(&path).await;
+        seen.extend(ids(&reply.json()));
+        pages += 1;
+        let Some(link) = reply.header("link") else { break };
+        let next = link.strip_prefix('<').and_then(|link| link.strip_suffix(r#">; rel="next""#));
+        path = next.expect("a link to the next page").to_owned();
+        let cursor = reply.json()["next_cursor"].as_str().unwrap().to_owned();
+        assert_eq!(path, format!("/api/v1/jobs?limit=2&type=a&cursor={cursor}"));
+    }
+    assert_eq!((seen.len(), pages), (5, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_found_by_a_text_in_type_key_params_or_error() {
+    let hall = TestHall::start().await;
+    let by_type = hall.submit(r#"{"type":"Needle"}"#).await;
+    let by_key = hall.submit(r#"{"type":"a","key":"the NEEDLE here"}"#).await;
+    let by_params = hall.submit(r#"{"type":"a","params":{"in":["hay","needle"]}}"#).await;
+    let by_error = hall.submit(r#"{"type":"a"}"#).await;
+    let why = r#"{"error":{"reason":"r","explanation":"a Needle in it"}}"#;
+    hall.post(&format!("/api/v1/jobs/{by_error}/cancel"), why).await;
+    hall.submit(r#"{"type":"a","queue":"needle","params":"other"}"#).await;
+    let list = async |query: &str| ids(&hall.get(&format!("/api/v1/jobs?{query}")).await.json());
+    assert_eq!(list("q=needle").await, [by_error, by_params, by_key, by_type]);
+    assert_eq!(list("q=NEEDLE&type=a&state=queued").await, [by_params, by_key]);
+    assert_eq!(list("q=%22hay%22").await, [by_params]);
+    assert!(list("q=nothing").await.is_empty());
+    let first = hall.get("/api/v1/jobs?q=needle&limit=1").await.json();
+    assert_eq!(ids(&first), [by_error]);
+    let rest = format!("q=needle&cursor={}", first["next_cursor"].as_str().unwrap());
+    assert_eq!(list(&rest).await, [by_params, by_key, by_type]);
+    let long = "x".repeat(257);
+    for bad in ["", long.as_str()] {
+        let detail = hall.get(&format!("/api/v1/jobs?q={bad}")).await.problem(400, "bad_request");
+        assert!(detail.contains("q has") && detail.contains("256"), "{detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_goes_on_beyond_what_one_request_looks_at() {
+    let hall = TestHall::start().await;
+    let wanted = hall.submit(r#"{"type":"wanted"}"#).await;
+    let batch = format!("[{}]", vec![r#"{"type":"a"}"#; 2_100].join(","));
+    assert_eq!(hall.post("/api/v1/jobs", &batch).await.status, 200);
+    let first = hall.get("/api/v1/jobs?q=wanted").await.json();
+    assert!(ids(&first).is_empty(), "one request looks at 2,000 jobs");
+    let cursor = first["next_cursor"].as_str().expect("and says that there are more");
+    let second = hall.get(&format!("/api/v1/jobs?q=wanted&cursor={cursor}")).await.json();
+    assert_eq!((ids(&second), second["next_cursor"].is_null()), (vec![wanted], true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_found_by_when_they_were_submitted() {
+    let hall = TestHall::start().await;
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        let id = hall.submit(r#"{"type":"a"}"#).await;
+        let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+        jobs.push((id, job["created_at"].as_str().unwrap().to_owned()));
+        // The next one is submitted in another millisecond.
+        let clock = std::time::SystemTime::now();
+        while clock.elapsed().is_ok_and(|passed| passed.as_millis() < 2) {}
+    }
+    let list = async |query: &str| ids(&hall.get(&format!("/api/v1/jobs?{query}")).await.json());
+    assert_eq!(list(&format!("created_after={}", jobs[1].1)).await, [jobs[2].0, jobs[1].0]);
+    assert_eq!(list(&format!("created_before={}", jobs[1].1)).await, [jobs[0].0]);
+    let both = format!("created_after={}&created_before={}", jobs[1].1, jobs[2].1);
+    assert_eq!(list(&both).await, [jobs[1].0]);
+    hall.get("/api/v1/jobs?created_after=yesterday").await.problem(400, "bad_request");
+}

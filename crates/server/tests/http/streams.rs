@@ -52,7 +52,7 @@ async fn the_stream_of_all_replays_from_a_position_and_goes_on_live() {
     let path = format!("/api/v1/events?after={}", positions[2]);
     let mut resumed = hall.open("GET", &path, &hall.viewer, &[], b"").await;
     let seen = read_until(&mut resumed, &format!(r#""id":{live}"#)).await;
-    assert!(!seen.contains(&format!("id: {}\n", positions[2])), "{seen}");
+    assert!(!seen.contains(&format!("id: {}\nevent", positions[2])), "{seen}");
     assert!(seen.contains(&format!("id: {}\n", positions[3])), "{seen}");
     let bad = hall.send("GET", "/api/v1/events", &hall.viewer, &[("Last-Event-ID", "x")], b"").await;
     bad.problem(400, "bad_request");
@@ -85,7 +85,9 @@ async fn a_hall_that_stops_ends_what_waits_and_finishes_what_is_under_way() {
     let mut bytes = Vec::new();
     poll.read_to_end(&mut bytes).await.unwrap();
     assert_eq!(Reply::parse(&bytes).status, 204);
-    events.read_to_end(&mut bytes).await.unwrap();
+    let mut last = String::new();
+    events.read_to_string(&mut last).await.unwrap();
+    assert!(last.contains("event: closing\ndata: {}\n\n"), "the last event: {last}");
     assert!(tokio::net::TcpStream::connect(&hall.address).await.is_err(), "nobody listens any more");
 }
 
@@ -103,4 +105,80 @@ async fn a_position_that_was_pruned_is_answered_with_a_reset() {
     let new = hall.submit(r#"{"type":"a"}"#).await;
     let seen = read_until(&mut stream, &format!(r#""id":{new}"#)).await;
     assert_eq!(seen.matches("event: job").count(), 1, "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
+    let hall = TestHall::start().await;
+    let held = hall.submit(r#"{"type":"a"}"#).await;
+    let attempt = hall.take().await;
+    let queued = hall.submit(r#"{"type":"b"}"#).await;
+    let body = br#"{"slots":1,"wait_s":60,"accepts":"type=c"}"#;
+    let mut poll = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
+    let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
+    read_until(&mut events, "retry: 2000").await;
+    let waiting =
+        async || hall.send("GET", "/", "", &[], b"").await.text().contains("vacancies waiting<td>1");
+    while !waiting().await {}
+    assert_eq!(hall.get("/readyz").await.status, 200);
+    hall.running.as_ref().unwrap().drain();
+    let mut bytes = Vec::new();
+    poll.read_to_end(&mut bytes).await.unwrap();
+    assert_eq!(Reply::parse(&bytes).status, 204, "who waited for work is told that there is none");
+    let retry = format!("/api/v1/jobs/{queued}/retry");
+    let operation = r#"{"verb":"cancel","all":true}"#;
+    for refused in [
+        hall.get("/readyz").await,
+        hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await,
+        hall.post(&retry, "").await,
+        hall.post("/api/v1/operations", operation).await,
+        hall.work("/api/v1/vacancies", r#"{"slots":1}"#).await,
+    ] {
+        assert!(refused.problem(503, "unavailable").contains("stopping"));
+        assert_eq!(refused.header("retry-after"), Some("2"));
+    }
+    assert_eq!(hall.get("/livez").await.status, 200);
+    let outcome = hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    assert_eq!(outcome.status, 200, "who has work finishes it");
+    read_until(&mut events, &format!(r#"{{"id":{held},"state":"succeeded"}}"#)).await;
+    assert_eq!(hall.post(&format!("/api/v1/jobs/{queued}/cancel"), "").await.status, 200);
+    assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_says_where_it_stands_before_anything_happens() {
+    let hall = TestHall::start().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let mut stream = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
+    let head = read_until(&mut stream, "id: 1\n\n").await;
+    assert!(head.contains("retry: 2000\nid: 1\n\n"), "{head}");
+    drop(stream);
+    hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
+    let from = [("Last-Event-ID", "1")];
+    let mut stream = hall.open("GET", "/api/v1/events", &hall.viewer, &from, b"").await;
+    read_until(&mut stream, "cancelled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_position_that_never_was_is_answered_with_a_reset() {
+    let hall = TestHall::start().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    for path in ["/api/v1/events".to_owned(), format!("/api/v1/jobs/{id}/events")] {
+        let from = [("Last-Event-ID", "999")];
+        let mut stream = hall.open("GET", &path, &hall.viewer, &from, b"").await;
+        let seen = read_until(&mut stream, "event: reset").await;
+        assert!(seen.contains("id: 1\n") && !seen.contains("999"), "{seen}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stream_of_a_job_ends_although_its_end_was_pruned() {
+    let hall = TestHall::start().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let path = format!("/api/v1/jobs/{id}/events");
+    hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
+    let feed_before = jobhall_core::Time::from_ms(jobhall_core::bounds::TIME_MS).ok();
+    hall.store.prune(jobhall_store::Prune { feed_before, ..Default::default() }).await.unwrap();
+    let reply = hall.send("GET", &path, &hall.viewer, &[("Last-Event-ID", "1")], b"").await;
+    assert!(reply.text().contains(r#""state":"cancelled""#), "{reply:?}");
 }

@@ -101,7 +101,7 @@ async fn a_policy_given_in_part_takes_the_rest_from_the_type() {
     let hall = TestHall::start().await;
     let set = r#"{"retry":{"max_attempts":9},"keep_count":5}"#;
     let reply = hall.send("PUT", "/api/v1/types/a", &hall.admin, &[], set.as_bytes()).await;
-    assert_eq!((reply.status, reply.json()["retry"]["max_attempts"].as_u64()), (200, Some(9)));
+    assert_eq!((reply.status, reply.json()["retry"]["max_attempts"].as_u64()), (201, Some(9)));
     let job = hall.post("/api/v1/jobs", r#"{"type":"a","retry":{"delay":"1s"}}"#).await.json();
     assert_eq!(job["max_attempts"].as_u64(), Some(9));
     let types = hall.get("/api/v1/types").await.json();

@@ -32,7 +32,7 @@ impl Checker {
     fn good(&mut self, vault: &Vault, request: &Request, answer: &Answer) {
         match (request, answer) {
             (Request::Submit(submit), Answer::Submitted(answers)) => self.submitted(vault, submit, answers),
-            (Request::Retry(id), Answer::Submitted(answers)) => self.retried(vault, *id, answers),
+            (Request::Retry { id, .. }, Answer::Submitted(answers)) => self.retried(vault, *id, answers),
             (Request::Cancel { id, .. }, Answer::State(state)) => self.cancel_known(vault, *id, *state),
             (Request::Report { worker, attempt, lease, report }, Answer::State(_)) => {
                 self.report_known(*attempt, *lease, worker, report);
@@ -66,7 +66,7 @@ impl Checker {
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
             | (Request::EndVacancy { .. }, Answer::Noted)
-            | (Request::SetType { .. }, Answer::Noted) => {}
+            | (Request::SetType { .. }, Answer::Rev(_)) => {}
             (request, answer) => {
                 let text = format!("{request:?} is answered by {answer:?}");
                 self.fail(Invariant::Answer, &[], text);

@@ -77,6 +77,12 @@ pub fn lists_show_what_the_filter_says_in_pages(store: &dyn Store) {
     assert_eq!(listed(&of_key, 100), of(&[1]));
     let elsewhere = JobFilter { queue: QueueName::new("elsewhere").ok(), ..JobFilter::default() };
     assert_eq!(listed(&elsewhere, 100), of(&[]));
+    let at = |n: usize| Some(jobs[n].spec.created_at);
+    assert!(at(1) < at(2) && at(3) < at(4), "the samples differ");
+    let later = JobFilter { created_after: at(2), ..JobFilter::default() };
+    assert_eq!(listed(&later, 2), of(&[5, 4, 3, 2]));
+    let between = JobFilter { created_before: at(4), ..later };
+    assert_eq!(listed(&between, 1), of(&[3, 2]));
 }
 
 /// Type, key, whether it succeeded and when it ended, for every kind of end.

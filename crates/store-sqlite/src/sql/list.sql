@@ -1,4 +1,5 @@
--- Jobs of one stretch of ids, newest first. ?3 is a set of state codes as bits; NULL in ?4 to ?6 does not restrict.
+-- Jobs of one stretch of ids, newest first. ?3 is a set of state codes as bits; NULL in ?4 to ?6
+-- and in ?8 and ?9 does not restrict.
 -- The stretch bounds the walk, so that a rare filter over millions of rows cannot hold a reader for long. The order of
 -- the columns is that of row::job.
 SELECT
@@ -10,5 +11,6 @@ SELECT
 FROM jobs CROSS JOIN specs ON specs.id = jobs.id
 WHERE jobs.id < ?1 AND jobs.id >= ?2 AND (?3 >> jobs.state) & 1 = 1
     AND (?4 IS NULL OR specs.type = ?4) AND (?5 IS NULL OR specs.key = ?5) AND (?6 IS NULL OR specs.queue = ?6)
+    AND (?8 IS NULL OR specs.created_at >= ?8) AND (?9 IS NULL OR specs.created_at < ?9)
 ORDER BY jobs.id DESC
 LIMIT ?7

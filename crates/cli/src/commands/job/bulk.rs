@@ -1,97 +1,236 @@
-//! Many jobs from a file with one per line, in batches: each batch is all or nothing.
+//! `jobhall job bulk`: cancel, retry or delete all jobs that match, as one recorded operation of the hall.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::time::Duration;
 
+use clap::{Args, Subcommand};
 use jobhall_client::Client;
-use jobhall_protocol::{SubmitJob, Submitted};
+use jobhall_protocol::{Operation, OperationState, StartOperation, Verb};
 
-use crate::commands::job::submit::check;
+use crate::commands::interrupted;
+use crate::commands::job::filter::FilterArgs;
 use crate::context::Context;
+use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::output::table::{Table, clean};
 
-/// Jobs in one request.
-const BATCH: usize = 500;
+const EXAMPLES: &str = "\
+Examples:
+  jobhall job bulk retry --state failed,crashed --created-after 2026-11-15T00:00:00Z
+  jobhall job bulk cancel --type thumbnail --state pending --yes
+  jobhall job bulk delete --q 'no such host' --dry-run
+  jobhall job bulk show 3";
 
-/// Submits all jobs of a file. The whole file is read and checked before the first batch goes out.
-pub async fn submit(context: &Context, client: &Client, from: &str, key: &str) -> Outcome<Vec<Submitted>> {
-    let jobs = read(from)?;
-    let mut progress = context.output.progress(jobs.len() as u64, "submitting");
-    let mut submitted = Vec::with_capacity(jobs.len());
-    for (number, batch) in jobs.chunks(BATCH).enumerate() {
-        let answer = client.submit_many(batch, Some(&format!("{key}-{number}"))).await;
-        let answer = answer.map_err(|error| broken_off(error.into(), submitted.len(), jobs.len(), key))?;
-        submitted.extend(answer);
-        progress.set(submitted.len() as u64, "");
+/// Between two looks at how far it is.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The commands of `job bulk`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum BulkCommand {
+    /// Cancel all pending jobs that match
+    #[command(after_help = "Example:\n  jobhall job bulk cancel --type thumbnail --yes")]
+    Cancel(BulkArgs),
+    /// Run all completed jobs that match again, as new jobs
+    #[command(after_help = "Example:\n  jobhall job bulk retry --state failed --dry-run")]
+    Retry(BulkArgs),
+    /// Forget all completed jobs that match
+    #[command(after_help = "Example:\n  jobhall job bulk delete --state succeeded --queue mail --yes")]
+    Delete(BulkArgs),
+    /// List the operations there were
+    #[command(after_help = "Example:\n  jobhall job bulk list --json")]
+    List,
+    /// Show how far an operation is
+    #[command(after_help = "Example:\n  jobhall job bulk show 3")]
+    Show {
+        /// The operation
+        id: u64,
+    },
+    /// Stop an operation; what was done stays done
+    #[command(after_help = "Example:\n  jobhall job bulk stop 3")]
+    Stop {
+        /// The operation
+        id: u64,
+    },
+}
+
+/// Arguments of an operation.
+#[derive(Debug, Args)]
+pub struct BulkArgs {
+    /// Which jobs
+    #[command(flatten)]
+    pub which: FilterArgs,
+    /// All jobs; needed where nothing else says which
+    #[arg(long)]
+    pub all: bool,
+    /// Only count them
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// Runs a command of `job bulk`.
+pub async fn run(context: &Context, command: &BulkCommand) -> Outcome {
+    let client = context.client()?;
+    match command {
+        BulkCommand::Cancel(args) => change(context, &client, Verb::Cancel, args).await,
+        BulkCommand::Retry(args) => change(context, &client, Verb::Retry, args).await,
+        BulkCommand::Delete(args) => change(context, &client, Verb::Delete, args).await,
+        BulkCommand::List => {
+            let operations = client.operations(500).await?;
+            context.output.list(&operations, || table(&operations))?;
+            Ok(Exit::Ok)
+        }
+        BulkCommand::Show { id } => {
+            let operation = client.operation(*id).await?;
+            context.output.one(&operation, || told(&operation))?;
+            Ok(Exit::Ok)
+        }
+        BulkCommand::Stop { id } => {
+            let operation = client.cancel_operation(*id).await?;
+            context.output.one(&operation, || told(&operation))?;
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+/// Counts first and asks; what comes between the count and the answer is not touched.
+async fn change(context: &Context, client: &Client, verb: Verb, args: &BulkArgs) -> Outcome {
+    if !args.all && !args.which.narrows() && args.which.job_type.is_none() {
+        return Err(Failure::usage("nothing says which jobs are meant").fix("choose some, or add --all"));
+    }
+    let filter = args.which.filter(args.which.states()?, None).wire();
+    let dry = StartOperation { verb, filter, all: args.all, dry_run: true, up_to: None };
+    let counted = follow(context, client, client.start_operation(&dry).await?, "counting").await?;
+    let total = counted.total.unwrap_or(0);
+    if args.dry_run || total == 0 {
+        context.output.one(&counted, || told(&counted))?;
+        return Ok(if total == 0 { Exit::Nothing } else { verdict(&counted) });
+    }
+    context.output.say(&format!("{total} {} match", jobs(total)));
+    if !args.yes {
+        confirm(verb, total)?;
+    }
+    let asked = StartOperation { dry_run: false, up_to: Some(counted.up_to), ..dry };
+    let ended = follow(context, client, client.start_operation(&asked).await?, doing(verb)).await?;
+    context.output.one(&ended, || told(&ended))?;
+    Ok(verdict(&ended))
+}
+
+/// Asks on a terminal; elsewhere nobody can answer.
+fn confirm(verb: Verb, total: u64) -> Outcome<()> {
+    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return Err(Failure::usage("nobody is there to ask").fix("add --yes to go on without asking"));
+    }
+    write!(stderr, "{} {total} {}? [y/N] ", name(verb), jobs(total)).and_then(|()| stderr.flush())?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::new(Exit::Cancelled, "nothing was changed")),
+    }
+}
+
+/// Waits for the end. Ctrl-C leaves, and the hall goes on.
+async fn follow(
+    context: &Context,
+    client: &Client,
+    started: Operation,
+    what: &'static str,
+) -> Outcome<Operation> {
+    let id = started.id;
+    let mut progress = context.output.progress(started.total.unwrap_or(0), what);
+    let mut operation = started;
+    while operation.state == OperationState::Running {
+        progress.set(operation.done + operation.failed + operation.skipped, "");
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = interrupted() => {
+                progress.finish();
+                context.output.say(&format!("the hall goes on: see `jobhall job bulk show {id}`"));
+                return Err(Failure::new(Exit::Interrupted, "interrupted"));
+            }
+        }
+        operation = client.operation(id).await?;
     }
     progress.finish();
-    context.output.say(&format!("{} jobs submitted", submitted.len()));
-    Ok(submitted)
+    Ok(operation)
 }
 
-/// Says how to go on without submitting anything twice.
-fn broken_off(failure: Failure, done: usize, all: usize, key: &str) -> Failure {
-    let again = format!("repeat the command with --idempotency-key {key}: what is done is not done twice");
-    let fix = failure.fix.clone().map_or(again.clone(), |fix| format!("{fix}; then {again}"));
-    failure.while_doing(&format!("{done} of {all} jobs were submitted")).fix(fix)
+fn verdict(operation: &Operation) -> Exit {
+    match operation.state {
+        OperationState::Failed => Exit::Unexpected,
+        OperationState::Cancelled => Exit::Cancelled,
+        OperationState::Running | OperationState::Succeeded if operation.failed > 0 => Exit::Conflict,
+        OperationState::Running | OperationState::Succeeded => Exit::Ok,
+    }
 }
 
-fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
-    if from == "-" {
-        return parse(std::io::stdin().lock(), "standard input");
+fn name(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Cancel => "cancel",
+        Verb::Retry => "retry",
+        Verb::Delete => "delete",
     }
-    let file = std::fs::File::open(from)
-        .map_err(|error| Failure::usage(format!("failed to open {from}")).why(error.to_string()))?;
-    parse(file, from)
 }
 
-fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
-    let mut jobs = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(source).lines()) {
-        let wrong = |why: String| Failure::usage(format!("{name}:{number}: not a job")).why(why);
-        let line = line.map_err(|error| wrong(error.to_string()))?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let job: SubmitJob = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
-        check(&job).map_err(|failure| wrong(failure.what))?;
-        jobs.push(job);
+fn doing(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Cancel => "cancelling",
+        Verb::Retry => "retrying",
+        Verb::Delete => "deleting",
     }
-    if jobs.is_empty() {
-        return Err(Failure::new(crate::exit::Exit::Nothing, format!("{name} has no jobs in it")));
-    }
-    Ok(jobs)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exit::Exit;
+fn jobs(count: u64) -> &'static str {
+    if count == 1 { "job" } else { "jobs" }
+}
 
-    #[test]
-    fn each_line_is_a_job() {
-        let text = "{\"type\":\"a\"}\n\n{\"type\":\"b\",\"params\":{\"n\":1}}\n";
-        let jobs = parse(text.as_bytes(), "f").unwrap();
-        assert_eq!(jobs.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+fn state(operation: &Operation) -> &'static str {
+    match operation.state {
+        OperationState::Running => "running",
+        OperationState::Succeeded => "succeeded",
+        OperationState::Failed => "failed",
+        OperationState::Cancelled => "cancelled",
     }
+}
 
-    #[test]
-    fn a_wrong_line_is_named_and_nothing_is_submitted() {
-        for (text, line, why) in [
-            ("{\"type\":\"a\"}\n{\"tpye\":\"b\"}", 2, "unknown field `tpye`"),
-            ("{\"type\":\"a b\"}", 1, "type has the character"),
-            ("nonsense", 1, "expected"),
-        ] {
-            let failure = parse(text.as_bytes(), "f").unwrap_err();
-            assert_eq!(failure.what, format!("f:{line}: not a job"));
-            assert!(failure.why.as_ref().unwrap().contains(why), "{failure}");
-        }
-        assert_eq!(parse("\n".as_bytes(), "f").unwrap_err().exit, Exit::Nothing);
-    }
+fn total(operation: &Operation) -> String {
+    operation.total.map_or_else(|| "?".to_owned(), |total| total.to_string())
+}
 
-    #[test]
-    fn a_bulk_that_broke_off_says_how_to_go_on() {
-        let failure = broken_off(Failure::usage("no"), 500, 1200, "k");
-        assert_eq!(failure.what, "500 of 1200 jobs were submitted: no");
-        assert!(failure.fix.unwrap().contains("--idempotency-key k"));
+fn told(operation: &Operation) -> String {
+    let Operation { id, verb, done, failed, skipped, dry_run, .. } = operation;
+    let dry = if *dry_run { " (dry run)" } else { "" };
+    let error = operation.error.as_ref().map(|error| format!("\nlast error: {}", clean(error)));
+    format!(
+        "operation {id}: {}{dry} {}: {} matched, {done} done, {failed} failed, {skipped} skipped{}",
+        name(*verb),
+        state(operation),
+        total(operation),
+        error.unwrap_or_default()
+    )
+}
+
+fn table(operations: &[Operation]) -> Table {
+    let mut table =
+        Table::new(&["ID", "VERB", "STATE", "TOTAL", "DONE", "FAILED", "SKIPPED", "WHO", "STARTED"]);
+    for operation in operations {
+        let verb = name(operation.verb);
+        table.row([
+            operation.id.to_string().into(),
+            if operation.dry_run { format!("{verb} (dry run)") } else { verb.to_owned() }.into(),
+            state(operation).to_owned().into(),
+            total(operation).into(),
+            operation.done.to_string().into(),
+            operation.failed.to_string().into(),
+            operation.skipped.to_string().into(),
+            clean(&operation.who).into(),
+            operation.created_at.to_string().into(),
+        ]);
     }
+    table
 }

@@ -1,7 +1,5 @@
 //! `jobhall job log`: the bytes a job wrote, as it wrote them.
 
-use std::time::Duration;
-
 use clap::Args;
 use jobhall_client::{Client, LogQuery, LogRange};
 use jobhall_protocol::{Job, LogFrame, LogStream};
@@ -20,9 +18,6 @@ Examples:
   jobhall job log 17 --stream stderr --timestamps
   jobhall job log 17 --jsonl           one line of JSON per chunk, with time and stream
   jobhall job log 17 --attempt 1 --tail 4096";
-
-/// Between two looks for an attempt whose log can be followed.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Arguments of `job log`.
 #[derive(Debug, Args)]
@@ -169,13 +164,16 @@ pub async fn follow_job(
 ) -> Outcome<Job> {
     let mut printed = behind.as_deref().map_or(0, claim);
     let (mut here, mut from) = (0, 0);
+    // Opened before the first look, so that no attempt can begin unseen between two of them.
+    let mut events = client.events(Some(id), None);
+    events.open().await.map_err(|error| about(id, error))?;
     loop {
         let job = client.job(id).await.map_err(|error| about(id, error))?;
         let Some(attempt) = job.attempts.iter().find(|attempt| claim(&attempt.id) > printed) else {
             if Exit::of_job(&job).is_some() {
                 return Ok(job);
             }
-            tokio::time::sleep(LOOK).await;
+            events.next().await.map_err(|error| about(id, error))?;
             continue;
         };
         if here != claim(&attempt.id) {

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use jobhall_protocol::{OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timestamp};
 use serde_json::value::RawValue;
 
-use crate::commands::job::{bulk, wait};
+use crate::commands::job::{batches, wait};
 use crate::commands::text_of;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -99,7 +99,7 @@ pub async fn run(context: &Context, args: &SubmitArgs) -> Outcome {
     let client = context.client()?;
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
     let submitted = match &args.from {
-        Some(from) => bulk::submit(context, &client, from, &key).await?,
+        Some(from) => batches::submit(context, &client, from, &key).await?,
         None => {
             let job = args.job(human::now_ms())?;
             vec![client.submit(&job, Some(&key)).await?]

@@ -1,15 +1,14 @@
 //! `jobhall job wait`: until jobs have ended.
 //!
-//! It asks again and again, at growing pauses: that works through any proxy and over any restart of the hall, and
-//! costs one small read per job and second.
+//! It hears of their ends by events, which go on over lost connections and restarts of the hall.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Args;
-use jobhall_client::Client;
-use jobhall_protocol::{Job, Span};
+use jobhall_client::{Client, ClientError, Ends};
+use jobhall_protocol::{Code, Job, Span};
 
-use crate::commands::job::about;
 use crate::commands::until_interrupted;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -21,9 +20,6 @@ Examples:
   jobhall job wait 17
   jobhall job wait 17 18 19 --timeout 10m
   jobhall job wait 17 && echo it succeeded";
-
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Arguments of `job wait`.
 #[derive(Debug, Args)]
@@ -61,31 +57,46 @@ async fn ended(
     ids: Vec<u64>,
     timeout: Option<Span>,
 ) -> Outcome<Vec<Job>> {
-    let deadline = timeout.and_then(|span| Instant::now().checked_add(Duration::from_millis(span.0)));
-    let mut progress = context.output.progress(ids.len() as u64, "waiting");
-    let mut jobs = Vec::with_capacity(ids.len());
-    for id in ids {
-        progress.set(jobs.len() as u64, &format!("job {id}"));
-        jobs.push(one(client, id, deadline).await?);
-    }
+    let mut ends = client.ends(ids.iter().copied());
+    let mut progress = context.output.progress(ends.pending().len() as u64, "waiting");
+    let mut found = BTreeMap::new();
+    let all = async {
+        while let Some(job) = ends.next().await.map_err(unseen)? {
+            found.insert(job.id, job);
+            progress.set(found.len() as u64, "");
+        }
+        Ok::<_, Failure>(())
+    };
+    let ended = match timeout {
+        Some(span) => tokio::time::timeout(Duration::from_millis(span.0), all).await,
+        None => Ok(all.await),
+    };
     progress.finish();
-    Ok(jobs)
+    match ended {
+        Ok(all) => all?,
+        Err(_) => return Err(late(client, &ends).await),
+    }
+    Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
 /// Waits for one job.
-pub async fn one(client: &Client, id: u64, deadline: Option<Instant>) -> Outcome<Job> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let job = client.job(id).await.map_err(|error| about(id, error))?;
-        if Exit::of_job(&job).is_some() {
-            return Ok(job);
-        }
-        if deadline.is_some_and(|deadline| Instant::now() + pause > deadline) {
-            return Err(Failure::new(Exit::TimedOut, format!("job {id} has not ended in time"))
-                .why(format!("it is {}", job.state))
-                .fix(format!("see `jobhall job explain {id}`")));
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 3 / 2).min(LONGEST_PAUSE);
-    }
+pub async fn one(client: &Client, id: u64) -> Outcome<Job> {
+    let ended = client.ends([id]).next().await.map_err(unseen)?;
+    ended.ok_or_else(|| Failure::new(Exit::Unexpected, format!("the end of job {id} was not told")))
+}
+
+fn unseen(error: ClientError) -> Failure {
+    let unknown = error.code() == Some(Code::NotFound);
+    let failure = Failure::from(error);
+    if unknown { failure.fix("see `jobhall job list --all` for the jobs there are") } else { failure }
+}
+
+async fn late(client: &Client, ends: &Ends) -> Failure {
+    let id = ends.pending().first().copied().unwrap_or_default();
+    let failure = Failure::new(Exit::TimedOut, format!("job {id} has not ended in time"));
+    let failure = match client.job(id).await {
+        Ok(job) => failure.why(format!("it is {}", job.state)),
+        Err(_) => failure,
+    };
+    failure.fix(format!("see `jobhall job explain {id}`"))
 }

@@ -1,0 +1,97 @@
+//! Many jobs from a file with one per line, in batches: each batch is all or nothing.
+
+use std::io::{BufRead as _, BufReader, Read};
+
+use jobhall_client::Client;
+use jobhall_protocol::{SubmitJob, Submitted};
+
+use crate::commands::job::submit::check;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+
+/// Jobs in one request.
+const BATCH: usize = 500;
+
+/// Submits all jobs of a file. The whole file is read and checked before the first batch goes out.
+pub async fn submit(context: &Context, client: &Client, from: &str, key: &str) -> Outcome<Vec<Submitted>> {
+    let jobs = read(from)?;
+    let mut progress = context.output.progress(jobs.len() as u64, "submitting");
+    let mut submitted = Vec::with_capacity(jobs.len());
+    for (number, batch) in jobs.chunks(BATCH).enumerate() {
+        let answer = client.submit_many(batch, Some(&format!("{key}-{number}"))).await;
+        let answer = answer.map_err(|error| broken_off(error.into(), submitted.len(), jobs.len(), key))?;
+        submitted.extend(answer);
+        progress.set(submitted.len() as u64, "");
+    }
+    progress.finish();
+    context.output.say(&format!("{} jobs submitted", submitted.len()));
+    Ok(submitted)
+}
+
+/// Says how to go on without submitting anything twice.
+fn broken_off(failure: Failure, done: usize, all: usize, key: &str) -> Failure {
+    let again = format!("repeat the command with --idempotency-key {key}: what is done is not done twice");
+    let fix = failure.fix.clone().map_or(again.clone(), |fix| format!("{fix}; then {again}"));
+    failure.while_doing(&format!("{done} of {all} jobs were submitted")).fix(fix)
+}
+
+fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
+    if from == "-" {
+        return parse(std::io::stdin().lock(), "standard input");
+    }
+    let file = std::fs::File::open(from)
+        .map_err(|error| Failure::usage(format!("failed to open {from}")).why(error.to_string()))?;
+    parse(file, from)
+}
+
+fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
+    let mut jobs = Vec::new();
+    for (number, line) in (1..).zip(BufReader::new(source).lines()) {
+        let wrong = |why: String| Failure::usage(format!("{name}:{number}: not a job")).why(why);
+        let line = line.map_err(|error| wrong(error.to_string()))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let job: SubmitJob = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
+        check(&job).map_err(|failure| wrong(failure.what))?;
+        jobs.push(job);
+    }
+    if jobs.is_empty() {
+        return Err(Failure::new(crate::exit::Exit::Nothing, format!("{name} has no jobs in it")));
+    }
+    Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn each_line_is_a_job() {
+        let text = "{\"type\":\"a\"}\n\n{\"type\":\"b\",\"params\":{\"n\":1}}\n";
+        let jobs = parse(text.as_bytes(), "f").unwrap();
+        assert_eq!(jobs.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_and_nothing_is_submitted() {
+        for (text, line, why) in [
+            ("{\"type\":\"a\"}\n{\"tpye\":\"b\"}", 2, "unknown field `tpye`"),
+            ("{\"type\":\"a b\"}", 1, "type has the character"),
+            ("nonsense", 1, "expected"),
+        ] {
+            let failure = parse(text.as_bytes(), "f").unwrap_err();
+            assert_eq!(failure.what, format!("f:{line}: not a job"));
+            assert!(failure.why.as_ref().unwrap().contains(why), "{failure}");
+        }
+        assert_eq!(parse("\n".as_bytes(), "f").unwrap_err().exit, Exit::Nothing);
+    }
+
+    #[test]
+    fn a_bulk_that_broke_off_says_how_to_go_on() {
+        let failure = broken_off(Failure::usage("no"), 500, 1200, "k");
+        assert_eq!(failure.what, "500 of 1200 jobs were submitted: no");
+        assert!(failure.fix.unwrap().contains("--idempotency-key k"));
+    }
+}

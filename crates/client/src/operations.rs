@@ -1,0 +1,44 @@
+//! Changing many jobs at once.
+
+use jobhall_protocol::{Operation, Page, StartOperation};
+use reqwest::Method;
+
+use crate::call::Client;
+use crate::error::ClientError;
+
+impl Client {
+    /// Starts an operation. It is not repeated when nobody answers: look at the list before trying again.
+    ///
+    /// # Errors
+    /// The hall refused it or could not be reached.
+    pub async fn start_operation(&self, operation: &StartOperation) -> Result<Operation, ClientError> {
+        self.read(&self.api(Method::POST, &["operations"]).json(operation)?).await
+    }
+
+    /// How far an operation is.
+    ///
+    /// # Errors
+    /// There is no such operation, or the hall could not be reached.
+    pub async fn operation(&self, id: u64) -> Result<Operation, ClientError> {
+        self.read(&self.api(Method::GET, &["operations", &id.to_string()])).await
+    }
+
+    /// The newest operations, at most so many.
+    ///
+    /// # Errors
+    /// The hall could not be reached.
+    pub async fn operations(&self, limit: u32) -> Result<Vec<Operation>, ClientError> {
+        let call = self.api(Method::GET, &["operations"]).query(&[("limit", limit.to_string())]);
+        let page: Page<Operation> = self.read(&call).await?;
+        Ok(page.items)
+    }
+
+    /// Stops an operation; doing it again changes nothing.
+    ///
+    /// # Errors
+    /// It has already ended, or the hall could not be reached.
+    pub async fn cancel_operation(&self, id: u64) -> Result<Operation, ClientError> {
+        let call = self.api(Method::POST, &["operations", &id.to_string(), "cancel"]);
+        self.read(&call.repeatable()).await
+    }
+}

@@ -1,0 +1,39 @@
+//! Forgetting completed jobs on request, before retention would.
+
+use jobhall_core::JobId;
+use jobhall_store::{CommitError, Pruned};
+
+use crate::answer::Answer;
+use crate::desk::{Asked, Desk};
+use crate::effect::Ticket;
+use crate::load::storage;
+
+impl Desk {
+    /// Open jobs are left alone here, and once more by the store.
+    pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
+        let gone: Vec<_> = ids.into_iter().filter(|id| !self.open.contains_key(&id.get())).collect();
+        if gone.is_empty() {
+            return self.answer(ticket, Ok(Answer::Removed(0)));
+        }
+        self.want(Asked::Remove(ticket, gone));
+    }
+
+    /// The store has removed them: so does memory, and reads that began before are made again.
+    pub(crate) fn removed(&mut self, ticket: Ticket, ids: &[JobId], result: Result<Pruned, CommitError>) {
+        let pruned = match result {
+            Ok(pruned) => pruned,
+            Err(error) => {
+                self.storage_failed(&error);
+                return self.answer(ticket, Err(storage(&error)));
+            }
+        };
+        for id in ids {
+            self.cached.pop(id);
+            if let Some(reading) = self.reading.get_mut(&id.get()) {
+                let now = std::mem::take(&mut reading.now);
+                reading.later.splice(..0, now);
+            }
+        }
+        self.answer(ticket, Ok(Answer::Removed(pruned.jobs)));
+    }
+}

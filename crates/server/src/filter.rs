@@ -1,0 +1,130 @@
+//! Which jobs are meant, checked, and how they are found: a stretch of the store at a time.
+//!
+//! The store knows stored states only. What is scheduled, retrying or simply queued depends on the moment, how far a
+//! live attempt is may not be stored yet, and texts are not indexed; these are told apart here, row by row.
+
+use jobhall_core::bounds::SEARCH_BYTES;
+use jobhall_core::{Job, JobId, Key, QueueName, StateName, Time, TypeName};
+use jobhall_engine::{Answer as Told, Request};
+use jobhall_protocol as wire;
+use jobhall_store::{JobFilter, JobPage};
+
+use crate::app::{App, now};
+use crate::error::Trouble;
+
+/// A checked filter.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    stored: JobFilter,
+    names: Vec<StateName>,
+    /// In lower case.
+    text: Option<String>,
+}
+
+impl Filter {
+    pub(crate) fn new(asked: &wire::JobFilter) -> Result<Filter, Trouble> {
+        let names = states(asked.state.as_deref())?;
+        let mut stored_names: Vec<_> = names.iter().flat_map(stored).copied().collect();
+        stored_names.sort_unstable();
+        stored_names.dedup();
+        let stored = JobFilter {
+            states: stored_names,
+            job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(Trouble::bad)?,
+            key: asked.key.as_deref().map(Key::new).transpose().map_err(Trouble::bad)?,
+            queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(Trouble::bad)?,
+            created_after: asked.created_after.map(|at| at.0),
+            created_before: asked.created_before.map(|at| at.0),
+        };
+        let text = asked.q.as_deref().map(search).transpose()?;
+        Ok(Filter { stored, names, text })
+    }
+
+    /// Whether every job is meant.
+    pub(crate) fn is_all(&self) -> bool {
+        self.stored == JobFilter::default() && self.text.is_none()
+    }
+
+    /// Whether the store alone cannot tell.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// The jobs that are meant among at most `rows` below `before`, and where to go on.
+    pub(crate) async fn look(
+        &self,
+        app: &App,
+        before: Option<JobId>,
+        rows: usize,
+    ) -> Result<JobPage, Trouble> {
+        let moment = now();
+        let page = app.engine.list(self.stored.clone(), before, rows).await?;
+        let mut jobs = live(app, page.jobs).await?;
+        jobs.retain(|job| self.means(job, moment));
+        Ok(JobPage { jobs, next: page.next })
+    }
+
+    fn means(&self, job: &Job, moment: Time) -> bool {
+        (self.names.is_empty() || self.names.contains(&job.life.name(moment)))
+            && self.text.as_ref().is_none_or(|text| has(job, text))
+    }
+}
+
+/// Several states are separated by commas.
+fn states(text: Option<&str>) -> Result<Vec<StateName>, Trouble> {
+    let name = |word: &str| {
+        let known = StateName::ALL.into_iter().find(|name| name.as_str() == word);
+        let shown: String = word.chars().take(40).collect();
+        known.ok_or_else(|| Trouble::bad(format!("state: {shown:?} is not a state")))
+    };
+    let mut names: Vec<_> = text.map_or(Ok(Vec::new()), |text| text.split(',').map(name).collect())?;
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+/// The stored states in which a job of this name may be found.
+fn stored(name: &StateName) -> &[StateName] {
+    match name {
+        StateName::Scheduled | StateName::Retrying => &[StateName::Queued],
+        StateName::Assigned | StateName::Accepted | StateName::Running => {
+            &[StateName::Assigned, StateName::Accepted, StateName::Running]
+        }
+        other => std::slice::from_ref(other),
+    }
+}
+
+fn search(text: &str) -> Result<String, Trouble> {
+    if !(1..=SEARCH_BYTES).contains(&text.len()) {
+        return Err(Trouble::bad(format!(
+            "q has {} bytes, which is outside 1 to {SEARCH_BYTES}",
+            text.len()
+        )));
+    }
+    Ok(text.to_lowercase())
+}
+
+/// Whether a text in lower case is in the job's type, key, params or error.
+fn has(job: &Job, text: &str) -> bool {
+    let error = job.life.state.error();
+    let fields = [
+        Some(job.spec.job_type.as_str()),
+        job.spec.key.as_ref().map(Key::as_str),
+        Some(job.spec.params.as_str()),
+        error.map(|error| error.reason.as_str()),
+        error.map(|error| error.explanation.as_str()),
+    ];
+    fields.into_iter().flatten().any(|field| field.to_lowercase().contains(text))
+}
+
+/// The jobs, those in the hands of workers as the engine knows them.
+async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
+    let held: Vec<_> = (0..jobs.len()).filter(|&at| jobs[at].life.state.held().is_some()).collect();
+    let ask = held.iter().map(|&at| Request::Show(jobs[at].id)).collect();
+    for (at, told) in held.into_iter().zip(app.engine.ask_many(ask).await?) {
+        // One that was removed meanwhile stays as it was read.
+        if let Ok(Told::Shown(shown)) = told {
+            jobs[at] = shown.job;
+        }
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,276 @@
+//! The API described for programs: OpenAPI 3.1, made from the wire types and one row per route.
+//!
+//! What is true of many routes is written once, here: who may use a route comes from `access`, statuses from `error`,
+//! path parameters from the path itself, and every route can answer with the problems that the gate has.
+
+mod rows;
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use jobhall_protocol::{Code, Problem};
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use crate::access::{Access, access};
+use crate::error::{self, Answer};
+
+/// Makes the schema of a type, and notes those it refers to.
+type Part = fn(&mut SchemaGenerator) -> Schema;
+
+fn part<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+    schemas.subschema_for::<T>()
+}
+
+/// The document.
+pub(super) async fn openapi() -> Answer {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    Ok(error::body("application/json", TEXT.get_or_init(text).as_str()))
+}
+
+/// The document as text, as the golden file has it.
+fn text() -> String {
+    format!("{:#}\n", document(rows::all()))
+}
+
+/// One route, described.
+struct Row {
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    query: Option<Part>,
+    /// Headers that a request may have: name and meaning.
+    headers: &'static [(&'static str, &'static str)],
+    body: Option<(&'static str, Part)>,
+    /// Whether the body may be missing.
+    body_optional: bool,
+    answers: Vec<Good>,
+    problems: &'static [Code],
+}
+
+/// A good answer.
+struct Good {
+    status: u16,
+    about: &'static str,
+    content: Option<(&'static str, Part)>,
+    headers: &'static [(&'static str, &'static str)],
+}
+
+const JSON: &str = "application/json";
+
+impl Row {
+    fn new(method: &'static str, path: &'static str, id: &'static str, summary: &'static str) -> Row {
+        let (query, body, answers) = (None, None, Vec::new());
+        let (headers, problems, body_optional) = (&[], &[], false);
+        Row { method, path, id, summary, query, headers, body, body_optional, answers, problems }
+    }
+
+    /// Its query has the fields of this type.
+    fn query<T: JsonSchema>(self) -> Row {
+        Row { query: Some(part::<T>), ..self }
+    }
+
+    fn headers(self, headers: &'static [(&'static str, &'static str)]) -> Row {
+        Row { headers, ..self }
+    }
+
+    /// It takes this as JSON.
+    fn takes<T: JsonSchema>(self) -> Row {
+        self.takes_as::<T>(JSON)
+    }
+
+    /// It may take this as JSON.
+    fn may_take<T: JsonSchema>(self) -> Row {
+        Row { body_optional: true, ..self.takes::<T>() }
+    }
+
+    fn takes_as<T: JsonSchema>(self, media: &'static str) -> Row {
+        Row { body: Some((media, part::<T>)), ..self }
+    }
+
+    /// 200 with this as JSON.
+    fn gives<T: JsonSchema>(self, about: &'static str) -> Row {
+        self.gives_as::<T>(JSON, about)
+    }
+
+    fn gives_as<T: JsonSchema>(self, media: &'static str, about: &'static str) -> Row {
+        self.answers_with(200, about, Some((media, part::<T>)))
+    }
+
+    /// An answer with this status.
+    fn answers_with(
+        mut self,
+        status: u16,
+        about: &'static str,
+        content: Option<(&'static str, Part)>,
+    ) -> Row {
+        self.answers.push(Good { status, about, content, headers: &[] });
+        self
+    }
+
+    /// Headers of the answer named last.
+    fn telling(mut self, headers: &'static [(&'static str, &'static str)]) -> Row {
+        if let Some(last) = self.answers.last_mut() {
+            last.headers = headers;
+        }
+        self
+    }
+
+    /// Problems of its own, besides those of every route.
+    fn problems(self, problems: &'static [Code]) -> Row {
+        Row { problems, ..self }
+    }
+
+    /// All problems it can answer with.
+    fn all_problems(&self) -> Vec<Code> {
+        let mut codes = vec![Code::Misdirected, Code::Internal];
+        if access(self.method, self.path) != Some(Access::Open) {
+            codes.extend([Code::Unauthorized, Code::Forbidden]);
+        }
+        if self.query.is_some() || self.path.contains('{') {
+            codes.push(Code::BadRequest);
+        }
+        if self.body.is_some() {
+            codes.extend([Code::BadRequest, Code::TooLarge, Code::Timeout]);
+        }
+        codes.extend(self.problems);
+        codes
+    }
+}
+
+fn document(rows: Vec<Row>) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut schemas = settings.into_generator();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for row in rows {
+        let described = operation(&row, &mut schemas);
+        // A part that may have slashes is a part like others to the standard.
+        paths.entry(row.path.replace("{*", "{")).or_default().insert(row.method.to_lowercase(), described);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Jobhall",
+            "summary": "Where jobs meet workers",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
+        },
+        "servers": [{ "url": "/" }],
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer", "description": "A token of the hall: jh_…" },
+            },
+        },
+    })
+}
+
+fn operation(row: &Row, schemas: &mut SchemaGenerator) -> Value {
+    let mut parameters: Vec<_> = path_parameters(row.path);
+    parameters.extend(row.query.map(|query| query_parameters(query, schemas)).unwrap_or_default());
+    parameters.extend(row.headers.iter().map(|(name, about)| header_parameter(name, about)));
+    let mut responses = Map::new();
+    for good in &row.answers {
+        responses.insert(good.status.to_string(), answer(good, schemas));
+    }
+    responses.extend(problems(&row.all_problems(), schemas));
+    let mut described = json!({
+        "operationId": row.id,
+        "summary": row.summary,
+        "tags": [tag(row.path)],
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let Some((media, body)) = row.body {
+        let schema = body(schemas);
+        described["requestBody"] =
+            json!({ "required": !row.body_optional, "content": { media: { "schema": schema } } });
+    }
+    match access(row.method, row.path) {
+        Some(Access::Roles(roles)) => {
+            described["x-roles"] = roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+        }
+        Some(Access::Open) => described["security"] = json!([]),
+        None => {}
+    }
+    described
+}
+
+/// The noun of a path.
+fn tag(path: &str) -> &str {
+    let path = path.strip_prefix(jobhall_protocol::API).unwrap_or("/hall");
+    path.trim_start_matches('/').split('/').next().unwrap_or(path)
+}
+
+/// What stands in braces. Jobs and operations are numbered, everything else is named.
+fn path_parameters(path: &str) -> Vec<Value> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let named = parts.windows(2).filter_map(|pair| {
+        let name = pair[1].strip_prefix('{')?.strip_suffix('}')?.trim_start_matches('*');
+        let schema = match (pair[0], name) {
+            ("jobs" | "operations", "id") => json!({ "type": "integer", "minimum": 1 }),
+            ("attempts", "id") => json!({ "type": "string", "examples": ["17-1"] }),
+            _ => json!({ "type": "string" }),
+        };
+        Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
+    });
+    named.collect()
+}
+
+fn header_parameter(name: &str, about: &str) -> Value {
+    json!({ "name": name, "in": "header", "description": about, "schema": { "type": "string" } })
+}
+
+/// A field of the query type is a parameter, and its words are those of the field.
+fn query_parameters(query: Part, schemas: &mut SchemaGenerator) -> Vec<Value> {
+    let reference = query(schemas);
+    let name = reference.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    let whole = name.and_then(|name| schemas.definitions_mut().remove(name)).unwrap_or_default();
+    let fields = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let fields = fields.into_iter().map(|(name, mut schema)| {
+        let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        json!({ "name": name, "in": "query", "description": about, "schema": schema })
+    });
+    fields.collect()
+}
+
+fn answer(good: &Good, schemas: &mut SchemaGenerator) -> Value {
+    let mut described = json!({ "description": good.about });
+    if let Some((media, content)) = good.content {
+        described["content"] = json!({ media: { "schema": content(schemas) } });
+    }
+    if !good.headers.is_empty() {
+        let headers = good.headers.iter().map(|(name, about)| {
+            ((*name).to_owned(), json!({ "description": about, "schema": { "type": "string" } }))
+        });
+        described["headers"] = Value::Object(headers.collect());
+    }
+    described
+}
+
+/// Problems by status; a status with several codes names them all.
+fn problems(codes: &[Code], schemas: &mut SchemaGenerator) -> Vec<(String, Value)> {
+    let mut by_status: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+    for code in codes {
+        let (words, word) = (by_status.entry(error::status(*code)).or_default(), error::word(*code));
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    let schema = schemas.subschema_for::<Problem>();
+    let described = by_status.into_iter().map(|(status, words)| {
+        let content = json!({ "application/problem+json": { "schema": schema.clone() } });
+        (status.to_string(), json!({ "description": words.join(" or "), "content": content }))
+    });
+    described.collect()
+}
+
+#[cfg(test)]
+mod tests;

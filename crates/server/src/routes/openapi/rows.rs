@@ -1,0 +1,284 @@
+//! One row for each route; a test compares them with the list of routes in both directions.
+
+use jobhall_protocol as wire;
+use jobhall_protocol::{Code, DIGEST_HEADER, LEASE_HEADER, Page};
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::super::{
+    artifacts, attempts, events, health, job_log, list, operations as operation, queues as queue,
+};
+use super::{JSON, Row, part};
+
+const TEXT: &str = "text/plain";
+const BYTES: &str = "application/octet-stream";
+const EVENTS: &str = "text/event-stream";
+const LOCATION: &[(&str, &str)] = &[("Location", "Where it is")];
+const LEASE: &[(&str, &str)] = &[(LEASE_HEADER, "The lease of the attempt: 32 hex digits")];
+const ARTIFACT: &[(&str, &str)] = &[
+    (LEASE_HEADER, "The lease of the attempt: 32 hex digits"),
+    (DIGEST_HEADER, "The BLAKE3 hash of the bytes; others are refused"),
+];
+const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Go on behind this event")];
+const TAG: &[(&str, &str)] = &[("ETag", "Names this version")];
+const VERSIONS: &[(&str, &str)] = &[
+    ("If-Match", "Change only these versions; * stands for any that is there"),
+    ("If-None-Match", "With *: only make what is not there"),
+];
+/// What every change of stored things can meet.
+const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
+/// What a word on an attempt can meet.
+const WORD: &[Code] =
+    &[Code::BadRequest, Code::LeaseLost, Code::Conflict, Code::Unavailable, Code::StorageFull];
+
+fn get(path: &'static str, id: &'static str, summary: &'static str) -> Row {
+    Row::new("GET", path, id, summary)
+}
+
+fn post(path: &'static str, id: &'static str, summary: &'static str) -> Row {
+    Row::new("POST", path, id, summary)
+}
+
+fn put(path: &'static str, id: &'static str, summary: &'static str) -> Row {
+    Row::new("PUT", path, id, summary)
+}
+
+/// One object, or an array of them that is taken as a whole or not at all.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a body that is read by its first character")]
+enum Submit {
+    One(Box<wire::SubmitJob>),
+    Many(Vec<wire::SubmitJob>),
+}
+
+/// The job, where one object was submitted; else one answer for each.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes what two kinds of requests are answered with")]
+enum SubmitAnswer {
+    One(Box<wire::Job>),
+    Many(Vec<wire::Submitted>),
+}
+
+/// All rows.
+pub(super) fn all() -> Vec<Row> {
+    [hall(), jobs(), one_job(), artifacts_rows(), operations(), workers(), attempts_rows(), types()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn hall() -> Vec<Row> {
+    vec![
+        get("/", "page", "A page for people").gives_as::<String>("text/html", "Counts, and nobody's name"),
+        get("/livez", "livez", "Whether the process answers").gives_as::<String>(TEXT, "It does"),
+        get("/readyz", "readyz", "Whether the hall takes work")
+            .query::<health::ReadyQuery>()
+            .gives_as::<String>(TEXT, "It does")
+            .problems(&[Code::Unavailable]),
+        get("/metrics", "metrics", "Numbers for Prometheus")
+            .gives_as::<String>("application/openmetrics-text", "The numbers"),
+        get("/api/v1/stats", "stats", "The hall as a whole, in figures").gives::<wire::Stats>("The figures"),
+        get("/api/v1/queues", "listQueues", "Queues with their open jobs, by name")
+            .query::<queue::QueuesQuery>()
+            .gives::<Page<wire::Queue>>("A page"),
+        get("/api/v1/queues/{name}", "showQueue", "One queue with its open jobs")
+            .gives::<wire::Queue>("The queue")
+            .problems(&[Code::NotFound]),
+        get("/openapi.json", "openapi", "This document").gives::<Value>("This document"),
+        get("/api/v1/events", "events", "Everything that happens, as server-sent events")
+            .query::<events::EventsQuery>()
+            .headers(POSITION)
+            .gives_as::<wire::Change>(EVENTS, "A stream whose events named `job` carry this as data")
+            .problems(&[Code::BadRequest, Code::Unavailable]),
+    ]
+}
+
+fn jobs() -> Vec<Row> {
+    vec![
+        post("/api/v1/jobs", "submitJobs", "Submit one job, or many together")
+            .headers(&[(
+                "Idempotency-Key",
+                "Repeats of this request are answered as the first was, for a day",
+            )])
+            .takes::<Submit>()
+            .answers_with(201, "A new job", Some((JSON, part::<wire::Job>)))
+            .telling(LOCATION)
+            .gives::<SubmitAnswer>("A job that was there already, or the answers to many")
+            .problems(&[
+                Code::KeyHeld,
+                Code::IdempotencyKeyReused,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
+        get("/api/v1/jobs", "listJobs", "Jobs, newest first")
+            .query::<list::JobsQuery>()
+            .gives::<Page<wire::Job>>("A page; it may be short although the list goes on")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+    ]
+}
+
+fn one_job() -> Vec<Row> {
+    vec![
+        get("/api/v1/jobs/{id}", "showJob", "One job with its attempts")
+            .gives::<wire::Job>("The job")
+            .problems(&[Code::NotFound]),
+        post("/api/v1/jobs/{id}/cancel", "cancelJob", "End a job; doing it again changes nothing")
+            .may_take::<wire::Cancel>()
+            .gives::<wire::Job>("The job")
+            .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        post("/api/v1/jobs/{id}/retry", "retryJob", "Make a new job like this completed one")
+            .answers_with(201, "The new job", Some((JSON, part::<wire::Job>)))
+            .telling(LOCATION)
+            .problems(&[Code::NotFound, Code::KeyHeld, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        get("/api/v1/jobs/{id}/explain", "explainJob", "Why a job is not running")
+            .gives::<wire::Explanation>("The reasons, the nearest first")
+            .problems(&[Code::NotFound]),
+        get("/api/v1/jobs/{id}/result", "jobResult", "The value of a success")
+            .gives::<Value>("The value itself")
+            .problems(&[Code::NotFound, Code::Conflict]),
+        get("/api/v1/jobs/{id}/log", "jobLog", "What a job wrote")
+            .query::<job_log::LogQuery>()
+            .headers(&[("Range", "One range in bytes, such as bytes=100-")])
+            .gives_as::<String>(TEXT, "The log")
+            .answers_with(206, "A range of it", Some((TEXT, part::<String>)))
+            .problems(&[Code::NotFound, Code::RangeNotSatisfiable]),
+        get("/api/v1/jobs/{id}/events", "jobEvents", "What happens to one job, as server-sent events")
+            .query::<events::EventsQuery>()
+            .headers(POSITION)
+            .gives_as::<wire::Change>(EVENTS, "A stream that ends with the job")
+            .problems(&[Code::NotFound, Code::Unavailable]),
+    ]
+}
+
+fn artifacts_rows() -> Vec<Row> {
+    vec![
+        get("/api/v1/jobs/{id}/artifacts", "listArtifacts", "What an attempt left, by name")
+            .query::<artifacts::ArtifactsQuery>()
+            .gives::<Page<wire::Artifact>>("A page")
+            .problems(&[Code::NotFound]),
+        get("/api/v1/jobs/{id}/artifacts/{*name}", "artifact", "One artifact; its name may have slashes")
+            .query::<artifacts::ArtifactQuery>()
+            .headers(&[
+                ("Range", "One range in bytes, such as bytes=100-"),
+                ("If-None-Match", "Versions that the client has"),
+            ])
+            .gives_as::<String>(BYTES, "The bytes, with the media type they were put with")
+            .telling(TAG)
+            .answers_with(206, "A range of them", Some((BYTES, part::<String>)))
+            .answers_with(304, "The client has this version", None)
+            .problems(&[Code::NotFound, Code::RangeNotSatisfiable]),
+        put("/api/v1/attempts/{id}/artifacts/{*name}", "putArtifact", "Keep a file of this attempt")
+            .headers(ARTIFACT)
+            .takes_as::<String>(BYTES)
+            .gives::<wire::Artifact>("It is kept")
+            .problems(WORD),
+    ]
+}
+
+fn operations() -> Vec<Row> {
+    vec![
+        post("/api/v1/operations", "startOperation", "Change all jobs that a filter means")
+            .takes::<wire::StartOperation>()
+            .answers_with(
+                202,
+                "It is recorded, and counted if that was quick",
+                Some((JSON, part::<wire::Operation>)),
+            )
+            .telling(LOCATION)
+            .problems(STORE),
+        get("/api/v1/operations", "listOperations", "Operations, newest first")
+            .query::<operation::OperationsQuery>()
+            .gives::<Page<wire::Operation>>("A page")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+        get("/api/v1/operations/{id}", "showOperation", "How far an operation is")
+            .gives::<wire::Operation>("The operation")
+            .problems(&[Code::NotFound]),
+        post(
+            "/api/v1/operations/{id}/cancel",
+            "cancelOperation",
+            "Stop an operation; what was done stays done",
+        )
+        .gives::<wire::Operation>("The operation")
+        .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+    ]
+}
+
+fn workers() -> Vec<Row> {
+    vec![
+        post("/api/v1/vacancies", "offerVacancy", "A worker's long poll: it can take jobs now")
+            .takes::<wire::Vacancy>()
+            .gives::<wire::Assignments>("Jobs for this worker")
+            .answers_with(204, "None came in time", None)
+            .problems(STORE),
+        post("/api/v1/renewals", "renewLeases", "A worker still has these attempts")
+            .takes::<wire::Renewals>()
+            .gives::<wire::Renewed>("Which go on, which are lost, which are to be stopped")
+            .problems(STORE),
+        get("/api/v1/session", "openSession", "A worker's session: batches of messages over one WebSocket")
+            .headers(&[("Sec-WebSocket-Protocol", "jobhall.v1.json or jobhall.v1.msgpack")])
+            .answers_with(101, "The session begins with a hello", None)
+            .problems(&[Code::BadRequest, Code::Unavailable]),
+        get("/api/v1/workers", "listWorkers", "The workers that wait or have an attempt")
+            .gives::<Page<wire::Worker>>("All of them"),
+    ]
+}
+
+fn attempts_rows() -> Vec<Row> {
+    vec![
+        post("/api/v1/attempts/{id}/accept", "acceptAttempt", "The worker has the job")
+            .headers(LEASE)
+            .gives::<wire::Moved>("The job's state")
+            .problems(WORD),
+        post("/api/v1/attempts/{id}/progress", "reportProgress", "How far the worker is")
+            .headers(LEASE)
+            .may_take::<wire::Progress>()
+            .gives::<wire::Moved>("The job's state")
+            .problems(WORD),
+        post("/api/v1/attempts/{id}/log", "appendLog", "More of the attempt's log")
+            .headers(LEASE)
+            .query::<attempts::LogPlace>()
+            .takes_as::<String>("application/octet-stream")
+            .gives::<wire::LogPosition>("Where the next chunk begins")
+            .problems(WORD),
+        post("/api/v1/attempts/{id}/outcome", "reportOutcome", "How the attempt ended")
+            .headers(LEASE)
+            .takes::<wire::OutcomeReport>()
+            .gives::<wire::Moved>("The job's state")
+            .problems(WORD),
+    ]
+}
+
+fn types() -> Vec<Row> {
+    vec![
+        get("/api/v1/types", "listTypes", "The types that are known, and what is configured for them")
+            .gives::<Page<wire::TypeSettings>>("All of them"),
+        get("/api/v1/types/{name}", "showType", "What is configured for a type")
+            .headers(&[("If-None-Match", "Versions that the client has")])
+            .gives::<wire::TypeSettings>("As it is")
+            .telling(TAG)
+            .answers_with(304, "The client has this version", None)
+            .telling(TAG)
+            .problems(&[Code::NotFound]),
+        put("/api/v1/types/{name}", "setType", "Configure a type; what is missing stays as it is")
+            .headers(VERSIONS)
+            .takes::<wire::SetType>()
+            .gives::<wire::TypeSettings>("As it is now")
+            .telling(TAG)
+            .answers_with(201, "A type that was not known", Some((JSON, part::<wire::TypeSettings>)))
+            .telling(TAG)
+            .problems(&[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        Row::new("DELETE", "/api/v1/types/{name}", "resetType", "Give a type its defaults again")
+            .headers(VERSIONS)
+            .answers_with(204, "It has them", None)
+            .problems(&[
+                Code::NotFound,
+                Code::PreconditionFailed,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
+    ]
+}

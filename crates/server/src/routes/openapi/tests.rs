@@ -1,0 +1,136 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::*;
+
+fn built() -> Value {
+    document(rows::all())
+}
+
+/// Every value in the document with the way to it.
+fn walk<'a>(value: &'a Value, path: &str, seen: &mut dyn FnMut(&str, &'a Value)) {
+    seen(path, value);
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| walk(field, &format!("{path}/{name}"), seen));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| walk(item, &format!("{path}/{at}"), seen));
+        }
+        _ => {}
+    }
+}
+
+/// Method, path and description of every operation.
+fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let each = paths.iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap();
+        methods.iter().map(|(method, described)| (method.to_uppercase(), path.clone(), described))
+    });
+    each.collect()
+}
+
+#[test]
+fn every_route_has_a_row_and_every_row_a_route() {
+    let routes: BTreeSet<_> = crate::routes::all().iter().map(|route| (route.method, route.path)).collect();
+    let rows: Vec<_> = rows::all().iter().map(|row| (row.method, row.path)).collect();
+    let once: BTreeSet<_> = rows.iter().copied().collect();
+    assert_eq!(routes, once);
+    assert_eq!(rows.len(), once.len(), "each once");
+}
+
+#[test]
+fn the_golden_file_is_what_the_hall_serves() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/openapi.json");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, text()).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        golden == text(),
+        "crates/protocol/openapi.json differs: run with UPDATE=1 and look at the change"
+    );
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_nothing_is_left_over() {
+    let document = built();
+    let mut referred = BTreeSet::new();
+    walk(&document, "", &mut |path, value| {
+        if let Some(to) = value.get("$ref").and_then(Value::as_str) {
+            let target = to.strip_prefix('#').and_then(|pointer| document.pointer(pointer));
+            assert!(target.is_some(), "{path} refers to {to}, which is not there");
+            referred.insert(to.to_owned());
+        }
+    });
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let known = schemas.keys().map(|name| format!("#/components/schemas/{name}"));
+    assert_eq!(known.collect::<BTreeSet<_>>(), referred);
+}
+
+#[test]
+fn every_operation_is_whole() {
+    let document = built();
+    let mut ids = BTreeSet::new();
+    for (method, path, described) in operations(&document) {
+        let id = described["operationId"].as_str().unwrap_or_default();
+        assert!(!id.is_empty() && ids.insert(id.to_owned()), "{method} {path}: the id {id:?}");
+        assert!(!described["summary"].as_str().unwrap_or_default().is_empty(), "{id} says nothing");
+        let parameters = described["parameters"].as_array().unwrap();
+        let declared: BTreeSet<_> = parameters
+            .iter()
+            .filter(|parameter| parameter["in"] == "path")
+            .map(|parameter| parameter["name"].as_str().unwrap())
+            .collect();
+        let braced: BTreeSet<_> =
+            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        assert_eq!(declared, braced, "{id}");
+        for parameter in parameters {
+            assert!(parameter["schema"].is_object(), "{id}: {parameter}");
+            let query = parameter["in"] == "query";
+            assert!(!query || parameter["description"].is_string(), "{id}: {parameter}");
+        }
+        let names: BTreeSet<_> =
+            parameters.iter().map(|one| (one["in"].to_string(), one["name"].to_string())).collect();
+        assert_eq!(names.len(), parameters.len(), "{id} declares a parameter twice");
+        check_responses(id, described["responses"].as_object().unwrap());
+    }
+}
+
+fn check_responses(id: &str, responses: &Map<String, Value>) {
+    assert!(responses.keys().any(|status| status.starts_with('2')), "{id} has no good answer");
+    for (status, response) in responses {
+        assert!(!response["description"].as_str().unwrap_or_default().is_empty(), "{id} {status}");
+        let empty = ["204", "304"].contains(&status.as_str());
+        let content = response["content"].as_object();
+        assert_eq!(content.is_none(), empty, "{id} {status}");
+        for (media, body) in content.into_iter().flatten() {
+            assert!(body["schema"].is_object() || body["schema"] == true, "{id} {status} {media}");
+            assert_eq!(media.contains("problem"), status.starts_with(['4', '5']), "{id} {status}");
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_token_says_so() {
+    let document = built();
+    for (method, path, described) in operations(&document) {
+        let open = described["security"] == json!([]);
+        assert_eq!(open, access(&method, &path) == Some(Access::Open), "{method} {path}");
+        assert_eq!(described["x-roles"].is_array(), !open, "{method} {path}");
+        assert_eq!(described["responses"].get("401").is_some(), !open, "{method} {path}");
+    }
+}
+
+#[test]
+fn requests_refuse_unknown_fields_in_the_document_too() {
+    let document = built();
+    for (method, path, described) in operations(&document) {
+        let schema = &described["requestBody"]["content"]["application/json"]["schema"];
+        let Some(name) = schema["$ref"].as_str() else { continue };
+        let whole = document.pointer(&name[1..]).unwrap();
+        let any = whole["anyOf"].is_array();
+        assert!(any || whole["additionalProperties"] == false, "{method} {path} takes anything");
+    }
+}

@@ -1,0 +1,91 @@
+//! Operations: started, told, stopped. They are carried out elsewhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{Request, Uri};
+use jobhall_core::bounds::JOB_ID;
+use jobhall_protocol::{Code, Page, StartOperation, Verb};
+use jobhall_store::JobFilter;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::error::{self, Answer, Trouble};
+use crate::filter::Filter;
+use crate::tokens::{Identity, Role};
+use crate::{body, params};
+
+/// Operations on a page.
+const LIMIT: usize = 50;
+const LIMIT_MOST: usize = 500;
+/// How long the answer waits for the count.
+const COUNT_TIME: Duration = Duration::from_secs(2);
+
+fn address(id: u64) -> String {
+    format!("{}/operations/{id}", jobhall_protocol::API)
+}
+
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    request: Request<Body>,
+) -> Answer {
+    app.takes_work()?;
+    let asked: StartOperation = body::json(request).await?;
+    if asked.verb == Verb::Delete && who.role != Role::Admin {
+        return Err(Trouble::new(Code::Forbidden, "only an administrator deletes jobs"));
+    }
+    if Filter::new(&asked.filter)?.is_all() && !asked.all {
+        return Err(Trouble::bad("a filter without any condition means all jobs; say so with all: true"));
+    }
+    let up_to = up_to(&app, asked.up_to).await?;
+    let started = app.operations.start(&who.name, asked, up_to).await?;
+    let operation = app.operations.counted(started.id, COUNT_TIME).await?;
+    Ok(error::accepted(&address(operation.id), &operation))
+}
+
+/// The newest job there is, or an older one that was asked for; 0 if there is none.
+async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, Trouble> {
+    if let Some(asked) = asked.filter(|asked| *asked > JOB_ID) {
+        return Err(Trouble::bad(format!("up_to of {asked} is outside 0 to {JOB_ID}")));
+    }
+    let page = app.engine.list(JobFilter::default(), None, 1).await?;
+    let newest = page.jobs.first().map_or(0, |job| job.id.get());
+    Ok(asked.map_or(newest, |asked| asked.min(newest)))
+}
+
+/// Which page.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OperationsQuery {
+    /// So many on a page, at most 500; 50 if missing.
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let asked: OperationsQuery = params::query(&uri)?;
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
+    let before = asked.cursor.as_deref().map(|text| params::cursor('o', text)).transpose()?;
+    let (items, more) = app.operations.list(before.unwrap_or(u64::MAX), limit).await?;
+    let next_cursor = items.last().filter(|_| more).map(|last| format!("o{:x}", last.id));
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
+}
+
+fn number(text: &str) -> Result<u64, Trouble> {
+    let shown: String = text.chars().take(40).collect();
+    text.parse().map_err(|_| Trouble::bad(format!("{shown:?} is not the number of an operation")))
+}
+
+pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    Ok(error::ok(&app.operations.get(number(&id)?).await?))
+}
+
+pub(super) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    Ok(error::ok(&app.operations.cancel(number(&id)?).await?))
+}

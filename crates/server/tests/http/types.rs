@@ -1,0 +1,103 @@
+use crate::hall::{Reply, TestHall};
+
+const PATH: &str = "/api/v1/types/mail";
+
+async fn put(hall: &TestHall, headers: &[(&str, &str)], body: &str) -> Reply {
+    hall.send("PUT", PATH, &hall.admin, headers, body.as_bytes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_type_is_made_read_changed_and_reset() {
+    let hall = TestHall::start().await;
+    hall.get(PATH).await.problem(404, "not_found");
+    let made = put(&hall, &[], r#"{"keep_ms":1000,"keep_count":5}"#).await;
+    assert_eq!((made.status, made.header("location")), (201, Some(PATH)));
+    let read = hall.get(PATH).await;
+    assert_eq!((read.status, read.header("etag")), (200, made.header("etag")));
+    assert_eq!(read.json(), made.json());
+    let changed = put(&hall, &[], r#"{"keep_ms":null,"retry":{"max_attempts":9}}"#).await;
+    assert_eq!(changed.status, 200);
+    let told = changed.json();
+    assert!(told["keep_ms"].is_null(), "null clears: {told}");
+    assert_eq!(told["keep_count"].as_u64(), Some(5), "what is missing stays");
+    assert_eq!(told["retry"]["max_attempts"].as_u64(), Some(9));
+    assert_ne!(changed.header("etag"), made.header("etag"));
+    let id = hall.submit(r#"{"type":"mail"}"#).await;
+    let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!(job["max_attempts"].as_u64(), Some(9));
+    let reset = hall.send("DELETE", PATH, &hall.admin, &[], b"").await;
+    assert_eq!((reset.status, reset.body.len()), (204, 0));
+    hall.get(PATH).await.problem(404, "not_found");
+    hall.send("DELETE", PATH, &hall.admin, &[], b"").await.problem(404, "not_found");
+    let id = hall.submit(r#"{"type":"mail"}"#).await;
+    let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!(job["max_attempts"].as_u64(), Some(5), "the defaults again");
+    assert_eq!(hall.get(PATH).await.status, 200, "a submit makes it known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_version_that_was_meant_is_changed() {
+    let hall = TestHall::start().await;
+    let new = [("If-None-Match", "*")];
+    let first = put(&hall, &new, r#"{"keep_count":1}"#).await;
+    let tag = first.header("etag").unwrap().to_owned();
+    put(&hall, &new, r#"{"keep_count":2}"#).await.problem(412, "precondition_failed");
+    let second = put(&hall, &[("If-Match", &tag)], r#"{"keep_count":3}"#).await;
+    assert_eq!(second.status, 200);
+    let detail =
+        put(&hall, &[("If-Match", &tag)], r#"{"keep_count":4}"#).await.problem(412, "precondition_failed");
+    assert!(detail.contains(second.header("etag").unwrap()), "{detail}");
+    hall.send("DELETE", PATH, &hall.admin, &[("If-Match", &tag)], b"")
+        .await
+        .problem(412, "precondition_failed");
+    let several = format!("\"x\", {}", second.header("etag").unwrap());
+    assert_eq!(put(&hall, &[("If-Match", &several)], r#"{"keep_count":5}"#).await.status, 200);
+    assert_eq!(put(&hall, &[("If-Match", "*")], r#"{"keep_count":6}"#).await.status, 200);
+    let none = hall.send("PUT", "/api/v1/types/other", &hall.admin, &[("If-Match", "*")], b"{}").await;
+    none.problem(412, "precondition_failed");
+    for bad in ["x", "\"x", "\"x\",", ""] {
+        put(&hall, &[("If-Match", bad)], "{}").await.problem(400, "bad_request");
+    }
+    assert_eq!(
+        hall.get(PATH).await.json()["keep_count"].as_u64(),
+        Some(6),
+        "the refused ones changed nothing"
+    );
+    assert_eq!(hall.get("/api/v1/types").await.json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_version_is_not_sent_it_again() {
+    let hall = TestHall::start().await;
+    let tag = put(&hall, &[], "{}").await.header("etag").unwrap().to_owned();
+    for known in [tag.as_str(), "*", &format!("W/{tag}")] {
+        let reply = hall.send("GET", PATH, &hall.viewer, &[("If-None-Match", known)], b"").await;
+        assert_eq!((reply.status, reply.body.len(), reply.header("etag")), (304, 0, Some(tag.as_str())));
+    }
+    put(&hall, &[], r#"{"keep_count":1}"#).await;
+    let reply = hall.send("GET", PATH, &hall.viewer, &[("If-None-Match", &tag)], b"").await;
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_does_not_come_back_after_a_reset() {
+    let hall = TestHall::start().await;
+    let tag = put(&hall, &[], r#"{"keep_count":1}"#).await.header("etag").unwrap().to_owned();
+    hall.send("DELETE", PATH, &hall.admin, &[], b"").await;
+    put(&hall, &[], r#"{"keep_count":2}"#).await;
+    put(&hall, &[("If-Match", &tag)], r#"{"keep_count":3}"#).await.problem(412, "precondition_failed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_different_fields_at_once_are_all_kept() {
+    let hall = TestHall::start().await;
+    let (one, two, three) = tokio::join!(
+        put(&hall, &[], r#"{"keep_ms":1000}"#),
+        put(&hall, &[], r#"{"keep_count":7}"#),
+        put(&hall, &[], r#"{"reuse_window_ms":9}"#),
+    );
+    assert!([one, two, three].iter().all(|reply| reply.status < 300));
+    let told = hall.get(PATH).await.json();
+    let numbers = ["keep_ms", "keep_count", "reuse_window_ms"].map(|field| told[field].as_u64());
+    assert_eq!(numbers, [Some(1000), Some(7), Some(9)]);
+}
