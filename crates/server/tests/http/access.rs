@@ -27,6 +27,7 @@ const ROUTES: &[(&str, &str, [u16; 4])] = &[
     ("POST", "/api/v1/attempts/1-1/log", [403, 403, 0, 0]),
     ("POST", "/api/v1/attempts/1-1/outcome", [403, 403, 0, 0]),
     ("POST", "/api/v1/renewals", [403, 403, 0, 0]),
+    ("GET", "/api/v1/session", [403, 403, 0, 0]),
     ("GET", "/api/v1/workers", [0, 0, 403, 0]),
     ("GET", "/api/v1/queues", [0, 0, 403, 0]),
     ("GET", "/api/v1/queues/a", [0, 0, 403, 0]),

@@ -1,8 +1,15 @@
 //! Sessions from outside: real sockets, a real store, both encodings.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod bounds;
+mod cancels;
+mod door;
+mod garbage;
 #[allow(dead_code, reason = "shared with the tests over requests")]
 #[path = "../http/hall.rs"]
 mod hall;
 mod messages;
+mod returns;
+mod socket;
 mod worker;
+mod workers;

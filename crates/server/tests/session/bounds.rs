@@ -1,0 +1,102 @@
+//! Readers that do not read, and peers that are no longer there.
+
+use jobhall_protocol::{Encoding, Hello, LogStream, ToHall, ToWorker, Word};
+
+use crate::hall::{TestHall, quick};
+use crate::socket::Socket;
+use crate::worker::TestWorker;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
+    let hall = TestHall::with(quick()).await;
+    let mut deaf = Socket::speaking(&hall, "jobhall.v1.json").await;
+    deaf.text(r#"[{"hello":{"version":1}},{"vacancies":{"total":10000}}]"#).await;
+    deaf.hear().await;
+    let large = format!(r#"{{"type":"a","params":{{"x":"{}"}}}}"#, "x".repeat(250_000));
+    let jobs = format!("[{}]", vec![large; 4].join(","));
+    // Far more than the buffers of a connection on this machine take.
+    for _ in 0..25 {
+        assert_eq!(hall.post("/api/v1/jobs", &jobs).await.status, 200);
+    }
+    assert!(deaf.cut().await, "it was not cut");
+    while !hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let mut worker = TestWorker::ready(&hall, 100).await;
+    for _ in 0..100 {
+        let job = worker.job().await;
+        assert_eq!(job.job.attempt, 1, "what nobody accepted does not count");
+        worker.say(job.passed()).await;
+        worker.say(ToHall::Renew {}).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
+    let hall = TestHall::with(quick()).await;
+    let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
+    silent.text(r#"[{"hello":{"version":1}},{"vacancies":{"total":1}}]"#).await;
+    silent.hear().await;
+    // The connection stays open and nobody is behind it: neither a renewal nor a pong comes.
+    assert_eq!(hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);
+    while !hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    assert_eq!(hall.state(id).await, "queued", "it gets nothing more");
+    assert_eq!(silent.closed().await.0, 1008);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_frames_may_be_under_way_and_each_is_answered_in_order() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::connect(&hall, Encoding::MessagePack, Hello::default()).await;
+    let (mut sender, mut receiver) = {
+        worker.say(ToHall::Ping { n: 0 }).await;
+        worker.hear(|message| matches!(message, ToWorker::Pong { n: 0, .. }).then_some(())).await;
+        worker.session.split()
+    };
+    let speak = async {
+        for n in 1..=2_000 {
+            sender.send(&[ToHall::Ping { n }]).await.unwrap();
+        }
+    };
+    let hear = async {
+        let mut next = 1;
+        while next <= 2_000 {
+            for message in receiver.next().await.unwrap() {
+                let ToWorker::Pong { n, .. } = message else { panic!("{message:?}") };
+                assert_eq!(n, next);
+                next += 1;
+            }
+        }
+    };
+    tokio::time::timeout(crate::worker::LONG, async { tokio::join!(speak, hear) })
+        .await
+        .expect("all answers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_is_seen_only_with_its_whole_log() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    let (attempt, lease) = (job.attempt, job.lease);
+    let piece = |offset: u64, stream, bytes: &[u8]| ToHall::Log {
+        attempt,
+        lease,
+        offset,
+        stream,
+        bytes: bytes.to_vec(),
+    };
+    worker.say(piece(3, LogStream::Stdout, b"gap")).await;
+    assert_eq!(worker.refused(Word::Log).await.0, "conflict", "what does not fit is refused");
+    let frame = [piece(0, LogStream::Stdout, b"one\n"), piece(4, LogStream::Stderr, b"two\n"), job.passed()];
+    worker.session.send(&frame).await.unwrap();
+    worker.moved(attempt, Word::Outcome).await;
+    let log = hall.get(&format!("/api/v1/jobs/{id}/log")).await;
+    assert_eq!(log.text(), "one\ntwo\n");
+    let followed = hall.get(&format!("/api/v1/jobs/{id}/log?follow=true")).await;
+    assert!(followed.text().starts_with("one\ntwo\n"), "a log that is complete ends for who follows it");
+}

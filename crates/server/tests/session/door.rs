@@ -1,0 +1,86 @@
+//! What must hold before a session begins.
+
+use jobhall_client::ClientError;
+use jobhall_core::LeaseId;
+use jobhall_protocol::{Encoding, Held, Hello};
+
+use crate::hall::{TestHall, quick};
+use crate::socket::Socket;
+use crate::worker::TestWorker;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_another_origin_cannot_open_a_session() {
+    let hall = TestHall::start().await;
+    let bearer = format!("Bearer {}", hall.worker);
+    let from = async |origin: &str| {
+        let headers = [("authorization", bearer.as_str()), ("origin", origin)];
+        Socket::open(&hall, &headers).await.err().map(|refusal| refusal.status)
+    };
+    for foreign in ["http://evil.example", "null", "http://127.0.0.1:1", "127.0.0.1"] {
+        assert_eq!(from(foreign).await, Some(403), "{foreign}");
+    }
+    assert_eq!(from(&format!("http://{}", hall.address)).await, None, "its own is good");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_workers_open_sessions_and_the_token_says_who_they_are() {
+    let hall = TestHall::start().await;
+    for (token, status) in [("jh_wrong", 401), (&hall.client, 403), (&hall.viewer, 403)] {
+        let bearer = format!("Bearer {token}");
+        let refusal = Socket::open(&hall, &[("authorization", bearer.as_str())]).await.err().unwrap();
+        assert_eq!(refusal.status, status);
+    }
+    assert_eq!(Socket::open(&hall, &[]).await.err().unwrap().status, 401);
+    let hello = Hello { abilities: "os=linux, name=other".to_owned(), ..Hello::default() };
+    let _worker = TestWorker::connect(&hall, Encoding::Json, hello).await;
+    let workers = hall.get("/api/v1/workers").await.json()["items"].clone();
+    assert_eq!((workers.as_array().unwrap().len(), workers[0]["name"].as_str()), (1, Some("w")));
+    assert!(workers[0]["abilities"].as_str().unwrap().contains("os=linux"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_no_upgrade_is_told_so() {
+    let hall = TestHall::start().await;
+    let reply = hall.send("GET", "/api/v1/session", &hall.worker, &[], b"").await;
+    assert!(reply.problem(400, "bad_request").contains("WebSocket"), "{reply:?}");
+    let bearer = format!("Bearer {}", hall.worker);
+    let headers = [("authorization", bearer.as_str()), ("sec-websocket-protocol", "jobhall.v9.json, chat")];
+    let refusal = Socket::open(&hall, &headers).await.err().unwrap();
+    assert_eq!(refusal.status, 400);
+    assert!(refusal.body.contains("jobhall.v1.msgpack"), "{}", refusal.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_that_cannot_be_is_refused_with_words() {
+    let hall = TestHall::start().await;
+    let held = Held { attempt: "1-1".parse().unwrap(), lease: LeaseId(7) };
+    for (hello, word) in [
+        (Hello { version: 9, ..Hello::default() }, "version 1, not 9"),
+        (Hello { abilities: "==".to_owned(), ..Hello::default() }, "abilities"),
+        (Hello { accepts: "colour=red".to_owned(), ..Hello::default() }, "accepts"),
+        (Hello { attempts: vec![held; 10_001], ..Hello::default() }, "10001"),
+    ] {
+        for encoding in Encoding::ALL {
+            let refused = TestWorker::try_connect(&hall, &hall.worker, encoding, hello.clone()).await;
+            let Err(ClientError::Problem(problem)) = refused else { panic!("not refused: {word}") };
+            assert!(problem.detail.contains(word), "{problem}");
+        }
+    }
+    assert_eq!(hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_says_nothing_or_something_else_first_is_sent_away() {
+    let hall = TestHall::with(quick()).await;
+    let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
+    let mut rude = Socket::speaking(&hall, "jobhall.v1.json").await;
+    rude.text(r#"[{"renew":{}}]"#).await;
+    assert_eq!(rude.closed().await, (1002, "the first message must be hello".to_owned()));
+    let mut twice = Socket::speaking(&hall, "jobhall.v1.json").await;
+    twice.text(r#"[{"hello":{"version":1}},{"vacancies":{"total":1}},{"ping":{"n":1}}]"#).await;
+    assert!(twice.hear().await.contains("welcome"), "a first frame may say more than hello");
+    assert!(twice.hear().await.contains(r#""n":1"#));
+    twice.text(r#"[{"hello":{"version":1}}]"#).await;
+    assert_eq!(twice.closed().await, (1002, "hello comes once, and first".to_owned()));
+    assert_eq!(silent.closed().await, (1008, "no hello came in time".to_owned()));
+}

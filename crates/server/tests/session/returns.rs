@@ -1,0 +1,136 @@
+//! Connections that break, halls that stop, tokens that go: what is kept, and what is lost.
+
+use std::time::Duration;
+
+use jobhall_core::LeaseId;
+use jobhall_protocol::{Encoding, Held, Hello, ToHall, ToWorker, Word};
+
+use crate::hall::{TestHall, quick};
+use crate::worker::{Job, TestWorker};
+
+async fn accepted(hall: &TestHall, worker: &mut TestWorker) -> (u64, Job) {
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    worker.say(job.accept()).await;
+    hall.until(id, "accepted").await;
+    (id, job)
+}
+
+fn with(attempts: Vec<Held>) -> Hello {
+    Hello { attempts, ..Hello::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_back_is_told_what_is_kept_and_what_is_lost() {
+    for encoding in Encoding::ALL {
+        let hall = TestHall::start().await;
+        let mut worker = TestWorker::ready(&hall, 2).await;
+        let (id, job) = accepted(&hall, &mut worker).await;
+        let (_, done) = accepted(&hall, &mut worker).await;
+        worker.say(done.passed()).await;
+        worker.moved(done.attempt, Word::Outcome).await;
+        drop(worker);
+        let wrong = Held { attempt: job.attempt, lease: LeaseId(job.lease.0 ^ 1) };
+        let unknown = Held { attempt: "9999-1".parse().unwrap(), lease: LeaseId(1) };
+        let mut worker =
+            TestWorker::connect(&hall, encoding, with(vec![job.held(), done.held(), unknown])).await;
+        assert_eq!(worker.session.welcome.kept, [job.attempt]);
+        assert_eq!(worker.session.welcome.lost, [done.attempt, unknown.attempt]);
+        let other = TestWorker::connect(&hall, encoding, with(vec![wrong])).await;
+        assert_eq!(other.session.welcome.lost, [job.attempt], "a lease that is not the current one");
+        worker.say(job.passed()).await;
+        assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+        assert_eq!(hall.state(id).await, "succeeded");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hall_that_stops_says_so_and_leases_live_on_in_the_next_one() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 5).await;
+    let (id, job) = accepted(&hall, &mut worker).await;
+    let hall = hall.restart(jobhall_engine::Config::default()).await;
+    let end = worker.end().await;
+    assert!(end.contains("the hall is stopping (1001)"), "{end}");
+    worker.hear(|message| matches!(message, ToWorker::Drain {}).then_some(())).await;
+    let mut worker = TestWorker::connect(&hall, Encoding::MessagePack, with(vec![job.held()])).await;
+    assert_eq!(worker.session.welcome.kept, [job.attempt]);
+    worker.say(job.passed()).await;
+    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+    let shown = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!(shown["attempts"].as_array().unwrap().len(), 1, "no second attempt was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_whose_answer_was_lost_is_answered_again_as_at_first() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let (id, job) = accepted(&hall, &mut worker).await;
+    worker.say(job.passed()).await;
+    drop(worker);
+    hall.until(id, "succeeded").await;
+    let mut worker = TestWorker::connect(&hall, Encoding::MessagePack, with(vec![job.held()])).await;
+    assert_eq!(worker.session.welcome.lost, [job.attempt], "it has ended");
+    worker.say(job.passed()).await;
+    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_assigned_to_a_connection_that_broke_and_its_lease_ends_in_time() {
+    let hall = TestHall::with(quick()).await;
+    let mut worker = TestWorker::ready(&hall, 5).await;
+    let (id, _job) = accepted(&hall, &mut worker).await;
+    drop(worker);
+    while hall.get("/api/v1/workers").await.json()["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|one| one["name"] == "w")
+    {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let second = hall.submit(r#"{"type":"a"}"#).await;
+    assert_eq!(hall.state(second).await, "queued");
+    assert_eq!(hall.state(id).await, "accepted", "the lease outlives the connection");
+    hall.until(id, "retrying").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_leaves_gives_back_what_it_had_at_once() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let (id, job) = accepted(&hall, &mut worker).await;
+    worker.session.leave().await;
+    hall.until(id, "retrying").await;
+    let again = TestWorker::connect(&hall, Encoding::Json, with(vec![job.held()])).await;
+    assert_eq!(again.session.welcome.lost, [job.attempt]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_revoked_ends_its_session() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let (id, _) = accepted(&hall, &mut worker).await;
+    hall.tokens.revoke("w");
+    let end = worker.end().await;
+    assert!(end.contains("the token is no longer good (1008)"), "{end}");
+    assert_eq!(hall.state(id).await, "accepted", "its lease lives on until it ends");
+    let refused = TestWorker::try_connect(&hall, &hall.worker, Encoding::Json, Hello::default()).await;
+    assert_eq!(refused.err().unwrap().code(), Some(jobhall_protocol::Code::Unauthorized));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_renewed_lives_and_one_that_is_not_is_ended() {
+    let hall = TestHall::with(quick()).await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let (id, _) = accepted(&hall, &mut worker).await;
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        worker.say(ToHall::Renew {}).await;
+        worker.hear(|message| matches!(message, ToWorker::Renewed {}).then_some(())).await;
+    }
+    assert_eq!(hall.state(id).await, "accepted", "longer than a lease lives by itself");
+    let end = worker.end().await;
+    assert!(end.contains("not renewed in time (1008)"), "{end}");
+    hall.until(id, "retrying").await;
+}
