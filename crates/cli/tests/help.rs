@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is shown to people; its file is named after it.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 30] = [
     "",
     "up",
     "run",
@@ -18,6 +18,10 @@ const COMMANDS: [&str; 26] = [
     "job cancel",
     "job retry",
     "job explain",
+    "queue",
+    "queue list",
+    "queue show",
+    "stats",
     "workers",
     "type",
     "type list",

@@ -382,7 +382,7 @@ impl Driver {
             Effect::Live(id, state) => {
                 let _ = self.published.send(Published::Live(id, state));
             }
-            Effect::Stop(_) => {}
+            Effect::Stop(why) => tracing::error!(why, "the engine stops"),
             Effect::SessionEnded(session) => {
                 self.tell(session, SessionEvent::Ended);
                 self.sessions.remove(&session);

@@ -127,12 +127,10 @@ fn act(hall: &mut Hall, random: &mut Random, live: &mut Vec<(String, Assignment)
         10 => hall.fail = Some(CommitError::NotCommitted { full: true, message: "full".to_owned() }),
         _ => hall.pass(random.below(2_500)),
     }
-    for (session, given) in hall.assignments() {
-        let names = (0..4).map(|n| format!("w{n}"));
+    for (_, given) in hall.assignments() {
         let stored = hall.stored(given.attempt.job);
         let worker = stored.life.state.held().map(|held| held.tenure.worker.to_string());
-        live.extend(names.filter(|name| Some(name) == worker.as_ref()).map(|name| (name, given.clone())));
-        let _ = session;
+        live.extend(worker.map(|worker| (worker, given)));
     }
 }
 

@@ -51,8 +51,14 @@ impl Attempt {
         {
             return;
         }
-        if let Some(report) = self.work(slot).await {
-            self.report(&report).await;
+        let (attempt, job) = (self.assigned.id.clone(), self.assigned.job.id);
+        tracing::info!(job, attempt, r#type = self.assigned.job.job_type, "attempt begins");
+        match self.work(slot).await {
+            Some(report) => {
+                tracing::info!(job, attempt, outcome = report.outcome.as_str(), "attempt ended");
+                self.report(&report).await;
+            }
+            None => tracing::info!(job, attempt, outcome = "lost", "attempt ended"),
         }
     }
 
