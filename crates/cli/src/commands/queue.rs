@@ -77,6 +77,8 @@ fn told(queue: &Queue) -> String {
     let mut facts =
         vec![("queue".to_owned(), queue.name.clone()), ("ready".to_owned(), queue.ready.to_string())];
     facts.extend(queue.oldest_ready_ms.map(|_| ("oldest".to_owned(), oldest(queue))));
+    facts.extend(queue.workers.map(|workers| ("workers".to_owned(), workers.to_string())));
+    facts.extend(queue.free_slots.map(|slots| ("free slots".to_owned(), slots.to_string())));
     facts.extend(queue.jobs.iter().filter(|(_, n)| **n > 0).map(|(state, n)| (state.clone(), n.to_string())));
     facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()
 }
