@@ -3,10 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, completions, config, doctor, events, help, job, man, run, server, slot, types, up, worker,
-    workers,
+    artifact, completions, config, doctor, events, help, job, man, queue, run, server, slot, stats, types,
+    up, worker, workers,
 };
-use crate::settings::file::{COLORS, Layer};
+use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,7 +73,37 @@ impl Globals {
             token_file: None,
             data: self.data.clone(),
             color: self.color.clone(),
+            ..Layer::default()
         }
+    }
+}
+
+/// What the commands that go on for long say on standard error.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LogArgs {
+    /// How much to log on standard error [env: JOBHALL_LOG] [default: warn]
+    #[arg(long, value_name = "LEVEL", value_parser = LEVELS)]
+    pub log: Option<String>,
+    /// In which form [env: JOBHALL_LOG_FORMAT] [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = FORMATS)]
+    pub log_format: Option<String>,
+}
+
+impl Cli {
+    /// How to log, for commands that go on for long.
+    pub fn log(&self) -> Option<&LogArgs> {
+        match &self.command {
+            Command::Up(args) => Some(&args.log),
+            Command::Server(args) => Some(&args.log),
+            Command::Worker(args) => Some(&args.log),
+            _ => None,
+        }
+    }
+
+    /// The flags as the strongest layer of the settings.
+    pub fn layer(&self) -> Layer {
+        let LogArgs { log, log_format } = self.log().cloned().unwrap_or_default();
+        Layer { log, log_format, ..self.globals.layer() }
     }
 }
 
@@ -90,6 +120,11 @@ pub enum Command {
     /// Keep files as artifacts of a job, from inside it
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
+    /// Show the queues
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Show the hall as a whole, in figures
+    Stats(stats::StatsArgs),
     /// List the workers
     Workers(workers::WorkersArgs),
     /// Show and configure types of jobs

@@ -8,9 +8,11 @@ pub mod events;
 pub mod help;
 pub mod job;
 pub mod man;
+pub mod queue;
 pub mod run;
 pub mod server;
 pub mod slot;
+pub mod stats;
 pub mod types;
 pub mod up;
 pub mod worker;
@@ -20,6 +22,7 @@ use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::logging;
 
 /// Runs the command.
 pub async fn run(cli: Cli) -> Outcome {
@@ -30,7 +33,8 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Help(args) => return help::run(args),
         _ => {}
     }
-    let context = Context::new(&cli.globals)?;
+    let context = Context::new(&cli)?;
+    logging::start(&context.settings);
     match cli.command {
         Command::Up(args) => up::start(&context, &args).await,
         Command::Server(args) => server::start(&context, &args).await,
@@ -38,6 +42,8 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Run(args) => run::run(&context, &args).await,
         Command::Job(command) => job::run(&context, &command).await,
         Command::Artifact(command) => artifact::run(&context, &command).await,
+        Command::Queue(command) => queue::run(&context, &command).await,
+        Command::Stats(args) => stats::run(&context, &args).await,
         Command::Workers(_) => workers::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
         Command::Events(args) => events::run(&context, &args).await,

@@ -2,7 +2,7 @@
 
 use jobhall_client::Client;
 
-use crate::args::Globals;
+use crate::args::{Cli, Globals};
 use crate::failure::Outcome;
 use crate::output::Output;
 use crate::settings::{Given, Settings};
@@ -18,9 +18,12 @@ pub struct Context {
 
 impl Context {
     /// From the command line, the environment and the files.
-    pub fn new(globals: &Globals) -> Outcome<Context> {
-        let settings = Settings::resolve(&Given::from_process(globals.layer()))?;
-        let output = Output::new(globals, &settings.color.value);
+    pub fn new(cli: &Cli) -> Outcome<Context> {
+        let settings = Settings::resolve(&Given::from_process(cli.layer()))?;
+        // Programs that read the log must not stumble over words for people.
+        let quiet = cli.globals.quiet || (cli.log().is_some() && settings.log_format.value == "json");
+        let globals = Globals { quiet, ..cli.globals.clone() };
+        let output = Output::new(&globals, &settings.color.value);
         Ok(Context { settings, output })
     }
 

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use crate::hall::OpenHall;
+use crate::settings::Settings;
 
 /// Pauses before a worker that died is started again.
 const SHORTEST: Duration = Duration::from_millis(200);
@@ -18,19 +19,23 @@ pub struct LocalWorker {
     server: String,
     token: String,
     slots: Option<u32>,
+    log: [String; 2],
     child: Option<Child>,
 }
 
 impl LocalWorker {
-    /// A worker for this hall; it is started by [`LocalWorker::keep`].
-    pub fn new(hall: &OpenHall, slots: Option<u32>) -> LocalWorker {
+    /// A worker for this hall, which logs as the hall does; it is started by [`LocalWorker::keep`].
+    pub fn new(hall: &OpenHall, slots: Option<u32>, settings: &Settings) -> LocalWorker {
         let token = hall.tokens.mint("local", Role::Worker);
-        LocalWorker { server: hall.url.clone(), token, slots, child: None }
+        let log = [settings.log.value.clone(), settings.log_format.value.clone()];
+        LocalWorker { server: hall.url.clone(), token, slots, log, child: None }
     }
 
     fn spawn(&mut self) -> std::io::Result<&mut Child> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["worker", "--name", "local", "--allow-exec", "--server", &self.server]);
+        let [level, format] = &self.log;
+        command.args(["--log", level, "--log-format", format]);
         if let Some(slots) = self.slots {
             command.args(["--slots", &slots.to_string()]);
         }

@@ -11,6 +11,7 @@ mod exit;
 mod failure;
 mod hall;
 mod local_worker;
+mod logging;
 mod output;
 mod settings;
 mod suggest;
@@ -52,7 +53,6 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn run(cli: args::Cli) -> failure::Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(failure::Failure::from)?;
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let exit = runtime.block_on(commands::run(cli));
     // Whatever still reads from a terminal must not hold the program.
     runtime.shutdown_background();

@@ -110,6 +110,16 @@ impl Output {
         self.line(&json::compact(&json::pick(thing, &self.fields)?)?)
     }
 
+    /// Whether what was printed can be replaced: people look at it, on a terminal.
+    pub fn can_redraw(&self) -> bool {
+        self.format == Format::Human && std::io::stdout().is_terminal()
+    }
+
+    /// Clears the terminal for what comes next.
+    pub fn redraw(&self) -> Outcome<()> {
+        print_bytes(b"\x1b[H\x1b[2J")
+    }
+
     fn table(&self, table: &Table) -> Outcome<()> {
         self.line(&table.render(terminal_width()))
     }

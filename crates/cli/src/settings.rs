@@ -8,8 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
-use crate::suggest;
-use file::{COLORS, Layer};
+use file::Layer;
 
 /// Where a hall listens if nobody says otherwise.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
@@ -99,6 +98,10 @@ pub struct Settings {
     pub data: Setting<PathBuf>,
     /// When to use colours: `auto`, `always` or `never`.
     pub color: Setting,
+    /// How much to log: one of [`file::LEVELS`].
+    pub log: Setting,
+    /// In which form: `text` or `json`.
+    pub log_format: Setting,
 }
 
 /// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
@@ -131,6 +134,8 @@ impl Layers {
             token_file: var("JOBHALL_TOKEN_FILE"),
             data: var("JOBHALL_DATA"),
             color: var("JOBHALL_COLOR"),
+            log: var("JOBHALL_LOG"),
+            log_format: var("JOBHALL_LOG_FORMAT"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -187,25 +192,23 @@ impl Settings {
             None => Setting { value: default_data(given)?, origin: Origin::Default },
         };
         let color = layers.first("--color", "JOBHALL_COLOR", |layer| &layer.color);
-        let color = checked_color(color.unwrap_or_else(|| default("auto")))?;
+        let color = checked("color", color.unwrap_or_else(|| default("auto")))?;
+        let log = layers.first("--log", "JOBHALL_LOG", |layer| &layer.log);
+        let log = checked("log", log.unwrap_or_else(|| default("warn")))?;
+        let log_format = layers.first("--log-format", "JOBHALL_LOG_FORMAT", |layer| &layer.log_format);
+        let log_format = checked("log_format", log_format.unwrap_or_else(|| default("text")))?;
         let token = match layers.token()? {
             Some(token) => Some(guarded(&server, token)?),
             None => local_token(&server, &data.value),
         };
-        Ok(Settings { server, token, data, color })
+        Ok(Settings { server, token, data, color, log, log_format })
     }
 }
 
 /// Flags and files are checked where they are read; a variable is not.
-fn checked_color(color: Setting) -> Outcome<Setting> {
-    if COLORS.contains(&color.value.as_str()) {
-        return Ok(color);
-    }
-    let hint = suggest::hint(&color.value, COLORS);
-    Err(Failure::usage(format!(
-        "{}: color is auto, always or never, not {:?}{hint}",
-        color.origin, color.value
-    )))
+fn checked(key: &str, setting: Setting) -> Outcome<Setting> {
+    file::check(key, &setting.value, &setting.origin.to_string())?;
+    Ok(setting)
 }
 
 fn default_data(given: &Given) -> Outcome<PathBuf> {

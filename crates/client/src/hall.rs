@@ -41,6 +41,15 @@ impl Client {
         Ok(Alive { version: told.or(named), date })
     }
 
+    /// Whether the hall takes work. Needs no token.
+    ///
+    /// # Errors
+    /// It does not, and says which check failed; or it could not be reached.
+    pub async fn readyz(&self) -> Result<(), ClientError> {
+        let response = self.send(&self.top(Method::GET, &["readyz"])).await?;
+        self.body(response).await.map(drop)
+    }
+
     /// All workers the hall knows.
     ///
     /// # Errors

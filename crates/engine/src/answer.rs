@@ -6,7 +6,7 @@ use jobhall_core::{
 };
 use thiserror::Error;
 
-use crate::counts::Counts;
+use crate::counts::{Counts, Takers};
 use crate::effect::{SessionId, VacancyId};
 use crate::explain::Explanation;
 use crate::queues::Tally;
@@ -38,6 +38,8 @@ pub enum Answer {
     Explained(Box<Explanation>),
     /// Everything that is counted.
     Counts(Box<Counts>),
+    /// A queue with its open jobs and who could take them; none if it is not known.
+    Queue(Option<(Tally, Takers)>),
     /// Queues with their open jobs, by name.
     Queues(Vec<(QueueName, Tally)>),
     /// A session, and which of the attempts brought along it keeps.

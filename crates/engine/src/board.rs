@@ -209,6 +209,18 @@ impl Board {
         suits.iter().filter_map(|id| self.profiles.get(id)?.parked.first()).min().map(|&(_, id)| id)
     }
 
+    /// The profiles that suit a class of this queue.
+    pub fn suiting(&self, queue: QueueId) -> BTreeSet<ProfileId> {
+        let mut found = BTreeSet::new();
+        for state in self.classes.values().filter(|state| state.queue == queue) {
+            found.extend(&state.suits);
+            if found.len() == self.profiles.len() {
+                break;
+            }
+        }
+        found
+    }
+
     /// A session with these abilities begins.
     pub fn join(&mut self, abilities: Abilities, accepts: Accepts) -> ProfileId {
         let key = (abilities, accepts);

@@ -1,15 +1,16 @@
 //! What the desk counts: what is open now, and what came and went since it started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{JobId, Life, Outcome, QueueName, State, Step, Time, WorkerName};
 
 use crate::answer::Answer;
+use crate::board::ProfileId;
 use crate::clock::Now;
 use crate::desk::{Desk, Entry, Placed};
 use crate::histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 use crate::ids::IdMap;
-use crate::queues::{Tally, ready_since};
+use crate::queues::{QueueId, Tally, ready_since};
 use crate::recent::{Rates, Recent};
 use crate::upkeep;
 use crate::vacancy::Vacancy;
@@ -53,6 +54,15 @@ pub struct Workforce {
     pub free_slots: u64,
     /// Attempts in the hands of workers.
     pub busy_slots: u64,
+}
+
+/// Who could take jobs of a queue: workers that suit at least one kind of job in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Takers {
+    /// Workers that are connected.
+    pub workers: u64,
+    /// Jobs that their vacancies could take now.
+    pub free_slots: u64,
 }
 
 /// What the desk counts. Totals are of this process; whatever was before it is not in them.
@@ -190,11 +200,24 @@ impl Desk {
         Answer::Queues(self.board.queues.page(after, limit, waits(&self.open)))
     }
 
-    /// One queue, if it is known.
+    /// One queue, if it is known, and who could take its jobs.
     pub(crate) fn queue(&mut self, name: &QueueName) -> Answer {
         upkeep::make_due(self);
         let found = self.board.queues.tally(name, waits(&self.open));
-        Answer::Queues(found.map(|tally| (name.clone(), tally)).into_iter().collect())
+        Answer::Queue(found.map(|(queue, tally)| (tally, self.takers(queue))))
+    }
+
+    fn takers(&self, queue: QueueId) -> Takers {
+        let suiting = self.board.suiting(queue);
+        let suits = |profile: ProfileId| suiting.contains(&profile);
+        let sessions = self.sessions.values().filter(|session| session.connected);
+        let workers: BTreeSet<_> = sessions
+            .filter(|session| session.profile.is_some_and(suits))
+            .map(|session| &session.worker)
+            .collect();
+        let vacancies = self.vacancies.values().filter(|vacancy| suits(vacancy.profile));
+        let free_slots = vacancies.map(Vacancy::free).sum();
+        Takers { workers: workers.len() as u64, free_slots }
     }
 
     fn fresh_trouble(&self) -> Option<String> {

@@ -23,7 +23,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::answer::{Answer, Refused, Shown};
 use crate::clock::{Clock, Now};
 use crate::config::Config;
-use crate::counts::Counts;
+use crate::counts::{Counts, Takers};
 use crate::desk::{Asked, Desk, Told};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
@@ -223,9 +223,9 @@ impl Engine {
     }
 
     /// Tells about one queue; none if it is not known: no job of it is open, and none was lately.
-    pub async fn queue(&self, name: QueueName) -> Result<Option<Tally>, Refused> {
+    pub async fn queue(&self, name: QueueName) -> Result<Option<(Tally, Takers)>, Refused> {
         match self.ask(Request::Queue(name)).await? {
-            Answer::Queues(found) => Ok(found.into_iter().next().map(|(_, tally)| tally)),
+            Answer::Queue(found) => Ok(found),
             other => Err(unexpected(&other)),
         }
     }
@@ -434,7 +434,7 @@ impl Driver {
             Effect::Live(id, state) => {
                 let _ = self.published.send(Published::Live(id, state));
             }
-            Effect::Stop(_) => {}
+            Effect::Stop(why) => tracing::error!(why, "the engine stops"),
             Effect::SessionEnded(session) => {
                 self.tell(session, SessionEvent::Ended);
                 self.sessions.remove(&session);

@@ -49,7 +49,7 @@ mod watch;
 pub use answer::{Answer, Refused, Shown};
 pub use clock::{Clock, Mono, Now, SystemClock};
 pub use config::Config;
-pub use counts::{ByOutcome, Counts, NAMED_QUEUES, TROUBLE_MS, Workforce};
+pub use counts::{ByOutcome, Counts, NAMED_QUEUES, TROUBLE_MS, Takers, Workforce};
 pub use desk::{Asked, Desk, Told};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
 pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};

@@ -153,9 +153,13 @@ impl Queues {
     }
 
     /// One queue.
-    pub fn tally(&mut self, name: &QueueName, waits: impl Fn(JobId, Time) -> bool) -> Option<Tally> {
+    pub fn tally(
+        &mut self,
+        name: &QueueName,
+        waits: impl Fn(JobId, Time) -> bool,
+    ) -> Option<(QueueId, Tally)> {
         let at = *self.ids.get(name)?;
-        self.places[at].as_mut().map(|queue| queue.look(&waits))
+        self.places[at].as_mut().map(|queue| (QueueId(at), queue.look(&waits)))
     }
 
     /// Queues by name, after this one.
@@ -199,5 +203,65 @@ impl Queue {
             self.since.pop();
         }
         Tally { oldest_ready: self.since.peek().map(|Reverse((since, _))| *since), ..self.tally.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> QueueName {
+        QueueName::new(text).unwrap()
+    }
+
+    fn at(ms: i64) -> Time {
+        Time::from_ms(ms).unwrap()
+    }
+
+    fn job(id: u64) -> JobId {
+        JobId::new(id).unwrap()
+    }
+
+    #[test]
+    fn a_queue_is_known_as_long_as_a_class_of_it_is() {
+        let mut queues = Queues::default();
+        let (red, same) = (queues.enter(&name("red")), queues.enter(&name("red")));
+        assert_eq!(red, same);
+        queues.leave(red);
+        assert!(queues.tally(&name("red"), |_, _| true).is_some());
+        queues.leave(red);
+        assert!(queues.tally(&name("red"), |_, _| true).is_none());
+        let blue = queues.enter(&name("blue"));
+        assert_eq!(blue, red, "its place is used again");
+        assert_eq!(queues.page(None, 10, |_, _| true), [(name("blue"), Tally::default())]);
+    }
+
+    #[test]
+    fn what_was_taken_does_not_pile_up() {
+        let mut queues = Queues::default();
+        let queue = queues.enter(&name("red"));
+        for n in 1..=10_000 {
+            if queues.ready(queue, job(n), at(n.cast_signed())) {
+                queues.sweep(queue, |id, _| id.get() == n);
+            }
+            queues.unready(queue);
+            let kept = queues.places[0].as_ref().unwrap().since.len();
+            assert!(kept <= SLACK + 2, "{kept} after {n}");
+        }
+    }
+
+    #[test]
+    fn one_that_came_back_again_and_again_is_kept_once() {
+        let mut queues = Queues::default();
+        let queue = queues.enter(&name("red"));
+        for _ in 0..3 {
+            queues.ready(queue, job(7), at(5));
+            queues.unready(queue);
+        }
+        queues.ready(queue, job(7), at(5));
+        queues.sweep(queue, |_, _| true);
+        assert_eq!(queues.places[0].as_ref().unwrap().since.len(), 1);
+        let (_, tally) = queues.tally(&name("red"), |_, _| true).unwrap();
+        assert_eq!((tally.ready, tally.oldest_ready), (1, Some(at(5))));
     }
 }

@@ -128,7 +128,7 @@ pub enum Request {
     Explain(JobId),
     /// Tell everything that is counted.
     Counts,
-    /// Tell about one queue.
+    /// Tell about one queue, and who could take its jobs.
     Queue(QueueName),
     /// Tell about queues, by name.
     Queues {

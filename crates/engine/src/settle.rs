@@ -8,6 +8,7 @@ use crate::effect::Effect;
 use crate::load::storage;
 use crate::settings::SettingPending;
 use crate::step::StepPending;
+use crate::story;
 use crate::submit::Plan;
 use crate::vacancy::ClaimPending;
 
@@ -140,6 +141,7 @@ impl Desk {
     /// The store could not write: matching rests a while, or the engine stops if the store has.
     pub(crate) fn storage_failed(&mut self, error: &CommitError) {
         self.storage_trouble = Some((self.now.mono, error.to_string()));
+        story::not_stored(error);
         match error {
             CommitError::NotCommitted { .. } => self.rest(),
             CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),

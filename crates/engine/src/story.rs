@@ -2,6 +2,7 @@
 //! keys or leases. Where nobody listens a line costs a look at a flag.
 
 use jobhall_core::{AttemptId, Held, Job, JobId, Step};
+use jobhall_store::CommitError;
 
 pub(crate) fn submitted(job: &Job) {
     let (job_type, queue) = (&job.spec.job_type, &job.spec.queue);
@@ -11,6 +12,11 @@ pub(crate) fn submitted(job: &Job) {
 pub(crate) fn assigned(attempt: AttemptId, held: &Held) {
     let worker = &held.tenure.worker;
     tracing::info!(job = attempt.job.get(), %attempt, %worker, "attempt assigned");
+}
+
+/// A write failed; whoever waited for it is told.
+pub(crate) fn not_stored(error: &CommitError) {
+    tracing::warn!(%error, "a write failed");
 }
 
 /// The end of an attempt, of a job, or of both.

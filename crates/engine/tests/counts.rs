@@ -6,6 +6,7 @@ mod hall;
 use std::collections::BTreeMap;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
+use jobhall_core::needs::Needs;
 use jobhall_core::{JobId, Outcome, QueueName, StateName, Time};
 use jobhall_engine::{
     Answer, Assignment, Config, Counts, OnDuplicate, Rates, Request, SubmitJob, TROUBLE_MS, Tally,
@@ -127,12 +128,10 @@ fn act(hall: &mut Hall, random: &mut Random, live: &mut Vec<(String, Assignment)
         10 => hall.fail = Some(CommitError::NotCommitted { full: true, message: "full".to_owned() }),
         _ => hall.pass(random.below(2_500)),
     }
-    for (session, given) in hall.assignments() {
-        let names = (0..4).map(|n| format!("w{n}"));
+    for (_, given) in hall.assignments() {
         let stored = hall.stored(given.attempt.job);
         let worker = stored.life.state.held().map(|held| held.tenure.worker.to_string());
-        live.extend(names.filter(|name| Some(name) == worker.as_ref()).map(|name| (name, given.clone())));
-        let _ = session;
+        live.extend(worker.map(|worker| (worker, given)));
     }
 }
 
@@ -274,4 +273,54 @@ fn a_failed_write_is_told_until_the_next_one_succeeds_or_for_a_while() {
     assert!(counts(&mut hall).storage_trouble.is_some());
     hall.pass(1);
     assert_eq!(counts(&mut hall).storage_trouble, None, "who writes nothing cannot know better");
+}
+
+#[test]
+fn a_queue_tells_who_could_take_its_jobs() {
+    let mut hall = Hall::new();
+    let takers = |hall: &mut Hall, name: &str| match hall.ask(Request::Queue(queue(name))).unwrap() {
+        Answer::Queue(found) => found.map(|(_, takers)| (takers.workers, takers.free_slots)),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(takers(&mut hall, "big"), None);
+    let needs = Needs::parse("gpu>=1").unwrap();
+    hall.submit(SubmitJob { queue: queue("big"), needs: needs.clone(), ..job("a") }).unwrap();
+    hall.submit(SubmitJob { queue: queue("big"), needs, ..job("b") }).unwrap();
+    assert_eq!(takers(&mut hall, "big"), Some((0, 0)));
+    let plain = hall.worker("plain", "");
+    hall.vacancy(plain, 2);
+    let picky = hall.worker_with("picky", "gpu=1", "queue=small");
+    hall.vacancy(picky, 2);
+    assert_eq!(takers(&mut hall, "big"), Some((0, 0)), "one cannot, one does not want to");
+    let able = hall.worker("able", "gpu=1");
+    hall.vacancy(able, 5);
+    assert_eq!(takers(&mut hall, "big"), Some((1, 3)), "two of five slots are taken");
+    hall.ask(Request::Disconnect(able)).unwrap();
+    assert_eq!(takers(&mut hall, "big"), Some((0, 0)));
+}
+
+#[test]
+fn a_job_whose_time_has_just_come_counts_as_ready_before_any_tick() {
+    let mut hall = Hall::new();
+    let run_at = Some(hall.now.wall.plus_ms(50));
+    hall.submit(SubmitJob { run_at, ..job("a") }).unwrap();
+    let counted = counts(&mut hall).open;
+    assert_eq!((counted.of(StateName::Scheduled), counted.ready), (1, 0));
+    hall.now.wall = hall.now.wall.plus_ms(50);
+    let counted = counts(&mut hall).open;
+    assert_eq!((counted.of(StateName::Scheduled), counted.of(StateName::Queued), counted.ready), (0, 1, 1));
+}
+
+#[test]
+fn slots_of_a_worker_that_left_are_not_free() {
+    let mut hall = Hall::new();
+    hall.submit(job("a")).unwrap();
+    let session = hall.worker("w", "");
+    hall.hold = true;
+    hall.vacancy(session, 3);
+    assert_eq!(counts(&mut hall).workforce.free_slots, 2, "one is on its way to be filled");
+    hall.ask(Request::Disconnect(session)).unwrap();
+    assert_eq!(counts(&mut hall).workforce.free_slots, 0);
+    hall.let_through();
+    assert_eq!(counts(&mut hall).open.ready, 1, "it was taken back");
 }

@@ -20,6 +20,12 @@ pub struct Queue {
     pub oldest_ready_at: Option<Timestamp>,
     /// The same as a length of time, by the hall's clock.
     pub oldest_ready_ms: Option<u64>,
+    /// Connected workers that suit at least one kind of job in it; only where one queue is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u64>,
+    /// Jobs that those workers could take now; only where one queue is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_slots: Option<u64>,
 }
 
 /// How often something happened: per second, over the last minute and the last five.

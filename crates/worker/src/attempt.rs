@@ -52,8 +52,14 @@ impl Attempt {
     pub async fn run(mut self, slots: Slots) {
         let slot = slots.acquire().await;
         let mut gathered = Gathered::default();
-        if let Some(report) = self.work(slot, &mut gathered).await {
-            self.report(report, &mut gathered).await;
+        let (attempt, job) = (self.attempt, self.job.id);
+        tracing::info!(job, %attempt, r#type = self.job.job_type, "attempt begins");
+        match self.work(slot, &mut gathered).await {
+            Some(report) => {
+                tracing::info!(job, %attempt, outcome = report.outcome.as_str(), "attempt ended");
+                self.report(report, &mut gathered).await;
+            }
+            None => tracing::info!(job, %attempt, outcome = "lost", "attempt ended"),
         }
     }
 

@@ -59,6 +59,8 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         ),
         line("data", Some(settings.data.value.display().to_string()), settings.data.origin.to_string()),
         line("color", Some(settings.color.value.clone()), settings.color.origin.to_string()),
+        line("log", Some(settings.log.value.clone()), settings.log.origin.to_string()),
+        line("log_format", Some(settings.log_format.value.clone()), settings.log_format.origin.to_string()),
     ];
     context.output.list(&lines, || table(&lines, args.origin))?;
     Ok(Exit::Ok)

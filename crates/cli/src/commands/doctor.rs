@@ -1,7 +1,9 @@
 //! `jobhall doctor`: can the hall be used from here?
 
 use clap::Args;
-use jobhall_client::{Client, ClientError, JobFilter};
+use jobhall_client::{Client, ClientError};
+use jobhall_protocol::{Disk, Stats};
+use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -17,6 +19,11 @@ Examples:
 
 /// Clocks further apart than this make leases, schedules and logs hard to read.
 const MOST_SKEW_MS: i64 = 5_000;
+
+/// With less than this left on the hall's disk it is time to make room.
+const LITTLE_DISK: u64 = 1 << 30;
+/// A hall or a worker that may open fewer files soon runs out of them.
+const FEW_FILES: u64 = 1_024;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -67,25 +74,55 @@ async fn checks(context: &Context, client: &Client) -> Vec<Check> {
     };
     let reached = Check::new("server", Verdict::Ok, format!("answers at {}", client.base_url()));
     let mut checks =
-        vec![reached, version(alive.version.as_deref()), clock(alive.date.as_deref(), human::now_ms())];
-    let token = token(context, client).await;
-    let accepted = token.verdict == Verdict::Ok;
-    checks.push(token);
-    if accepted {
-        checks.push(workers(client).await);
+        vec![reached, ready(client).await, clock(alive.date.as_deref(), human::now_ms()), files()];
+    match token(context, client).await {
+        Ok((token, stats)) => {
+            let told = [version(&stats.version), disk(stats.disk), workers(&stats)];
+            checks.extend([token].into_iter().chain(told));
+        }
+        Err(token) => checks.push(token),
     }
     checks
 }
 
-fn version(hall: Option<&str>) -> Check {
-    let own = env!("CARGO_PKG_VERSION");
-    match hall {
-        None => {
-            Check::new("version", Verdict::Warning, format!("the hall does not tell its own; this is {own}"))
-        }
-        Some(hall) if hall == own => Check::new("version", Verdict::Ok, own),
-        Some(hall) => Check::new("version", Verdict::Warning, format!("the hall has {hall}, this is {own}")),
+async fn ready(client: &Client) -> Check {
+    match client.readyz().await {
+        Ok(()) => Check::new("ready", Verdict::Ok, "takes work"),
+        Err(error) => Check::failed("ready", error),
     }
+}
+
+fn version(hall: &str) -> Check {
+    let own = env!("CARGO_PKG_VERSION");
+    if hall == own {
+        Check::new("version", Verdict::Ok, own)
+    } else {
+        Check::new("version", Verdict::Warning, format!("the hall has {hall}, this is {own}"))
+    }
+}
+
+/// The files that programs started from here may open; the hall's own limit may be another.
+fn files() -> Check {
+    let limit = getrlimit(Resource::Nofile).current;
+    let told = limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} may be open at once"));
+    if limit.is_some_and(|limit| limit < FEW_FILES) {
+        return Check::new(
+            "files",
+            Verdict::Warning,
+            format!("{told}; raise it with `ulimit -n {FEW_FILES}`"),
+        );
+    }
+    Check::new("files", Verdict::Ok, told)
+}
+
+fn disk(disk: Option<Disk>) -> Check {
+    let Some(disk) = disk else {
+        return Check::new("disk", Verdict::Warning, "the hall cannot tell how full its disk is");
+    };
+    let told =
+        format!("{} free, the store has {}", human::bytes(disk.free_bytes), human::bytes(disk.store_bytes));
+    let verdict = if disk.free_bytes < LITTLE_DISK { Verdict::Warning } else { Verdict::Ok };
+    Check::new("disk", verdict, told)
 }
 
 fn clock(date: Option<&str>, now_ms: i64) -> Check {
@@ -99,27 +136,27 @@ fn clock(date: Option<&str>, now_ms: i64) -> Check {
     Check::new("clock", verdict, format!("{} apart", human::length(skew.abs())))
 }
 
-async fn token(context: &Context, client: &Client) -> Check {
+/// Who we are to the hall, and what it then tells.
+async fn token(context: &Context, client: &Client) -> Result<(Check, Stats), Check> {
     let Some(token) = &context.settings.token else {
         let mut check = Check::new("token", Verdict::Failed, "none; set JOBHALL_TOKEN or JOBHALL_TOKEN_FILE");
         check.exit = Exit::Auth;
-        return check;
+        return Err(check);
     };
-    let filter = JobFilter { limit: Some(1), ..JobFilter::default() };
-    match client.jobs(&filter, None).await {
-        Ok(_) => Check::new("token", Verdict::Ok, format!("accepted, from {}", token.origin)),
-        Err(error) => Check::failed("token", error),
-    }
+    let stats = client.stats().await.map_err(|error| Check::failed("token", error))?;
+    let jobhall_protocol::Asker { name, role } = &stats.token;
+    let told = format!("accepted as {name}, role {role}, from {}", token.origin);
+    Ok((Check::new("token", Verdict::Ok, told), stats))
 }
 
-async fn workers(client: &Client) -> Check {
-    match client.workers().await {
-        Ok(workers) if workers.is_empty() => {
-            Check::new("workers", Verdict::Warning, "none: jobs will wait; start one with `jobhall worker`")
-        }
-        Ok(workers) => Check::new("workers", Verdict::Ok, format!("{} known", workers.len())),
-        Err(error) => Check::failed("workers", error),
+fn workers(stats: &Stats) -> Check {
+    let workers = &stats.workers;
+    if workers.idle + workers.busy == 0 {
+        let told = "none: jobs will wait; start one with `jobhall worker`";
+        return Check::new("workers", Verdict::Warning, told);
     }
+    let told = format!("{} busy, {} idle, {} free slots", workers.busy, workers.idle, workers.free_slots);
+    Check::new("workers", Verdict::Ok, told)
 }
 
 fn table(checks: &[Check]) -> Table {
@@ -139,6 +176,15 @@ fn table(checks: &[Check]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_version_and_a_full_disk_are_warnings() {
+        assert_eq!(version(env!("CARGO_PKG_VERSION")).verdict, Verdict::Ok);
+        assert_eq!(version("99.0.0").verdict, Verdict::Warning);
+        let with = |free_bytes| disk(Some(Disk { store_bytes: 1, free_bytes })).verdict;
+        assert_eq!([with(LITTLE_DISK), with(LITTLE_DISK - 1)], [Verdict::Ok, Verdict::Warning]);
+        assert_eq!(disk(None).verdict, Verdict::Warning);
+    }
 
     #[test]
     fn clocks_are_compared_by_the_date_of_the_answer() {

@@ -105,7 +105,7 @@ async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Ou
     context.output.say("no hall is running: the command runs on one of its own");
     let token = hall.tokens.mint("run", Role::Client);
     let client = Client::new(&hall.url, Some(&token))?;
-    let mut worker = LocalWorker::new(&hall, Some(1));
+    let mut worker = LocalWorker::new(&hall, Some(1), &context.settings);
     let ended = tokio::select! {
         ended = on_hall(context, &client, args, here) => ended,
         () = worker.keep() => Err(failed("its worker ended".to_owned())),

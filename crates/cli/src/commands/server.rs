@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
+use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -21,6 +22,9 @@ pub struct ServerArgs {
     /// Where to listen
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7450")]
     pub listen: SocketAddr,
+    /// Logging.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Starts the hall and returns when it has stopped.

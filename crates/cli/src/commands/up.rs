@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
+use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -26,6 +27,9 @@ pub struct UpArgs {
     /// Jobs at once [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
+    /// Logging.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Starts hall and worker, prints the link, and returns when both have stopped.
@@ -35,7 +39,7 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let hall = OpenHall::open(data, args.listen).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url))?;
     context.output.say(&format!("data in {}; try: jobhall run -- echo hello", data.display()));
-    let mut worker = LocalWorker::new(&hall, args.slots);
+    let mut worker = LocalWorker::new(&hall, args.slots, &context.settings);
     tokio::select! {
         () = signals.next() => {}
         () = worker.keep() => {}

@@ -7,6 +7,7 @@ use jobhall_protocol::WorkerFile;
 use jobhall_worker::{Shutdown, Slots, WorkerOptions};
 use tokio::sync::watch;
 
+use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -33,6 +34,9 @@ pub struct WorkerArgs {
     /// Run any command that a client sends, as type `exec`
     #[arg(long)]
     pub allow_exec: bool,
+    /// Logging.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Runs the worker and returns when it has drained.

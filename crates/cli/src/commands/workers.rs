@@ -31,15 +31,23 @@ pub async fn run(context: &Context) -> Outcome {
 }
 
 fn table(workers: &[Worker]) -> Table {
-    let mut table = Table::new(&["NAME", "FREE", "BUSY", "~ABILITIES", "~ATTEMPTS"]);
+    let mut table = Table::new(&["NAME", "STATE", "BUSY", "FREE", "~JOBS", "~ABILITIES"]);
     for worker in workers {
         table.row([
             (&worker.name).into(),
-            worker.slots.to_string().into(),
+            if worker.attempts.is_empty() { "idle" } else { "busy" }.into(),
             worker.attempts.len().to_string().into(),
+            worker.slots.to_string().into(),
+            jobs(&worker.attempts).into(),
             (&worker.abilities).into(),
-            worker.attempts.join(" ").into(),
         ]);
     }
     table
+}
+
+/// The jobs that these attempts are at.
+fn jobs(attempts: &[String]) -> String {
+    let jobs =
+        attempts.iter().map(|attempt| attempt.split_once('-').map_or(attempt.as_str(), |(job, _)| job));
+    jobs.collect::<Vec<_>>().join(" ")
 }

@@ -22,6 +22,14 @@ pub fn length(ms: i64) -> String {
     }
 }
 
+/// Bytes in their largest unit.
+pub fn bytes(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let at = usize::try_from(bytes.max(1).ilog2() / 10).unwrap_or(0).min(units.len() - 1);
+    let tenths = (u128::from(bytes) * 10) >> (10 * at);
+    if at == 0 { format!("{bytes} B") } else { format!("{}.{} {}", tenths / 10, tenths % 10, units[at]) }
+}
+
 /// How long ago something was, or `in` how long it will be.
 pub fn age(at: Timestamp, now_ms: i64) -> String {
     let passed = now_ms - at.0.as_ms();
@@ -153,6 +161,12 @@ mod tests {
     fn lengths_read_well() {
         let said = [0, 59_999, 60_000, 3_600_000, 3_660_000, 7_500_000, 86_400_000, 864_000_000].map(length);
         assert_eq!(said, ["0s", "59s", "1m", "1h", "1h 1m", "2h 5m", "1d", "10d"]);
+    }
+
+    #[test]
+    fn bytes_read_well() {
+        let said = [0, 1_023, 1_024, 1_536, 5 << 20, 3 << 40, u64::MAX].map(bytes);
+        assert_eq!(said, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "5.0 MiB", "3.0 TiB", "16777215.9 TiB"]);
     }
 
     #[test]

@@ -22,12 +22,20 @@ pub struct Layer {
     pub data: Option<String>,
     /// When to use colours.
     pub color: Option<String>,
+    /// How much to log.
+    pub log: Option<String>,
+    /// In which form.
+    pub log_format: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 5] = ["server", "token", "token_file", "data", "color"];
+pub const KEYS: [&str; 7] = ["server", "token", "token_file", "data", "color", "log", "log_format"];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
+/// The values of `log`, the quietest first.
+pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+/// The values of `log_format`.
+pub const FORMATS: [&str; 2] = ["text", "json"];
 
 impl Layer {
     fn slot(&mut self, key: &str) -> Option<&mut Option<String>> {
@@ -37,6 +45,8 @@ impl Layer {
             "token_file" => &mut self.token_file,
             "data" => &mut self.data,
             "color" => &mut self.color,
+            "log" => &mut self.log,
+            "log_format" => &mut self.log_format,
             _ => return None,
         })
     }
@@ -68,12 +78,24 @@ pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
             return Err(Failure::usage(format!("{at}: {word} must be a text in quotes")));
         };
         *slot = Some(value.to_string());
-        if word == "color" && !COLORS.contains(&value.as_ref()) {
-            let hint = suggest::hint(value, COLORS);
-            return Err(Failure::usage(format!("{at}: color is auto, always or never, not {value:?}{hint}")));
-        }
+        check(word, value, &at)?;
     }
     Ok(layer)
+}
+
+/// What a key may be, for keys that are one of a few words. `place` says where the value was found.
+pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
+    let words: &[&str] = match key {
+        "color" => &COLORS,
+        "log" => &LEVELS,
+        "log_format" => &FORMATS,
+        _ => return Ok(()),
+    };
+    if words.contains(&value) {
+        return Ok(());
+    }
+    let hint = suggest::hint(value, words.iter().copied());
+    Err(Failure::usage(format!("{place}: {key} is one of {}, not {value:?}{hint}", words.join(", "))))
 }
 
 fn unknown(word: &str, at: &str) -> Failure {

@@ -64,6 +64,26 @@ fn a_wrong_variable_is_refused_like_a_wrong_key() {
     machine.env("JOBHALL_COLOR", "nevr");
     let failure = Settings::resolve(&machine.given).unwrap_err();
     assert!(failure.what.ends_with("not \"nevr\"; did you mean \"never\"?"), "{failure}");
+    let mut machine = Machine::new();
+    machine.env("JOBHALL_LOG", "warning");
+    let failure = Settings::resolve(&machine.given).unwrap_err();
+    assert!(failure.what.starts_with("environment JOBHALL_LOG: log is one of off, error, warn"), "{failure}");
+}
+
+#[test]
+fn logging_is_a_setting_like_the_others() {
+    let mut machine = Machine::new();
+    let said = |machine: &Machine| {
+        let settings = machine.settings();
+        (settings.log.value, settings.log_format.value, settings.log_format.origin)
+    };
+    assert_eq!(said(&machine), ("warn".to_owned(), "text".to_owned(), Origin::Default));
+    machine.write("etc.toml", "log = 'info'\nlog_format = 'json'");
+    assert_eq!(said(&machine).0, "info");
+    machine.env("JOBHALL_LOG_FORMAT", "text");
+    assert_eq!(said(&machine).2, Origin::Env("JOBHALL_LOG_FORMAT"));
+    machine.given.flags.log = Some("debug".to_owned());
+    assert_eq!(machine.settings().log.origin, Origin::Flag("--log"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use jobhall_core::QueueName;
-use jobhall_protocol::{Code, Page};
+use jobhall_protocol::{Code, Page, Queue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -45,9 +45,11 @@ pub(super) async fn queues(State(app): State<Arc<App>>, uri: Uri) -> Answer {
 
 pub(super) async fn show(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
     let name = QueueName::new(&name).map_err(Trouble::bad)?;
-    let tally = app.engine.queue(name.clone()).await?;
+    let found = app.engine.queue(name.clone()).await?;
     let unknown = || Trouble::new(Code::NotFound, format!("there is no queue {name} with an open job"));
-    Ok(error::ok(&figures::queue(&name, &tally.ok_or_else(unknown)?, now())))
+    let (tally, takers) = found.ok_or_else(unknown)?;
+    let queue = figures::queue(&name, &tally, now());
+    Ok(error::ok(&Queue { workers: Some(takers.workers), free_slots: Some(takers.free_slots), ..queue }))
 }
 
 fn from_cursor(text: &str) -> Result<QueueName, Trouble> {

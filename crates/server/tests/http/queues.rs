@@ -21,7 +21,9 @@ async fn queues_tell_their_open_jobs() {
     assert_eq!([jobs("queued"), jobs("scheduled"), jobs("assigned")], [Some(1), Some(1), Some(1)]);
     assert_eq!([jobs("blocked"), jobs("accepted"), jobs("running"), jobs("retrying")], [Some(0); 4]);
     assert!(mail["oldest_ready_at"].is_string() && mail["oldest_ready_ms"].is_u64(), "{mail}");
+    assert_eq!((mail["workers"].as_u64(), mail["free_slots"].as_u64()), (Some(1), Some(0)));
     let all = hall.get("/api/v1/queues").await.json();
+    assert!(all["items"][0].get("workers").is_none(), "told where one queue is asked for");
     let names: Vec<_> = all["items"].as_array().unwrap().iter().map(|queue| queue["name"].clone()).collect();
     assert_eq!(names, ["mail", "web"]);
     hall.word(&held, "outcome", br#"{"outcome":"passed"}"#).await;

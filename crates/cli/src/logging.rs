@@ -1,0 +1,115 @@
+//! The log on standard error: lines for people, or one JSON object per line for programs.
+//!
+//! Every JSON line has `time`, `level`, `target` and `message`; what else there is stands beside them under its own name
+//! (`request_id`, `method`, `route`, `status`, `took_ms`, `who`; `job`, `attempt`, `worker`, `outcome`, `state`), whether
+//! it belongs to the line or to the request around it. Other people's crates speak only when something is wrong.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::settings::Settings;
+
+/// Logs from now on as the settings say.
+pub fn start(settings: &Settings) {
+    let level = settings.log.value.parse().unwrap_or(LevelFilter::WARN);
+    let filter = Targets::new().with_target("jobhall", level).with_default(level.min(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let registry = tracing_subscriber::registry();
+    // That another subscriber is there already is nothing that a user could mend.
+    let _ = match settings.log_format.value.as_str() {
+        "json" => registry.with(lines.fmt_fields(Json).event_format(Json).with_filter(filter)).try_init(),
+        _ => registry.with(lines.with_filter(filter)).try_init(),
+    };
+}
+
+/// The JSON form.
+#[derive(Clone, Copy, Debug)]
+struct Json;
+
+#[derive(Default)]
+struct Fields(Map<String, Value>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().to_owned(), value.into());
+    }
+}
+
+impl<'writer> FormatFields<'writer> for Json {
+    /// Of a span: an object, or several one after another if fields come later.
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut found = Fields::default();
+        fields.record(&mut found);
+        write!(writer, "{}", Value::Object(found.0))
+    }
+}
+
+impl<S> FormatEvent<S, Json> for Json
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, Json>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = Fields::default();
+        for span in context.event_scope().into_iter().flatten().collect::<Vec<_>>().into_iter().rev() {
+            let extensions = span.extensions();
+            let Some(fields) = extensions.get::<FormattedFields<Json>>() else { continue };
+            for object in serde_json::Deserializer::from_str(&fields.fields).into_iter().flatten() {
+                let object: Map<String, Value> = object;
+                line.0.extend(object);
+            }
+        }
+        event.record(&mut line);
+        let Fields(mut line) = line;
+        let message = line.remove("message").unwrap_or_default();
+        let time = format!("{:.3}", jiff::Timestamp::now());
+        let metadata = event.metadata();
+        let level = metadata.level().as_str().to_ascii_lowercase();
+        let mut whole = Map::new();
+        whole.insert("time".to_owned(), time.into());
+        whole.insert("level".to_owned(), level.into());
+        whole.insert("target".to_owned(), metadata.target().into());
+        whole.insert("message".to_owned(), message);
+        // What a line says of itself cannot be taken for what the log says of it.
+        for (name, value) in line {
+            whole.entry(name).or_insert(value);
+        }
+        writeln!(writer, "{}", Value::Object(whole))
+    }
+}
