@@ -158,6 +158,10 @@ impl Outside {
         let mut now: BTreeMap<JobId, FeedEntry> = BTreeMap::new();
         let mut live: BTreeMap<(TypeName, Key), Vec<JobId>> = BTreeMap::new();
         for row in self.stored.feed.rows.clone() {
+            let expected = self.checker.feed_last + 1;
+            self.checker.must(row.n == expected, Invariant::Sound, &[], || {
+                format!("feed row {} comes where {expected} should", row.n)
+            });
             for entry in &row.entries {
                 if let Some(old) = now.insert(entry.id, *entry) {
                     self.checker.went_on(entry.id, (old.state, old.rev), (entry.state, entry.rev));
