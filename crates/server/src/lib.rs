@@ -25,6 +25,7 @@ mod hall;
 mod logs;
 mod metrics;
 mod params;
+mod place;
 mod poll;
 mod routes;
 mod stream;
