@@ -36,7 +36,7 @@ impl Customer {
                 15 => self.retry().await,
                 _ => self.look().await,
             }
-            let pause = Duration::from_millis(self.random.random_range(10..80));
+            let pause = Duration::from_millis(self.random.random_range(10..120));
             let _ = tokio::time::timeout(pause, self.calm.changed()).await;
         }
     }

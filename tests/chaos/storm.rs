@@ -73,11 +73,13 @@ pub async fn storm(seed: u64, kills: u64) -> Aftermath {
         rig.start(&SERVER);
         still_at_work(&mut customers, &mut hands).await;
     }
+    println!("{:>6} ms  calm", record.now() / 1_000);
     calm.send_replace(true);
     while let Some(ended) = customers.join_next().await {
         ended.unwrap();
     }
     drained(&rig.client()).await;
+    println!("{:>6} ms  drained", record.now() / 1_000);
     over.send_replace(true);
     while let Some(ended) = hands.join_next().await {
         ended.unwrap();
@@ -153,6 +155,7 @@ async fn read(mut rig: Rig, record: Record) -> Aftermath {
     rig.hall().signal(Signal::TERM);
     assert!(rig.hall().wait().success());
     let stored = stored::read(&rig.data()).await;
+    println!("{:>6} ms  read", record.now() / 1_000);
     let book = record.book().clone();
     Aftermath { book, stored, traces, shown, logs }
 }

@@ -71,7 +71,7 @@ fn exec(random: &mut StdRng, tag: &str, folder: &Path) -> serde_json::Value {
     let traces = traces(folder).display().to_string();
     let lines = random.random_range(0..40);
     let code = [0, 0, 0, 3][random.random_range(0..4)];
-    let nap = ["", "", "sleep 0.1;", "sleep 1;"][random.random_range(0..4)];
+    let nap = ["", "", "", "sleep 0.1;", "sleep 0.1;", "sleep 1;"][random.random_range(0..6)];
     let script = format!(
         "echo \"start $JOBHALL_JOB $JOBHALL_CLAIM\" >> {traces}; \
          i=0; while [ $i -lt {lines} ]; do echo \"{tag} $i\"; i=$((i+1)); done; {nap} printf '\\000\\377\\n'; \
