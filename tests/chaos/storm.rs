@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use jobhall_client::{Client, JobFilter, LogRange};
 use jobhall_core::AttemptId;
+use jobhall_protocol::{Change, Code};
 use jobhall_sim::Stored;
 use jobhall_tests::{Process, Rig, Signal};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::clients::Customer;
 use super::record::{Book, Record, state};
@@ -43,6 +44,7 @@ pub async fn storm(seed: u64, kills: u64) -> Aftermath {
     let record = Record::new();
     let (calm, calming) = watch::channel(false);
     let (over, ending) = watch::channel(false);
+    let watcher = tokio::spawn(watch_events(rig.client(), record.clone()));
     let (mut customers, mut hands) = (JoinSet::new(), JoinSet::new());
     for number in 0..CUSTOMERS {
         let random = StdRng::seed_from_u64(seed ^ (number + 1) << 32);
@@ -55,7 +57,6 @@ pub async fn storm(seed: u64, kills: u64) -> Aftermath {
         let (calm, over) = (calming.clone(), ending.clone());
         hands.spawn(Hand { client: rig.client(), record: record.clone(), random, calm, over }.run());
     }
-    let watcher = tokio::spawn(watch_events(rig.client(), record.clone()));
     let file = work::worker_file(rig.folder()).display().to_string();
     let start =
         |rig: &Rig, at: usize| rig.worker(&format!("worker-{at}"), &rig.token(), &["--config", &file]);
@@ -84,12 +85,28 @@ pub async fn storm(seed: u64, kills: u64) -> Aftermath {
     while let Some(ended) = hands.join_next().await {
         ended.unwrap();
     }
-    watcher.abort();
     for worker in &mut workers {
         worker.signal(Signal::TERM);
         assert!(worker.wait().success(), "a worker that is told to end does so well");
     }
+    every_end_was_told(&ids(&rig.client()).await, &watcher, &record).await;
+    watcher.abort();
     read(rig, record).await
+}
+
+/// Over all deaths of the hall the stream of events had no gap.
+async fn every_end_was_told(ids: &[u64], watcher: &JoinHandle<()>, record: &Record) {
+    let end = tokio::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        let told = |id: u64| record.book().events.contains_key(&id);
+        let untold: Vec<_> = ids.iter().filter(|id| !told(**id)).collect();
+        if untold.is_empty() {
+            return;
+        }
+        let waits = !watcher.is_finished() && tokio::time::Instant::now() < end;
+        assert!(waits, "ends that no event told: {untold:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// A client or worker that found something wrong has panicked: better now than at the end.
@@ -120,9 +137,9 @@ async fn drained(client: &Client) {
 
 /// Follows the hall's events over all its deaths. An end that was told must be the end.
 async fn watch_events(client: Client, record: Record) {
-    let mut events = client.events(None, None);
-    while let Ok(Some(event)) = events.next().await {
-        let Ok(change) = serde_json::from_str::<jobhall_protocol::Change>(&event.data) else { continue };
+    let mut events = client.events(None, Some("0"));
+    while let Some(event) = events.next().await.expect("a stream that outlives its hall") {
+        let change: Change = serde_json::from_str(&event.data).expect("nothing but changes is told");
         record.count("events");
         if state(&change.state).is_terminal() {
             let told = record.book().events.insert(change.id, change.state.clone());
@@ -160,11 +177,19 @@ async fn read(mut rig: Rig, record: Record) -> Aftermath {
     Aftermath { book, stored, traces, shown, logs }
 }
 
-async fn all(client: &Client) -> Vec<serde_json::Value> {
+async fn ids(client: &Client) -> Vec<u64> {
     let mut jobs = client.all_jobs(JobFilter { limit: Some(200), ..JobFilter::default() });
+    let mut ids = Vec::new();
+    while let Some(job) = jobs.next().await.unwrap() {
+        ids.push(job.id);
+    }
+    ids
+}
+
+async fn all(client: &Client) -> Vec<serde_json::Value> {
     let mut all = Vec::new();
-    while let Some(listed) = jobs.next().await.unwrap() {
-        all.push(serde_json::to_value(client.job(listed.id).await.unwrap()).unwrap());
+    for id in ids(client).await {
+        all.push(serde_json::to_value(client.job(id).await.unwrap()).unwrap());
     }
     all
 }
@@ -177,7 +202,7 @@ async fn log(client: &Client, attempt: AttemptId) -> Option<Vec<u8>> {
         match reader.next().await {
             Ok(Some(bytes)) => log.extend_from_slice(&bytes),
             Ok(None) => return Some(log),
-            Err(error) if error.code() == Some(jobhall_protocol::Code::NotFound) => return None,
+            Err(error) if error.code() == Some(Code::NotFound) => return None,
             Err(error) => panic!("{attempt}: {error}"),
         }
     }
