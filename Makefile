@@ -7,6 +7,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 SEEDS ?= 10000
+KILLS ?= 1000
 OPERATIONS ?= 1000000
 
 .PHONY: help
@@ -39,6 +40,11 @@ states: ## Write docs/states.md from the transition table
 .PHONY: sim
 sim: ## Run the simulator: make sim SEEDS=10000, or one seed with its trace: make sim SEED=7
 	$(CARGO) run --locked --release -p jobhall-sim -- $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
+
+.PHONY: chaos
+chaos: nextest ## Kill a hall under load again and again: make chaos KILLS=1000, with the storm of a seed: SEED=7
+	JOBHALL_KILLS=$(KILLS) JOBHALL_SEED=$(SEED) $(CARGO) nextest run --locked --release --profile chaos --no-capture \
+		-p jobhall-cli -p jobhall-tests -E 'binary(chaos) & test(killed)'
 
 .PHONY: bench
 bench: bench-engine ## All benchmarks

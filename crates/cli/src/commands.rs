@@ -22,6 +22,7 @@ use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::hall::Signals;
 use crate::logging;
 
 /// Runs the command.
@@ -62,10 +63,11 @@ async fn until_interrupted<T>(work: impl Future<Output = Outcome<T>>) -> Outcome
     }
 }
 
-/// Waits for Ctrl-C; for ever where that cannot be heard.
+/// Waits for Ctrl-C, or for a request to end, which means the same; for ever where neither can be heard.
 async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+    match Signals::listen() {
+        Ok(mut signals) => signals.next().await,
+        Err(_) => std::future::pending().await,
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_protocol::{Span, SpanError};
 use jobhall_server::{Hall, Options, Running, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
@@ -22,6 +23,24 @@ const LOG_BYTES: u64 = 64 << 20;
 
 /// Time between two collections of blobs that nothing refers to.
 const COLLECT_MS: u64 = 60 * 60 * 1_000;
+/// The shortest and the longest lease, in milliseconds. A worker that holds nothing looks up every two seconds, so a
+/// shorter lease could end before its first renewal.
+const LEASE_MS: std::ops::RangeInclusive<u64> = 3_000..=24 * 3_600_000;
+
+/// Reads the flag `--lease`.
+pub fn lease(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error: SpanError| error.to_string())?;
+    if LEASE_MS.contains(&span.0) {
+        return Ok(span);
+    }
+    Err(format!("a lease of {span} is outside {} to {}", Span(*LEASE_MS.start()), Span(*LEASE_MS.end())))
+}
+
+/// How a hall with this lease behaves.
+pub fn config(lease: Option<Span>) -> Config {
+    let config = Config::default();
+    Config { lease_ms: lease.map_or(config.lease_ms, |span| span.0), ..config }
+}
 
 /// A hall that is open.
 pub struct OpenHall {
@@ -35,7 +54,7 @@ pub struct OpenHall {
 
 impl OpenHall {
     /// Opens the hall whose data is in this directory, which is made if it is missing.
-    pub async fn open(data: &Path, listen: SocketAddr) -> Outcome<OpenHall> {
+    pub async fn open(data: &Path, listen: SocketAddr, config: Config) -> Outcome<OpenHall> {
         if !listen.ip().is_loopback() {
             let failure = Failure::new(Exit::Usage, format!("{listen} is not on this machine"));
             return Err(failure
@@ -47,7 +66,6 @@ impl OpenHall {
         let store: Arc<dyn Store> = Arc::new(store.map_err(|error| trouble(data, &error))?);
         let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
         let tokens = Arc::new(Tokens::open(data).map_err(|error| trouble(data, &error))?);
-        let config = Config::default();
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| trouble(data, &error))?;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
@@ -112,5 +130,20 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_a_span_within_bounds() {
+        assert_eq!(lease("3s").map(|span| config(Some(span)).lease_ms), Ok(3_000));
+        assert_eq!(config(None), Config::default());
+        for wrong in ["2s", "25h", "soon", ""] {
+            assert!(lease(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(lease("2d").unwrap_err(), "a lease of 2d is outside 3s to 1d");
     }
 }

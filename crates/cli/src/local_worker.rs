@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_server::Role;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use crate::hall::OpenHall;
 use crate::settings::Settings;
@@ -21,6 +21,8 @@ pub struct LocalWorker {
     slots: Option<u32>,
     log: [String; 2],
     child: Option<Child>,
+    /// Held while this process lives: the worker ends when it is closed, by will or by `kill -9`.
+    line: Option<ChildStdin>,
 }
 
 impl LocalWorker {
@@ -28,20 +30,22 @@ impl LocalWorker {
     pub fn new(hall: &OpenHall, slots: Option<u32>, settings: &Settings) -> LocalWorker {
         let token = hall.tokens.mint("local", Role::Worker);
         let log = [settings.log.value.clone(), settings.log_format.value.clone()];
-        LocalWorker { server: hall.url.clone(), token, slots, log, child: None }
+        LocalWorker { server: hall.url.clone(), token, slots, log, child: None, line: None }
     }
 
     fn spawn(&mut self) -> std::io::Result<&mut Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["worker", "--name", "local", "--allow-exec", "--server", &self.server]);
+        command.args(["worker", "--name", "local", "--allow-exec", "--with-stdin", "--server", &self.server]);
         let [level, format] = &self.log;
         command.args(["--log", level, "--log-format", format]);
         if let Some(slots) = self.slots {
             command.args(["--slots", &slots.to_string()]);
         }
         // In a group of its own, so that the interrupt of a terminal reaches it only through us.
-        command.env("JOBHALL_TOKEN", &self.token).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
-        Ok(self.child.insert(command.spawn()?))
+        command.env("JOBHALL_TOKEN", &self.token).stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
+        let child = self.child.insert(command.spawn()?);
+        self.line = child.stdin.take();
+        Ok(child)
     }
 
     /// Keeps a worker running, with growing pauses between one that dies at once and the next.

@@ -10,6 +10,7 @@ use jobhall_protocol::Code;
 use serde::de::DeserializeOwned;
 
 use crate::error::Trouble;
+use crate::mistake::place;
 
 /// The largest body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;
@@ -49,7 +50,13 @@ pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     if bytes.is_empty() { Ok(T::default()) } else { parse(&bytes) }
 }
 
-/// Serde's words name the field, and say line and column.
+/// Serde's words say what is wrong, at which line and column; the field is named beside them.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Trouble> {
-    serde_json::from_slice(bytes).map_err(|error| Trouble::bad(format!("the body is wrong: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| {
+        let place = match place(bytes, error.line(), error.column()) {
+            place if place.is_empty() => place,
+            place => format!(" at {place}"),
+        };
+        Trouble::bad(format!("the body is wrong{place}: {error}"))
+    })
 }

@@ -31,6 +31,7 @@ mod gate;
 mod hall;
 mod logs;
 mod metrics;
+mod mistake;
 mod operations;
 mod params;
 mod place;

@@ -15,7 +15,7 @@ use jobhall_core::Time;
 use jobhall_engine::{Asked, Counts, Desk, Mono, Now, Request, Ticket};
 use jobhall_store::Unit;
 
-use crate::check::{Checker, Moment};
+use crate::check::{Checker, Moment, Shelf as _};
 use crate::clients::Clients;
 use crate::event::{Event, Faults, Origin, UnderWay};
 use crate::plant::Plant;

@@ -25,7 +25,7 @@ mod wires;
 mod words;
 mod workers;
 
-pub use check::{Invariant, Violation};
+pub use check::{Invariant, Name, Outside, Stored, Violation};
 pub use plant::Plant;
 pub use run::{Outcome, run};
 pub use shrink::shrink;

@@ -3,6 +3,7 @@
 use jobhall_engine::{Asked, Told};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
+use crate::check::Shelf as _;
 use crate::event::Event;
 use crate::hall::Sim;
 

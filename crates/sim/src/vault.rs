@@ -10,6 +10,7 @@ use jobhall_store::{
     Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Memory, Prune, Pruned, Setting, Unit,
 };
 
+use crate::check::Shelf;
 use crate::plant::Plant;
 use crate::random::Random;
 
@@ -142,19 +143,6 @@ impl Vault {
         self.store.prune_now(prune)
     }
 
-    pub fn row(&self, id: JobId) -> Option<Job> {
-        self.store.jobs_now(&[id]).remove(0).and_then(|job| self.fixed(job))
-    }
-
-    pub fn rows(&self) -> Vec<Job> {
-        self.store.all_jobs().into_iter().filter_map(|job| self.fixed(job)).collect()
-    }
-
-    pub fn open_jobs(&self) -> Vec<Job> {
-        let open = self.store.open_jobs_now(None, usize::MAX).into_iter();
-        open.filter_map(|job| self.fixed(job)).collect()
-    }
-
     fn fixed(&self, mut job: Job) -> Option<Job> {
         if self.plant == Some(Plant::PriorityIgnored) {
             job.spec = Arc::new(Spec { priority: 300 - job.spec.priority, ..(*job.spec).clone() });
@@ -186,14 +174,6 @@ impl Vault {
         }
     }
 
-    pub fn attempts(&self, id: JobId) -> Vec<PastAttempt> {
-        self.store.attempts_now(id)
-    }
-
-    pub fn blocks(&self) -> Vec<Block> {
-        self.store.blocks_now()
-    }
-
     pub fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
         self.store.completed_now(before, limit)
     }
@@ -201,8 +181,31 @@ impl Vault {
     pub fn settings(&self) -> Vec<Setting> {
         self.store.settings_now()
     }
+}
 
-    pub fn feed(&self) -> FeedPage {
+impl Shelf for Vault {
+    fn row(&self, id: JobId) -> Option<Job> {
+        self.store.jobs_now(&[id]).remove(0).and_then(|job| self.fixed(job))
+    }
+
+    fn rows(&self) -> Vec<Job> {
+        self.store.all_jobs().into_iter().filter_map(|job| self.fixed(job)).collect()
+    }
+
+    fn attempts(&self, id: JobId) -> Vec<PastAttempt> {
+        self.store.attempts_now(id)
+    }
+
+    fn open_jobs(&self) -> Vec<Job> {
+        let open = self.store.open_jobs_now(None, usize::MAX).into_iter();
+        open.filter_map(|job| self.fixed(job)).collect()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        self.store.blocks_now()
+    }
+
+    fn feed(&self) -> FeedPage {
         let mut page = self.store.feed_now(0, usize::MAX);
         if self.plant == Some(Plant::FeedHole) && page.rows.len() > 5 {
             page.rows.remove(3);

@@ -4,7 +4,7 @@ use jobhall_core::JobId;
 use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, Ticket};
 use jobhall_store::{Committed, Unit};
 
-use crate::check::Seen;
+use crate::check::{Seen, Shelf as _};
 use crate::event::{Event, Origin, Purpose};
 use crate::hall::Sim;
 use crate::plant::Plant;

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 
 use clap::Args;
+use jobhall_protocol::Span;
 
 use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
-use crate::hall::{OpenHall, Signals};
+use crate::hall::{OpenHall, Signals, config, lease};
 use crate::local_worker::LocalWorker;
 
 const EXAMPLES: &str = "\
@@ -27,6 +28,9 @@ pub struct UpArgs {
     /// Jobs at once [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
+    /// How long a worker may be silent before its jobs are given to others [default: 30s]
+    #[arg(long, value_name = "SPAN", value_parser = lease)]
+    pub lease: Option<Span>,
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
@@ -36,7 +40,7 @@ pub struct UpArgs {
 pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;
-    let hall = OpenHall::open(data, args.listen).await?;
+    let hall = OpenHall::open(data, args.listen, config(args.lease)).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url))?;
     context.output.say(&format!("data in {}; try: jobhall run -- echo hello", data.display()));
     let mut worker = LocalWorker::new(&hall, args.slots, &context.settings);

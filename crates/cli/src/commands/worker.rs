@@ -34,6 +34,9 @@ pub struct WorkerArgs {
     /// Run any command that a client sends, as type `exec`
     #[arg(long)]
     pub allow_exec: bool,
+    /// End when standard input does: whoever holds its other end is gone
+    #[arg(long, hide = true)]
+    pub with_stdin: bool,
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
@@ -50,16 +53,37 @@ pub async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     let work =
         jobhall_worker::run(WorkerOptions { client, file, slots: Slots::new(options), shutdown: told });
     let mut work = std::pin::pin!(work);
+    let mut alone = std::pin::pin!(stdin_ended(args.with_stdin));
+    let mut left = false;
     let ended = loop {
         tokio::select! {
             ended = &mut work => break ended,
             () = signals.next() => shutdown.send_modify(|now| {
                 *now = if *now == Shutdown::None { Shutdown::Drain } else { Shutdown::Now };
             }),
+            () = &mut alone, if !left => {
+                left = true;
+                shutdown.send_replace(Shutdown::Now);
+            }
         }
     };
     ended.map_err(|error| Failure::usage("failed to read the worker's abilities").why(error.to_string()))?;
     Ok(Exit::Ok)
+}
+
+/// Waits for the end of standard input; for ever if nobody asked for it. A thread of its own reads, which the end of
+/// the process does not wait for.
+async fn stdin_ended(asked: bool) {
+    let (ended, end) = tokio::sync::oneshot::channel::<()>();
+    if asked {
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            drop(ended);
+        });
+        let _ = end.await;
+    } else {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// The worker file, with the flags on top.

@@ -4,14 +4,14 @@ use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, WorkerNa
 use jobhall_engine::{Answer, Refused, Request, Shown, Ticket};
 
 use super::ends::By;
+use super::shelf::Shelf;
 use super::{Checker, Invariant};
-use crate::vault::Vault;
 
 impl Checker {
     /// The desk answers; the request it answers comes back.
     pub fn answers(
         &mut self,
-        vault: &Vault,
+        shelf: &impl Shelf,
         ticket: Ticket,
         answer: &Result<Answer, Refused>,
     ) -> Option<Request> {
@@ -23,17 +23,17 @@ impl Checker {
             return None;
         };
         match answer {
-            Ok(good) => self.good(vault, &request, good),
-            Err(refused) => self.refused(vault, &request, refused),
+            Ok(good) => self.good(shelf, &request, good),
+            Err(refused) => self.refused(shelf, &request, refused),
         }
         Some(request)
     }
 
-    fn good(&mut self, vault: &Vault, request: &Request, answer: &Answer) {
+    fn good(&mut self, shelf: &impl Shelf, request: &Request, answer: &Answer) {
         match (request, answer) {
-            (Request::Submit(submit), Answer::Submitted(answers)) => self.submitted(vault, submit, answers),
-            (Request::Retry { id, .. }, Answer::Submitted(answers)) => self.retried(vault, *id, answers),
-            (Request::Cancel { id, .. }, Answer::State(state)) => self.cancel_known(vault, *id, *state),
+            (Request::Submit(submit), Answer::Submitted(answers)) => self.submitted(shelf, submit, answers),
+            (Request::Retry { id, .. }, Answer::Submitted(answers)) => self.retried(shelf, *id, answers),
+            (Request::Cancel { id, .. }, Answer::State(state)) => self.cancel_known(shelf, *id, *state),
             (Request::Report { worker, attempt, lease, report }, Answer::State(_)) => {
                 self.report_known(*attempt, *lease, worker, report);
             }
@@ -41,7 +41,7 @@ impl Checker {
                 Request::Accept { worker, attempt, lease } | Request::Progress { worker, attempt, lease, .. },
                 Answer::State(_),
             ) => self.word_taken(*attempt, *lease, worker),
-            (Request::Show(id), Answer::Shown(shown)) => self.shown(vault, *id, shown),
+            (Request::Show(id), Answer::Shown(shown)) => self.shown(shelf, *id, shown),
             (Request::Explain(id), Answer::Explained(explanation)) => {
                 let good = explanation.id == *id && !explanation.why.is_empty();
                 self.must(good, Invariant::Answer, &[*id], || format!("explains nothing: {explanation:?}"));
@@ -74,7 +74,7 @@ impl Checker {
         }
     }
 
-    fn refused(&mut self, vault: &Vault, request: &Request, refused: &Refused) {
+    fn refused(&mut self, shelf: &impl Shelf, request: &Request, refused: &Refused) {
         match (request, refused) {
             (_, Refused::Contended) => {
                 let text =
@@ -82,7 +82,7 @@ impl Checker {
                 self.fail(Invariant::Answer, &[], text);
             }
             (_, Refused::NoSuchJob(id)) => {
-                let there = vault.row(*id);
+                let there = shelf.row(*id);
                 self.must(there.is_none(), Invariant::Stored, &[*id], || {
                     format!("no such job, says the answer to {request:?}, but it is stored: {:?}", there)
                 });
@@ -93,13 +93,13 @@ impl Checker {
                     self.seen.push(("orders", "report after its lease was lost"));
                 }
                 let repeats = end.is_some_and(|end| end.repeats(*lease, worker, report));
-                let there = repeats && vault.row(attempt.job).is_some();
+                let there = repeats && shelf.row(attempt.job).is_some();
                 self.must(!there, Invariant::Lease, &[attempt.job], || {
                     format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
                 });
             }
             (Request::Cancel { id, .. }, Refused::Event(refusal)) => {
-                let row = vault.row(*id);
+                let row = shelf.row(*id);
                 let done = row.is_some_and(|row| matches!(row.life.state, State::Cancelled(_)));
                 self.must(!done, Invariant::Cancel, &[*id], || {
                     format!("job {id} is cancelled, but a repeated cancel is refused: {refusal}")
@@ -125,8 +125,8 @@ impl Checker {
         }
     }
 
-    fn cancel_known(&mut self, vault: &Vault, id: JobId, state: StateName) {
-        let row = vault.row(id);
+    fn cancel_known(&mut self, shelf: &impl Shelf, id: JobId, state: StateName) {
+        let row = shelf.row(id);
         let held = row.as_ref().and_then(|row| row.life.state.held());
         let good = match &row {
             Some(row) => {
@@ -165,11 +165,11 @@ impl Checker {
         });
     }
 
-    fn shown(&mut self, vault: &Vault, id: JobId, shown: &Shown) {
+    fn shown(&mut self, shelf: &impl Shelf, id: JobId, shown: &Shown) {
         self.must(shown.job.id == id, Invariant::Answer, &[id], || format!("shows job {}", shown.job.id));
-        let Some(row) = vault.row(id) else { return };
+        let Some(row) = shelf.row(id) else { return };
         if row.life.state.is_terminal() && shown.job.life.state.is_terminal() {
-            let past = vault.attempts(id);
+            let past = shelf.attempts(id);
             let same = shown.job.life == row.life && shown.job.spec.params == row.spec.params;
             self.must(same, Invariant::Stored, &[id], || format!("shows {:?}, stored is {row:?}", shown.job));
             self.must(shown.past == past, Invariant::Stored, &[id], || {

@@ -1,6 +1,6 @@
 //! How leases end: by the holder's word, by silence, or by a cancel, and by nothing else.
 
-use jobhall_core::{Failure, Held, Job, Json, LeaseId, Outcome, Report, State, WorkerName};
+use jobhall_core::{Failure, Held, Job, JobId, Json, LeaseId, Outcome, Report, State, WorkerName};
 
 use super::{Checker, Invariant};
 
@@ -94,13 +94,7 @@ impl Checker {
         };
         let tenure = &held.tenure;
         let end = End { lease: tenure.lease, worker: tenure.worker.clone(), by: by.clone() };
-        let said = self.reports.get(&(id, before.life.claim));
-        let told = said
-            .is_some_and(|all| all.iter().any(|said| end.repeats(said.lease, &said.worker, &said.report)));
-        let needs_word = !matches!(by, By::Silence | By::TakenBack);
-        self.must(told || !needs_word, Invariant::Lease, &[id], || {
-            format!("job {id}: its holder {} never said {by:?}", tenure.worker)
-        });
+        self.holder_said(id, before.life.claim, &end);
         self.must(by != By::Cancel || held.cancel.is_some(), Invariant::Cancel, &[id], || {
             format!("job {id} is cancelled, but nobody asked for it")
         });
@@ -114,6 +108,17 @@ impl Checker {
             )
         });
         self.ends.insert((id, before.life.claim), end);
+    }
+
+    /// What ended a claim by a word was the word of its holder.
+    pub(super) fn holder_said(&mut self, id: JobId, claim: u32, end: &End) {
+        let said = self.reports.get(&(id, claim));
+        let told = said
+            .is_some_and(|all| all.iter().any(|said| end.repeats(said.lease, &said.worker, &said.report)));
+        let needs_word = !matches!(end.by, By::Silence | By::TakenBack);
+        self.must(told || !needs_word, Invariant::Lease, &[id], || {
+            format!("{id}-{claim}: its holder {} never said {:?}", end.worker, end.by)
+        });
     }
 
     /// Params change only by the word of the attempt that ends.

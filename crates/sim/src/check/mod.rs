@@ -6,7 +6,9 @@ mod counts;
 mod ends;
 mod leases;
 mod order;
+mod outside;
 mod rows;
+mod shelf;
 mod submits;
 mod whole;
 
@@ -18,6 +20,8 @@ use jobhall_engine::{Config, Request, SessionId, Ticket};
 use jobhall_store::FeedEntry;
 
 use ends::End;
+pub use outside::{Name, Outside, Stored};
+pub(crate) use shelf::Shelf;
 
 /// What must always hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

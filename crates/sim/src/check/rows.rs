@@ -1,8 +1,9 @@
 //! What every commit does to the rows.
 
-use jobhall_core::{Job, JobId, Key, Spec, State, TypeName};
+use jobhall_core::{Job, JobId, Key, Spec, State, StateName, TypeName};
 use jobhall_store::{Committed, FeedEntry, SubmitKey, Unit};
 
+use super::shelf::Shelf;
 use super::{Checker, Invariant, Named};
 use crate::vault::Vault;
 
@@ -101,8 +102,8 @@ impl Checker {
     }
 
     /// Looks at a row that should be as it was.
-    pub(super) fn look(&mut self, vault: &Vault, id: JobId) {
-        let (before, after) = (self.rows.get(&id).cloned(), vault.row(id));
+    pub(super) fn look(&mut self, shelf: &impl Shelf, id: JobId) {
+        let (before, after) = (self.rows.get(&id).cloned(), shelf.row(id));
         match (before, after) {
             (Some(before), Some(after)) if before.life != after.life => self.moved(&before, &after),
             (Some(before), Some(after)) => self.same_spec(&before.spec, &after.spec, id),
@@ -143,10 +144,7 @@ impl Checker {
     pub(super) fn moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
         let (old, new) = (&before.life, &after.life);
-        self.must(!old.state.is_terminal(), Invariant::Final, &[id], || {
-            format!("job {id} was {:?} and became {:?}", old.state, new.state)
-        });
-        self.must(new.rev > old.rev, Invariant::Lease, &[id], || format!("job {id}: rev did not rise"));
+        self.went_on(id, (old.state.name(), old.rev), (new.state.name(), new.rev));
         let steps = (new.claim.checked_sub(old.claim), new.attempt.checked_sub(old.attempt));
         let regular = matches!(steps, (Some(0..=1), Some(0..=1)));
         self.must(regular, Invariant::Lease, &[id], || {
@@ -168,7 +166,15 @@ impl Checker {
         };
     }
 
-    fn within_bounds(&mut self, job: &Job) {
+    /// What is completed stays so, and every change raises the rev.
+    pub(super) fn went_on(&mut self, id: JobId, old: (StateName, u32), new: (StateName, u32)) {
+        self.must(!old.0.is_terminal(), Invariant::Final, &[id], || {
+            format!("job {id} was {} at rev {} and became {} at rev {}", old.0, old.1, new.0, new.1)
+        });
+        self.must(new.1 > old.1, Invariant::Lease, &[id], || format!("job {id}: rev did not rise"));
+    }
+
+    pub(super) fn within_bounds(&mut self, job: &Job) {
         let (life, max) = (&job.life, u32::from(job.spec.retry.max_attempts));
         let tries = life.attempt.saturating_sub(u32::from(life.lost)).saturating_sub(life.snoozed);
         let open = !life.state.is_terminal();
@@ -232,8 +238,13 @@ impl Checker {
         let next =
             |id: &&JobId| self.rows.get(id).is_some_and(|job| matches!(job.life.state, State::Blocked(_)));
         let waiting = all.iter().filter(next).count();
+        self.one_holder(&key, &all, waiting);
+    }
+
+    /// Of the open jobs with a key one has it, and at most one waits for it.
+    pub(super) fn one_holder(&mut self, key: &(TypeName, Key), all: &[JobId], waiting: usize) {
         let good = all.len() - waiting <= 1 && waiting <= 1 && all.len() > waiting;
-        self.must(good, Invariant::Key, &all, || {
+        self.must(good, Invariant::Key, all, || {
             format!("{key:?} is held by {all:?}, {waiting} of them blocked")
         });
     }

@@ -3,11 +3,11 @@
 use jobhall_core::{Disposition, Job, JobId, State, Submitted};
 use jobhall_engine::{Submit, SubmitJob};
 
+use super::shelf::Shelf;
 use super::{Checker, Invariant};
-use crate::vault::Vault;
 
 impl Checker {
-    pub(super) fn submitted(&mut self, vault: &Vault, submit: &Submit, answers: &[Submitted]) {
+    pub(super) fn submitted(&mut self, shelf: &impl Shelf, submit: &Submit, answers: &[Submitted]) {
         let ids: Vec<_> = answers.iter().map(|answer| answer.id).collect();
         self.must(answers.len() == submit.jobs.len(), Invariant::Answer, &ids, || {
             format!("{} jobs are answered by {}", submit.jobs.len(), answers.len())
@@ -22,14 +22,14 @@ impl Checker {
             });
         }
         for (wanted, answer) in submit.jobs.iter().zip(answers) {
-            self.one_submitted(vault, wanted, *answer, submit.name.is_some());
+            self.one_submitted(shelf, wanted, *answer, submit.name.is_some());
         }
     }
 
-    fn one_submitted(&mut self, vault: &Vault, wanted: &SubmitJob, answer: Submitted, named: bool) {
+    fn one_submitted(&mut self, shelf: &impl Shelf, wanted: &SubmitJob, answer: Submitted, named: bool) {
         let id = answer.id;
         self.acknowledged.insert(id);
-        let Some(row) = vault.row(id) else {
+        let Some(row) = shelf.row(id) else {
             let gone = self.removed.contains(&id);
             return self
                 .must(gone, Invariant::Stored, &[id], || format!("job {id} is acknowledged, not stored"));
@@ -60,12 +60,12 @@ impl Checker {
         self.must(same, Invariant::Stored, &[id], || format!("asked for {wanted:?}, stored is {spec:?}"));
     }
 
-    pub(super) fn retried(&mut self, vault: &Vault, id: JobId, answers: &[Submitted]) {
+    pub(super) fn retried(&mut self, shelf: &impl Shelf, id: JobId, answers: &[Submitted]) {
         let Some(answer) = answers.first() else {
             return self.fail(Invariant::Answer, &[id], "a retry is answered by no job");
         };
         self.acknowledged.insert(answer.id);
-        let (Some(new), Some(old)) = (vault.row(answer.id), vault.row(id)) else { return };
+        let (Some(new), Some(old)) = (shelf.row(answer.id), shelf.row(id)) else { return };
         let same = new.spec.retry_of == Some(id)
             && (&new.spec.job_type, &new.spec.key) == (&old.spec.job_type, &old.spec.key);
         self.must(same && new.id != id, Invariant::Stored, &[id, new.id], || {

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use jobhall_core::JobId;
 use jobhall_store::{Block, Prune};
 
+use super::shelf::Shelf;
 use super::{Checker, Invariant};
-use crate::vault::Vault;
 
 impl Checker {
     /// Retention removes what it chose, just now.
-    pub fn pruned(&mut self, vault: &Vault, prune: &Prune) {
+    pub fn pruned(&mut self, shelf: &impl Shelf, prune: &Prune) {
         for &id in &prune.jobs {
             let Some(row) = self.rows.get(&id) else { continue };
-            if vault.row(id).is_some() {
+            if shelf.row(id).is_some() {
                 continue;
             }
             let ended = row.life.state.is_terminal();
@@ -32,11 +32,11 @@ impl Checker {
     }
 
     /// Everything there is.
-    pub fn whole(&mut self, vault: &Vault) {
-        let stored: BTreeSet<JobId> = vault.rows().iter().map(|job| job.id).collect();
+    pub fn whole(&mut self, shelf: &impl Shelf) {
+        let stored: BTreeSet<JobId> = shelf.rows().iter().map(|job| job.id).collect();
         let known: Vec<JobId> = self.rows.keys().copied().collect();
         for id in stored.iter().copied().chain(known.into_iter().filter(|id| !stored.contains(id))) {
-            self.look(vault, id);
+            self.look(shelf, id);
         }
         let lost: Vec<_> = self.acknowledged.iter().copied().collect();
         let lost: Vec<_> =
@@ -44,13 +44,13 @@ impl Checker {
         self.must(lost.is_empty(), Invariant::Stored, &lost, || {
             format!("acknowledged, not stored: {lost:?}")
         });
-        self.blocks_cover(&vault.blocks());
-        let found: Vec<_> = vault.open_jobs().iter().map(|job| job.id).collect();
+        self.blocks_cover(&shelf.blocks());
+        let found: Vec<_> = shelf.open_jobs().iter().map(|job| job.id).collect();
         let open = self.open();
         self.must(found == open, Invariant::Sound, &open, || {
             format!("a start would find {found:?} and not {open:?}")
         });
-        self.feed_dense(vault);
+        self.feed_dense(shelf);
     }
 
     fn blocks_cover(&mut self, blocks: &[Block]) {
@@ -64,8 +64,8 @@ impl Checker {
         }
     }
 
-    fn feed_dense(&mut self, vault: &Vault) {
-        let page = vault.feed();
+    fn feed_dense(&mut self, shelf: &impl Shelf) {
+        let page = shelf.feed();
         let mut expected = page.pruned_to;
         for row in &page.rows {
             expected += 1;

@@ -1,0 +1,308 @@
+//! A real hall, judged from outside by the same rules: what clients and workers sent and were told, and the store as
+//! the hall left it.
+//!
+//! In a run of the simulator the checkers see every commit. Of a real hall they see the rows at the end and the feed,
+//! which has one row per commit: enough for what was acknowledged (I1), for ends (I2), for claims and who ended them
+//! (I3), for keys at every commit (I4), for cancels (I5), for the store (I6) and for the end of it all (I7). What
+//! needs the desk's own moments (order, suitable workers, renewals) is not judged here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::{
+    AttemptId, Job, JobId, Json, Key, LeaseId, Outcome, PastAttempt, Report, State, StateName, Submitted,
+    Time, TypeName,
+};
+use jobhall_engine::{Answer, Config, Refused, Request, Ticket};
+use jobhall_store::{Block, FeedEntry, FeedPage};
+
+use super::ends::{By, End};
+use super::shelf::Shelf;
+use super::{Checker, Invariant, Moment, Named, Said, Violation};
+
+/// An idempotency name as the hall left it.
+#[derive(Clone, Debug)]
+pub struct Name {
+    /// Whose.
+    pub scope: String,
+    /// The name.
+    pub key: String,
+    /// A digest of the request.
+    pub body: u128,
+    /// What was answered.
+    pub answer: Vec<Submitted>,
+}
+
+/// The store as the hall left it.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// All jobs.
+    pub jobs: BTreeMap<JobId, Job>,
+    /// The ended attempts of each, oldest first, without the last one of a completed job.
+    pub attempts: BTreeMap<JobId, Vec<PastAttempt>>,
+    /// What a start would find open.
+    pub open: Vec<JobId>,
+    /// The blocks that are not closed.
+    pub blocks: Vec<Block>,
+    /// What every commit changed, from the first on.
+    pub feed: FeedPage,
+    /// All idempotency names.
+    pub names: Vec<Name>,
+}
+
+impl Shelf for Stored {
+    fn row(&self, id: JobId) -> Option<Job> {
+        self.jobs.get(&id).cloned()
+    }
+
+    fn rows(&self) -> Vec<Job> {
+        self.jobs.values().cloned().collect()
+    }
+
+    fn attempts(&self, id: JobId) -> Vec<PastAttempt> {
+        self.attempts.get(&id).cloned().unwrap_or_default()
+    }
+
+    fn open_jobs(&self) -> Vec<Job> {
+        self.open.iter().filter_map(|id| self.row(*id)).collect()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        self.blocks.clone()
+    }
+
+    fn feed(&self) -> FeedPage {
+        self.feed.clone()
+    }
+}
+
+/// One claim as it is stored.
+struct Claim {
+    number: u32,
+    assigned_at: Time,
+    ended_at: Option<Time>,
+    /// Its lease, its worker, and how it ended.
+    end: End,
+}
+
+/// See the module.
+pub struct Outside {
+    checker: Checker,
+    stored: Stored,
+    heard: Vec<(Request, Result<Answer, Refused>)>,
+    /// When a cancel was heard to have ended a job.
+    cancelled: BTreeMap<JobId, u64>,
+    given: Vec<(AttemptId, LeaseId, Json, u64)>,
+}
+
+impl Outside {
+    /// A hall that left this store.
+    pub fn new(stored: Stored) -> Outside {
+        let checker = Checker::new(Config::default(), false, Moment { mono: 0, wall: Time::EPOCH });
+        Outside { checker, stored, heard: Vec::new(), cancelled: BTreeMap::new(), given: Vec::new() }
+    }
+
+    /// Someone sent this, whether or not it arrived.
+    pub fn sent(&mut self, request: &Request) {
+        self.checker.sent(request);
+    }
+
+    /// Someone who had sent this heard the answer, at this moment of the observer's clock.
+    pub fn heard(&mut self, request: Request, answer: Result<Answer, Refused>, at: u64) {
+        if let (Request::Cancel { id, .. }, Ok(Answer::State(StateName::Cancelled))) = (&request, &answer) {
+            let known = self.cancelled.entry(*id).or_insert(at);
+            *known = at.min(*known);
+        }
+        self.heard.push((request, answer));
+    }
+
+    /// A worker that asked at this moment was given a job.
+    pub fn assigned(&mut self, attempt: AttemptId, lease: LeaseId, params: &Json, asked_at: u64) {
+        self.given.push((attempt, lease, params.clone(), asked_at));
+    }
+
+    /// A worker that keeps no record must have said this about its attempt: the traces of its work show it.
+    pub fn worked(&mut self, attempt: AttemptId, report: Report) {
+        let claims = self.stored.jobs.get(&attempt.job).map(|job| claims(&self.stored, job));
+        let Some(claim) = claims.into_iter().flatten().find(|claim| claim.number == attempt.claim) else {
+            return;
+        };
+        let End { lease, worker, .. } = claim.end;
+        let known = self.checker.reports.entry((attempt.job, attempt.claim)).or_default();
+        known.push(Said { lease, worker, report });
+    }
+
+    /// The first violation, if there is any.
+    pub fn judge(mut self) -> Option<Violation> {
+        self.feed();
+        let jobs: Vec<_> = self.stored.jobs.values().cloned().collect();
+        jobs.iter().for_each(|job| self.row(job));
+        for Name { scope, key, body, answer } in self.stored.names.clone() {
+            let named = Named { body, answer, at: Time::EPOCH };
+            self.checker.names.entry((scope, key)).or_default().push(named);
+        }
+        for given in std::mem::take(&mut self.given) {
+            self.was_given(given);
+        }
+        for (ticket, (request, answer)) in std::mem::take(&mut self.heard).into_iter().enumerate() {
+            let ticket = Ticket(ticket as u64);
+            self.checker.arrives(ticket, &request);
+            self.checker.answers(&self.stored, ticket, &answer);
+        }
+        self.checker.whole(&self.stored);
+        self.checker.over();
+        self.checker.violation
+    }
+
+    /// Every commit, one after the other: ends are ends, and no key has two jobs.
+    fn feed(&mut self) {
+        let mut now: BTreeMap<JobId, FeedEntry> = BTreeMap::new();
+        let mut live: BTreeMap<(TypeName, Key), Vec<JobId>> = BTreeMap::new();
+        for row in self.stored.feed.rows.clone() {
+            let expected = self.checker.feed_last + 1;
+            self.checker.must(row.n == expected, Invariant::Sound, &[], || {
+                format!("feed row {} comes where {expected} should", row.n)
+            });
+            for entry in &row.entries {
+                if let Some(old) = now.insert(entry.id, *entry) {
+                    self.checker.went_on(entry.id, (old.state, old.rev), (entry.state, entry.rev));
+                }
+                let Some(key) = self.key_of(entry.id) else { continue };
+                let all = live.entry(key).or_default();
+                all.retain(|id| *id != entry.id);
+                if !entry.state.is_terminal() {
+                    all.push(entry.id);
+                }
+            }
+            let keys: BTreeSet<_> = row.entries.iter().filter_map(|entry| self.key_of(entry.id)).collect();
+            for key in keys {
+                let all = live.get(&key).cloned().unwrap_or_default();
+                let waits = |id: &&JobId| now.get(id).is_some_and(|entry| entry.state == StateName::Blocked);
+                let waiting = all.iter().filter(waits).count();
+                if !all.is_empty() {
+                    self.checker.one_holder(&key, &all, waiting);
+                }
+            }
+            self.checker.feed_last = row.n;
+            self.checker.feed.insert(row.n, row.entries);
+        }
+        self.feed_and_rows(&now);
+    }
+
+    fn key_of(&self, id: JobId) -> Option<(TypeName, Key)> {
+        let spec = &self.stored.jobs.get(&id)?.spec;
+        Some((spec.job_type.clone(), spec.key.clone()?))
+    }
+
+    /// The rows are where the feed left them.
+    fn feed_and_rows(&mut self, last: &BTreeMap<JobId, FeedEntry>) {
+        for (id, entry) in last {
+            let row = self.stored.jobs.get(id).map(|job| (job.life.state.name(), job.life.rev));
+            self.checker.must(row.is_some(), Invariant::Stored, &[*id], || {
+                format!("job {id} was stored and is gone")
+            });
+            self.checker.must(row == Some((entry.state, entry.rev)), Invariant::Sound, &[*id], || {
+                format!("the feed leaves job {id} {} at rev {}, its row is {row:?}", entry.state, entry.rev)
+            });
+        }
+        let untold = self.stored.jobs.keys().find(|id| !last.contains_key(id)).copied();
+        self.checker
+            .must(untold.is_none(), Invariant::Sound, &[], || format!("{untold:?} is not in the feed"));
+    }
+
+    /// One row with its attempts.
+    fn row(&mut self, job: &Job) {
+        let id = job.id;
+        let claims = claims(&self.stored, job);
+        self.checker.within_bounds(job);
+        for pair in claims.windows(2) {
+            let apart = pair[0].number < pair[1].number
+                && pair[0].ended_at.is_some_and(|ended_at| ended_at <= pair[1].assigned_at);
+            self.checker.must(apart, Invariant::Lease, &[id], || {
+                format!("{id}-{} began before {id}-{} had ended", pair[1].number, pair[0].number)
+            });
+        }
+        let fits = claims.last().is_none_or(|last| last.number <= job.life.claim);
+        self.checker.must(fits, Invariant::Lease, &[id], || format!("job {id} has claims of the future"));
+        let counted = u32::try_from(claims.len()).unwrap_or(u32::MAX);
+        let silent = matches!(&job.life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost);
+        self.checker.must(job.life.attempt == counted || silent, Invariant::Lease, &[id], || {
+            format!("job {id} counts {} attempts and has {counted}", job.life.attempt)
+        });
+        for Claim { number, end, ended_at, .. } in claims {
+            let new = self.checker.leases.insert(end.lease);
+            self.checker.must(new, Invariant::Lease, &[id], || format!("{id}-{number}: a lease given twice"));
+            if ended_at.is_some() {
+                self.checker.holder_said(id, number, &end);
+                self.checker.ends.insert((id, number), end);
+            }
+        }
+        self.checker.rows.insert(id, job.clone());
+    }
+
+    /// What a worker was given is what is stored, once, and never after an acknowledged cancel.
+    fn was_given(&mut self, (attempt, lease, params, asked_at): (AttemptId, LeaseId, Json, u64)) {
+        let id = attempt.job;
+        let once = self.checker.assigned.insert(attempt);
+        self.checker.must(once, Invariant::Lease, &[id], || format!("{attempt} is assigned twice"));
+        let cancelled = self.cancelled.get(&id).is_some_and(|at| *at < asked_at);
+        self.checker.must(!cancelled, Invariant::Cancel, &[id], || {
+            format!("{attempt} is assigned after the cancel was acknowledged")
+        });
+        let Some(job) = self.stored.jobs.get(&id) else {
+            return self.checker.fail(Invariant::Stored, &[id], format!("{attempt} is assigned, not stored"));
+        };
+        self.checker.must(attempt.claim <= job.life.claim, Invariant::Lease, &[id], || {
+            format!("{attempt} is assigned, but job {id} was claimed {} times", job.life.claim)
+        });
+        let claims = claims(&self.stored, job);
+        let known = claims.iter().find(|claim| claim.number == attempt.claim);
+        self.checker.must(
+            known.is_none_or(|known| known.end.lease == lease),
+            Invariant::Lease,
+            &[id],
+            || format!("{attempt} is assigned with a lease that is not the stored one"),
+        );
+        self.checker.must(params == job.spec.params, Invariant::Stored, &[id], || {
+            format!("{attempt} has the params {params:?}, stored are {:?}", job.spec.params)
+        });
+    }
+}
+
+/// All claims of a job that left a trace, oldest first. One that nobody accepted leaves none.
+fn claims(stored: &Stored, job: &Job) -> Vec<Claim> {
+    let past = stored.attempts.get(&job.id).into_iter().flatten().map(|past| Claim {
+        number: past.claim,
+        assigned_at: past.assigned_at,
+        ended_at: Some(past.ended_at),
+        end: End { lease: past.lease, worker: past.worker.clone(), by: by_past(past) },
+    });
+    let last = job.life.state.tenure().map(|tenure| Claim {
+        number: job.life.claim,
+        assigned_at: tenure.assigned_at,
+        ended_at: job.life.state.ended_at(),
+        end: End { lease: tenure.lease, worker: tenure.worker.clone(), by: by_last(&job.life.state) },
+    });
+    past.chain(last).collect()
+}
+
+fn by_past(past: &PastAttempt) -> By {
+    match past.outcome {
+        Outcome::Lost => By::Silence,
+        Outcome::Cancelled => By::Cancel,
+        outcome => By::Failure(outcome, past.failure.clone()),
+    }
+}
+
+fn by_last(state: &State) -> By {
+    match state {
+        State::Succeeded(success) => By::Success(success.outcome, success.value.clone()),
+        State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat)
+            if defeat.outcome == Outcome::Lost =>
+        {
+            By::Silence
+        }
+        State::Failed(defeat) | State::Crashed(defeat) => By::Failure(defeat.outcome, defeat.failure.clone()),
+        State::Cancelled(_) => By::Cancel,
+        _ => By::TakenBack,
+    }
+}

@@ -1,0 +1,20 @@
+//! What the checkers look up. The store of a run has it, and so has a copy of the store that a real hall left behind.
+
+use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_store::{Block, FeedPage};
+
+/// A store as the checkers read it.
+pub(crate) trait Shelf {
+    /// One row.
+    fn row(&self, id: JobId) -> Option<Job>;
+    /// All rows.
+    fn rows(&self) -> Vec<Job>;
+    /// The ended attempts of a job, oldest first, without the last one of a completed job.
+    fn attempts(&self, id: JobId) -> Vec<PastAttempt>;
+    /// What a start would find open.
+    fn open_jobs(&self) -> Vec<Job>;
+    /// The blocks that are not closed.
+    fn blocks(&self) -> Vec<Block>;
+    /// What every commit changed.
+    fn feed(&self) -> FeedPage;
+}

@@ -1,0 +1,125 @@
+//! The verdict on a storm: the simulator's checkers on what was sent, heard and left, and beside them what only a
+//! real run has: processes, logs and pages of the API.
+
+use std::collections::BTreeMap;
+
+use jobhall_core::{AttemptId, JobId, Outcome, Report, State};
+use jobhall_sim::{Outside, Violation};
+
+use super::record::Entry;
+use super::storm::Aftermath;
+use super::work;
+
+/// What the checkers cannot judge from outside, and why.
+pub const NOT_JUDGED: [(&str, &str); 4] = [
+    (
+        "order among suitable jobs",
+        "what the desk knew at the moment of a claim is not to be seen from outside",
+    ),
+    (
+        "a renewed lease is kept",
+        "a kill loses the moment of the last renewal, so a lease may rightly end either way",
+    ),
+    ("never before its time", "the moment of a claim is known to the hall's clock alone"),
+    ("the word of a worker process at a cancel", "it keeps no record, and a stopped command leaves no trace"),
+];
+
+/// The first violation that the simulator's checkers find.
+pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
+    let mut outside = Outside::new(aftermath.stored.clone());
+    for entry in &aftermath.book.entries {
+        match entry.clone() {
+            Entry::Sent(request) => outside.sent(&request),
+            Entry::Heard(request, answer, at) => outside.heard(request, answer, at),
+            Entry::Assigned(attempt, lease, params, asked_at) => {
+                outside.assigned(attempt, lease, &params, asked_at);
+            }
+        }
+    }
+    for (attempt, code) in &aftermath.traces.ended {
+        if let Some(job) = aftermath.stored.jobs.get(&attempt.job) {
+            outside.worked(*attempt, work::report(job, *code));
+        }
+    }
+    for job in aftermath.stored.jobs.values().filter(|job| !work::is_own(job)) {
+        if matches!(job.life.state, State::Cancelled(_)) {
+            outside.worked(AttemptId { job: job.id, claim: job.life.claim }, Report::Cancelled);
+        }
+    }
+    outside.judge()
+}
+
+/// What is beyond the checkers.
+pub fn beyond(aftermath: &Aftermath) {
+    one_job_per_tag(aftermath);
+    pages_are_rows(aftermath);
+    traces_are_attempts(aftermath);
+    logs_are_whole(aftermath);
+}
+
+/// However often it was sent, what was asked for once was made once; only a retry by hand makes it again.
+fn one_job_per_tag(aftermath: &Aftermath) {
+    let mut tags: BTreeMap<String, JobId> = BTreeMap::new();
+    for job in aftermath.stored.jobs.values().filter(|job| job.spec.retry_of.is_none()) {
+        if let Some(other) = tags.insert(work::tag(job), job.id) {
+            panic!("I4: jobs {other} and {} are one request", job.id);
+        }
+    }
+}
+
+/// The API shows what is stored, and what it showed of a completed job during the storm was final.
+fn pages_are_rows(aftermath: &Aftermath) {
+    assert_eq!(aftermath.shown.len(), aftermath.stored.jobs.len(), "I1: every job is shown");
+    for page in &aftermath.shown {
+        let id = page["id"].as_u64().unwrap();
+        let job = &aftermath.stored.jobs[&JobId::new(id).unwrap()];
+        let life = &job.life;
+        assert_eq!(page["state"], life.state.name().as_str(), "job {id}");
+        assert_eq!(page["attempt"], life.attempt, "job {id}");
+        let attempts = aftermath.stored.attempts[&job.id].len() + usize::from(life.state.tenure().is_some());
+        assert_eq!(page["attempts"].as_array().map_or(0, Vec::len), attempts, "job {id}");
+        if let Some(first) = aftermath.book.completed.get(&id) {
+            assert_eq!(first, page, "I2: job {id} was completed and changed");
+        }
+        if let Some(told) = aftermath.book.events.get(&id) {
+            assert_eq!(told, life.state.name().as_str(), "I2: job {id} ended otherwise than its event told");
+        }
+    }
+}
+
+/// No command ran without a claim, or twice under one.
+fn traces_are_attempts(aftermath: &Aftermath) {
+    for (attempt, times) in &aftermath.traces.began {
+        let job = aftermath.stored.jobs.get(&attempt.job).expect("I1: a command of a job that is not stored");
+        assert!(attempt.claim <= job.life.claim, "I3: {attempt} ran and was never claimed");
+        assert_eq!(*times, 1, "I3: {attempt} ran {times} times");
+    }
+    for attempt in aftermath.traces.ended.keys() {
+        assert!(aftermath.traces.began.contains_key(attempt), "{attempt} ended and never began");
+    }
+}
+
+/// The log of every attempt whose command came to its end, and whose end the hall knows, is complete and exact.
+fn logs_are_whole(aftermath: &Aftermath) {
+    let mut compared = 0;
+    for (attempt, log) in &aftermath.logs {
+        let job = &aftermath.stored.jobs[&attempt.job];
+        if matches!(outcome(aftermath, *attempt), Some(Outcome::Passed | Outcome::Failed)) {
+            let wanted = work::log(job);
+            assert!(*log == wanted, "{attempt}: {} bytes of log, wanted {}", log.len(), wanted.len());
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "no log was compared");
+}
+
+fn outcome(aftermath: &Aftermath, attempt: AttemptId) -> Option<Outcome> {
+    let past = aftermath.stored.attempts[&attempt.job].iter().find(|past| past.claim == attempt.claim);
+    let job = &aftermath.stored.jobs[&attempt.job];
+    past.map(|past| past.outcome).or(match &job.life.state {
+        _ if job.life.claim != attempt.claim => None,
+        State::Succeeded(success) => Some(success.outcome),
+        State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => Some(defeat.outcome),
+        _ => None,
+    })
+}

@@ -1,0 +1,60 @@
+//! Chaos: the hall is killed without warning again and again, at random moments under load, and what is left is
+//! judged by the simulator's checkers.
+//!
+//! `JOBHALL_KILLS` and `JOBHALL_SEED` say how often and with which seed; `make chaos` sets them. A seed fixes what
+//! clients, workers and the killer mean to do. When each of their messages meets the hall is up to the machine, so a
+//! seed brings back the kind of storm and not its every drop.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod clients;
+mod judge;
+mod plants;
+mod record;
+mod stored;
+mod storm;
+mod work;
+mod workers;
+
+use std::time::SystemTime;
+
+use storm::storm;
+
+const KILLS: u64 = 100;
+
+/// A number from the environment.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name} is {text:?}: {error}")))
+}
+
+fn seed() -> u64 {
+    let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let seed = number("JOBHALL_SEED").unwrap_or_else(clock);
+    println!("seed {seed}");
+    seed
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+#[test]
+fn g1_g2_g3_g4_g7_h6_h7_h11_l14_a_hall_that_is_killed_a_hundred_times_keeps_its_word() {
+    let (seed, kills) = (seed(), number("JOBHALL_KILLS").unwrap_or(KILLS));
+    let aftermath = runtime().block_on(storm(seed, kills));
+    println!("{kills} kills, {} jobs", aftermath.stored.jobs.len());
+    for (what, count) in &aftermath.book.tally {
+        println!("{count:>8}  {what}");
+    }
+    for (rule, why) in judge::NOT_JUDGED {
+        println!("not judged: {rule}: {why}");
+    }
+    if let Some(violation) = judge::violation(&aftermath) {
+        panic!("seed {seed}: {}: {:?}: {}", violation.invariant, violation.jobs, violation.text);
+    }
+    judge::beyond(&aftermath);
+    for what in ["submits acknowledged", "cancels acknowledged", "outcomes acknowledged", "outcomes repeated"]
+    {
+        assert!(aftermath.book.tally.get(what).is_some_and(|count| *count * 4 > kills), "too few {what}");
+    }
+}

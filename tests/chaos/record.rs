@@ -1,0 +1,144 @@
+//! What clients and workers were told, in the words of the engine, so that the simulator's checkers can read it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use jobhall_client::ClientError;
+use jobhall_core::{AttemptId, EventName, JobId, Json, LeaseId, Refusal, StateName, WorkerName};
+use jobhall_engine::{Answer, Refused, Request, SubmitJob};
+use jobhall_protocol::{self as wire, Code};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+/// One thing that was noticed.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// Sent, whether or not it arrived.
+    Sent(Request),
+    /// Answered, at this moment.
+    Heard(Request, Result<Answer, Refused>, u64),
+    /// Given to a worker of the test that had asked at this moment.
+    Assigned(AttemptId, LeaseId, Json, u64),
+}
+
+/// Everything that was noticed.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    /// In the order in which it was noticed.
+    pub entries: Vec<Entry>,
+    /// Jobs that someone was told of.
+    pub jobs: Vec<u64>,
+    /// Jobs that were seen completed, as they were shown the first time.
+    pub completed: BTreeMap<u64, serde_json::Value>,
+    /// The log of an attempt whose outcome was acknowledged.
+    pub logs: BTreeMap<AttemptId, Vec<u8>>,
+    /// Ends of jobs that the stream of events told.
+    pub events: BTreeMap<u64, String>,
+    /// What happened how often.
+    pub tally: BTreeMap<&'static str, u64>,
+}
+
+/// The book that all write.
+#[derive(Clone, Debug)]
+pub struct Record {
+    book: Arc<Mutex<Book>>,
+    begun: Instant,
+}
+
+impl Record {
+    pub fn new() -> Record {
+        Record { book: Arc::default(), begun: Instant::now() }
+    }
+
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap()
+    }
+
+    /// This moment, on the one clock of the test.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap()
+    }
+
+    pub fn sent(&self, request: &Request) {
+        self.book().entries.push(Entry::Sent(request.clone()));
+    }
+
+    pub fn heard(&self, request: Request, answer: Result<Answer, Refused>) {
+        let at = self.now();
+        self.book().entries.push(Entry::Heard(request, answer, at));
+    }
+
+    pub fn count(&self, what: &'static str) {
+        *self.book().tally.entry(what).or_default() += 1;
+    }
+
+    /// Notes an error if it says anything: a broken connection leaves open what became of the request.
+    pub fn refused(&self, request: Request, error: &ClientError) {
+        let ClientError::Problem(problem) = error else {
+            assert!(matches!(error, ClientError::Unreachable { .. }), "{request:?}: {error}");
+            return self.count("unknown, the connection broke");
+        };
+        let refused = match (problem.code, &request) {
+            (Code::LeaseLost, Request::Report { attempt, .. } | Request::Accept { attempt, .. }) => {
+                Refused::LeaseLost(*attempt)
+            }
+            (Code::NotFound, request) => Refused::NoSuchJob(job_of(request)),
+            (Code::KeyHeld, Request::Submit(submit)) => {
+                let holder = problem.detail.rsplit(' ').next().and_then(|id| id.parse().ok()).unwrap();
+                Refused::KeyHeld { job_type: submit.jobs[0].job_type.clone(), holder: job_id(holder) }
+            }
+            (Code::IdempotencyKeyReused, _) => Refused::SubmitKeyReused,
+            (Code::Conflict, Request::Cancel { .. }) => {
+                Refused::Event(Refusal::Illegal { state: StateName::Succeeded, event: EventName::Cancel })
+            }
+            (Code::Conflict, _) => Refused::Event(Refusal::NotRequested),
+            (Code::Unavailable, _) => return self.count("unknown, the hall was stopping"),
+            (code, request) => panic!("{code:?} is no answer to {request:?}: {problem}"),
+        };
+        self.count("refused");
+        self.heard(request, Err(refused));
+    }
+
+    /// A job that someone was told of.
+    pub fn any_job(&self, random: &mut StdRng) -> Option<u64> {
+        let book = self.book();
+        // Mostly one of the latest: what has long ended is of less interest.
+        let (all, few) = (book.jobs.len(), book.jobs.len().min(40));
+        let from = if random.random_range(0..4) == 0 { 0 } else { all - few };
+        (all > 0).then(|| book.jobs[random.random_range(from..all)])
+    }
+}
+
+fn job_of(request: &Request) -> JobId {
+    match request {
+        Request::Cancel { id, .. } | Request::Retry { id, .. } | Request::Show(id) => *id,
+        Request::Report { attempt, .. } | Request::Accept { attempt, .. } => attempt.job,
+        other => panic!("not found is no answer to {other:?}"),
+    }
+}
+
+pub fn job_id(id: u64) -> JobId {
+    JobId::new(id).unwrap()
+}
+
+pub fn state(name: &str) -> StateName {
+    StateName::ALL.into_iter().find(|state| state.as_str() == name).unwrap()
+}
+
+/// Whom every worker here speaks for: the name of the administrator's token.
+pub fn worker() -> WorkerName {
+    WorkerName::new("admin").unwrap()
+}
+
+/// What was asked for, as the engine would read it; the retry policy stays the hall's to fill in.
+pub fn asked(job: &wire::SubmitJob) -> SubmitJob {
+    SubmitJob {
+        key: job.checked_key().unwrap(),
+        queue: job.checked_queue().unwrap(),
+        params: job.checked_params().unwrap(),
+        needs: job.checked_needs().unwrap(),
+        priority: job.priority.unwrap_or(100),
+        ..SubmitJob::new(job.checked_type().unwrap())
+    }
+}

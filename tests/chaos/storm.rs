@@ -1,0 +1,209 @@
+//! The storm: load, kills, and then a calm in which everything must end.
+
+use std::time::Duration;
+
+use jobhall_client::{Client, JobFilter, LogRange};
+use jobhall_core::AttemptId;
+use jobhall_protocol::{Change, Code};
+use jobhall_sim::Stored;
+use jobhall_tests::{Process, Rig, Signal};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::clients::Customer;
+use super::record::{Book, Record, state};
+use super::work::Traces;
+use super::workers::Hand;
+use super::{stored, work};
+
+const CUSTOMERS: u64 = 4;
+const HANDS: u64 = 5;
+const PROCESSES: usize = 2;
+const SERVER: [&str; 3] = ["server", "--lease", "3s"];
+/// Every so many kills the hall lives long enough for leases to end.
+const LONG: u64 = 25;
+
+/// Everything that is known afterwards.
+#[derive(Clone)]
+pub struct Aftermath {
+    pub book: Book,
+    pub stored: Stored,
+    pub traces: Traces,
+    /// Every job as the hall showed it after the storm, and once more after another restart.
+    pub shown: Vec<serde_json::Value>,
+    /// The log of every attempt that ended by the word of a worker process, as the hall gave it.
+    pub logs: Vec<(AttemptId, Vec<u8>)>,
+}
+
+/// Kills the hall so many times under load, lets everything end, and reads what is left.
+pub async fn storm(seed: u64, kills: u64) -> Aftermath {
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut rig = Rig::server(&SERVER[1..]);
+    let record = Record::new();
+    let (calm, calming) = watch::channel(false);
+    let (over, ending) = watch::channel(false);
+    let watcher = tokio::spawn(watch_events(rig.client(), record.clone()));
+    let (mut customers, mut hands) = (JoinSet::new(), JoinSet::new());
+    for number in 0..CUSTOMERS {
+        let random = StdRng::seed_from_u64(seed ^ (number + 1) << 32);
+        let (client, folder) = (rig.client(), rig.folder().to_owned());
+        let (record, calm) = (record.clone(), calming.clone());
+        customers.spawn(Customer { number, client, record, random, folder, calm, count: 0 }.run());
+    }
+    for number in 0..HANDS {
+        let random = StdRng::seed_from_u64(seed ^ (number + 101) << 32);
+        let (calm, over) = (calming.clone(), ending.clone());
+        hands.spawn(Hand { client: rig.client(), record: record.clone(), random, calm, over }.run());
+    }
+    let file = work::worker_file(rig.folder()).display().to_string();
+    let start =
+        |rig: &Rig, at: usize| rig.worker(&format!("worker-{at}"), &rig.token(), &["--config", &file]);
+    let mut workers: Vec<Process> = (0..PROCESSES).map(|at| start(&rig, at)).collect();
+    for kill in 1..=kills {
+        let up = if kill % LONG == 0 { 4_500 } else { random.random_range(10..500) };
+        tokio::time::sleep(Duration::from_millis(up)).await;
+        rig.hall().kill();
+        if random.random_range(0..8) == 0 {
+            let at = random.random_range(0..PROCESSES);
+            workers[at].kill();
+            workers[at] = start(&rig, at);
+            record.count("worker processes killed");
+        }
+        rig.start(&SERVER);
+        still_at_work(&mut customers, &mut hands).await;
+    }
+    println!("{:>6} ms  calm", record.now() / 1_000);
+    calm.send_replace(true);
+    while let Some(ended) = customers.join_next().await {
+        ended.unwrap();
+    }
+    drained(&rig.client()).await;
+    println!("{:>6} ms  drained", record.now() / 1_000);
+    over.send_replace(true);
+    while let Some(ended) = hands.join_next().await {
+        ended.unwrap();
+    }
+    for worker in &mut workers {
+        worker.signal(Signal::TERM);
+        assert!(worker.wait().success(), "a worker that is told to end does so well");
+    }
+    every_end_was_told(&ids(&rig.client()).await, &watcher, &record).await;
+    watcher.abort();
+    read(rig, record).await
+}
+
+/// Over all deaths of the hall the stream of events had no gap.
+async fn every_end_was_told(ids: &[u64], watcher: &JoinHandle<()>, record: &Record) {
+    let end = tokio::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        let told = |id: u64| record.book().events.contains_key(&id);
+        let untold: Vec<_> = ids.iter().filter(|id| !told(**id)).collect();
+        if untold.is_empty() {
+            return;
+        }
+        let waits = !watcher.is_finished() && tokio::time::Instant::now() < end;
+        assert!(waits, "ends that no event told: {untold:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A client or worker that found something wrong has panicked: better now than at the end.
+async fn still_at_work(customers: &mut JoinSet<()>, hands: &mut JoinSet<()>) {
+    for set in [customers, hands] {
+        if let Some(ended) = set.try_join_next() {
+            ended.unwrap();
+            panic!("a client or worker left in the middle of the storm");
+        }
+    }
+}
+
+/// Waits until no job is open.
+async fn drained(client: &Client) {
+    let open = ["scheduled", "queued", "blocked", "assigned", "accepted", "running", "retrying"];
+    let filter = JobFilter { states: open.map(str::to_owned).to_vec(), ..JobFilter::default() };
+    let end = tokio::time::Instant::now() + Duration::from_secs(180);
+    loop {
+        let left = client.jobs(&filter, None).await.unwrap().items;
+        if left.is_empty() {
+            return;
+        }
+        let states: Vec<_> = left.iter().map(|job| (job.id, &job.job_type, &job.state)).collect();
+        assert!(tokio::time::Instant::now() < end, "I7: still open: {states:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Follows the hall's events over all its deaths. An end that was told must be the end.
+async fn watch_events(client: Client, record: Record) {
+    let mut events = client.events(None, Some("0"));
+    while let Some(event) = events.next().await.expect("a stream that outlives its hall") {
+        let change: Change = serde_json::from_str(&event.data).expect("nothing but changes is told");
+        record.count("events");
+        if state(&change.state).is_terminal() {
+            let told = record.book().events.insert(change.id, change.state.clone());
+            assert!(told.is_none_or(|told| told == change.state), "job {} ended twice", change.id);
+        }
+    }
+}
+
+/// Reads everything through the hall, twice, and then its file.
+async fn read(mut rig: Rig, record: Record) -> Aftermath {
+    let shown = all(&rig.client()).await;
+    rig.hall().signal(Signal::TERM);
+    assert!(rig.hall().wait().success(), "a hall that is told to stop does so well");
+    rig.start(&SERVER);
+    let again = all(&rig.client()).await;
+    assert_eq!(shown, again, "completed jobs are the same after another restart");
+    let traces = Traces::read(rig.folder());
+    let mut logs = Vec::new();
+    for &attempt in traces.ended.keys() {
+        if let Some(log) = log(&rig.client(), attempt).await {
+            logs.push((attempt, log));
+        }
+    }
+    let own: Vec<_> = record.book().logs.keys().copied().collect();
+    for attempt in own {
+        let log = log(&rig.client(), attempt).await;
+        let wanted = record.book().logs.get(&attempt).cloned();
+        assert_eq!(log, wanted, "{attempt}: the log is what was acknowledged, byte by byte");
+    }
+    rig.hall().signal(Signal::TERM);
+    assert!(rig.hall().wait().success());
+    let stored = stored::read(&rig.data()).await;
+    println!("{:>6} ms  read", record.now() / 1_000);
+    let book = record.book().clone();
+    Aftermath { book, stored, traces, shown, logs }
+}
+
+async fn ids(client: &Client) -> Vec<u64> {
+    let mut jobs = client.all_jobs(JobFilter { limit: Some(200), ..JobFilter::default() });
+    let mut ids = Vec::new();
+    while let Some(job) = jobs.next().await.unwrap() {
+        ids.push(job.id);
+    }
+    ids
+}
+
+async fn all(client: &Client) -> Vec<serde_json::Value> {
+    let mut all = Vec::new();
+    for id in ids(client).await {
+        all.push(serde_json::to_value(client.job(id).await.unwrap()).unwrap());
+    }
+    all
+}
+
+/// The log of an attempt; none where the attempt left no trace in the hall, because nobody had heard of its accept.
+async fn log(client: &Client, attempt: AttemptId) -> Option<Vec<u8>> {
+    let mut reader = client.read_log(attempt.job.get(), Some(&attempt.to_string()), LogRange::All);
+    let mut log = Vec::new();
+    loop {
+        match reader.next().await {
+            Ok(Some(bytes)) => log.extend_from_slice(&bytes),
+            Ok(None) => return Some(log),
+            Err(error) if error.code() == Some(Code::NotFound) => return None,
+            Err(error) => panic!("{attempt}: {error}"),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A signal ends halls and workers well: what is at hand is finished first, what is under way goes on elsewhere.
+
+use jobhall_tests::{Rig, Signal, eventually, text};
+
+const SLOW: &str = r#"{"script":"echo ready; sleep 2; echo done"}"#;
+
+fn state(rig: &Rig, id: &str) -> String {
+    rig.json(&["job", "show", id, "--json"])["state"].as_str().unwrap().to_owned()
+}
+
+fn log(rig: &Rig, id: &str) -> String {
+    text(&rig.run(&["job", "log", id]).stdout)
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_finishes_its_job_and_takes_no_other() {
+    let rig = Rig::server(&[]);
+    let mut worker = rig.worker("one", &rig.token(), &["--allow-exec", "--slots", "1"]);
+    rig.run(&["job", "submit", "exec", "--params", SLOW]);
+    rig.run(&["job", "submit", "exec", "--params", r#"{"script":"echo never"}"#]);
+    eventually("its output", || log(&rig, "1").contains("ready"));
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code(), Some(0), "{}", rig.said("one"));
+    assert_eq!((state(&rig, "1").as_str(), log(&rig, "1").as_str()), ("succeeded", "ready\ndone\n"));
+    assert_eq!(state(&rig, "2"), "queued", "nobody is there to take it");
+    let _other = rig.worker("two", &rig.token(), &["--allow-exec", "--slots", "1"]);
+    eventually("another worker", || state(&rig, "2") == "succeeded");
+}
+
+#[test]
+fn k12_a_hall_that_is_told_to_stop_loses_nothing_of_a_running_job() {
+    let mut rig = Rig::server(&[]);
+    let mut worker = rig.worker("one", &rig.token(), &["--allow-exec", "--slots", "1"]);
+    let script = r#"{"script":"i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.1; done"}"#;
+    rig.run(&["job", "submit", "exec", "--params", script]);
+    eventually("its output", || log(&rig, "1").contains("line 3"));
+    rig.hall().signal(Signal::TERM);
+    assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
+    rig.start(&["server"]);
+    assert_eq!(rig.run(&["job", "wait", "1"]).status.code(), Some(0), "it went on meanwhile");
+    let lines: String = (0..40).map(|n| format!("line {n}\n")).collect();
+    assert_eq!(log(&rig, "1"), lines, "and every line is there, once");
+    let attempt = rig.json(&["job", "show", "1", "--json"])["attempt"].as_u64();
+    assert_eq!(attempt, Some(1), "in the same attempt");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code(), Some(0));
+}
+
+#[test]
+fn up_finishes_the_job_at_hand_before_it_ends_and_a_second_signal_does_not_wait() {
+    let mut rig = Rig::up(&["--slots", "1"]);
+    rig.run(&["job", "submit", "exec", "--params", SLOW]);
+    eventually("its output", || log(&rig, "1").contains("ready"));
+    rig.hall().signal(Signal::TERM);
+    assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
+    rig.start(&["up", "--slots", "1"]);
+    assert_eq!((state(&rig, "1").as_str(), log(&rig, "1").as_str()), ("succeeded", "ready\ndone\n"));
+    let submit = ["job", "submit", "exec", "--params", r#"{"script":"echo ready; sleep 600"}"#, "--json"];
+    let id = rig.json(&submit)["id"].to_string();
+    eventually("its output", || log(&rig, &id).contains("ready"));
+    rig.hall().signal(Signal::TERM);
+    eventually("its word", || rig.said("hall").contains("a second signal stops at once"));
+    rig.hall().signal(Signal::TERM);
+    assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
+    eventually("the end of its processes", || jobhall_tests::marked(rig.mark()).is_empty());
+}

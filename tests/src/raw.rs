@@ -1,0 +1,79 @@
+//! HTTP by hand: any bytes in, whatever comes out.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longer than anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection on which a test may say anything.
+pub struct Raw(TcpStream);
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status, or 0 where there was no answer.
+    pub status: u16,
+    /// All of the head.
+    pub head: String,
+    /// All of the body, as far as it is text.
+    pub body: String,
+}
+
+impl Answer {
+    /// The code of a problem, or nothing.
+    pub fn code(&self) -> String {
+        let problem: Option<serde_json::Value> = serde_json::from_str(&self.body).ok();
+        problem.and_then(|problem| Some(problem["code"].as_str()?.to_owned())).unwrap_or_default()
+    }
+}
+
+impl Raw {
+    /// Connects.
+    pub fn open(address: SocketAddr) -> Raw {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Raw(stream)
+    }
+
+    /// Says something. The other side may have left already: that is for the answer to show.
+    pub fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Raw {
+        let _ = self.0.write_all(bytes.as_ref());
+        self
+    }
+
+    /// Says nothing more, but listens.
+    pub fn close_writing(&mut self) -> &mut Raw {
+        let _ = self.0.shutdown(Shutdown::Write);
+        self
+    }
+
+    /// Everything that comes until the other side closes.
+    ///
+    /// # Panics
+    /// It does neither within the patience of a test.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        match self.0.read_to_end(&mut all) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                panic!(
+                    "neither closed nor answered in {PATIENCE:?}; so far: {}",
+                    String::from_utf8_lossy(&all)
+                )
+            }
+            _ => all,
+        }
+    }
+
+    /// The first answer of what comes.
+    pub fn answer(&mut self) -> Answer {
+        let all = self.rest();
+        let text = String::from_utf8_lossy(&all);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+}
