@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::job::{Failure, Indicator};
+use crate::job::{Failure, GivenFailure, Indicator, given_failure};
 use crate::span::Span;
 
 /// A worker's long poll: it can take so many jobs now.
@@ -117,7 +117,8 @@ pub struct OutcomeReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Box<RawValue>>,
     /// Why it was not a success.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given_failure")]
+    #[schemars(with = "Option<GivenFailure>")]
     pub error: Option<Failure>,
     /// When to try again, instead of what the policy says.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,9 +7,12 @@ use axum::http::Request;
 use axum::http::header;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jobhall_protocol::Code;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::error::Trouble;
+use crate::place::field_at;
 
 /// The largest body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;
@@ -49,7 +52,44 @@ pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     if bytes.is_empty() { Ok(T::default()) } else { parse(&bytes) }
 }
 
-/// Serde's words name the field, and say line and column.
+/// Many objects in an array.
+pub(crate) fn parse_many<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>, Trouble> {
+    let many: Vec<T> = read(bytes)?;
+    let pieces: Vec<&RawValue> = read(bytes)?;
+    match pieces.iter().position(|piece| piece.get().starts_with('[')) {
+        Some(at) => {
+            Err(Trouble::bad(format!("the body is wrong at [{at}]: an array where an object is expected")))
+        }
+        None => Ok(many),
+    }
+}
+
+/// One object. Serde would take the fields of an object from an array too, by their order, which nobody means.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Trouble> {
-    serde_json::from_slice(bytes).map_err(|error| Trouble::bad(format!("the body is wrong: {error}")))
+    if is_array(bytes) {
+        return Err(Trouble::bad(
+            "the body is wrong: an array where an object is expected at line 1 column 1",
+        ));
+    }
+    read(bytes)
+}
+
+/// Whether an array begins here.
+pub(crate) fn is_array(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// Serde's words say what is wrong, with line and column; the field is told before them.
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Trouble> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let words = error.to_string();
+        let field = field_at(bytes, error.line(), error.column());
+        // Such an error stands behind the name that it tells itself.
+        let named = words.starts_with("unknown field") || words.starts_with("duplicate field");
+        let field = if named { field.rsplit_once('.').map_or("", |(outer, _)| outer) } else { &field };
+        match field {
+            "" => Trouble::bad(format!("the body is wrong: {words}")),
+            field => Trouble::bad(format!("the body is wrong at {field}: {words}")),
+        }
+    })
 }

@@ -27,6 +27,7 @@ mod logs;
 mod metrics;
 mod operations;
 mod params;
+mod place;
 mod poll;
 mod routes;
 mod stream;

@@ -112,7 +112,9 @@ pub(super) async fn log(
     let stream = match place.stream.as_deref() {
         None | Some("stdout") => Stream::Stdout,
         Some("stderr") => Stream::Stderr,
-        Some(other) => return Err(Trouble::bad(format!("stream is stdout or stderr, not {other:?}"))),
+        Some(other) => {
+            return Err(Trouble::bad(format!("stream is stdout or stderr, not {}", params::shown(other))));
+        }
     };
     let bytes = body::bytes(request).await?;
     note(&app, &word, Vec::new()).await?;

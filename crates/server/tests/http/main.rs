@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod access;
+mod every_route;
 mod hall;
 mod health;
 mod jobs;
