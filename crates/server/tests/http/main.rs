@@ -10,6 +10,7 @@ mod limits;
 mod logs;
 mod operations;
 mod renewals;
+mod schema;
 mod streams;
 mod submit;
 mod types;
