@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::error::Trouble;
-use crate::place::field_at;
+use crate::field::field_at;
 
 /// The largest body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;
