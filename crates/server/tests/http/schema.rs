@@ -160,5 +160,5 @@ async fn real_answers_are_as_the_document_says() {
     get("/api/v1/operations", "/api/v1/operations").await;
     get("/api/v1/operations/{id}", "/api/v1/operations/1").await;
     get("/openapi.json", "/openapi.json").await;
-    assert_eq!(hall.get("/openapi.json").await.json(), document.0);
+    assert!(hall.get("/openapi.json").await.json() == document.0, "the golden file is another document");
 }
