@@ -100,6 +100,7 @@ fn fix_of(code: Code) -> Option<&'static str> {
             "choose another --key, or say what to do with --on-duplicate join|supersede|run-again"
         }
         Code::IdempotencyKeyReused => "use a new --idempotency-key for a new request",
+        Code::PreconditionFailed => "look at it as it is now, and try again",
         Code::Unavailable => "the hall is busy or stopping: try again in a moment",
         Code::StorageFull => "free disk space where the hall keeps its data",
         _ => return None,

@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{JobId, StateName, TypeConfig, TypeName};
-use jobhall_engine::{Answer, Config, Effect, Refused, Request, Submit, SubmitJob, Why};
+use jobhall_engine::{Answer, Asked, Config, Effect, Refused, Request, Submit, SubmitJob, Ticket, Told, Why};
 use jobhall_store::CommitError;
 
 fn type_name(name: &str) -> TypeName {
@@ -285,4 +285,20 @@ fn a_retry_under_a_name_is_made_once() {
     assert_eq!(hall.ask(retry.clone()), first);
     let mut hall = hall.restart(Config::default());
     assert_eq!(hall.ask(retry), first, "after a restart too");
+}
+
+#[test]
+fn a_read_that_began_before_a_removal_does_not_bring_the_job_back() {
+    let mut hall = Hall::with(Config { cached: 1, ..Config::default() });
+    let done = complete(&mut hall, job("t"));
+    complete(&mut hall, job("t"));
+    let (now, row) = (hall.now, hall.store.jobs_now(&[done]).remove(0));
+    assert!(row.is_some());
+    hall.desk.ask(now, Request::Show(done), Ticket(901));
+    assert_eq!(hall.desk.take_asked(), [Asked::Job(done)], "it is not in the cache");
+    hall.ask(Request::Remove(vec![done])).unwrap();
+    hall.desk.told(now, Told::Job(done, Ok((row, Vec::new()))));
+    hall.pump();
+    assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Refused::NoSuchJob(done))));
+    assert_eq!(hall.ask(Request::Show(done)), Err(Refused::NoSuchJob(done)));
 }

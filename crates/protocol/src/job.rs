@@ -1,7 +1,7 @@
 //! Jobs as they are told.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::artifact::Artifact;
@@ -19,6 +19,26 @@ pub struct Failure {
     #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Box<RawValue>>")]
     pub data: Option<Box<RawValue>>,
+}
+
+/// A failure in a request, which must not have what nobody knows.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GivenFailure {
+    /// A short word or phrase.
+    reason: String,
+    /// A text for people.
+    #[serde(default)]
+    explanation: String,
+    /// Anything a program wants to know.
+    #[serde(default)]
+    data: Option<Box<RawValue>>,
+}
+
+/// Reads the failure of a request.
+pub(crate) fn given_failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Failure>, D::Error> {
+    let given = Option::<GivenFailure>::deserialize(deserializer)?;
+    Ok(given.map(|GivenFailure { reason, explanation, data }| Failure { reason, explanation, data }))
 }
 
 /// One measure of progress.

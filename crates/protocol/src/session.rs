@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::job::{Failure, Indicator};
+use crate::job::{Failure, GivenFailure, Indicator, given_failure};
 use crate::span::Span;
 
 pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
@@ -145,7 +145,8 @@ pub struct OutcomeReport {
     #[schemars(with = "Option<Box<RawValue>>")]
     pub value: Option<Box<RawValue>>,
     /// Why it was not a success.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given_failure")]
+    #[schemars(with = "Option<GivenFailure>")]
     pub error: Option<Failure>,
     /// When to try again, instead of what the policy says.
     #[serde(default, skip_serializing_if = "Option::is_none")]

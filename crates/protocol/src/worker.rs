@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::job::Failure;
+use crate::job::{Failure, GivenFailure, given_failure};
 use crate::submit::Retry;
 
 /// The answer to accept, progress and outcome.
@@ -30,7 +30,8 @@ pub struct LogPosition {
 #[serde(deny_unknown_fields)]
 pub struct Cancel {
     /// What the job's error will say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given_failure")]
+    #[schemars(with = "Option<GivenFailure>")]
     pub error: Option<Failure>,
 }
 

@@ -1,5 +1,7 @@
 //! Reading bodies: bounded in size and time, and refused with the place of the mistake.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -7,10 +9,12 @@ use axum::http::Request;
 use axum::http::header;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jobhall_protocol::Code;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::error::Trouble;
-use crate::mistake::place;
+use crate::field::field_at;
 
 /// The largest body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;
@@ -50,13 +54,58 @@ pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     if bytes.is_empty() { Ok(T::default()) } else { parse(&bytes) }
 }
 
-/// Serde's words say what is wrong, at which line and column; the field is named beside them.
+/// Many objects in an array.
+pub(crate) fn parse_many<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>, Trouble> {
+    let many: Vec<Object<T>> = read(bytes)?;
+    Ok(many.into_iter().map(|Object(one)| one).collect())
+}
+
+/// One object.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Trouble> {
+    let Object(one) = read(bytes)?;
+    Ok(one)
+}
+
+/// Something that is written as an object. Serde would take the fields from an array too, by their order, which nobody
+/// means.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Object<T>, D::Error> {
+        from.deserialize_map(Fields(PhantomData))
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+    }
+}
+
+/// Whether an array begins here.
+pub(crate) fn is_array(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// Serde's words say what is wrong, with line and column; the field is told before them.
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Trouble> {
     serde_json::from_slice(bytes).map_err(|error| {
-        let place = match place(bytes, error.line(), error.column()) {
-            place if place.is_empty() => place,
-            place => format!(" at {place}"),
-        };
-        Trouble::bad(format!("the body is wrong{place}: {error}"))
+        let words = error.to_string();
+        let field = field_at(bytes, error.line(), error.column());
+        // Such an error stands behind the name that it tells itself.
+        let named = words.starts_with("unknown field") || words.starts_with("duplicate field");
+        let field = if named { field.rsplit_once('.').map_or("", |(outer, _)| outer) } else { &field };
+        match field {
+            "" => Trouble::bad(format!("the body is wrong: {words}")),
+            field => Trouble::bad(format!("the body is wrong at {field}: {words}")),
+        }
     })
 }

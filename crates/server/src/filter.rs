@@ -11,6 +11,7 @@ use jobhall_store::{JobFilter, JobPage};
 
 use crate::app::{App, now};
 use crate::error::Trouble;
+use crate::params::shown;
 
 /// A checked filter.
 #[derive(Clone, Debug)]
@@ -73,8 +74,7 @@ impl Filter {
 fn states(text: Option<&str>) -> Result<Vec<StateName>, Trouble> {
     let name = |word: &str| {
         let known = StateName::ALL.into_iter().find(|name| name.as_str() == word);
-        let shown: String = word.chars().take(40).collect();
-        known.ok_or_else(|| Trouble::bad(format!("state: {shown:?} is not a state")))
+        known.ok_or_else(|| Trouble::bad(format!("state: {} is not a state", shown(word))))
     };
     let mut names: Vec<_> = text.map_or(Ok(Vec::new()), |text| text.split(',').map(name).collect())?;
     names.sort_unstable();

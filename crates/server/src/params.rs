@@ -9,10 +9,15 @@ use serde::de::DeserializeOwned;
 use crate::error::Trouble;
 use crate::tokens::Identity;
 
+/// A text from outside, as an error may show it.
+pub(crate) fn shown(text: &str) -> String {
+    format!("{:?}", text.chars().take(40).collect::<String>())
+}
+
 /// A job's number in a path.
 pub(crate) fn job_id(text: &str) -> Result<JobId, Trouble> {
-    let number = text.parse().map_err(|_| Trouble::bad(format!("{text:?} is not the number of a job")))?;
-    JobId::new(number).map_err(Trouble::bad)
+    let wrong = |_| Trouble::bad(format!("{} is not the number of a job", shown(text)));
+    JobId::new(text.parse().map_err(wrong)?).map_err(Trouble::bad)
 }
 
 /// An attempt in a path or body.
@@ -58,8 +63,7 @@ pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<u
 /// The number in a cursor, behind the letter of its list.
 pub(crate) fn cursor(letter: char, text: &str) -> Result<u64, Trouble> {
     let hex = text.strip_prefix(letter).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let shown: String = text.chars().take(40).collect();
-    let wrong = || Trouble::bad(format!("cursor: {shown:?} is not a cursor of this list"));
+    let wrong = || Trouble::bad(format!("cursor: {} is not a cursor of this list", shown(text)));
     hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()).ok_or_else(wrong)
 }
 

@@ -82,7 +82,7 @@ pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<Attem
             claims.contains(&attempt.claim).then_some(attempt.claim).filter(|_| attempt.job == job)
         }
     };
-    let none = || Trouble::new(Code::NotFound, format!("job {job} has no attempt {text}"));
+    let none = || Trouble::new(Code::NotFound, format!("job {job} has no attempt {}", params::shown(text)));
     Ok(Some(AttemptId { job, claim: claim.ok_or_else(none)? }))
 }
 

@@ -78,8 +78,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
 }
 
 fn number(text: &str) -> Result<u64, Trouble> {
-    let shown: String = text.chars().take(40).collect();
-    text.parse().map_err(|_| Trouble::bad(format!("{shown:?} is not the number of an operation")))
+    let wrong = |_| Trouble::bad(format!("{} is not the number of an operation", params::shown(text)));
+    text.parse().map_err(wrong)
 }
 
 pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {

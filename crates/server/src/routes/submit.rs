@@ -27,8 +27,8 @@ pub(super) async fn submit(
     let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
     let bytes = body::bytes(request).await?;
     let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        many(&app, body::parse(&bytes)?, name).await
+    if body::is_array(&bytes) {
+        many(&app, body::parse_many(&bytes)?, name).await
     } else {
         one(&app, body::parse(&bytes)?, name).await
     }

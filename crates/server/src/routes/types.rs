@@ -67,7 +67,7 @@ pub(super) async fn show(
     let name = TypeName::new(&name).map_err(Trouble::bad)?;
     let types = Types::read(&app).await?;
     let stored = types.0.get(&name).ok_or_else(|| unknown(&name))?;
-    if tags(&headers, IF_NONE_MATCH)?.is_some_and(|tags| tags.include(Some(stored))) {
+    if tags(&headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.include(Some(stored))) {
         return Ok(error::unchanged(&stored.tag()));
     }
     Ok(error::tagged(error::ok(&tell::type_settings(&name, &stored.config)), &stored.tag()))
@@ -125,7 +125,7 @@ struct Wanted {
 
 impl Wanted {
     fn of(headers: &HeaderMap) -> Result<Wanted, Trouble> {
-        Ok(Wanted { matching: tags(headers, IF_MATCH)?, none_matching: tags(headers, IF_NONE_MATCH)? })
+        Ok(Wanted { matching: tags(headers, &IF_MATCH)?, none_matching: tags(headers, &IF_NONE_MATCH)? })
     }
 
     fn allows(&self, stored: Option<&Stored>) -> bool {
@@ -181,8 +181,8 @@ impl Tags {
 }
 
 /// Tags read `"…"` and are separated by commas; a star stands for any.
-fn tags(headers: &HeaderMap, name: HeaderName) -> Result<Option<Tags>, Trouble> {
-    let Some(value) = headers.get(&name) else { return Ok(None) };
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Trouble> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
     let wrong =
         || Trouble::bad(format!("{name} is neither * nor a list of entity tags such as \"2-0a1b2c3d\""));
     let text = value.to_str().map_err(|_| wrong())?.trim();

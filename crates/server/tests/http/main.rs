@@ -4,6 +4,7 @@
 mod access;
 mod artifacts;
 mod collector;
+mod every_route;
 mod hall;
 mod health;
 mod jobs;
@@ -15,6 +16,7 @@ mod operations;
 mod page;
 mod queues;
 mod renewals;
+mod schema;
 mod streams;
 mod submit;
 mod types;
