@@ -60,7 +60,7 @@ pub(crate) struct Caller {
 pub(crate) async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, _place: OwnedSemaphorePermit) {
     let (sink, mut stream) = socket.split();
     let patience = Duration::from_millis(app.lease_ms.min(PATIENCE_MS));
-    let mut outlet = Outlet::new(sink, caller.encoding, patience / 3);
+    let mut outlet = Outlet::new(sink, caller.encoding, patience);
     let end = speak(&app, &caller, &mut outlet, &mut stream, patience).await;
     tracing::debug!(worker = %caller.worker, ?end, "a session is over");
     if outlet.close(&end).await {
