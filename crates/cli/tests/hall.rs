@@ -311,6 +311,15 @@ fn a_cancel_reaches_a_job_that_runs_while_its_output_floods() {
 }
 
 #[test]
+fn an_outcome_that_the_hall_cannot_accept_is_a_crash_and_not_a_job_without_an_end() {
+    let apart = Apart::start();
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    apart.submit(&format!("echo '{deep}' > $JOBHALL_RESULT"));
+    eventually("its end", || apart.show("1")["state"].as_str() == Some("crashed"));
+    assert_eq!(apart.show("1")["error"]["reason"].as_str(), Some("outcome_refused"));
+}
+
+#[test]
 fn a_worker_never_has_more_jobs_than_slots_and_does_them_all() {
     let apart = Apart::start();
     let trail = apart.folder.path().join("trail");
