@@ -322,11 +322,23 @@ fn an_outcome_that_the_hall_cannot_accept_is_a_crash_and_not_a_job_without_an_en
 #[test]
 fn a_worker_never_has_more_jobs_than_slots_and_does_them_all() {
     let apart = Apart::start();
-    let trail = apart.folder.path().join("trail");
+    let (gate, trail) = (apart.folder.path().join("gate"), apart.folder.path().join("trail"));
+    for id in ["1", "2"] {
+        apart.submit(&format!("echo ready; until test -e {}; do sleep 0.05; done", gate.display()));
+        eventually("its output", || text(&apart.run(&["job", "log", id]).stdout).contains("ready"));
+    }
     for _ in 0..12 {
         apart.submit(&format!("echo + >> {0}; sleep 0.1; echo - >> {0}", trail.display()));
     }
-    eventually("all ends", || apart.show("12")["state"].as_str() == Some("succeeded"));
+    for id in ["3", "14"] {
+        assert_eq!(
+            apart.show(id)["state"].as_str(),
+            Some("queued"),
+            "no slot is free, so nothing was asked for"
+        );
+    }
+    std::fs::write(&gate, "").unwrap();
+    eventually("all ends", || apart.show("14")["state"].as_str() == Some("succeeded"));
     eventually("all marks", || std::fs::read_to_string(&trail).unwrap().lines().count() == 24);
     let mut running = 0i32;
     for line in std::fs::read_to_string(&trail).unwrap().lines() {

@@ -114,10 +114,10 @@ async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
     assert_eq!(worker.refused(Word::Log).await.0, "internal");
     let code = worker.refused(Word::Outcome).await.0;
     assert!(["unavailable", "internal"].contains(&code.as_str()), "{code}");
-    worker.say(job.passed()).await;
-    worker.refused(Word::Outcome).await;
-    assert_eq!(hall.state(id).await, "running", "it is not over without its log");
     std::fs::remove_dir(&blocked).unwrap();
+    worker.say(job.passed()).await;
+    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the piece is still missing");
+    assert_eq!(hall.state(id).await, "running", "it is not over without its log");
     worker.session.send(&[piece(&job, 0, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
     worker.hear(|message| matches!(message, ToWorker::Logged { len: 4, .. }).then_some(())).await;
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
