@@ -311,6 +311,63 @@ fn a_cancel_reaches_a_job_that_runs_while_its_output_floods() {
 }
 
 #[test]
+fn an_outcome_that_the_hall_cannot_accept_is_a_crash_and_not_a_job_without_an_end() {
+    let apart = Apart::start();
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    apart.submit(&format!("echo '{deep}' > $JOBHALL_RESULT"));
+    eventually("its end", || apart.show("1")["state"].as_str() == Some("crashed"));
+    assert_eq!(apart.show("1")["error"]["reason"].as_str(), Some("outcome_refused"));
+}
+
+#[test]
+fn a_worker_never_has_more_jobs_than_slots_and_does_them_all() {
+    let apart = Apart::start();
+    let (gate, trail) = (apart.folder.path().join("gate"), apart.folder.path().join("trail"));
+    for id in ["1", "2"] {
+        apart.submit(&format!("echo ready; until test -e {}; do sleep 0.05; done", gate.display()));
+        eventually("its output", || text(&apart.run(&["job", "log", id]).stdout).contains("ready"));
+    }
+    for _ in 0..12 {
+        apart.submit(&format!("echo + >> {0}; sleep 0.1; echo - >> {0}", trail.display()));
+    }
+    for id in ["3", "14"] {
+        assert_eq!(
+            apart.show(id)["state"].as_str(),
+            Some("queued"),
+            "no slot is free, so nothing was asked for"
+        );
+    }
+    std::fs::write(&gate, "").unwrap();
+    eventually("all ends", || apart.show("14")["state"].as_str() == Some("succeeded"));
+    eventually("all marks", || std::fs::read_to_string(&trail).unwrap().lines().count() == 24);
+    let mut running = 0i32;
+    for line in std::fs::read_to_string(&trail).unwrap().lines() {
+        running += if line == "+" { 1 } else { -1 };
+        assert!((0..=2).contains(&running), "two slots, {running} jobs");
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_reach_the_hall_stops_its_job_before_another_may_have_it() {
+    let apart = Apart::start();
+    let mark = format!("JOBHALL_TEST_MARK=unreached-{}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let params = serde_json::json!({ "script": "echo ready; sleep 600", "env": { name: value } }).to_string();
+    assert!(apart.run(&["job", "submit", "exec", "--params", &params]).status.success());
+    eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
+    let hall = rustix::process::Pid::from_raw(apart.hall.id().cast_signed()).unwrap();
+    // A hall that hangs takes connections and answers nothing.
+    rustix::process::kill_process(hall, rustix::process::Signal::STOP).unwrap();
+    eventually("the end of its processes", || marked(&mark) == 0);
+    rustix::process::kill_process(hall, rustix::process::Signal::CONT).unwrap();
+    eventually("the end of the lease", || {
+        let job = apart.show("1");
+        job["attempts"][0]["outcome"].as_str() == Some("lost")
+            || job["attempts"][0]["error"]["reason"].as_str() == Some("stopped")
+    });
+}
+
+#[test]
 fn a_worker_drains_at_the_first_signal_and_stops_at_the_second() {
     let mut apart = Apart::start();
     let gate = apart.folder.path().join("gate");

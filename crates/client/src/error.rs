@@ -33,6 +33,16 @@ impl ClientError {
         }
     }
 
+    /// A request for a session that was answered otherwise. Of the body there may be no more than its beginning.
+    pub(crate) fn from_upgrade(status: u16, body: &[u8]) -> ClientError {
+        match (ClientError::from_answer(status, body), code_of(status)) {
+            (ClientError::Protocol(_), Some(code)) if status < 500 => {
+                ClientError::refused(code, format!("the hall opens no session: status {status}"))
+            }
+            (error, _) => error,
+        }
+    }
+
     /// What a session refused, as the problem that a request would have got.
     pub(crate) fn refused(code: Code, detail: String) -> ClientError {
         let (title, status, request_id) = (detail.clone(), 409, String::new());

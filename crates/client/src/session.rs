@@ -143,8 +143,8 @@ impl Client {
     fn failed(&self, error: &Error) -> ClientError {
         match error {
             Error::Http(response) => {
-                let body = response.body().as_deref().unwrap_or_default();
-                ClientError::from_answer(response.status().as_u16(), body)
+                let (status, body) = (response.status().as_u16(), response.body().as_deref());
+                ClientError::from_upgrade(status, body.unwrap_or_default())
             }
             other => self.away(&other.to_string()),
         }

@@ -18,9 +18,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 /// None unless it is exactly what [`encode`] would write.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let body = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
-    let padded =
-        text.len() % 4 == 0 && (text.len() == body.len() || body.len() % 4 == 4 - (text.len() - body.len()));
-    if !padded {
+    if !text.len().is_multiple_of(4) {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);

@@ -162,7 +162,7 @@ impl Attempt {
                 let grace = if *order.borrow() == Order::Lost { Duration::ZERO } else { GRACE };
                 stopper.stop(grace).await;
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             () = self.deliver(vec![piece]) => gathered.passed_on(),

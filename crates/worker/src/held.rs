@@ -128,3 +128,94 @@ fn last(letter: &Letter) -> Option<Word> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jobhall_protocol::{LogStream, Outcome};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::executor;
+
+    const LEASE: LeaseId = LeaseId(7);
+
+    fn attempt() -> AttemptId {
+        "1-1".parse().unwrap()
+    }
+
+    fn log() -> ToHall {
+        let (offset, stream, bytes) = (0, LogStream::Stdout, b"x".to_vec());
+        ToHall::Log { attempt: attempt(), lease: LEASE, offset, stream, bytes }
+    }
+
+    fn outcome() -> ToHall {
+        ToHall::Outcome { attempt: attempt(), lease: LEASE, report: executor::report(Outcome::Passed, None) }
+    }
+
+    fn letter(messages: Vec<ToHall>) -> (Letter, oneshot::Receiver<Reply>) {
+        let (reply, answer) = oneshot::channel();
+        (Letter { attempt: attempt(), messages, reply }, answer)
+    }
+
+    async fn one() -> (Held, watch::Receiver<Order>) {
+        let (order, orders) = watch::channel(Order::Go);
+        let task = tokio::spawn(async {}).id();
+        let mut held = Held::default();
+        held.add(attempt(), LEASE, task, order);
+        (held, orders)
+    }
+
+    fn refused(to: Word, code: Code) -> ToWorker {
+        ToWorker::Refused { to, attempt: Some(attempt()), code, detail: "no".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn a_letter_is_answered_by_the_answer_to_its_last_message() {
+        let (mut held, _) = one().await;
+        let (both, mut answer) = letter(vec![log(), outcome()]);
+        assert_eq!(held.keep(both).len(), 2);
+        held.hear(ToWorker::Logged { attempt: attempt(), len: 1, truncated: false });
+        assert!(answer.try_recv().is_err(), "the outcome is still open");
+        assert_eq!(held.unanswered().len(), 2, "after a break both are said again");
+        held.hear(refused(Word::Outcome, Code::StorageFull));
+        assert_eq!(answer.try_recv(), Ok(Reply::Refused(Code::StorageFull, "no".to_owned())));
+        assert!(held.unanswered().is_empty());
+        let (again, mut answer) = letter(vec![outcome()]);
+        held.keep(again);
+        held.hear(ToWorker::Moved { attempt: attempt(), to: Word::Outcome, state: "succeeded".to_owned() });
+        assert_eq!(answer.try_recv(), Ok(Reply::Taken));
+    }
+
+    #[tokio::test]
+    async fn a_slot_is_free_once_its_outcome_is_told_and_not_before() {
+        let (mut held, _) = one().await;
+        held.keep(letter(vec![log()]).0);
+        assert_eq!(held.busy(), 1);
+        held.keep(letter(vec![log(), outcome()]).0);
+        assert_eq!((held.busy(), held.is_empty()), (0, false), "free, though not yet answered");
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_is_stopped_says_nothing_and_stays_lost() {
+        for word in [refused(Word::Accept, Code::LeaseLost), ToWorker::Revoke { attempt: attempt() }] {
+            let (mut held, orders) = one().await;
+            let (piece, mut answer) = letter(vec![log()]);
+            held.keep(piece);
+            held.hear(word);
+            assert_eq!(*orders.borrow(), Order::Lost);
+            assert_eq!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it waits no longer");
+            held.hear(ToWorker::Cancel { attempt: attempt() });
+            assert_eq!(*orders.borrow(), Order::Lost, "an order never falls");
+            assert!(held.keep(letter(vec![outcome()]).0).is_empty());
+            assert!(held.list().is_empty() && !held.goes_on(attempt()), "nor is it named when coming back");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cancel_leaves_the_attempt_its_own_end() {
+        let (mut held, orders) = one().await;
+        held.hear(ToWorker::Cancel { attempt: attempt() });
+        assert_eq!((*orders.borrow(), held.list().len()), (Order::Cancel, 1));
+        assert_eq!(held.keep(letter(vec![outcome()]).0).len(), 1);
+    }
+}

@@ -3,7 +3,7 @@
 mod server;
 
 use jobhall_client::{Client, ClientError, LogRange};
-use jobhall_protocol::{Code, SubmitJob, Vacancy};
+use jobhall_protocol::{Code, Hello, SubmitJob, Vacancy};
 use server::{Server, answer, answer_with};
 
 fn client(server: &Server) -> Client {
@@ -46,6 +46,32 @@ async fn what_is_no_hall_is_told_so() {
         let error = client(&server).job(1).await.unwrap_err();
         assert!(matches!(error, ClientError::Protocol(_)), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_begin_says_why() {
+    let problem =
+        r#"{"type":"about:blank","title":"t","status":401,"detail":"no such token","code":"unauthorized"}"#;
+    let answers =
+        vec![answer(401, problem), answer(403, ""), answer(200, "<html>"), answer(502, "x"), String::new()];
+    let server = Server::start(answers).await;
+    let session = async || client(&server).session(Hello::default()).await.unwrap_err();
+    assert_eq!(session().await.code(), Some(Code::Unauthorized));
+    assert_eq!(session().await.code(), Some(Code::Forbidden), "even without words");
+    for _ in 0..3 {
+        let error = session().await;
+        assert!(error.code().is_none(), "what is no hall is told so: {error}");
+    }
+    let request = server.requests().remove(0);
+    assert!(request.starts_with("GET /api/v1/session HTTP/1.1\r\n"), "{request}");
+    let head = request.to_lowercase();
+    for line in ["authorization: bearer secret\r\n", "sec-websocket-protocol: jobhall.v1.msgpack\r\n"] {
+        assert!(head.contains(line), "{request}");
+    }
+    let url = server.url();
+    drop(server);
+    let nobody = Client::new(&url, None).unwrap().session(Hello::default()).await.unwrap_err();
+    assert!(matches!(nobody, ClientError::Unreachable { .. }), "{nobody}");
 }
 
 #[tokio::test]

@@ -10,6 +10,9 @@
 //! Nothing grows without end: a frame has its bounds, a few frames may wait for their answers and then no more are
 //! read, and a worker that does not take what it is sent is cut. Then its engine session is disconnected, and its
 //! leases live on until they end or it comes back and names them.
+//!
+//! A peer that is gone without a word is noticed within one lease (30 s): no renewal comes, and the engine ends the
+//! session. Pings in between keep the way open through whatever stands on it.
 
 mod begin;
 mod end;
@@ -60,7 +63,7 @@ pub(crate) struct Caller {
 pub(crate) async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, _place: OwnedSemaphorePermit) {
     let (sink, mut stream) = socket.split();
     let patience = Duration::from_millis(app.lease_ms.min(PATIENCE_MS));
-    let mut outlet = Outlet::new(sink, caller.encoding, patience / 3);
+    let mut outlet = Outlet::new(sink, caller.encoding, patience);
     let end = speak(&app, &caller, &mut outlet, &mut stream, patience).await;
     tracing::debug!(worker = %caller.worker, ?end, "a session is over");
     if outlet.close(&end).await {

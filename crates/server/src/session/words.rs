@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
 use jobhall_engine::{Request, SessionId};
-use jobhall_protocol::{LogStream, ToHall, ToWorker, Word};
+use jobhall_protocol::{LogStream, Timestamp, ToHall, ToWorker, Word};
 
 use super::present::{Book, Given};
 use crate::app::now;
@@ -88,7 +88,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
                 break;
             }
             ToHall::Ping { n } => {
-                sorted.said.push(ToWorker::Pong { n, at: jobhall_protocol::Timestamp(now()) })
+                sorted.said.push(ToWorker::Pong { n, at: Timestamp(now()) });
             }
             ToHall::Accept { attempt, lease } => {
                 let worker = worker.clone();

@@ -1,6 +1,6 @@
 //! Readers that do not read, and peers that are no longer there.
 
-use jobhall_protocol::{Encoding, Hello, LogStream, ToHall, ToWorker, Word};
+use jobhall_protocol::{Encoding, Hello, ToHall, ToWorker};
 
 use crate::hall::{TestHall, quick};
 use crate::socket::Socket;
@@ -74,29 +74,4 @@ async fn many_frames_may_be_under_way_and_each_is_answered_in_order() {
     tokio::time::timeout(crate::worker::LONG, async { tokio::join!(speak, hear) })
         .await
         .expect("all answers");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_outcome_is_seen_only_with_its_whole_log() {
-    let hall = TestHall::start().await;
-    let mut worker = TestWorker::ready(&hall, 1).await;
-    let id = hall.submit(r#"{"type":"a"}"#).await;
-    let job = worker.job().await;
-    let (attempt, lease) = (job.attempt, job.lease);
-    let piece = |offset: u64, stream, bytes: &[u8]| ToHall::Log {
-        attempt,
-        lease,
-        offset,
-        stream,
-        bytes: bytes.to_vec(),
-    };
-    worker.say(piece(3, LogStream::Stdout, b"gap")).await;
-    assert_eq!(worker.refused(Word::Log).await.0, "conflict", "what does not fit is refused");
-    let frame = [piece(0, LogStream::Stdout, b"one\n"), piece(4, LogStream::Stderr, b"two\n"), job.passed()];
-    worker.session.send(&frame).await.unwrap();
-    worker.moved(attempt, Word::Outcome).await;
-    let log = hall.get(&format!("/api/v1/jobs/{id}/log")).await;
-    assert_eq!(log.text(), "one\ntwo\n");
-    let followed = hall.get(&format!("/api/v1/jobs/{id}/log?follow=true")).await;
-    assert!(followed.text().starts_with("one\ntwo\n"), "a log that is complete ends for who follows it");
 }

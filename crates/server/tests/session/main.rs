@@ -8,6 +8,7 @@ mod garbage;
 #[allow(dead_code, reason = "shared with the tests over requests")]
 #[path = "../http/hall.rs"]
 mod hall;
+mod logs;
 mod messages;
 mod returns;
 mod socket;

@@ -51,20 +51,22 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
     let mut thief =
         TestWorker::try_connect(&hall, &token, Encoding::Json, Hello::default()).await.ok().unwrap();
     let stolen = Job { lease: jobhall_core::LeaseId(job.lease.0 ^ 1), ..job.clone() };
-    let piece = |job: &Job| ToHall::Log {
+    let piece = |job: &Job, offset: u64| ToHall::Log {
         attempt: job.attempt,
         lease: job.lease,
-        offset: 0,
+        offset,
         stream: jobhall_protocol::LogStream::Stdout,
-        bytes: b"stolen".to_vec(),
+        bytes: b"part".to_vec(),
     };
+    worker.say(piece(&job, 0)).await;
+    worker.hear(|message| matches!(message, ToWorker::Logged { len: 4, .. }).then_some(())).await;
     let progress =
         |job: &Job| ToHall::Progress { attempt: job.attempt, lease: job.lease, indicators: Vec::new() };
     for (who, job) in [(&mut thief, &job), (&mut worker, &stolen)] {
         let words = [
             (job.accept(), Word::Accept),
             (progress(job), Word::Progress),
-            (piece(job), Word::Log),
+            (piece(job, 4), Word::Log),
             (job.passed(), Word::Outcome),
         ];
         for (message, word) in words {
@@ -72,12 +74,13 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
             assert_eq!(who.refused(word).await.0, "lease_lost", "{word:?}");
         }
     }
-    assert_eq!(hall.state(id).await, "assigned");
-    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "");
-    worker.session.send(&[piece(&job), job.passed()]).await.unwrap();
+    assert_eq!(hall.state(id).await, "running");
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "part");
+    // Nor was its log made complete by a word that did not count.
+    worker.session.send(&[piece(&job, 4), job.passed()]).await.unwrap();
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded", "its own is good");
-    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "stolen");
-    worker.say(piece(&job)).await;
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "partpart");
+    worker.say(piece(&job, 8)).await;
     assert_eq!(worker.refused(Word::Log).await.0, "lease_lost", "after the end it is nobody's");
 }
 

@@ -1,0 +1,125 @@
+//! Logs: an outcome comes after the whole of its log, whichever way that came and whatever went wrong with it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jobhall_blobs::{AttemptKey, Blobs};
+use jobhall_core::AttemptId;
+use jobhall_protocol::{LogStream, ToHall, ToWorker, Word};
+
+use crate::hall::TestHall;
+use crate::worker::{Job, TestWorker};
+
+fn piece(job: &Job, offset: u64, stream: LogStream, bytes: &[u8]) -> ToHall {
+    ToHall::Log { attempt: job.attempt, lease: job.lease, offset, stream, bytes: bytes.to_vec() }
+}
+
+/// Stops the hall and looks whether the log of an attempt was made complete.
+async fn is_finished(mut hall: TestHall, attempt: AttemptId) -> bool {
+    hall.running.take().unwrap().stop().await;
+    hall.engine.stop().await;
+    let TestHall { dir, engine, store, .. } = hall;
+    drop((engine, store));
+    let key = AttemptKey { job: attempt.job.get(), claim: attempt.claim };
+    for _ in 0..800 {
+        if let Ok(blobs) = Blobs::open(&dir.path().join("blobs")) {
+            return blobs.logs().is_finished(key).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("the blobs are still in use");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_is_seen_only_with_its_whole_log() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    worker.say(piece(&job, 3, LogStream::Stdout, b"gap")).await;
+    assert_eq!(worker.refused(Word::Log).await.0, "conflict", "what does not fit is refused");
+    let frame = [
+        piece(&job, 0, LogStream::Stdout, b"one\n"),
+        piece(&job, 4, LogStream::Stderr, b"two\n"),
+        job.passed(),
+    ];
+    worker.session.send(&frame).await.unwrap();
+    worker.moved(job.attempt, Word::Outcome).await;
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "one\ntwo\n");
+    assert!(is_finished(hall, job.attempt).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_came_by_requests_is_complete_when_the_session_reports() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    let lease = format!("{:032x}", job.lease.0);
+    let given = serde_json::json!({ "id": job.attempt.to_string(), "lease": lease });
+    assert_eq!(hall.word(&given, "log", b"by request").await.status, 200);
+    worker.say(job.passed()).await;
+    worker.moved(job.attempt, Word::Outcome).await;
+    assert!(is_finished(hall, job.attempt).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_polled_for_can_be_reported_over_a_session() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 0).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let given = hall.take().await;
+    assert_eq!(hall.word(&given, "log", b"by request").await.status, 200);
+    let attempt: AttemptId = given["id"].as_str().unwrap().parse().unwrap();
+    let lease = jobhall_core::LeaseId(u128::from_str_radix(given["lease"].as_str().unwrap(), 16).unwrap());
+    let report = crate::worker::report(jobhall_protocol::Outcome::Passed);
+    worker.say(ToHall::Outcome { attempt, lease, report }).await;
+    assert_eq!(worker.moved(attempt, Word::Outcome).await, "succeeded");
+    assert_eq!(hall.state(id).await, "succeeded");
+    assert!(is_finished(hall, attempt).await);
+}
+
+/// The file of a log, found by its name.
+fn file(folder: &Path, name: &str) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(folder).unwrap().filter_map(Result::ok) {
+        let path = entry.path();
+        if path.is_dir() {
+            if let Some(found) = file(&path, name) {
+                return Some(found);
+            }
+        } else if entry.file_name().to_str().is_some_and(|found| found.starts_with(name)) {
+            return Some(path);
+        }
+    }
+    None
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 2).await;
+    hall.submit(r#"{"type":"a"}"#).await;
+    let first = worker.job().await;
+    worker.session.send(&[piece(&first, 0, LogStream::Stdout, b"x"), first.passed()]).await.unwrap();
+    worker.moved(first.attempt, Word::Outcome).await;
+    let place = file(&hall.dir.path().join("blobs"), "1-1").expect("the first log");
+    // Where the second log would be stands something that cannot be written to.
+    let name = place.file_name().unwrap().to_str().unwrap().replacen("1-1", "2-1", 1);
+    let blocked = place.parent().unwrap().parent().unwrap().join("02").join(name);
+    std::fs::create_dir_all(&blocked).unwrap();
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    assert_eq!(job.attempt.to_string(), "2-1");
+    worker.session.send(&[piece(&job, 0, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
+    assert_eq!(worker.refused(Word::Log).await.0, "internal");
+    let code = worker.refused(Word::Outcome).await.0;
+    assert!(["unavailable", "internal"].contains(&code.as_str()), "{code}");
+    std::fs::remove_dir(&blocked).unwrap();
+    worker.say(job.passed()).await;
+    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the piece is still missing");
+    assert_eq!(hall.state(id).await, "running", "it is not over without its log");
+    worker.session.send(&[piece(&job, 0, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
+    worker.hear(|message| matches!(message, ToWorker::Logged { len: 4, .. }).then_some(())).await;
+    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "late");
+}
