@@ -14,9 +14,10 @@ mod jobs;
 mod log;
 mod patience;
 mod sse;
+mod upload;
 mod work;
 
-pub use artifacts::{ArtifactReader, Upload, UploadError, media_type_of};
+pub use artifacts::ArtifactReader;
 pub use call::Client;
 pub use error::ClientError;
 pub use events::Events;
@@ -26,4 +27,5 @@ pub use jobhall_protocol::LogStream as Stream;
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};
 pub use sse::{Event, Parser};
+pub use upload::{Upload, UploadError, media_type_of};
 pub use work::Lease;

@@ -93,9 +93,12 @@ impl Hall {
         let (drain, draining) = watch::channel(false);
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
         let every = Duration::from_millis(options.collect_ms);
-        tokio::spawn(collector::run(blobs, store, every, draining.clone()));
         let app = Arc::new(app(options, address, draining.clone()));
-        let task = tokio::spawn(accept(listener, routes::router(&app), draining));
+        let collecting = collector::run(blobs, store, every, draining.clone());
+        let serving = accept(listener, routes::router(&app), draining);
+        let task = tokio::spawn(async move {
+            tokio::join!(serving, collecting);
+        });
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, task })
     }
