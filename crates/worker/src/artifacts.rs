@@ -10,6 +10,7 @@ use jobhall_client::{Client, ClientError, Upload, UploadError, media_type_of};
 use jobhall_protocol::{Failure, RESULT_ARTIFACT};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::attempt::{Order, is_lost, is_passing};
 use crate::ended::{Ended, Status};
@@ -19,6 +20,8 @@ use crate::result::{self, Left};
 
 /// The largest artifact.
 const ARTIFACT_BYTES: u64 = 1 << 30;
+/// Uploads of one attempt at once: each waits for the hall's disk.
+const AT_ONCE: usize = 4;
 /// Lines about what was not kept.
 const NOTES: usize = 20;
 /// Pause between two tries to reach the hall.
@@ -39,6 +42,7 @@ enum Put {
 }
 
 /// The way of an attempt's files to the hall.
+#[derive(Clone)]
 pub(crate) struct Uploads {
     pub(crate) client: Client,
     /// `{job}-{claim}`.
@@ -71,21 +75,37 @@ impl Uploads {
             return vec!["artifacts were not kept: the directory could not be looked at".to_owned()];
         };
         let mut notes: Vec<_> = found.odd.iter().map(|(path, why)| note(path, why)).collect();
-        for path in &found.files {
-            let put = match path.to_str() {
-                None => Put::Refused("its name is not UTF-8".to_owned()),
-                Some(RESULT_ARTIFACT) => {
-                    Put::Refused("the name is reserved: leave a result in the file JOBHALL_RESULT".to_owned())
-                }
-                Some(name) => self.put(output, path, name, media_type_of(name)).await,
-            };
-            match put {
-                Put::Kept => {}
-                Put::Refused(why) => notes.push(note(path, &why)),
-                Put::Stopped => break,
+        let (mut files, mut puts) = (found.files.into_iter(), JoinSet::new());
+        loop {
+            while puts.len() < AT_ONCE
+                && self.goes_on()
+                && let Some(path) = files.next()
+            {
+                let (uploads, output) = (self.clone(), output.to_owned());
+                puts.spawn(async move {
+                    let put = uploads.put_file(&output, &path).await;
+                    (path, put)
+                });
+            }
+            match puts.join_next().await {
+                Some(Ok((path, Put::Refused(why)))) => notes.push(note(&path, &why)),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => notes.push(format!("an artifact was not kept: {error}")),
+                None => break,
             }
         }
         notes
+    }
+
+    /// Puts a file of the directory under its path in it.
+    async fn put_file(&self, output: &Path, path: &Path) -> Put {
+        match path.to_str() {
+            None => Put::Refused("its name is not UTF-8".to_owned()),
+            Some(RESULT_ARTIFACT) => {
+                Put::Refused("the name is reserved: leave a result in the file JOBHALL_RESULT".to_owned())
+            }
+            Some(name) => self.put(output, path, name, media_type_of(name)).await,
+        }
     }
 
     /// The value of a success. A result that is no small JSON becomes an artifact, and the value stays null.

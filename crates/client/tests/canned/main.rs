@@ -1,4 +1,5 @@
 //! The client against a server that says exactly what it is told to, right or wrong.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod server;
 
