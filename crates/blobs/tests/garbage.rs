@@ -9,7 +9,8 @@ use std::fs;
 
 use fixture::{HOUR_MS, Hall, NO_LIMIT, NOW_MS, hall};
 use jobhall_blobs::{
-    Artifact, ArtifactName, AttemptKey, Collected, Digest, MIN_AGE_MS, MediaType, Sweep, Verdicts,
+    Artifact, ArtifactName, AttemptKey, BlobError, Collected, Digest, KeepError, MIN_AGE_MS, MediaType,
+    Sweep, Verdicts,
 };
 use proptest::prelude::*;
 
@@ -19,6 +20,8 @@ enum Act {
     Put(u8),
     /// Stores content and keeps it as an artifact of a job under a name.
     Keep { job: u8, name: u8, content: u8 },
+    /// Keeps content that was stored some time before, if it is still there.
+    KeepLate { job: u8, name: u8, content: u8 },
     /// Retention removes a job.
     Prune(u8),
     /// Time passes.
@@ -35,6 +38,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         2 => any::<u8>().prop_map(|content| Act::Put(content % 12)),
         6 => (0..6_u8, 0..3_u8, 0..12_u8).prop_map(|(job, name, content)| Act::Keep { job, name, content }),
+        4 => (0..6_u8, 0..3_u8, 0..12_u8).prop_map(|(job, name, content)| Act::KeepLate { job, name, content }),
         2 => (0..6_u8).prop_map(Act::Prune),
         3 => (0..3 * HOUR_MS).prop_map(Act::Wait),
         2 => Just(Act::Collect),
@@ -77,8 +81,15 @@ impl World {
 
     fn act(&mut self, act: &Act) {
         match *act {
-            Act::Put(n) => drop(self.put(n)),
-            Act::Keep { job, name, content } => self.keep(job, name, content),
+            Act::Put(n) => self.put(n),
+            Act::Keep { job, name, content } => {
+                self.put(content);
+                assert!(self.keep(job, name, content), "what was just put can be kept");
+            }
+            Act::KeepLate { job, name, content } => {
+                let there = self.hall().blobs.objects().exists(&Digest::of(&self::content(content))).unwrap();
+                assert_eq!(self.keep(job, name, content), there);
+            }
             Act::Prune(job) => self.prune(job),
             Act::Wait(ms) => self.now_ms += ms,
             Act::Collect => self.collect(),
@@ -91,21 +102,28 @@ impl World {
         self.check();
     }
 
-    fn put(&self, n: u8) -> Digest {
-        self.hall().blobs.objects().put(&mut content(n).as_slice(), NO_LIMIT, self.now_ms).unwrap().digest
+    fn put(&self, n: u8) {
+        self.hall().blobs.objects().put(&mut content(n).as_slice(), NO_LIMIT, self.now_ms).unwrap();
     }
 
-    fn keep(&mut self, job: u8, name: u8, n: u8) {
+    /// Whether the content was there to be kept.
+    fn keep(&mut self, job: u8, name: u8, n: u8) -> bool {
         let artifact = Artifact {
             name: ArtifactName::new(&format!("name-{name}")).unwrap(),
-            digest: self.put(n),
+            digest: Digest::of(&content(n)),
             size: content(n).len() as u64,
             media_type: MediaType::unknown(),
             at_ms: self.now_ms,
         };
         let job = self.jobs[&job];
-        self.hall().blobs.keep(AttemptKey { job, claim: 1 }, &artifact).unwrap();
-        self.kept.insert((job, name), n);
+        match self.hall().blobs.keep(AttemptKey { job, claim: 1 }, &artifact) {
+            Ok(()) => {
+                self.kept.insert((job, name), n);
+                true
+            }
+            Err(KeepError::Blob(BlobError::Missing { .. })) => false,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     fn prune(&mut self, job: u8) {
@@ -146,8 +164,21 @@ impl World {
     }
 }
 
+/// The walk has passed all manifests when an old object gets its first reference.
+#[test]
+fn a_reference_that_comes_in_the_middle_of_a_walk_saves_its_object() {
+    let mut world = World::new();
+    world.put(1);
+    world.now_ms += 2 * HOUR_MS;
+    world.step(1 + 256 + 1);
+    assert!(world.sweep.is_some(), "objects are still to come");
+    assert!(world.keep(0, 0, 1));
+    world.step(usize::MAX);
+    world.check();
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn no_referenced_object_is_lost_and_in_the_end_nothing_else_is_left(

@@ -17,9 +17,10 @@ mod operations;
 mod patience;
 mod session;
 mod sse;
+mod upload;
 mod work;
 
-pub use artifacts::{ArtifactReader, Upload, UploadError, media_type_of};
+pub use artifacts::ArtifactReader;
 pub use call::Client;
 pub use ends::Ends;
 pub use error::ClientError;
@@ -32,4 +33,5 @@ pub use log::{LogFollow, LogRange, LogReader};
 pub use patience::Patience;
 pub use session::{Session, SessionReceiver, SessionSender};
 pub use sse::{Event, Parser};
+pub use upload::{Upload, UploadError, media_type_of};
 pub use work::Lease;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jobhall_blobs::{AttemptKey, BlobError, Blobs, Collected, MIN_AGE_MS, Sweep, Verdicts};
 use jobhall_core::JobId;
@@ -17,6 +17,8 @@ use crate::logs::now_ms;
 
 /// Files looked at in one go.
 const SLICE: usize = 256;
+/// The longest pause between two of them.
+const LONGEST: Duration = Duration::from_secs(1);
 /// The first walk comes this soon after the start, so that a hall that is restarted often collects too.
 const FIRST: Duration = Duration::from_secs(60);
 
@@ -34,7 +36,7 @@ pub(crate) async fn run(
             return;
         }
         pause = every;
-        let (collected, troubles) = walk(&blobs, &store, &drain).await;
+        let (collected, troubles) = walk(&blobs, &store, &mut drain).await;
         tell(&collected, &troubles);
     }
 }
@@ -43,7 +45,7 @@ pub(crate) async fn run(
 async fn walk(
     blobs: &Arc<Blobs>,
     store: &Arc<dyn Store>,
-    drain: &watch::Receiver<bool>,
+    drain: &mut watch::Receiver<bool>,
 ) -> (Collected, Vec<BlobError>) {
     let mut sweep = Sweep::new(now_ms(), MIN_AGE_MS);
     let (mut collected, mut troubles) = (Collected::default(), Vec::new());
@@ -56,9 +58,12 @@ async fn walk(
             let done = sweep.step(&blobs, Verdicts { referenced: &|_| false, gone: &gone }, SLICE);
             (sweep, done)
         });
+        let began = Instant::now();
         // A panic was told by the runtime; the next walk begins anew.
         let Ok((back, done)) = slice.await else { break };
         sweep = back;
+        // As long as it took: a walk never has more than half of a thread.
+        let _ = tokio::time::timeout(began.elapsed().min(LONGEST), drain.wait_for(|drain| *drain)).await;
         match done {
             Ok(more) => collected += more,
             Err(error) if troubles.len() < SLICE => troubles.push(error),

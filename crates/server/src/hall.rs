@@ -99,10 +99,13 @@ impl Hall {
         let ((drain, draining), (close, closing)) = (watch::channel(false), watch::channel(false));
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
         let every = Duration::from_millis(options.collect_ms);
-        tokio::spawn(collector::run(blobs, store, every, draining.clone()));
+        let collecting = collector::run(blobs, store, every, draining.clone());
         let app = Arc::new(app(options, address, draining, closing.clone()));
         tokio::spawn(operations::run(app.clone()));
-        let task = tokio::spawn(accept(listener, app, closing));
+        let serving = accept(listener, app, closing);
+        let task = tokio::spawn(async move {
+            tokio::join!(serving, collecting);
+        });
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, close, task })
     }

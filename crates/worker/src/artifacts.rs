@@ -9,6 +9,7 @@ use jobhall_client::{Client, ClientError, Upload, UploadError, media_type_of};
 use jobhall_protocol::{Code, Failure, RESULT_ARTIFACT};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::attempt::{self, Order};
 use crate::ended::{Ended, Status};
@@ -18,6 +19,8 @@ use crate::result::{self, Left};
 
 /// The largest artifact.
 const ARTIFACT_BYTES: u64 = 1 << 30;
+/// Uploads of one attempt at once: each waits for the hall's disk.
+const AT_ONCE: usize = 4;
 /// Lines about what was not kept.
 const NOTES: usize = 20;
 /// Pause between two tries to reach the hall.
@@ -38,6 +41,7 @@ enum Put {
 }
 
 /// The way of an attempt's files to the hall.
+#[derive(Clone)]
 pub(crate) struct Uploads {
     pub(crate) client: Client,
     /// `{job}-{claim}`.
@@ -68,21 +72,39 @@ impl Uploads {
             return vec!["artifacts were not kept: the directory could not be looked at".to_owned()];
         };
         let mut notes: Vec<_> = found.odd.iter().map(|(path, why)| note(path, why)).collect();
-        for path in &found.files {
-            let put = match path.to_str() {
-                None => Put::Refused("its name is not UTF-8".to_owned()),
-                Some(RESULT_ARTIFACT) => {
-                    Put::Refused("the name is reserved: leave a result in the file JOBHALL_RESULT".to_owned())
-                }
-                Some(name) => self.put(output, path, name, media_type_of(name)).await,
-            };
-            match put {
-                Put::Kept => {}
-                Put::Refused(why) => notes.push(note(path, &why)),
-                Put::Stopped => break,
+        let (mut files, mut puts) = (found.files.into_iter(), JoinSet::new());
+        loop {
+            while puts.len() < AT_ONCE
+                && self.goes_on()
+                && let Some(path) = files.next()
+            {
+                let (uploads, output) = (self.clone(), output.to_owned());
+                puts.spawn(async move {
+                    let put = uploads.put_file(&output, &path).await;
+                    (path, put)
+                });
+            }
+            match puts.join_next().await {
+                Some(Ok((path, Put::Refused(why)))) => notes.push(note(&path, &why)),
+                Some(Ok((_, Put::Kept))) => {}
+                // So are the others: they end with this set.
+                Some(Ok((_, Put::Stopped))) => break,
+                Some(Err(error)) => notes.push(format!("an artifact was not kept: {error}")),
+                None => break,
             }
         }
         notes
+    }
+
+    /// Puts a file of the directory under its path in it.
+    async fn put_file(&self, output: &Path, path: &Path) -> Put {
+        match path.to_str() {
+            None => Put::Refused("its name is not UTF-8".to_owned()),
+            Some(RESULT_ARTIFACT) => {
+                Put::Refused("the name is reserved: leave a result in the file JOBHALL_RESULT".to_owned())
+            }
+            Some(name) => self.put(output, path, name, media_type_of(name)).await,
+        }
     }
 
     /// The value of a success. A result that is no small JSON becomes an artifact, and the value stays null.

@@ -1,8 +1,9 @@
 //! The client against a server that says exactly what it is told to, right or wrong.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod server;
 
-use jobhall_client::{Client, ClientError, LogRange};
+use jobhall_client::{Client, ClientError, LogQuery, LogRange, Stream, Upload, UploadError};
 use jobhall_protocol::{Code, Hello, SubmitJob, Vacancy};
 use server::{Server, answer, answer_with};
 
@@ -227,4 +228,126 @@ async fn lists_go_on_from_page_to_page() {
         client(&server).types().await.unwrap().into_iter().map(|found| found.name).collect();
     assert_eq!(names, ["a", "b"]);
     assert!(server.requests()[1].starts_with("GET /api/v1/types?cursor=c+1 "), "{:?}", server.requests());
+}
+
+const HELLO: &str = "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f";
+
+fn artifact(digest: &str) -> String {
+    let at = "2026-11-15T09:43:00.250Z";
+    format!(
+        r#"{{"name":"a","digest":"{digest}","size":5,"media_type":"text/plain","at":"{at}","attempt":"7-1"}}"#
+    )
+}
+
+/// A file with these words, to be put as of another size.
+fn upload(words: &str, size: u64) -> Upload<'static> {
+    use std::io::{Seek as _, Write as _};
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(words.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    Upload { attempt: "7-1", lease: Some("1"), name: "a/b", media_type: "text/plain", file, size }
+}
+
+#[tokio::test]
+async fn an_upload_is_believed_only_when_the_hall_has_the_same_bytes() {
+    let server =
+        Server::start(vec![answer(200, &artifact(HELLO)), answer(200, &artifact(&"0".repeat(64)))]).await;
+    let kept = client(&server).put_artifact(upload("hello", 5), |_| {}).await.unwrap();
+    assert_eq!(kept.size, 5);
+    let request = server.requests().remove(0);
+    assert!(request.starts_with("PUT /api/v1/attempts/7-1/artifacts/a%2Fb HTTP/1.1\r\n"), "{request}");
+    for part in
+        ["content-length: 5\r\n", "content-type: text/plain\r\n", "jobhall-lease: 1\r\n", "\r\n\r\nhello"]
+    {
+        assert!(request.contains(part), "{request}");
+    }
+    let error = client(&server).put_artifact(upload("hello", 5), |_| {}).await.unwrap_err();
+    assert!(matches!(&error, UploadError::Client(ClientError::Protocol(_))), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_became_shorter_is_told_as_such() {
+    // The server waits for all of it, and the connection breaks first.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+    let error = client.put_artifact(upload("hello", 9), |_| {}).await.unwrap_err();
+    assert!(matches!(&error, UploadError::File(why) if why.to_string().contains("shorter")), "{error}");
+}
+
+fn part(status: u16, length: &str, digest: &str, body: &str) -> String {
+    answer_with(status, &[("content-length", length), ("jobhall-digest", digest)], body)
+}
+
+async fn download(answers: Vec<String>) -> (Server, Result<String, ClientError>) {
+    let server = Server::start(answers).await;
+    let mut reader = client(&server).read_artifact(7, Some("1"), "a/b");
+    let mut all = Vec::new();
+    loop {
+        match reader.next().await {
+            Ok(Some(bytes)) => all.extend_from_slice(&bytes),
+            Ok(None) => return (server, Ok(String::from_utf8(all).unwrap())),
+            Err(error) => return (server, Err(error)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_download_that_breaks_goes_on_behind_the_last_byte() {
+    let (server, all) = download(vec![part(200, "5", HELLO, "hel"), part(206, "2", HELLO, "lo")]).await;
+    assert_eq!(all.unwrap(), "hello");
+    let requests = server.requests();
+    assert!(
+        requests[0].starts_with("GET /api/v1/jobs/7/artifacts/a%2Fb?attempt=1 HTTP/1.1\r\n"),
+        "{requests:?}"
+    );
+    assert!(requests[1].contains("range: bytes=3-\r\n"), "{requests:?}");
+}
+
+#[tokio::test]
+async fn a_download_of_other_bytes_is_an_error() {
+    for answers in [
+        vec![part(200, "5", HELLO, "jello")],
+        vec![part(200, "5", HELLO, "hel"), part(206, "2", &"0".repeat(64), "lo")],
+        vec![part(200, "5", HELLO, "hel"), part(200, "5", HELLO, "hello")],
+        vec![answer(200, "no digest")],
+    ] {
+        let (_server, all) = download(answers).await;
+        assert!(matches!(all, Err(ClientError::Protocol(_))), "{all:?}");
+    }
+}
+
+#[tokio::test]
+async fn frames_are_taken_up_where_they_broke() {
+    let frame = |offset: u64, text: &str| {
+        let at = "2026-11-15T09:43:00.250Z";
+        format!("{{\"at\":\"{at}\",\"stream\":\"stderr\",\"offset\":{offset},\"text\":\"{text}\"}}\n")
+    };
+    let long = "100000";
+    let half = frame(0, "one") + &frame(3, "two")[..20];
+    let server = Server::start(vec![
+        answer_with(200, &[("content-length", long)], &half),
+        answer_with(200, &[], &(frame(3, "two") + "nonsense\n")),
+    ])
+    .await;
+    let query = LogQuery { stream: Some(Stream::Stderr), follow: true, ..LogQuery::default() };
+    let mut frames = client(&server).log_frames(7, query);
+    let mut seen = Vec::new();
+    let error = loop {
+        match frames.next().await {
+            Ok(frame) => seen.push(frame.unwrap().1),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(seen, [b"one".to_vec(), b"two".to_vec()]);
+    assert!(matches!(error, ClientError::Protocol(_)), "{error}");
+    let requests = server.requests();
+    assert!(
+        requests[0].starts_with("GET /api/v1/jobs/7/log?stream=stderr&follow=true HTTP/1.1\r\n"),
+        "{requests:?}"
+    );
+    assert!(
+        requests[1].starts_with("GET /api/v1/jobs/7/log?stream=stderr&from=3&follow=true "),
+        "{requests:?}"
+    );
+    assert!(requests[0].contains("accept: application/x-ndjson\r\n"), "{requests:?}");
 }

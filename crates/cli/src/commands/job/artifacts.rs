@@ -74,7 +74,7 @@ pub async fn get(context: &Context, args: &ArtifactArgs) -> Outcome {
     let reader = client.read_artifact(args.id, args.attempt.as_deref(), &args.name);
     let mut transfer = Transfer { context, id: args.id, reader, progress: None, done: 0 };
     match &args.output {
-        Some(path) => until_interrupted(transfer.to_file(path)).await?,
+        Some(path) => until_interrupted(transfer.store(path)).await?,
         None => until_interrupted(transfer.copy(&mut print_bytes)).await?,
     }
     Ok(Exit::Ok)
@@ -91,7 +91,7 @@ struct Transfer<'a> {
 
 impl Transfer<'_> {
     /// Under another name until all of it is here and right, so that no one takes a part for the whole.
-    async fn to_file(&mut self, path: &Path) -> Outcome<()> {
+    async fn store(&mut self, path: &Path) -> Outcome<()> {
         let failed = |error: std::io::Error| {
             Failure::new(Exit::Unexpected, format!("failed to write {}", path.display()))
                 .why(error.to_string())
