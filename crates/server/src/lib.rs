@@ -11,6 +11,9 @@
 //!
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
+//! * What is counted about jobs comes from the engine: `figures` tells it as JSON, `exposition` to Prometheus, beside
+//!   what the server counts itself (`metrics`).
+//! * Every request has a span with its id, so each line that is logged within it has one.
 //! * `floor` remembers which engine session holds which attempt, because a worker with nothing but requests has no
 //!   connection that could.
 #![forbid(unsafe_code)]

@@ -21,7 +21,7 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::metrics::Counted;
 use crate::params;
-use crate::stream::{Left, Writer, pipe};
+use crate::stream::{self, Left, Writer, pipe};
 
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -98,7 +98,7 @@ struct Telling {
 fn open(app: &Arc<App>, telling: Telling, first: Option<(u64, StateName)>) -> Response {
     let (writer, body) = pipe();
     let app = app.clone();
-    tokio::spawn(async move {
+    stream::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         // The reader may leave at any moment; then there is nobody to tell.
         let _ = tokio::select! {

@@ -18,7 +18,7 @@ use crate::error::{self, Answer, Trouble};
 use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
 use crate::params;
-use crate::stream::{Left, Writer, pipe};
+use crate::stream::{self, Left, Writer, pipe};
 
 /// A log is bytes of any kind: nothing may take them for a page.
 const KIND: &str = "text/plain; charset=utf-8";
@@ -112,7 +112,7 @@ fn byte_range(text: &str) -> Option<ByteRange> {
 fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
-    tokio::spawn(async move {
+    stream::spawn(async move {
         while from < to {
             match app.logs.read(attempt, from, to).await {
                 Ok(bytes) => {
@@ -135,7 +135,7 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
 fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
-    tokio::spawn(async move {
+    stream::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         tokio::select! {
             told = follow_job(&app, &writer, id, attempt) => {
