@@ -23,6 +23,7 @@ mod counts;
 mod desk;
 mod driver;
 mod effect;
+mod entry;
 mod explain;
 mod histogram;
 mod ids;
