@@ -7,7 +7,8 @@ use jobhall_core::{JobId, Life, Outcome, QueueName, State, Step, Time, WorkerNam
 use crate::answer::Answer;
 use crate::board::ProfileId;
 use crate::clock::Now;
-use crate::desk::{Desk, Entry, Placed};
+use crate::desk::Desk;
+use crate::entry::{Entry, Placed};
 use crate::histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 use crate::ids::IdMap;
 use crate::queues::{QueueId, Tally, ready_since};

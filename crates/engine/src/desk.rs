@@ -4,23 +4,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::mem;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{
-    AttemptId, Dice, Job, JobId, LeaseId, Life, PastAttempt, Spec, StateName, TypeConfig, TypeName,
-};
+use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
 use crate::answer::{Answer, Refused};
-use crate::board::{Board, ClassId};
+use crate::board::Board;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::counts::Totals;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
+use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
-use crate::queues::QueueId;
 use crate::request::{Indicator, Request};
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
@@ -63,47 +60,6 @@ pub enum Told {
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
     /// To [`Asked::Completed`].
     Completed(Result<Vec<Completed>, StoreError>),
-}
-
-/// An open job.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub life: Life,
-    /// The rev in the store: behind that of `life` while accepted or running is not stored yet.
-    pub stored_rev: u32,
-    pub class: ClassId,
-    pub queue: QueueId,
-    /// The state that its queue counts it in.
-    pub counted: StateName,
-    pub priority: i32,
-    /// Whether the job can be dealt with now.
-    pub busy: Busy,
-    /// Where it can be found.
-    pub placed: Placed,
-    /// None while it waits and memory is short: it is read back when needed.
-    pub spec: Option<Arc<Spec>>,
-}
-
-/// Where a waiting job can be found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Placed {
-    /// Nowhere: it does not wait, or something that touches it is on its way.
-    Nowhere,
-    /// Under its time.
-    Due,
-    /// Among the ready.
-    Ready,
-}
-
-/// Whether a job can be dealt with now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
-    /// It can.
-    Free,
-    /// A unit that touches it is on its way.
-    Unit,
-    /// Its spec is being read.
-    Reading,
 }
 
 /// Something that waits for a busy job, for ids, or for the store to recover.

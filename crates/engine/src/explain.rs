@@ -7,7 +7,8 @@ use jobhall_core::needs::Unmet;
 use jobhall_core::{Failure, JobId, State, StateName, Time, WorkerName};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Entry, Placed};
+use crate::desk::Desk;
+use crate::entry::{Entry, Placed};
 
 /// Why one worker does not take the job.
 #[derive(Clone, Debug, PartialEq, Eq)]

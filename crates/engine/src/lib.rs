@@ -24,6 +24,7 @@ mod credit;
 mod desk;
 mod driver;
 mod effect;
+mod entry;
 mod explain;
 mod histogram;
 mod ids;

@@ -1,14 +1,15 @@
 //! How open jobs enter and leave the desk's memory.
 
-use jobhall_core::{Job, JobId, Life, PastAttempt, State, Time};
+use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
 use crate::board::{ClassId, Rank};
 use crate::counts::waits;
-use crate::desk::{Asked, Busy, Desk, Entry, Placed, Read, Reading, Task};
+use crate::desk::{Asked, Desk, Read, Reading, Task};
+use crate::entry::{Busy, Entry, Placed};
 use crate::ids::Pool;
-use crate::queues::{QueueId, Queues, ready_since};
+use crate::queues::{QueueId, ready_since};
 
 impl Desk {
     /// At start: what is configured.
@@ -312,17 +313,6 @@ impl Desk {
         self.rest();
         if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
             self.make_free(id);
-        }
-    }
-}
-
-impl Entry {
-    /// Has the job counted in the state that it is in now. One that is completed is counted out when it is removed.
-    pub(crate) fn recount(&mut self, queues: &mut Queues, now: Time) {
-        let name = self.life.name(now);
-        if name != self.counted && !name.is_terminal() {
-            queues.step(self.queue, Some(self.counted), Some(name));
-            self.counted = name;
         }
     }
 }

@@ -9,8 +9,9 @@ use jobhall_core::{
 use jobhall_store::Unit;
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Busy, Desk, Task, What};
+use crate::desk::{Desk, Task, What};
 use crate::effect::{Effect, SessionId, Ticket};
+use crate::entry::Busy;
 use crate::request::{Indicator, Request};
 use crate::settle::Pending;
 use crate::step::change;

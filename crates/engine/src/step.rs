@@ -6,8 +6,9 @@ use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, Step, transi
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::answer::Answer;
-use crate::desk::{Busy, Desk, Task};
+use crate::desk::{Desk, Task};
 use crate::effect::Effect;
+use crate::entry::Busy;
 use crate::settle::Pending;
 use crate::story;
 

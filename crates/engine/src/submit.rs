@@ -15,8 +15,9 @@ use jobhall_core::{
 use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Busy, Desk, ROUNDS, What};
+use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
+use crate::entry::Busy;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::settings::first_use;
 use crate::settle::Pending;

@@ -13,6 +13,9 @@
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
 //! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
 //!   requests.
+//! * What is counted about jobs comes from the engine: `figures` tells it as JSON, `exposition` to Prometheus, beside
+//!   what the server counts itself (`metrics`).
+//! * Every request has a span with its id, so each line that is logged within it has one.
 //! * `floor` remembers which engine session holds which attempt, because a worker with nothing but requests has no
 //!   connection that could.
 #![forbid(unsafe_code)]

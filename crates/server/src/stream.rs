@@ -5,6 +5,7 @@ use std::io;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use tokio::sync::mpsc;
+use tracing::Instrument as _;
 
 /// Pieces that may wait for a slow reader; then the writer waits.
 const AHEAD: usize = 2;
@@ -39,4 +40,26 @@ pub(crate) fn pipe() -> (Writer, Body) {
         Some((piece, receiver))
     });
     (Writer(sender), Body::from_stream(pieces))
+}
+
+/// Lets the writing end go on after its route has answered. What it logs stays part of the request.
+pub(crate) fn spawn(writing: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(writing.in_current_span());
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Span;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_writes_on_is_still_within_its_request() {
+        let _listening = tracing::subscriber::set_default(tracing_subscriber::registry());
+        let request = tracing::error_span!("request");
+        let (tell, told) = tokio::sync::oneshot::channel();
+        request.in_scope(|| spawn(async { tell.send(Span::current().id()).unwrap() }));
+        let seen = told.await.unwrap();
+        assert!(seen.is_some() && seen == request.id(), "{seen:?}");
+    }
 }

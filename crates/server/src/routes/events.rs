@@ -24,7 +24,7 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::metrics::Counted;
 use crate::params;
-use crate::stream::{Left, Writer, pipe};
+use crate::stream::{self, Left, Writer, pipe};
 
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -111,7 +111,7 @@ struct First {
 fn open(app: &Arc<App>, telling: Telling, first: First) -> Response {
     let (writer, body) = pipe();
     let app = app.clone();
-    tokio::spawn(async move {
+    stream::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         // The reader may leave at any moment; then there is nobody to tell.
         let _ = tokio::select! {

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
-use crate::stream::{Left, Writer, pipe};
+use crate::stream::{self, Left, Writer, pipe};
 use crate::{params, range};
 
 /// How often a follower looks whether its attempt has begun or ended without a word.
@@ -130,7 +130,7 @@ async fn broken_off(writer: &Writer, trouble: &Trouble) {
 fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
-    tokio::spawn(async move {
+    stream::spawn(async move {
         while from < to {
             match app.logs.read(attempt, from, to).await {
                 Ok(bytes) => {
@@ -150,7 +150,7 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
 fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>, from: u64, form: Form) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
-    tokio::spawn(async move {
+    stream::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         tokio::select! {
             told = follow_job(&app, &writer, id, attempt, from, form) => {

@@ -1,0 +1,60 @@
+//! An open job as the desk remembers it.
+
+use std::sync::Arc;
+
+use jobhall_core::{Life, Spec, StateName, Time};
+
+use crate::board::ClassId;
+use crate::queues::{QueueId, Queues};
+
+/// An open job.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub life: Life,
+    /// The rev in the store: behind that of `life` while accepted or running is not stored yet.
+    pub stored_rev: u32,
+    pub class: ClassId,
+    pub queue: QueueId,
+    /// The state that its queue counts it in.
+    pub counted: StateName,
+    pub priority: i32,
+    /// Whether the job can be dealt with now.
+    pub busy: Busy,
+    /// Where it can be found.
+    pub placed: Placed,
+    /// None while it waits and memory is short: it is read back when needed.
+    pub spec: Option<Arc<Spec>>,
+}
+
+/// Where a waiting job can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// Nowhere: it does not wait, or something that touches it is on its way.
+    Nowhere,
+    /// Under its time.
+    Due,
+    /// Among the ready.
+    Ready,
+}
+
+/// Whether a job can be dealt with now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// It can.
+    Free,
+    /// A unit that touches it is on its way.
+    Unit,
+    /// Its spec is being read.
+    Reading,
+}
+
+impl Entry {
+    /// Has the job counted in the state that it is in now. One that is completed is counted out when it is removed.
+    pub(crate) fn recount(&mut self, queues: &mut Queues, now: Time) {
+        let name = self.life.name(now);
+        if name != self.counted && !name.is_terminal() {
+            queues.step(self.queue, Some(self.counted), Some(name));
+            self.counted = name;
+        }
+    }
+}
