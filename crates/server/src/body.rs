@@ -10,7 +10,7 @@ use jobhall_protocol::Code;
 use serde::de::DeserializeOwned;
 
 use crate::error::Trouble;
-use crate::place::place;
+use crate::mistake::place;
 
 /// The largest body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;

@@ -156,8 +156,7 @@ fn lock(held: &Held) -> std::sync::MutexGuard<'_, BTreeMap<String, Holding>> {
 /// Renews all leases, passes on cancels, and stops what could not be renewed in time.
 async fn beat(client: Client, held: Held, mut shutdown: watch::Receiver<Shutdown>) {
     loop {
-        let pause = pause(&lock(&held));
-        let _ = tokio::time::timeout(pause, shutdown.changed()).await;
+        let _ = tokio::time::timeout(BEAT, shutdown.changed()).await;
         if *shutdown.borrow() == Shutdown::Now {
             for holding in lock(&held).values() {
                 holding.order.send_replace(Order::Lost);
@@ -188,12 +187,6 @@ async fn beat(client: Client, held: Held, mut shutdown: watch::Receiver<Shutdown
     }
 }
 
-/// The time to the next beat: a third of the shortest lease, so that two may fail.
-fn pause(held: &BTreeMap<String, Holding>) -> Duration {
-    let shortest = held.values().map(|holding| Duration::from_millis(holding.lease_ms) / 3).min();
-    shortest.map_or(BEAT, |third| third.min(BEAT))
-}
-
 fn tell(held: &mut BTreeMap<String, Holding>, ids: &[String], order: Order) {
     for holding in ids.iter().filter_map(|id| held.get(id)) {
         holding.order.send_if_modified(|current| {
@@ -211,26 +204,5 @@ fn stop_overdue(held: &mut BTreeMap<String, Holding>) {
         if holding.renewed.elapsed() + MARGIN.min(lease / 2) >= lease {
             holding.order.send_replace(Order::Lost);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shortest_lease_sets_the_beat() {
-        let holding = |lease_ms| Holding {
-            lease: String::new(),
-            lease_ms,
-            renewed: Instant::now(),
-            order: Arc::new(watch::channel(Order::Go).0),
-        };
-        let mut held = BTreeMap::new();
-        assert_eq!(pause(&held), BEAT);
-        held.insert("1-1".to_owned(), holding(30_000));
-        assert_eq!(pause(&held), BEAT);
-        held.insert("2-1".to_owned(), holding(3_000));
-        assert_eq!(pause(&held), Duration::from_secs(1));
     }
 }
