@@ -1,12 +1,10 @@
 //! Bodies that are cut, too large, not JSON, or JSON of another kind.
 
-use jobhall_tests::Rig;
-
 use super::guarded::Guarded;
 
 #[test]
 fn lengths_that_are_wrong_make_no_job() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let job = r#"{"type":"late"}"#;
     for (name, lines) in [
         ("not a number", "Content-Length: abc\r\n"),
@@ -31,7 +29,7 @@ fn lengths_that_are_wrong_make_no_job() {
 
 #[test]
 fn a_body_that_is_too_large_is_refused_before_it_is_read() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let head = hall.head("POST /api/v1/jobs", "Content-Length: 100000000\r\n");
     let answer = hall.raw().say(head).close_writing().answer();
     assert_eq!((answer.status, answer.code().as_str()), (413, "too_large"), "{}", answer.body);
@@ -50,7 +48,7 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
 
 #[test]
 fn l2_what_is_wrong_with_a_job_is_named() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let with = |fields: &str| format!(r#"{{"type":"t",{fields}}}"#).into_bytes();
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
@@ -92,7 +90,7 @@ fn l2_what_is_wrong_with_a_job_is_named() {
 
 #[test]
 fn idempotency_keys_that_are_none_are_refused() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     for (key, word) in [("", "idempotency"), (&"k".repeat(300), "256")] {
         let lines = format!("Idempotency-Key: {key}\r\n");
         let answer = hall.raw().say(hall.request("POST /api/v1/jobs", &lines, r#"{"type":"t"}"#)).answer();
@@ -104,7 +102,7 @@ fn idempotency_keys_that_are_none_are_refused() {
 
 #[test]
 fn vacancies_and_renewals_that_make_no_sense_are_refused() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let cases = [
         ("/api/v1/vacancies", r#"{"slots":0}"#, "slots"),
         ("/api/v1/vacancies", r#"{"slots":1000000}"#, "slots"),

@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use jobhall_tests::{Rig, text};
+use jobhall_tests::text;
 
 use super::guarded::Guarded;
 
 #[test]
 fn k17_a_command_that_cannot_be_run_says_why() {
-    let hall = Guarded::new(Rig::up(&["--slots", "1"]));
+    let hall = Guarded::up();
     let plain = hall.folder().join("plain.txt");
     std::fs::write(&plain, "echo never").unwrap();
     std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -40,12 +40,13 @@ fn k17_a_command_that_cannot_be_run_says_why() {
         assert!(all.contains(word), "{params}: {all}");
     }
     assert_eq!(hall.run(&["run", "--", "true"]).status.code(), Some(0), "and the next one runs");
+    hall.is_well();
 }
 
 /// All values of a byte, many times over, and ten megabytes without an end of line.
 #[test]
 fn output_that_is_no_text_is_kept_byte_by_byte() {
-    let hall = Guarded::new(Rig::up(&["--slots", "1"]));
+    let hall = Guarded::up();
     let every_byte: Vec<u8> = (0..=255u8).cycle().take(256 * 1_000).collect();
     let file = hall.folder().join("bytes");
     std::fs::write(&file, &every_byte).unwrap();
@@ -59,5 +60,5 @@ fn output_that_is_no_text_is_kept_byte_by_byte() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(output.stdout.len(), 10 << 20, "one line of ten megabytes");
     assert!(output.stdout.iter().all(|byte| *byte == b'x'));
-    assert_eq!(hall.get("/readyz").status, 200);
+    hall.is_well();
 }

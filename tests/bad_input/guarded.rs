@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use jobhall_tests::{Answer, Rig, eventually, files};
+use jobhall_tests::{Answer, Rig, eventually, files, text};
 
 /// See the module.
 pub struct Guarded {
@@ -22,8 +22,20 @@ impl Deref for Guarded {
 }
 
 impl Guarded {
+    /// A hall without a worker.
+    pub fn server() -> Guarded {
+        Guarded::new(Rig::server(&[]))
+    }
+
+    /// A hall with its local worker, which has come.
+    pub fn up() -> Guarded {
+        let rig = Rig::up(&["--slots", "1"]);
+        eventually("the local worker", || text(&rig.run(&["workers"]).stdout).contains("local"));
+        Guarded::new(rig)
+    }
+
     /// A hall with one job in it, which no worker takes.
-    pub fn new(mut rig: Rig) -> Guarded {
+    fn new(mut rig: Rig) -> Guarded {
         let (token, pid) = (rig.token(), rig.hall().pid());
         let mut guarded = Guarded { rig, token, pid, files: 0, jobs: String::new() };
         let made = guarded.post("/api/v1/jobs", r#"{"type":"untouched","key":"k"}"#);
@@ -35,6 +47,11 @@ impl Guarded {
 
     fn all_jobs(&self) -> String {
         self.get("/api/v1/jobs?limit=500").body
+    }
+
+    /// The hall's process.
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// A request with token and host, and these further lines of the head.

@@ -7,7 +7,7 @@ use super::guarded::Guarded;
 /// Whatever is not HTTP is refused or cut off, and never waited for.
 #[test]
 fn garbage_is_refused_and_leaves_nothing_behind() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let every_byte: Vec<u8> = (0..=255).collect();
     let garbage: [(&str, Vec<u8>); 9] = [
         ("no request", b"GARBAGE\r\n\r\n".to_vec()),
@@ -29,7 +29,7 @@ fn garbage_is_refused_and_leaves_nothing_behind() {
 
 #[test]
 fn a_head_that_is_too_large_is_refused() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let long = format!("X-Long: {}\r\n", "x".repeat(100_000));
     assert_eq!(hall.raw().say(hall.head("GET /livez", &long)).answer().status, 431);
     let many: String = (0..2_000).map(|n| format!("X-{n}: y\r\n")).collect();
@@ -42,7 +42,7 @@ fn a_head_that_is_too_large_is_refused() {
 
 #[test]
 fn what_follows_a_good_request_on_its_connection_is_no_request() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let mut bytes = hall.head("GET /livez", "").into_bytes();
     bytes.extend_from_slice(b"\x00\x01garbage without end\r\n\r\n");
     let all = String::from_utf8_lossy(&hall.raw().say(bytes).rest()).into_owned();
@@ -58,7 +58,7 @@ fn what_follows_a_good_request_on_its_connection_is_no_request() {
 
 #[test]
 fn l7_missing_and_wrong_tokens_are_challenged() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let token = hall.token();
     let almost = format!("{}{}", &token[..token.len() - 1], if token.ends_with('0') { '1' } else { '0' });
     let other = Rig::server(&[]).token();
@@ -89,7 +89,7 @@ fn l7_missing_and_wrong_tokens_are_challenged() {
 
 #[test]
 fn hosts_and_origins_that_are_not_ours_are_refused() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let (token, lines) = (hall.token(), "Connection: close\r\nContent-Length: 2\r\n");
     for host in ["evil.example", "localhost.evil.example", "", "localhost@evil.example"] {
         let request = format!(
@@ -105,7 +105,7 @@ fn hosts_and_origins_that_are_not_ours_are_refused() {
 
 #[test]
 fn l3_unknown_and_malformed_ids_are_told_apart() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let cases = [
         ("GET /api/v1/jobs/999999", 404, "not_found"),
         ("GET /api/v1/jobs/abc", 400, "bad_request"),

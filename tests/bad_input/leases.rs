@@ -84,9 +84,8 @@ fn token_of_the_local_worker(hall: u32) -> String {
 
 #[test]
 fn g2_l9_the_lease_of_another_worker_is_none() {
-    let mut rig = Rig::up(&["--slots", "1"]);
-    let local = token_of_the_local_worker(rig.hall().pid());
-    let hall = Guarded::new(rig);
+    let hall = Guarded::up();
+    let local = token_of_the_local_worker(hall.pid());
     let (one, other) = (Worker { rig: &hall, token: hall.token() }, Worker { rig: &hall, token: local });
     let id = submit(&hall);
     let given = one.take();

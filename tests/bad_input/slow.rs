@@ -1,12 +1,12 @@
 //! Whoever says nothing, or says it slowly, is not waited for without end, and keeps nobody else waiting.
 
-use jobhall_tests::{Raw, Rig};
+use jobhall_tests::Raw;
 
 use super::guarded::Guarded;
 
 #[test]
 fn half_open_and_slow_connections_are_closed_and_keep_nobody_waiting() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let silent: Vec<Raw> = (0..200).map(|_| hall.raw()).collect();
     let half = hall.head("POST /api/v1/jobs", "Content-Length: 100\r\n");
     let begun = |bytes: String| {
@@ -34,7 +34,7 @@ fn half_open_and_slow_connections_are_closed_and_keep_nobody_waiting() {
 
 #[test]
 fn l17_a_worker_that_leaves_while_it_waits_is_given_nothing() {
-    let hall = Guarded::new(Rig::server(&[]));
+    let hall = Guarded::server();
     let vacancy = r#"{"slots":1,"wait_s":60,"accepts":"type=wanted"}"#;
     for _ in 0..20 {
         hall.raw().say(hall.request("POST /api/v1/vacancies", "", vacancy));

@@ -30,7 +30,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < end, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -67,9 +67,12 @@ impl Process {
     }
 
     /// Waits for its end.
+    ///
+    /// # Panics
+    /// It does not come.
     pub fn wait(&mut self) -> ExitStatus {
-        let ended = self.ended.unwrap_or_else(|| self.child.wait().unwrap());
-        *self.ended.insert(ended)
+        eventually("the end of a process", || self.ended().is_some());
+        self.ended.unwrap()
     }
 
     /// Its end, if it has come.

@@ -23,8 +23,7 @@ const LOG_BYTES: u64 = 64 << 20;
 
 /// Time between two collections of blobs that nothing refers to.
 const COLLECT_MS: u64 = 60 * 60 * 1_000;
-/// The shortest and the longest lease, in milliseconds. A worker that holds nothing looks up every two seconds, so a
-/// shorter lease could end before its first renewal.
+/// The shortest and the longest lease, in milliseconds. A shorter one leaves a busy machine too little time to renew.
 const LEASE_MS: std::ops::RangeInclusive<u64> = 3_000..=24 * 3_600_000;
 
 /// Reads the flag `--lease`.

@@ -37,7 +37,6 @@ mod logs;
 mod metrics;
 mod operations;
 mod params;
-mod place;
 mod poll;
 mod range;
 mod routes;
