@@ -43,6 +43,9 @@ pub struct Globals {
     /// Data directory of a local hall, where its admin.token is [env: JOBHALL_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,
+    /// Certificate of the authority that signed the hall's [env: JOBHALL_CA]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ca: Option<String>,
     /// Print one JSON document
     #[arg(long, global = true, conflicts_with = "jsonl")]
     pub json: bool,
@@ -69,9 +72,10 @@ impl Globals {
         Layer {
             server: self.server.clone(),
             token: self.token.clone(),
-            token_file: None,
             data: self.data.clone(),
             color: self.color.clone(),
+            ca: self.ca.clone(),
+            ..Layer::default()
         }
     }
 }

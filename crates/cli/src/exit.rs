@@ -91,7 +91,8 @@ impl Exit {
     #[must_use]
     pub fn of_error(error: &ClientError) -> Exit {
         match error {
-            ClientError::Unreachable { .. } => Exit::Unreachable,
+            ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => Exit::Unreachable,
+            ClientError::Trust(_) => Exit::Usage,
             ClientError::Protocol(_) => Exit::Unexpected,
             ClientError::Problem(problem) => match problem.code {
                 Code::BadRequest | Code::TooLarge | Code::MethodNotAllowed | Code::RangeNotSatisfiable => {

@@ -72,6 +72,13 @@ impl From<ClientError> for Failure {
             ClientError::Unreachable { url, why } => Failure::new(exit, format!("no hall answers at {url}"))
                 .why(why)
                 .fix("start one with `jobhall up`, or name another with --server URL or JOBHALL_SERVER"),
+            ClientError::Untrusted { url, why } => {
+                Failure::new(exit, format!("the certificate of {url} is not trusted")).why(why).fix(
+                    "name the authority that signed it with --ca FILE or JOBHALL_CA, \
+                     and the hall as its certificate does with --server URL",
+                )
+            }
+            ClientError::Trust(what) => Failure::new(exit, what),
             ClientError::Protocol(why) => Failure::new(exit, "what answered does not speak as a hall does")
                 .why(why)
                 .fix("check the address with `jobhall config show --origin`"),

@@ -1,5 +1,6 @@
 //! The worker that a hall brings along.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct LocalWorker {
     server: String,
     token: String,
+    certificate: Option<PathBuf>,
     slots: Option<u32>,
     child: Option<Child>,
 }
@@ -25,7 +27,13 @@ impl LocalWorker {
     /// A worker for this hall; it is started by [`LocalWorker::keep`].
     pub fn new(hall: &OpenHall, slots: Option<u32>) -> LocalWorker {
         let token = hall.tokens.mint("local", Role::Worker);
-        LocalWorker { server: hall.url.clone(), token, slots, child: None }
+        LocalWorker {
+            server: hall.url.clone(),
+            token,
+            certificate: hall.certificate.clone(),
+            slots,
+            child: None,
+        }
     }
 
     fn spawn(&mut self) -> std::io::Result<&mut Child> {
@@ -33,6 +41,13 @@ impl LocalWorker {
         command.args(["worker", "--name", "local", "--allow-exec", "--server", &self.server]);
         if let Some(slots) = self.slots {
             command.args(["--slots", &slots.to_string()]);
+        }
+        // It speaks to this very hall, whatever name and authority the certificate has.
+        for name in ["JOBHALL_PIN", "JOBHALL_CA"] {
+            command.env_remove(name);
+        }
+        if let Some(certificate) = &self.certificate {
+            command.env("JOBHALL_PIN", certificate);
         }
         // In a group of its own, so that the interrupt of a terminal reaches it only through us.
         command.env("JOBHALL_TOKEN", &self.token).stdin(Stdio::null()).process_group(0).kill_on_drop(true);

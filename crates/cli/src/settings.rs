@@ -7,6 +7,8 @@ pub mod file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use jobhall_client::Trust;
+
 use crate::failure::{Failure, Outcome};
 use crate::suggest;
 use file::{COLORS, Layer};
@@ -99,6 +101,14 @@ pub struct Settings {
     pub data: Setting<PathBuf>,
     /// When to use colours: `auto`, `always` or `never`.
     pub color: Setting,
+    /// The authority that signed the hall's certificate, besides those that this machine knows.
+    pub ca: Option<Setting>,
+    /// The hall's very certificate; stronger than `ca`.
+    pub pin: Option<Setting>,
+    /// The certificate that a hall on this machine shows.
+    pub tls_cert: Option<Setting>,
+    /// The key of that certificate.
+    pub tls_key: Option<Setting>,
 }
 
 /// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
@@ -131,6 +141,10 @@ impl Layers {
             token_file: var("JOBHALL_TOKEN_FILE"),
             data: var("JOBHALL_DATA"),
             color: var("JOBHALL_COLOR"),
+            ca: var("JOBHALL_CA"),
+            pin: var("JOBHALL_PIN"),
+            tls_cert: var("JOBHALL_TLS_CERT"),
+            tls_key: var("JOBHALL_TLS_KEY"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -192,7 +206,21 @@ impl Settings {
             Some(token) => Some(guarded(&server, token)?),
             None => local_token(&server, &data.value),
         };
-        Ok(Settings { server, token, data, color })
+        let ca = layers.first("--ca", "JOBHALL_CA", |layer| &layer.ca);
+        let pin = layers.first("", "JOBHALL_PIN", |layer| &layer.pin);
+        let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
+        let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
+        Ok(Settings { server, token, data, color, ca, pin, tls_cert, tls_key })
+    }
+
+    /// Whom we believe to be the hall.
+    pub fn trust(&self) -> Trust {
+        let path = |setting: &Setting| PathBuf::from(&setting.value);
+        match (&self.pin, &self.ca) {
+            (Some(pin), _) => Trust::Certificate(path(pin)),
+            (None, Some(ca)) => Trust::Authority(path(ca)),
+            (None, None) => Trust::System,
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use jobhall_protocol::{Code, Problem};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::trust;
+
 /// Why a call did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClientError {
@@ -15,6 +17,17 @@ pub enum ClientError {
         /// What the network said.
         why: String,
     },
+    /// Who answers there cannot be believed.
+    #[error("the certificate of {url} is not trusted: {why}")]
+    Untrusted {
+        /// Where it was tried.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Whom to believe could not be settled.
+    #[error("{0}")]
+    Trust(String),
     /// The hall said no.
     #[error(transparent)]
     Problem(Problem),
@@ -29,13 +42,20 @@ impl ClientError {
     pub fn code(&self) -> Option<Code> {
         match self {
             ClientError::Problem(problem) => Some(problem.code),
-            ClientError::Unreachable { .. } | ClientError::Protocol(_) => None,
+            _ => None,
         }
     }
 
     /// An error of the transport: the request may or may not have arrived.
     pub(crate) fn transport(url: &str, error: &reqwest::Error) -> ClientError {
-        ClientError::Unreachable { url: url.to_owned(), why: deepest(error) }
+        let url = url.to_owned();
+        match trust::distrust(error) {
+            Some(why) => ClientError::Untrusted { url, why },
+            None if trust::no_tls_there(error) => {
+                ClientError::Unreachable { url, why: "what answers there does not speak TLS".to_owned() }
+            }
+            None => ClientError::Unreachable { url, why: deepest(error) },
+        }
     }
 
     /// The problem that an answer with this status carries.

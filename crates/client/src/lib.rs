@@ -12,6 +12,7 @@ mod jobs;
 mod log;
 mod patience;
 mod sse;
+mod trust;
 mod work;
 
 pub use call::Client;
@@ -21,4 +22,5 @@ pub use hall::Alive;
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};
 pub use sse::{Event, Parser};
+pub use trust::{Trust, tls_config};
 pub use work::{Lease, Stream};

@@ -13,6 +13,7 @@ use hyper_util::service::TowerToHyperService;
 use jobhall_blobs::Blobs;
 use jobhall_engine::Engine;
 use jobhall_store::Store;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -22,6 +23,7 @@ use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::routes;
+use crate::tls::Tls;
 use crate::tokens::Tokens;
 
 /// Connections at once; more wait to be taken.
@@ -51,6 +53,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// Names besides those of this machine under which the hall may be called, without port.
     pub hosts: Vec<String>,
+    /// The certificate to show; none serves without encryption.
+    pub tls: Option<Tls>,
     /// Whether other machines may be served without encryption, so that anyone between can read tokens.
     pub insecure: bool,
 }
@@ -81,14 +85,15 @@ impl Hall {
     /// The listener has no address, or one that other machines reach without `insecure`.
     pub fn serve(listener: TcpListener, options: Options) -> std::io::Result<Running> {
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() && !options.insecure {
+        if !address.ip().is_loopback() && options.tls.is_none() && !options.insecure {
             return Err(std::io::Error::other(format!(
                 "failed to serve on {address}: it is not loopback and has no TLS"
             )));
         }
         let (drain, draining) = watch::channel(false);
+        let tls = options.tls.clone();
         let app = Arc::new(app(options, address, draining.clone()));
-        let task = tokio::spawn(accept(listener, routes::router(&app), draining));
+        let task = tokio::spawn(accept(listener, Service { router: routes::router(&app), tls }, draining));
         tracing::info!(%address, "the hall is open");
         Ok(Running { address, drain, task })
     }
@@ -118,7 +123,14 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
     }
 }
 
-async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bool>) {
+/// What a connection is served with.
+#[derive(Clone)]
+struct Service {
+    router: Router,
+    tls: Option<Tls>,
+}
+
+async fn accept(listener: TcpListener, service: Service, drain: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let mut stop = drain.clone();
@@ -132,9 +144,9 @@ async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bo
             Some(_) = connections.join_next() => {}
             (stream, permit) = taken => match stream {
                 Ok((stream, _)) => {
-                    let (router, drain) = (router.clone(), drain.clone());
+                    let (service, drain) = (service.clone(), drain.clone());
                     connections.spawn(async move {
-                        connection(stream, router, drain).await;
+                        connection(stream, service, drain).await;
                         drop(permit);
                     });
                 }
@@ -152,8 +164,24 @@ async fn accept(listener: TcpListener, router: Router, drain: watch::Receiver<bo
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut drain: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, service: Service, mut drain: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
+    let Service { router, tls } = service;
+    let Some(tls) = tls else { return serve(stream, router, drain).await };
+    let shaken = tokio::select! {
+        shaken = tls.shake(stream) => shaken,
+        () = told(&mut drain) => return,
+    };
+    match shaken {
+        Ok(stream) => serve(stream, router, drain).await,
+        Err(error) => tracing::debug!("a connection ended in its handshake: {error}"),
+    }
+}
+
+async fn serve<S>(stream: S, router: Router, mut drain: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));

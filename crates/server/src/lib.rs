@@ -29,7 +29,9 @@ mod poll;
 mod routes;
 mod stream;
 mod tell;
+mod tls;
 mod tokens;
 
 pub use hall::{Hall, Options, Running};
+pub use tls::{Tls, TlsError};
 pub use tokens::{Identity, Role, TokenError, Tokens};

@@ -201,7 +201,7 @@ pub(crate) fn is_lost(error: &ClientError) -> bool {
 /// Whether trying again may help.
 fn is_passing(error: &ClientError) -> bool {
     match error {
-        ClientError::Unreachable { .. } => true,
+        ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => true,
         ClientError::Problem(problem) => {
             matches!(problem.code, Code::Unavailable | Code::StorageFull | Code::Internal)
         }

@@ -22,10 +22,19 @@ pub struct Layer {
     pub data: Option<String>,
     /// When to use colours.
     pub color: Option<String>,
+    /// The authority that signed the hall's certificate.
+    pub ca: Option<String>,
+    /// The hall's very certificate.
+    pub pin: Option<String>,
+    /// The certificate that a hall on this machine shows.
+    pub tls_cert: Option<String>,
+    /// The key of that certificate.
+    pub tls_key: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 5] = ["server", "token", "token_file", "data", "color"];
+pub const KEYS: [&str; 9] =
+    ["server", "token", "token_file", "data", "color", "ca", "pin", "tls_cert", "tls_key"];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
 
@@ -37,6 +46,10 @@ impl Layer {
             "token_file" => &mut self.token_file,
             "data" => &mut self.data,
             "color" => &mut self.color,
+            "ca" => &mut self.ca,
+            "pin" => &mut self.pin,
+            "tls_cert" => &mut self.tls_cert,
+            "tls_key" => &mut self.tls_key,
             _ => return None,
         })
     }

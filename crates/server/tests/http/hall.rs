@@ -53,6 +53,7 @@ impl TestHall {
             lease_ms: config.lease_ms,
             log_bytes: 4 << 20,
             hosts: vec!["hall.example".to_owned()],
+            tls: None,
             insecure: false,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -81,6 +82,7 @@ impl TestHall {
             lease_ms: 30_000,
             log_bytes: 1 << 20,
             hosts: Vec::new(),
+            tls: None,
             insecure,
         }
     }

@@ -10,4 +10,5 @@ mod logs;
 mod renewals;
 mod streams;
 mod submit;
+mod tls;
 mod workers;
