@@ -14,6 +14,7 @@ impl Desk {
         for setting in settings {
             match setting.kind {
                 SettingKind::Type => self.learn_type(&setting)?,
+                SettingKind::Token | SettingKind::Operation => {}
             }
         }
         Ok(())

@@ -77,7 +77,7 @@ impl Desk {
 
 fn write(job_type: &TypeName, expected: u32, config: &TypeConfig) -> SettingWrite {
     let value = serde_json::to_string(config).expect("a type's configuration is plain data");
-    SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value }
+    SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value: Some(value) }
 }
 
 /// A type registers itself when it is first submitted.

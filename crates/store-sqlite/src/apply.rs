@@ -276,12 +276,8 @@ impl Writes<'_> {
                 run(&mut self.insert_attempt)?;
             }
         }
-        for SettingWrite { kind, name, expected, value } in &unit.settings {
-            self.put_setting.raw_bind_parameter(1, kind.as_str())?;
-            self.put_setting.raw_bind_parameter(2, name.as_str())?;
-            self.put_setting.raw_bind_parameter(3, expected + 1)?;
-            self.put_setting.raw_bind_parameter(4, value.as_str())?;
-            run(&mut self.put_setting)?;
+        for write in &unit.settings {
+            self.record_setting(write)?;
         }
         if let Some(SubmitKey { scope, key, body, answer, at, .. }) = &unit.submit_key {
             self.put_submit_key.raw_bind_parameter(1, scope.as_str())?;
@@ -291,6 +287,19 @@ impl Writes<'_> {
             self.put_submit_key.raw_bind_parameter(5, at.as_ms())?;
             run(&mut self.put_submit_key)?;
         }
+        Ok(())
+    }
+
+    fn record_setting(&mut self, write: &SettingWrite) -> Result<(), Trouble> {
+        let SettingWrite { kind, name, expected, value } = write;
+        let statement = if value.is_some() { &mut self.put_setting } else { &mut self.remove_setting };
+        statement.raw_bind_parameter(1, kind.as_str())?;
+        statement.raw_bind_parameter(2, name.as_str())?;
+        if let Some(value) = value {
+            statement.raw_bind_parameter(3, expected + 1)?;
+            statement.raw_bind_parameter(4, value.as_str())?;
+        }
+        run(statement)?;
         Ok(())
     }
 

@@ -33,7 +33,7 @@ statements!(
     begin commit rollback savepoint rollback_to release checkpoint
     insert_job insert_spec change_live change_end change_any take_key replace_params insert_attempt
     standing state live_holder next_holder success_since job spec
-    setting put_setting submit_key put_submit_key
+    setting put_setting remove_setting submit_key put_submit_key
     insert_feed feed_last feed_kept_from
     prune_feed prune_job prune_spec prune_attempts prune_submit_keys
     insert_block close_block shrink_block meta put_meta

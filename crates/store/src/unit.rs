@@ -81,20 +81,26 @@ pub fn key_place(state: &State) -> KeyPlace {
     }
 }
 
-/// What a setting is about.
+/// What a setting is about, in the order of the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SettingKind {
+    /// A change of many jobs.
+    Operation,
+    /// A credential.
+    Token,
     /// A job type.
     Type,
 }
 
 impl SettingKind {
     /// All kinds.
-    pub const ALL: [SettingKind; 1] = [SettingKind::Type];
+    pub const ALL: [SettingKind; 3] = [SettingKind::Operation, SettingKind::Token, SettingKind::Type];
 
     /// The name in the store.
     pub fn as_str(self) -> &'static str {
         match self {
+            SettingKind::Operation => "operation",
+            SettingKind::Token => "token",
             SettingKind::Type => "type",
         }
     }
@@ -122,8 +128,8 @@ pub struct SettingWrite {
     pub name: String,
     /// The stored rev it was decided on; 0 means that there must be none.
     pub expected: u32,
-    /// The new content, as JSON.
-    pub value: String,
+    /// The new content, as JSON; none removes the setting.
+    pub value: Option<String>,
 }
 
 /// An idempotency key, stored with the answer in the same transaction.

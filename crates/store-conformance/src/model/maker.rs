@@ -199,6 +199,7 @@ impl Maker<'_> {
         let rev = self.settings.iter().find(|setting| setting.name == name).map_or(0, |setting| setting.rev);
         let wrong = u32::from(dice & 0x30 == 0);
         let value = format!("{{\"dice\":{dice}}}");
+        let value = (dice & 0xc0 != 0).then_some(value);
         SettingWrite { kind: SettingKind::Type, name: name.into(), expected: rev + wrong, value }
     }
 

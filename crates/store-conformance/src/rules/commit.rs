@@ -123,7 +123,8 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
     let new = desk.fresh(Some("k"));
     let lost = desk.decide(&moving, &Event::LeaseEnd);
     assert!(lost.past.is_some(), "a lost attempt is history");
-    let write = SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: "{}".into() };
+    let write =
+        SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
     let unit = Unit {
         changes: vec![lost, late],
         inserts: vec![insert(new.clone())],

@@ -28,7 +28,7 @@ pub fn everything_acknowledged_is_there_after_reopening(fixture: &mut Fixture) {
         let lost = desk.accepted(None);
         desk.apply(desk.decide(&lost, &Event::LeaseEnd));
         let write =
-            SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: "{}".into() };
+            SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
         desk.unit(Unit { settings: vec![write], ..Unit::default() }).expect("it is new");
         let block = wait(fixture.store().take_block(7)).expect("a block");
         let shrink = BlockChange::Shrink(block.first, vec![block.last]);

@@ -111,6 +111,8 @@ macro_rules! every_rule {
                 a_setting_starts_at_rev_one_and_rises
                 a_setting_decided_on_another_rev_is_refused
                 a_conflict_names_the_write_it_is_about
+                a_removed_setting_is_gone
+                settings_of_two_kinds_do_not_meet
                 a_setting_leaves_no_feed_row
             }
             attempts {

@@ -6,11 +6,15 @@ use crate::desk::Desk;
 use crate::fixture::wait;
 
 fn write(name: &str, expected: u32, value: &str) -> SettingWrite {
-    SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: value.into() }
+    SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: Some(value.into()) }
 }
 
 fn stored(name: &str, rev: u32, value: &str) -> Setting {
     Setting { kind: SettingKind::Type, name: name.into(), rev, value: value.into() }
+}
+
+fn removal(name: &str, expected: u32) -> SettingWrite {
+    SettingWrite { value: None, ..write(name, expected, "") }
 }
 
 fn writing(settings: impl Into<Vec<SettingWrite>>) -> Unit {
@@ -38,6 +42,32 @@ pub fn a_setting_decided_on_another_rev_is_refused(store: &dyn Store) {
     let missing = Conflict::Setting { write: 0, stored: None };
     assert_eq!(desk.refused(writing([write("c", 1, "9")])), [missing]);
     assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "1")]));
+}
+
+/// A removal is guarded like any other write; afterwards the name is free and starts anew.
+pub fn a_removed_setting_is_gone(store: &dyn Store) {
+    let desk = Desk::new(store);
+    desk.unit(writing([write("a", 0, "1"), write("b", 0, "2")])).expect("they are new");
+    let unchanged = Conflict::Setting { write: 0, stored: Some(stored("a", 1, "1")) };
+    assert_eq!(desk.refused(writing([removal("a", 2), removal("b", 1)])), [unchanged]);
+    desk.unit(writing([removal("a", 1)])).expect("the rev is right");
+    assert_eq!(wait(store.settings()), Ok(vec![stored("b", 1, "2")]));
+    let missing = Conflict::Setting { write: 0, stored: None };
+    assert_eq!(desk.refused(writing([removal("a", 1)])), [missing]);
+    desk.unit(writing([write("a", 0, "3")])).expect("the name is free");
+    assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "3"), stored("b", 1, "2")]));
+}
+
+/// The kind is part of a setting's name; they are told by kind and name.
+pub fn settings_of_two_kinds_do_not_meet(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let kinds = SettingKind::ALL.map(|kind| SettingWrite { kind, ..write("a", 0, kind.as_str()) });
+    desk.unit(writing(kinds)).expect("they are new");
+    desk.unit(writing([SettingWrite { kind: SettingKind::Token, ..removal("a", 1) }])).expect("it is there");
+    let left = wait(store.settings()).expect("settings can be read");
+    let left: Vec<_> = left.into_iter().map(|setting| (setting.kind, setting.value)).collect();
+    let expected = [SettingKind::Operation, SettingKind::Type].map(|kind| (kind, kind.as_str().to_owned()));
+    assert_eq!(left, expected);
 }
 
 /// With several writes, the conflict tells which one it is about.

@@ -8,7 +8,7 @@ use crate::rules::submit_key;
 use crate::samples::{changing, insert, inserting};
 
 fn write(name: &str, expected: u32) -> SettingWrite {
-    SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: "{}".into() }
+    SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: Some("{}".into()) }
 }
 
 /// Stage 1: a submit key that is known answers alone, whatever else is wrong.

@@ -201,8 +201,15 @@ impl Tables {
         }
         for write in unit.settings {
             let SettingWrite { kind, name, expected, value } = write;
-            let setting = Setting { kind, name: name.clone(), rev: expected + 1, value };
-            self.settings.insert((kind, name), setting);
+            match value {
+                Some(value) => {
+                    let setting = Setting { kind, name: name.clone(), rev: expected + 1, value };
+                    self.settings.insert((kind, name), setting);
+                }
+                None => {
+                    self.settings.remove(&(kind, name));
+                }
+            }
         }
         if let Some(SubmitKey { scope, key, body, answer, at, .. }) = unit.submit_key {
             self.submit_keys.insert((scope, key), StoredKey { body, answer, at });
