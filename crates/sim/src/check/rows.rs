@@ -77,9 +77,13 @@ impl Checker {
     fn settings_stored(&mut self, vault: &Vault, unit: &Unit) {
         for write in &unit.settings {
             let stored = vault.settings().into_iter().find(|setting| setting.name == write.name);
-            let same = stored.is_some_and(|s| s.value == write.value && s.rev == write.expected + 1);
+            let same = match (&write.value, stored) {
+                (Some(value), Some(stored)) => stored.value == *value && stored.rev == write.expected + 1,
+                (value, stored) => value.is_none() && stored.is_none(),
+            };
             self.must(same, Invariant::Stored, &[], || format!("the setting {} is not stored", write.name));
-            if !write.value.contains("\"keep_ms\":null") || !write.value.contains("\"keep_count\":null") {
+            let value = write.value.as_deref().unwrap_or_default();
+            if !value.contains("\"keep_ms\":null") || !value.contains("\"keep_count\":null") {
                 self.ruled.insert(write.name.clone());
             }
         }
