@@ -98,7 +98,7 @@ impl Exit {
                 Code::BadRequest | Code::TooLarge | Code::MethodNotAllowed | Code::RangeNotSatisfiable => {
                     Exit::Usage
                 }
-                Code::Unauthorized | Code::Forbidden => Exit::Auth,
+                Code::Unauthorized | Code::Forbidden | Code::TooManyRequests => Exit::Auth,
                 Code::NotFound => Exit::NotFound,
                 Code::KeyHeld | Code::IdempotencyKeyReused | Code::LeaseLost | Code::Conflict => {
                     Exit::Conflict

@@ -102,6 +102,7 @@ fn fix_of(code: Code) -> Option<&'static str> {
             "give a token with JOBHALL_TOKEN, JOBHALL_TOKEN_FILE or --token; \
              on the hall's own machine it is in <data>/admin.token (--data)"
         }
+        Code::TooManyRequests => "wait a minute, or give the right token with JOBHALL_TOKEN",
         Code::Forbidden => "use a token whose role allows this",
         Code::KeyHeld => {
             "choose another --key, or say what to do with --on-duplicate join|supersede|run-again"

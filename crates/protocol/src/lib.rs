@@ -10,6 +10,7 @@ mod session;
 mod span;
 mod submit;
 mod timestamp;
+mod token;
 mod worker;
 mod worker_file;
 
@@ -22,6 +23,7 @@ pub use session::{
 pub use span::{Span, SpanError};
 pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted};
 pub use timestamp::Timestamp;
+pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
 pub use worker::{Cancel, Change, LogPosition, Moved, SetType, TypeSettings, Worker};
 pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
 

@@ -17,6 +17,12 @@ const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
 const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
 /// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
 const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
+/// Those who look at one job: its own process too.
+const READ_JOB: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin, Role::Job]);
+/// Those who say how far an attempt is: its own process too.
+const TELL: Access = Access::Roles(&[Role::Worker, Role::Admin, Role::Job]);
+/// Those who are about to become workers.
+const JOIN: Access = Access::Roles(&[Role::Join]);
 /// Those who run the hall.
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
 
@@ -28,23 +34,28 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/metrics", READ),
     ("POST", "/api/v1/jobs", WRITE),
     ("GET", "/api/v1/jobs", READ),
-    ("GET", "/api/v1/jobs/{id}", READ),
+    ("GET", "/api/v1/jobs/{id}", READ_JOB),
     ("POST", "/api/v1/jobs/{id}/cancel", WRITE),
     ("POST", "/api/v1/jobs/{id}/retry", WRITE),
     ("GET", "/api/v1/jobs/{id}/explain", READ),
     ("GET", "/api/v1/jobs/{id}/result", READ),
-    ("GET", "/api/v1/jobs/{id}/log", READ),
+    ("GET", "/api/v1/jobs/{id}/log", READ_JOB),
     ("GET", "/api/v1/jobs/{id}/events", READ),
     ("GET", "/api/v1/events", READ),
     ("POST", "/api/v1/vacancies", WORK),
     ("POST", "/api/v1/attempts/{id}/accept", WORK),
-    ("POST", "/api/v1/attempts/{id}/progress", WORK),
+    ("POST", "/api/v1/attempts/{id}/progress", TELL),
     ("POST", "/api/v1/attempts/{id}/log", WORK),
     ("POST", "/api/v1/attempts/{id}/outcome", WORK),
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/workers", READ),
     ("GET", "/api/v1/types", READ),
     ("PUT", "/api/v1/types/{name}", ADMIN),
+    ("GET", "/api/v1/tokens", ADMIN),
+    ("POST", "/api/v1/tokens", ADMIN),
+    ("DELETE", "/api/v1/tokens/{id}", ADMIN),
+    ("POST", "/api/v1/join", JOIN),
+    ("GET", "/api/v1/audit", ADMIN),
 ];
 
 /// The row of a route. Where a page can be had, its headers can.

@@ -8,6 +8,7 @@ use jobhall_engine::Engine;
 use jobhall_store::Store;
 use tokio::sync::watch;
 
+use crate::failures::Failures;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -19,10 +20,13 @@ pub(crate) struct App {
     pub store: Arc<dyn Store>,
     pub logs: Logs,
     pub tokens: Arc<Tokens>,
+    pub failures: Failures,
     pub floor: Arc<Floor>,
     pub metrics: Metrics,
     pub lease_ms: u64,
     pub hosts: Hosts,
+    /// Whether requests come over TLS.
+    pub secure: bool,
     pub started: Instant,
     /// Becomes true once: when the hall stops, whatever waits comes to its end.
     pub drain: watch::Receiver<bool>,

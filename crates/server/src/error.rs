@@ -11,7 +11,7 @@ use jobhall_blobs::{AppendError, BlobError};
 use jobhall_core::Refusal;
 use jobhall_engine::Refused;
 use jobhall_protocol::{Code, Problem};
-use jobhall_store::StoreError;
+use jobhall_store::{CommitError, StoreError};
 use serde::Serialize;
 
 /// The answer of a route.
@@ -46,6 +46,11 @@ impl Trouble {
 
     pub(crate) fn with_header(self, name: HeaderName, value: &str) -> Trouble {
         Trouble { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
+    }
+
+    /// The same in other words.
+    pub(crate) fn saying(self, detail: &str) -> Trouble {
+        Trouble { detail: detail.to_owned(), ..self }
     }
 
     /// What only the log may know.
@@ -91,6 +96,7 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "The body took too long"),
         Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "There are no such bytes"),
         Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request was meant for another host"),
+        Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "The hall cannot take it now"),
         Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Something is broken"),
@@ -162,6 +168,19 @@ fn storage(full: bool, inside: &str) -> Trouble {
     Trouble { inside: Some(inside.to_owned()), ..trouble }
 }
 
+impl From<CommitError> for Trouble {
+    fn from(error: CommitError) -> Trouble {
+        match error {
+            CommitError::NotCommitted { full, message } => storage(full, &message),
+            CommitError::Unknown { .. } => Trouble::internal(error),
+            CommitError::Stopped { .. } => {
+                let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
+                Trouble { inside: Some(error.to_string()), ..trouble }
+            }
+        }
+    }
+}
+
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
         Trouble::internal(error)
@@ -211,6 +230,16 @@ pub(crate) fn made(new: bool, location: &str, value: &impl Serialize) -> Respons
     let mut response = with_json(if new { StatusCode::CREATED } else { StatusCode::OK }, value);
     if let Ok(location) = HeaderValue::from_str(location) {
         response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// 303 to another page, with a cookie.
+pub(crate) fn see_other(location: &'static str, cookie: &str) -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(location));
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
 }

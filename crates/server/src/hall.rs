@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use jobhall_blobs::Blobs;
@@ -19,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::{App, Hosts};
+use crate::failures::{Failures, Peer};
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -34,6 +36,8 @@ const HEAD_BYTES: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long requests under way have when the hall stops.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// Pauses between two readings of the tokens.
+const REREAD: Duration = Duration::from_secs(2);
 /// Pause after the system refused a connection, for instance because files ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -92,6 +96,7 @@ impl Hall {
         }
         let (drain, draining) = watch::channel(false);
         let tls = options.tls.clone();
+        tokio::spawn(reread(options.tokens.clone(), draining.clone()));
         let app = Arc::new(app(options, address, draining.clone()));
         let task = tokio::spawn(accept(listener, Service { router: routes::router(&app), tls }, draining));
         tracing::info!(%address, "the hall is open");
@@ -115,11 +120,26 @@ fn app(options: Options, address: SocketAddr, drain: watch::Receiver<bool>) -> A
         store: options.store,
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
+        failures: Failures::default(),
         metrics: Metrics::default(),
         lease_ms: options.lease_ms,
+        secure: options.tls.is_some(),
         hosts: Hosts { names, loopback: address.ip().is_loopback() },
         started: Instant::now(),
         drain,
+    }
+}
+
+/// Reads the tokens anew again and again: what another node revoked is gone here within seconds.
+async fn reread(tokens: Arc<Tokens>, mut drain: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = told(&mut drain) => return,
+            () = tokio::time::sleep(REREAD) => {}
+        }
+        if let Err(error) = tokens.refresh().await {
+            tracing::warn!("the tokens could not be read anew: {error}");
+        }
     }
 }
 
@@ -143,10 +163,10 @@ async fn accept(listener: TcpListener, service: Service, drain: watch::Receiver<
             () = told(&mut stop) => break,
             Some(_) = connections.join_next() => {}
             (stream, permit) = taken => match stream {
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
                     let (service, drain) = (service.clone(), drain.clone());
                     connections.spawn(async move {
-                        connection(stream, service, drain).await;
+                        connection(stream, Peer(from.ip()), service, drain).await;
                         drop(permit);
                     });
                 }
@@ -164,27 +184,32 @@ async fn accept(listener: TcpListener, service: Service, drain: watch::Receiver<
     }
 }
 
-async fn connection(stream: TcpStream, service: Service, mut drain: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, from: Peer, service: Service, mut drain: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let Service { router, tls } = service;
-    let Some(tls) = tls else { return serve(stream, router, drain).await };
+    let Some(tls) = tls else { return serve(stream, from, router, drain).await };
     let shaken = tokio::select! {
         shaken = tls.shake(stream) => shaken,
         () = told(&mut drain) => return,
     };
     match shaken {
-        Ok(stream) => serve(stream, router, drain).await,
+        Ok(stream) => serve(stream, from, router, drain).await,
         Err(error) => tracing::debug!("a connection ended in its handshake: {error}"),
     }
 }
 
-async fn serve<S>(stream: S, router: Router, mut drain: watch::Receiver<bool>)
+async fn serve<S>(stream: S, from: Peer, router: Router, mut drain: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(from);
+        router.call(request)
+    });
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         ended = served.as_mut() => return log_end(ended),
         () = told(&mut drain) => served.as_mut().graceful_shutdown(),

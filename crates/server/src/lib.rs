@@ -17,8 +17,10 @@
 
 mod access;
 mod app;
+mod audit;
 mod body;
 mod error;
+mod failures;
 mod floor;
 mod gate;
 mod hall;
@@ -26,6 +28,7 @@ mod logs;
 mod metrics;
 mod params;
 mod poll;
+mod reach;
 mod routes;
 mod stream;
 mod tell;
@@ -34,4 +37,4 @@ mod tokens;
 
 pub use hall::{Hall, Options, Running};
 pub use tls::{Tls, TlsError};
-pub use tokens::{Identity, Role, TokenError, Tokens};
+pub use tokens::{Bound, Identity, Role, TokenError, Tokens};

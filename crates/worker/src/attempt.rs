@@ -203,7 +203,10 @@ fn is_passing(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => true,
         ClientError::Problem(problem) => {
-            matches!(problem.code, Code::Unavailable | Code::StorageFull | Code::Internal)
+            matches!(
+                problem.code,
+                Code::Unavailable | Code::TooManyRequests | Code::StorageFull | Code::Internal
+            )
         }
         _ => false,
     }

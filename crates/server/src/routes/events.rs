@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
@@ -21,7 +21,9 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::metrics::Counted;
 use crate::params;
+use crate::reach::{self, Eyes};
 use crate::stream::{Left, Writer, pipe};
+use crate::tokens::Identity;
 
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -34,18 +36,24 @@ struct Asked {
 }
 
 /// Everything that happens.
-pub(super) async fn of_all(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Answer {
+pub(super) async fn of_all(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
     let after = match position(&uri, &headers)? {
         Some(after) => after,
         None => end_of_feed(app.store.as_ref()).await?,
     };
     let watch = app.engine.watch(after);
-    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, None))
+    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, Eyes::new(&app, who), None))
 }
 
 /// What happens to one job. Without a position it begins with the state of this moment; it ends with the job.
 pub(super) async fn of_job(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -55,11 +63,11 @@ pub(super) async fn of_job(
     let end = end_of_feed(app.store.as_ref()).await?;
     // The watch begins before the look, so nothing can happen between them unseen.
     let watch = app.engine.watch(asked.unwrap_or(end));
-    let shown = app.engine.show(id).await?;
+    let shown = reach::shown(&app, &who, id).await?;
     let life = &shown.job.life;
     let first = (asked.is_none() || life.state.is_terminal()).then(|| (end, life.name(now())));
     let seen_rev = if first.is_some() { life.rev } else { 0 };
-    Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, first))
+    Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(&app, who), first))
 }
 
 fn position(uri: &Uri, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
@@ -95,15 +103,17 @@ struct Telling {
     seen_rev: u32,
 }
 
-fn open(app: &Arc<App>, telling: Telling, first: Option<(u64, StateName)>) -> Response {
+fn open(app: &Arc<App>, telling: Telling, mut eyes: Eyes, first: Option<(u64, StateName)>) -> Response {
     let (writer, body) = pipe();
     let app = app.clone();
     tokio::spawn(async move {
+        let (tokens, who) = eyes.token();
         let _counted = Counted::new(&app.metrics.live_clients);
         // The reader may leave at any moment; then there is nobody to tell.
         let _ = tokio::select! {
-            told = tell(&writer, telling, first) => told,
+            told = tell(&writer, telling, &mut eyes, first) => told,
             () = writer.left() => Err(Left),
+            () = tokens.gone(&who) => Ok(()),
             () = app.drained() => Ok(()),
         };
     });
@@ -114,7 +124,12 @@ fn open(app: &Arc<App>, telling: Telling, first: Option<(u64, StateName)>) -> Re
     response
 }
 
-async fn tell(writer: &Writer, mut telling: Telling, first: Option<(u64, StateName)>) -> Result<(), Left> {
+async fn tell(
+    writer: &Writer,
+    mut telling: Telling,
+    eyes: &mut Eyes,
+    first: Option<(u64, StateName)>,
+) -> Result<(), Left> {
     writer.write("retry: 2000\n\n").await?;
     if let (Some((position, state)), Some(id)) = (first, telling.job) {
         writer.write(event(Some(position), id, state)).await?;
@@ -126,6 +141,11 @@ async fn tell(writer: &Writer, mut telling: Telling, first: Option<(u64, StateNa
         match tokio::time::timeout(HEARTBEAT, telling.watch.next()).await {
             Err(_) => writer.write(":\n\n").await?,
             Ok(Ok(Some(watched))) => {
+                let Ok(watched) = eyes.see(watched).await else {
+                    tracing::error!("a stream of events broke off: its jobs could not be read");
+                    return Ok(());
+                };
+                let Some(watched) = watched else { continue };
                 let (text, over) = telling.text(watched);
                 if !text.is_empty() {
                     writer.write(text).await?;

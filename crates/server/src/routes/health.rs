@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::HeaderValue;
-use axum::http::header;
+use axum::http::{HeaderValue, Request, header};
 use jobhall_protocol::Code;
+use serde::Deserialize;
 
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
+use crate::tokens::SESSION_TIME;
+use crate::{audit, gate, params};
 
 /// The process answers.
 pub(super) async fn livez() -> Answer {
@@ -32,8 +35,32 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Answer {
     Ok(error::body("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// From a link: lets the browser in, once.
+    code: Option<String>,
+}
+
+/// The first page. A code in its address is exchanged for a cookie, and gone from the address.
+pub(super) async fn first(State(app): State<Arc<App>>, request: Request<Body>) -> Answer {
+    let asked: Asked = params::query(request.uri())?;
+    let Some(code) = asked.code else { return page(&app) };
+    let Some(secret) = app.tokens.browsers.enter(&code) else {
+        let trouble = gate::wrong(&app, &request);
+        return Err(
+            trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
+        );
+    };
+    let secure = if app.secure { "; Secure" } else { "" };
+    let (name, age) = (gate::SESSION_COOKIE, SESSION_TIME.as_secs());
+    let cookie = format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
+    app.write_down(audit::entry("admin", "browser_entered", "", String::new())).await;
+    Ok(error::see_other("/", &cookie))
+}
+
 /// Counts alone: this page asks for no token, so it names nobody.
-pub(super) async fn page(State(app): State<Arc<App>>) -> Answer {
+fn page(app: &App) -> Answer {
     let rows = [
         ("workers", app.floor.workers().len().to_string()),
         ("attempts in hand", app.floor.held().to_string()),

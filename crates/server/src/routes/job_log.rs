@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{self, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jobhall_blobs::{ByteRange, RangeError};
@@ -17,8 +17,9 @@ use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
-use crate::params;
 use crate::stream::{Left, Writer, pipe};
+use crate::tokens::Identity;
+use crate::{params, reach};
 
 /// A log is bytes of any kind: nothing may take them for a page.
 const KIND: &str = "text/plain; charset=utf-8";
@@ -36,16 +37,17 @@ struct Asked {
 
 pub(super) async fn log(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer {
     let id = params::job_id(&id)?;
     let asked: Asked = params::query(&uri)?;
-    let shown = app.engine.show(id).await?;
+    let shown = reach::shown(&app, &who, id).await?;
     let attempt = attempt(&shown, asked.attempt.as_deref())?;
     if asked.follow {
-        return Ok(error::body(KIND, follow(&app, id, attempt)));
+        return Ok(error::body(KIND, follow(&app, who, id, attempt)));
     }
     match attempt {
         Some(attempt) => read(&app, attempt, &headers).await,
@@ -132,7 +134,7 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
 }
 
 /// What is there, then what comes, until the attempt ends. A job that waits is waited for.
-fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>) -> Body {
+fn follow(app: &Arc<App>, who: Identity, id: JobId, attempt: Option<AttemptId>) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
     tokio::spawn(async move {
@@ -146,6 +148,7 @@ fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>) -> Body {
             }
             () = writer.left() => {}
             () = app.drained() => {}
+            () = app.tokens.gone(&who) => {}
         }
     });
     body

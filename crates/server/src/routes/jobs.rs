@@ -3,31 +3,38 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::Request;
 use jobhall_core::{Failure, JobId, State as JobState};
 use jobhall_protocol::{Cancel, Code};
 
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
-use crate::{body, params, tell};
+use crate::tokens::Identity;
+use crate::{body, params, reach, tell};
 
 /// The address of a job.
 pub(super) fn address(id: JobId) -> String {
     format!("{}/jobs/{id}", jobhall_protocol::API)
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    let shown = app.engine.show(params::job_id(&id)?).await?;
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
     Ok(error::ok(&tell::shown(&shown, now())?))
 }
 
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
     let id = params::job_id(&id)?;
+    reach::check(&app, &who, id).await?;
     let cancel: Cancel = body::json_or_default(request).await?;
     let failure = match &cancel.error {
         Some(error) => {
@@ -36,13 +43,22 @@ pub(super) async fn cancel(
         }
         None => Failure::new("cancelled", "cancelled on request"),
     };
+    let reason = failure.reason.clone();
     app.engine.cancel(id, failure).await?;
+    app.acted(&who, "job_cancelled", id, &reason).await;
     let shown = app.engine.show(id).await?;
     Ok(error::ok(&tell::shown(&shown, now())?))
 }
 
-pub(super) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    let made = app.engine.retry(params::job_id(&id)?).await?;
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = params::job_id(&id)?;
+    reach::check(&app, &who, id).await?;
+    let made = app.engine.retry(id).await?;
+    app.acted(&who, "job_retried", id, &format!("as job {}", made.id)).await;
     let shown = app.engine.show(made.id).await?;
     let new = made.disposition == jobhall_core::Disposition::Created;
     if new {
@@ -51,14 +67,24 @@ pub(super) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -
     Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
 }
 
-pub(super) async fn explain(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    let explanation = app.engine.explain(params::job_id(&id)?).await?;
+pub(super) async fn explain(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = params::job_id(&id)?;
+    reach::check(&app, &who, id).await?;
+    let explanation = app.engine.explain(id).await?;
     Ok(error::ok(&tell::explanation(&explanation)))
 }
 
 /// The value itself, so that a pipe can go on with it.
-pub(super) async fn result(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    let shown = app.engine.show(params::job_id(&id)?).await?;
+pub(super) async fn result(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
     match &shown.job.life.state {
         JobState::Succeeded(success) => {
             Ok(error::body("application/json", success.value.as_str().to_owned()))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::Uri;
 use jobhall_core::{Job, JobId, Key, QueueName, StateName, TypeName};
 use jobhall_engine::{Answer as Told, Request};
@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
 use crate::{params, tell};
 
 /// Jobs on a page.
@@ -32,7 +33,11 @@ struct Asked {
     cursor: Option<String>,
 }
 
-pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    uri: Uri,
+) -> Answer {
     let asked: Asked = params::query(&uri)?;
     let limit = asked.limit.unwrap_or(LIMIT);
     if !(1..=LIMIT_MOST).contains(&limit) {
@@ -41,7 +46,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let names = states(asked.state.as_deref())?;
     let filter = filter(&asked, &names)?;
     let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
-    let (jobs, next) = read(&app, filter, &names, before, limit).await?;
+    let (jobs, next) = read(&app, &who, filter, &names, before, limit).await?;
     let items = jobs.iter().map(|job| tell::job(job, now())).collect::<Result<Vec<_>, _>>()?;
     Ok(error::ok(&Page { items, next_cursor: next.map(to_cursor) }))
 }
@@ -50,6 +55,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
 /// depends on the moment, and how far a live attempt is may not be stored yet; both are told apart here.
 async fn read(
     app: &App,
+    who: &Identity,
     filter: JobFilter,
     names: &[StateName],
     mut before: Option<JobId>,
@@ -59,7 +65,8 @@ async fn read(
     let moment = now();
     for _ in 0..READS {
         let page = app.engine.list(filter.clone(), before, limit - jobs.len()).await?;
-        let shown = |job: &Job| names.is_empty() || names.contains(&job.life.name(moment));
+        let named = |job: &Job| names.is_empty() || names.contains(&job.life.name(moment));
+        let shown = |job: &Job| named(job) && who.sees(job);
         jobs.extend(live(app, page.jobs).await?.into_iter().filter(shown));
         before = page.next;
         if jobs.len() >= limit || before.is_none() {

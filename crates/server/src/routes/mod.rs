@@ -2,12 +2,14 @@
 //! may use it stands in `access`.
 
 mod attempts;
+mod audit;
 mod events;
 mod health;
 mod job_log;
 mod jobs;
 mod list;
 mod submit;
+mod tokens;
 mod types;
 mod workers;
 
@@ -41,10 +43,14 @@ fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> R
     Route { method: "PUT", path, to: on(MethodFilter::PUT, handler) }
 }
 
+fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, handler) }
+}
+
 /// All routes.
 pub(crate) fn all() -> Vec<Route> {
     vec![
-        get("/", health::page),
+        get("/", health::first),
         get("/livez", health::livez),
         get("/readyz", health::readyz),
         get("/metrics", health::metrics),
@@ -67,6 +73,11 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/workers", workers::workers),
         get("/api/v1/types", types::types),
         put("/api/v1/types/{name}", types::set),
+        get("/api/v1/tokens", tokens::list),
+        post("/api/v1/tokens", tokens::create),
+        delete("/api/v1/tokens/{id}", tokens::remove),
+        post("/api/v1/join", tokens::join),
+        get("/api/v1/audit", audit::list),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::Request;
 use jobhall_core::{TypeConfig, TypeName};
 use jobhall_protocol::{Page, SetType};
@@ -12,6 +12,7 @@ use jobhall_store::SettingKind;
 
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
 use crate::{body, tell};
 
 /// The types that someone submitted or configured, as they are stored.
@@ -43,6 +44,7 @@ pub(super) async fn types(State(app): State<Arc<App>>) -> Answer {
 
 pub(super) async fn set(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Answer {
@@ -56,5 +58,6 @@ pub(super) async fn set(
         reuse_window_ms: given.reuse_window_ms.unwrap_or(before.reuse_window_ms),
     };
     app.engine.set_type(name.clone(), config).await?;
+    app.acted(&who, "type_set", &name, "").await;
     Ok(error::ok(&tell::type_settings(&name, &config)))
 }

@@ -42,7 +42,7 @@ impl TestHall {
     pub async fn on(dir: TempDir, config: Config) -> TestHall {
         let store: Arc<dyn Store> = Arc::new(open_store(&dir).await);
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await.unwrap();
-        let tokens = Arc::new(Tokens::open(dir.path()).unwrap());
+        let tokens = Arc::new(Tokens::open(dir.path(), store.clone()).await.unwrap());
         let admin = std::fs::read_to_string(dir.path().join("admin.token")).unwrap().trim().to_owned();
         let blobs = open_blobs(&dir).await;
         let options = Options {
@@ -91,8 +91,8 @@ impl TestHall {
     pub async fn restart(mut self, config: Config) -> TestHall {
         self.running.take().unwrap().stop().await;
         self.engine.stop().await;
-        let TestHall { dir, engine, store, .. } = self;
-        drop((engine, store));
+        let TestHall { dir, engine, store, tokens, .. } = self;
+        drop((engine, store, tokens));
         TestHall::on(dir, config).await
     }
 
@@ -127,6 +127,18 @@ impl TestHall {
         let reply = self.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":10}"#).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()["attempts"][0].clone()
+    }
+
+    /// Makes a stored token and gives it with its secret.
+    pub async fn token(&self, body: &str) -> Value {
+        let reply = self.send("POST", "/api/v1/tokens", &self.admin, &[], body.as_bytes()).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()
+    }
+
+    /// Makes a stored token and gives the secret.
+    pub async fn secret(&self, body: &str) -> String {
+        self.token(body).await["secret"].as_str().unwrap().to_owned()
     }
 
     pub async fn state(&self, id: u64) -> String {
