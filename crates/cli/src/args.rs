@@ -3,7 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    completions, config, doctor, events, help, job, man, run, server, slot, types, up, worker, workers,
+    audit, completions, config, doctor, events, help, job, man, progress, run, server, slot, token, types,
+    up, worker, workers,
 };
 use crate::settings::file::{COLORS, Layer};
 
@@ -95,6 +96,13 @@ pub enum Command {
     /// Show and configure types of jobs
     #[command(subcommand)]
     Type(types::TypeCommand),
+    /// Make, list and revoke tokens
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Show who did what
+    Audit(audit::AuditArgs),
+    /// Tell how far a job is, from inside it
+    Progress(progress::ProgressArgs),
     /// Watch what happens in the hall
     Events(events::EventsArgs),
     /// Start a hall without a worker

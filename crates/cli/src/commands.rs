@@ -1,5 +1,6 @@
 //! One file per noun.
 
+pub mod audit;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -7,9 +8,11 @@ pub mod events;
 pub mod help;
 pub mod job;
 pub mod man;
+pub mod progress;
 pub mod run;
 pub mod server;
 pub mod slot;
+pub mod token;
 pub mod types;
 pub mod up;
 pub mod worker;
@@ -38,6 +41,9 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Job(command) => job::run(&context, &command).await,
         Command::Workers(_) => workers::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
+        Command::Token(command) => token::run(&context, &command).await,
+        Command::Audit(args) => audit::run(&context, &args).await,
+        Command::Progress(args) => progress::run(&context, &args).await,
         Command::Events(args) => events::run(&context, &args).await,
         Command::Doctor(_) => doctor::run(&context).await,
         Command::Config(command) => config::run(&context, &command),

@@ -101,7 +101,8 @@ impl OpenHall {
         let store = Sqlite::open(data.join("jobs.db"), jobhall_store_sqlite::Options::default());
         let store: Arc<dyn Store> = Arc::new(store.map_err(|error| trouble(data, &error))?);
         let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
-        let tokens = Arc::new(Tokens::open(data).map_err(|error| trouble(data, &error))?);
+        let tokens =
+            Arc::new(Tokens::open(data, store.clone()).await.map_err(|error| trouble(data, &error))?);
         let config = Config::default();
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| trouble(data, &error))?;

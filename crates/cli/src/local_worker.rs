@@ -1,5 +1,7 @@
 //! The worker that a hall brings along.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -43,15 +45,22 @@ impl LocalWorker {
             command.args(["--slots", &slots.to_string()]);
         }
         // It speaks to this very hall, whatever name and authority the certificate has.
-        for name in ["JOBHALL_PIN", "JOBHALL_CA"] {
+        for name in ["JOBHALL_PIN", "JOBHALL_CA", "JOBHALL_TOKEN", "JOBHALL_JOIN"] {
             command.env_remove(name);
         }
         if let Some(certificate) = &self.certificate {
             command.env("JOBHALL_PIN", certificate);
         }
         // In a group of its own, so that the interrupt of a terminal reaches it only through us.
-        command.env("JOBHALL_TOKEN", &self.token).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
-        Ok(self.child.insert(command.spawn()?))
+        command.stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
+        // Through a pipe, because the environment of a worker can be read by a job that runs as root.
+        command.env("JOBHALL_TOKEN_FILE", "/dev/stdin");
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take().and_then(|stdin| stdin.into_owned_fd().ok());
+        let mut stdin = File::from(stdin.ok_or_else(|| std::io::Error::other("no pipe to the worker"))?);
+        // Far less than a pipe holds, so this does not wait.
+        writeln!(stdin, "{}", self.token)?;
+        Ok(self.child.insert(child))
     }
 
     /// Keeps a worker running, with growing pauses between one that dies at once and the next.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is shown to people; its file is named after it.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 32] = [
     "",
     "up",
     "run",
@@ -23,6 +23,12 @@ const COMMANDS: [&str; 26] = [
     "type list",
     "type show",
     "type set",
+    "token",
+    "token create",
+    "token list",
+    "token revoke",
+    "audit",
+    "progress",
     "events",
     "server",
     "worker",

@@ -1,27 +1,14 @@
 //! The shipped binary with TLS: a hall, its worker, and clients who believe it or do not.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader};
+mod up;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-
-struct Up {
-    child: Child,
-    port: u16,
-    folder: tempfile::TempDir,
-}
-
-fn jobhall() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
-    for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE", "JOBHALL_CA"] {
-        command.env_remove(name);
-    }
-    command.env("NO_COLOR", "1").stdin(Stdio::null());
-    command
-}
+use up::{Up, jobhall, text};
 
 fn authority(path: &Path) -> Issuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -43,60 +30,32 @@ fn certify(folder: &Path) -> (PathBuf, PathBuf) {
     (cert_file, key_file)
 }
 
-impl Up {
-    fn start() -> Up {
-        let folder = tempfile::tempdir().unwrap();
-        let (cert, key) = certify(folder.path());
-        let mut child = jobhall()
-            .args(["up", "--listen", "0.0.0.0:0", "--slots", "1", "--data"])
-            .arg(folder.path().join("data"))
-            .arg("--tls-cert")
-            .arg(cert)
-            .env("JOBHALL_TLS_KEY", key)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().strip_prefix("jobhall is up: https://127.0.0.1:").expect("the link");
-        let port = port.split(['/', '?']).next().unwrap().parse().unwrap();
-        Up { port, child, folder }
-    }
-
-    fn run(&self, host: &str, ca: &str, words: &[&str]) -> Output {
-        let mut command = jobhall();
-        command.args(words).env("JOBHALL_SERVER", format!("https://{host}:{}", self.port));
-        command.env("JOBHALL_DATA", self.folder.path().join("data")).arg("--ca");
-        command.arg(self.folder.path().join(ca)).output().unwrap()
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
-        let _ = self.child.wait();
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// A command that calls the hall by this name and believes this file.
+fn ask(up: &Up, host: &str, ca: &str, words: &[&str]) -> Output {
+    let port = up.url.strip_prefix("https://127.0.0.1:").expect("this machine's own address");
+    let mut command = up.command(words);
+    command.env("JOBHALL_SERVER", format!("https://{host}:{port}")).arg("--ca");
+    command.arg(up.folder.path().join(ca)).output().unwrap()
 }
 
 #[test]
 fn a_hall_with_tls_works_with_its_worker_and_with_those_who_believe_it() {
-    let up = Up::start();
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certify(folder.path());
+    let files = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let up = Up::start(folder, "up", &[&["--listen", "0.0.0.0:0", "--slots", "1"], &files[..]].concat());
     let submit = ["job", "submit", "exec", "--wait", "--params", r#"{"argv":["true"]}"#];
-    let output = up.run("localhost", "ca.pem", &submit);
+    let output = ask(&up, "localhost", "ca.pem", &submit);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let named = up.run("127.0.0.1", "ca.pem", &["workers"]);
+    let program = env!("CARGO_BIN_EXE_jobhall");
+    let script = format!(r#"{{"script":"test -n \"$JOBHALL_PIN\"; {program} progress 1/2"}}"#);
+    let inside = ask(&up, "localhost", "ca.pem", &["job", "submit", "exec", "--wait", "--params", &script]);
+    assert_eq!(inside.status.code(), Some(0), "a job reaches its hall: {}", text(&inside.stderr));
+    let named = ask(&up, "127.0.0.1", "ca.pem", &["workers"]);
     assert_eq!(named.status.code(), Some(3));
     assert!(text(&named.stderr).contains("another name"), "{}", text(&named.stderr));
     authority(&up.folder.path().join("other.pem"));
-    let unknown = up.run("localhost", "other.pem", &["workers"]);
+    let unknown = ask(&up, "localhost", "other.pem", &["workers"]);
     assert_eq!(unknown.status.code(), Some(3));
     let said = text(&unknown.stderr);
     assert!(said.contains("is not trusted") && said.contains("--ca FILE"), "{said}");

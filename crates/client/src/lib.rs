@@ -12,6 +12,7 @@ mod jobs;
 mod log;
 mod patience;
 mod sse;
+mod tokens;
 mod trust;
 mod work;
 

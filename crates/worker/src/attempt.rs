@@ -74,6 +74,7 @@ impl Attempt {
         };
         let claim = self.assigned.id.rsplit('-').next().unwrap_or_default();
         let command = executor::with_contract(command, job, claim, self.client.base_url(), &result);
+        let command = executor::with_access(command, &self.assigned.token, self.client.trust());
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),

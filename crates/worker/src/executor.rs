@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use jobhall_client::Trust;
 use jobhall_protocol::{
     AssignedJob, EXEC, Exec, Failure, Outcome, OutcomeReport, RetryVerdict, Span, WorkerFile,
 };
@@ -63,6 +64,16 @@ pub fn with_contract(
         .env("JOBHALL_CLAIM", claim)
         .env("JOBHALL_SERVER", server)
         .env("JOBHALL_RESULT", result)
+}
+
+/// Adds the way back to the hall: a token that dies with the lease, and whom to believe.
+pub fn with_access(command: Command, token: &str, trust: &Trust) -> Command {
+    let command = command.env("JOBHALL_TOKEN", token);
+    match trust {
+        Trust::System => command,
+        Trust::Authority(path) => command.env("JOBHALL_CA", path),
+        Trust::Certificate(path) => command.env("JOBHALL_PIN", path),
+    }
 }
 
 /// What the end of a command means.

@@ -32,6 +32,8 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let data = &context.settings.data.value;
     let hall = OpenHall::open(data, &args.listen.with(&context.settings)).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url))?;
+    let link = format!("{}/?code={}", hall.url, hall.tokens.code());
+    context.output.say(&format!("in a browser, once and within ten minutes: {link}"));
     context.output.say(&format!("data in {}; try: jobhall run -- echo hello", data.display()));
     let mut worker = LocalWorker::new(&hall, args.slots);
     tokio::select! {
