@@ -12,6 +12,7 @@ use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_server::{Hall, Options, Running, Tls, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -97,6 +98,7 @@ impl OpenHall {
     /// Opens the hall whose data is in this directory, which is made if it is missing.
     pub async fn open(data: &Path, at: &ListenArgs) -> Outcome<OpenHall> {
         let (tls, listen) = (at.tls()?, at.listen);
+        hide();
         DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| trouble(data, &error))?;
         let store = Sqlite::open(data.join("jobs.db"), jobhall_store_sqlite::Options::default());
         let store: Arc<dyn Store> = Arc::new(store.map_err(|error| trouble(data, &error))?);
@@ -143,6 +145,13 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(own, address.port())
+}
+
+/// Closes the environment and memory of this process to others of the same user: jobs could find secrets there.
+pub fn hide() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!("processes of the same user can look into this one: {error}");
+    }
 }
 
 fn trouble(data: &Path, error: &dyn std::fmt::Display) -> Failure {

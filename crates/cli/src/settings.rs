@@ -207,7 +207,9 @@ impl Settings {
             None => local_token(&server, &data.value),
         };
         let ca = layers.first("--ca", "JOBHALL_CA", |layer| &layer.ca);
-        let pin = layers.first("", "JOBHALL_PIN", |layer| &layer.pin);
+        let pin = layers.first("JOBHALL_PIN", "JOBHALL_PIN", |layer| &layer.pin);
+        vouched(&server, ca.as_ref())?;
+        vouched(&server, pin.as_ref())?;
         let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
         let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
         Ok(Settings { server, token, data, color, ca, pin, tls_cert, tls_key })
@@ -251,6 +253,19 @@ fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
             .fix("give the token of that hall with JOBHALL_TOKEN, or the address with --server"));
     }
     Ok(token)
+}
+
+/// Nor may it say whom to believe about a hall that someone else named.
+fn vouched(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
+    let Some(certificate) = certificate else { return Ok(()) };
+    let of_project = |setting: &Setting| matches!(setting.origin, Origin::Project(_));
+    if server.value.starts_with("https") && of_project(certificate) && !of_project(server) {
+        let what = format!("the certificate of {} is not believed for {}", certificate.origin, server.value);
+        return Err(Failure::usage(what)
+            .why(format!("that address comes from {}, the certificate may be someone else's", server.origin))
+            .fix("give the certificate with --ca FILE or JOBHALL_CA"));
+    }
+    Ok(())
 }
 
 /// The local admin token, but only for a hall on this machine.

@@ -141,7 +141,7 @@ impl Tokens {
 
     /// Whose token this is, of a job's process: the engine knows whether the attempt still holds the lease.
     pub(crate) async fn who_of_job(&self, engine: &Engine, token: &str) -> Option<Identity> {
-        let (attempt, mac) = job::split(token)?;
+        let (attempt, mac) = self.job_key.open(token)?;
         let shown = engine.show(attempt.job).await.ok()?;
         let life = &shown.job.life;
         let tenure = &life.state.held()?.tenure;

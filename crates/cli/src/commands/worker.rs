@@ -7,14 +7,13 @@ use jobhall_client::Client;
 use jobhall_core::WorkerName;
 use jobhall_protocol::WorkerFile;
 use jobhall_worker::{Shutdown, Slots, WorkerOptions};
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::sync::watch;
 
 use crate::context::Context;
 use crate::credential;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::Signals;
+use crate::hall::{Signals, hide};
 use crate::settings::Origin;
 
 const EXAMPLES: &str = "\
@@ -93,13 +92,6 @@ fn state_home() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = var("XDG_STATE_HOME").or_else(|| Some(var("HOME")?.join(".local/state")))?;
     Some(home.join("jobhall"))
-}
-
-/// Closes the worker's environment and memory to jobs of the same user, who could find the credential there.
-fn hide() {
-    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        tracing::warn!("jobs of the same user can look into this worker: {error}");
-    }
 }
 
 /// The worker file, with the flags on top.

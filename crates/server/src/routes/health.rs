@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Request, header};
+use axum::http::{HeaderValue, Method, Request, header};
 use jobhall_protocol::Code;
 use serde::Deserialize;
 
@@ -45,7 +45,9 @@ struct Asked {
 /// The first page. A code in its address is exchanged for a cookie, and gone from the address.
 pub(super) async fn first(State(app): State<Arc<App>>, request: Request<Body>) -> Answer {
     let asked: Asked = params::query(request.uri())?;
-    let Some(code) = asked.code else { return page(&app) };
+    // Whoever only looks at the headers of a link, such as a preview of it, does not use it up.
+    let code = asked.code.filter(|_| request.method() == Method::GET);
+    let Some(code) = code else { return page(&app) };
     let Some(secret) = app.tokens.browsers.enter(&code) else {
         let trouble = gate::wrong(&app, &request);
         return Err(

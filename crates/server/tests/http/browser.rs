@@ -4,6 +4,7 @@ use crate::hall::TestHall;
 async fn a_link_lets_a_browser_in_once_and_its_cookie_changes_things_from_our_pages_alone() {
     let hall = TestHall::start().await;
     let code = hall.tokens.code();
+    assert_eq!(hall.send("HEAD", &format!("/?code={code}"), "", &[], b"").await.status, 200, "not used up");
     let entered = hall.send("GET", &format!("/?code={code}"), "", &[], b"").await;
     assert_eq!((entered.status, entered.header("location")), (303, Some("/")), "gone from the address");
     let cookie = entered.header("set-cookie").unwrap().to_owned();
