@@ -288,7 +288,7 @@ pub async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
         if text.contains(wanted) {
             return text;
         }
-        let read = tokio::time::timeout(Duration::from_secs(10), stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut buffer)).await;
         let n = read.unwrap_or_else(|_| panic!("no {wanted:?} in {text:?}")).unwrap();
         assert!(n > 0, "ended before {wanted:?}: {text:?}");
         all.extend_from_slice(&buffer[..n]);

@@ -33,6 +33,15 @@ async fn serve(hall: &TestHall, files: &TempDir, address: &str) -> Running {
 }
 
 async fn get(running: &Running, files: &TempDir, version: &'static SupportedProtocolVersion) -> Reply {
+    get_path(running, files, version, "/livez").await
+}
+
+async fn get_path(
+    running: &Running,
+    files: &TempDir,
+    version: &'static SupportedProtocolVersion,
+    path: &str,
+) -> Reply {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(files.path().join("a.crt")).unwrap()).unwrap();
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -45,8 +54,8 @@ async fn get(running: &Running, files: &TempDir, version: &'static SupportedProt
     let connector = TlsConnector::from(Arc::new(config));
     let mut stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-    let request = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.write_all(request).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
     Reply::parse(&bytes)
@@ -99,6 +108,18 @@ async fn who_speaks_in_the_clear_or_says_nothing_to_a_hall_with_tls_is_shown_out
     assert!(!String::from_utf8_lossy(&clear).contains("HTTP/1.1"), "{clear:?}");
     assert!(answer(&running, b"").await.is_empty());
     assert_eq!(get(&running, &files, &TLS13).await.status, 200);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cookie_of_a_browser_that_came_over_tls_stays_on_tls() {
+    let (hall, files) = (TestHall::start().await, tempfile::tempdir().unwrap());
+    certify(files.path(), "a");
+    let running = serve(&hall, &files, "127.0.0.1:0").await;
+    let path = format!("/?code={}", hall.tokens.code());
+    let entered = get_path(&running, &files, &TLS13, &path).await;
+    assert_eq!(entered.status, 303);
+    assert!(entered.header("set-cookie").unwrap().ends_with("; Secure"), "{entered:?}");
     running.stop().await;
 }
 

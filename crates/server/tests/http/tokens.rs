@@ -1,4 +1,5 @@
 use jobhall_engine::Config;
+use jobhall_store::{SettingWrite, Unit};
 
 use crate::hall::{Reply, TestHall, read_until};
 
@@ -121,6 +122,22 @@ async fn what_is_open_under_a_token_ends_when_it_is_revoked() {
     read_until(&mut events, "0\r\n\r\n").await;
     let said = read_until(&mut poll, "revoked").await;
     assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_node_revokes_is_good_no_more_here() {
+    let hall = TestHall::start().await;
+    let secret = hall.secret(r#"{"name":"ci","role":"viewer"}"#).await;
+    let mut events = hall.open("GET", "/api/v1/events", &secret, &[], b"").await;
+    read_until(&mut events, "retry:").await;
+    let stored = hall.store.settings().await.unwrap();
+    let stored = stored.into_iter().find(|setting| setting.name == "ci").unwrap();
+    let (kind, name, expected) = (stored.kind, stored.name, stored.rev);
+    let settings = vec![SettingWrite { kind, name, expected, value: None }];
+    let unit = Unit { settings, ..Unit::default() };
+    assert!(hall.store.commit(vec![unit]).await.unwrap().results[0].is_ok());
+    read_until(&mut events, "0\r\n\r\n").await;
+    hall.send("GET", "/api/v1/jobs", &secret, &[], b"").await.problem(401, "unauthorized");
 }
 
 #[tokio::test(flavor = "multi_thread")]
