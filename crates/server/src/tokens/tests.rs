@@ -138,3 +138,29 @@ async fn bounds_of_a_token_are_told() {
     assert!(made.token.name.starts_with("join-") && made.token.expires_at.is_some());
     assert!(!format!("{made:?}").contains(&made.secret[20..]));
 }
+
+#[tokio::test]
+async fn a_join_token_that_one_node_took_is_used_up_on_the_other_before_it_has_read_so() {
+    let (dir, store) = (tempfile::tempdir().unwrap(), Arc::new(Memory::new()));
+    let one = Tokens::open(dir.path(), store.clone()).await.unwrap();
+    let join = CreateToken { kind: TokenKind::Join, ..wanted("j", TokenRole::Worker) };
+    let join = one.create(&admin(), &join).await.unwrap();
+    let two = Tokens::open(dir.path(), store.clone()).await.unwrap();
+    let who = two.who(&join.secret).unwrap();
+    one.join(&who, "gpu-1").await.unwrap();
+    assert!(two.join(&who, "gpu-2").await.is_err(), "the store says so");
+    for tokens in [&one, &two] {
+        tokens.refresh().await.unwrap();
+        assert_eq!(tokens.who(&join.secret), None);
+        assert_eq!(tokens.list().iter().map(|token| token.name.as_str()).collect::<Vec<_>>(), ["gpu-1"]);
+    }
+}
+
+#[tokio::test]
+async fn of_two_nodes_that_give_one_name_at_once_one_does() {
+    let (dir, store) = (tempfile::tempdir().unwrap(), Arc::new(Memory::new()));
+    let one = Tokens::open(dir.path(), store.clone()).await.unwrap();
+    let two = Tokens::open(dir.path(), store).await.unwrap();
+    assert!(one.create(&admin(), &wanted("c", TokenRole::Client)).await.is_ok());
+    assert!(two.create(&admin(), &wanted("c", TokenRole::Client)).await.is_err(), "the store says so");
+}
