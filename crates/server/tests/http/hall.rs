@@ -283,12 +283,14 @@ fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
 pub async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
+    // For the whole of it: a stream that only beats must not be read for ever.
+    let end = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {
         let text = String::from_utf8_lossy(&all).into_owned();
         if text.contains(wanted) {
             return text;
         }
-        let read = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout_at(end, stream.read(&mut buffer)).await;
         let n = read.unwrap_or_else(|_| panic!("no {wanted:?} in {text:?}")).unwrap();
         assert!(n > 0, "ended before {wanted:?}: {text:?}");
         all.extend_from_slice(&buffer[..n]);
