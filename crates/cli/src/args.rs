@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, completions, config, doctor, events, help, job, man, queue, run, server, slot, stats, types,
-    up, worker, workers,
+    artifact, audit, completions, config, doctor, events, help, job, man, progress, queue, run, server, slot,
+    stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -44,6 +44,9 @@ pub struct Globals {
     /// Data directory of a local hall, where its admin.token is [env: JOBHALL_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,
+    /// Certificate of the authority that signed the hall's [env: JOBHALL_CA]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ca: Option<String>,
     /// Print one JSON document
     #[arg(long, global = true, conflicts_with = "jsonl")]
     pub json: bool,
@@ -70,9 +73,9 @@ impl Globals {
         Layer {
             server: self.server.clone(),
             token: self.token.clone(),
-            token_file: None,
             data: self.data.clone(),
             color: self.color.clone(),
+            ca: self.ca.clone(),
             ..Layer::default()
         }
     }
@@ -130,6 +133,13 @@ pub enum Command {
     /// Show and configure types of jobs
     #[command(subcommand)]
     Type(types::TypeCommand),
+    /// Make, list and revoke tokens
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// Show who did what
+    Audit(audit::AuditArgs),
+    /// Tell how far a job is, from inside it
+    Progress(progress::ProgressArgs),
     /// Watch what happens in the hall
     Events(events::EventsArgs),
     /// Start a hall without a worker

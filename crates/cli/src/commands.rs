@@ -1,6 +1,7 @@
 //! One file per noun.
 
 pub mod artifact;
+pub mod audit;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -8,11 +9,13 @@ pub mod events;
 pub mod help;
 pub mod job;
 pub mod man;
+pub mod progress;
 pub mod queue;
 pub mod run;
 pub mod server;
 pub mod slot;
 pub mod stats;
+pub mod token;
 pub mod types;
 pub mod up;
 pub mod worker;
@@ -47,6 +50,9 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Stats(args) => stats::run(&context, &args).await,
         Command::Workers(_) => workers::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
+        Command::Token(command) => token::run(&context, &command).await,
+        Command::Audit(args) => audit::run(&context, &args).await,
+        Command::Progress(args) => progress::run(&context, &args).await,
         Command::Events(args) => events::run(&context, &args).await,
         Command::Doctor(_) => doctor::run(&context).await,
         Command::Config(command) => config::run(&context, &command),

@@ -32,6 +32,6 @@ impl Context {
         let token = self.settings.token.as_ref().map(|token| token.value.as_str());
         let server = &self.settings.server;
         self.output.detail(&format!("hall: {} ({})", server.value, server.origin));
-        Ok(Client::new(&server.value, token)?)
+        Ok(Client::trusting(&server.value, token, self.settings.trust())?)
     }
 }

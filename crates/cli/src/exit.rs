@@ -91,13 +91,14 @@ impl Exit {
     #[must_use]
     pub fn of_error(error: &ClientError) -> Exit {
         match error {
-            ClientError::Unreachable { .. } => Exit::Unreachable,
+            ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => Exit::Unreachable,
+            ClientError::Trust(_) => Exit::Usage,
             ClientError::Protocol(_) => Exit::Unexpected,
             ClientError::Problem(problem) => match problem.code {
                 Code::BadRequest | Code::TooLarge | Code::MethodNotAllowed | Code::RangeNotSatisfiable => {
                     Exit::Usage
                 }
-                Code::Unauthorized | Code::Forbidden => Exit::Auth,
+                Code::Unauthorized | Code::Forbidden | Code::TooManyRequests => Exit::Auth,
                 Code::NotFound => Exit::NotFound,
                 Code::KeyHeld
                 | Code::IdempotencyKeyReused

@@ -72,6 +72,13 @@ impl From<ClientError> for Failure {
             ClientError::Unreachable { url, why } => Failure::new(exit, format!("no hall answers at {url}"))
                 .why(why)
                 .fix("start one with `jobhall up`, or name another with --server URL or JOBHALL_SERVER"),
+            ClientError::Untrusted { url, why } => {
+                Failure::new(exit, format!("the certificate of {url} is not trusted")).why(why).fix(
+                    "name the authority that signed it with --ca FILE or JOBHALL_CA, \
+                     and the hall as its certificate does with --server URL",
+                )
+            }
+            ClientError::Trust(what) => Failure::new(exit, what),
             ClientError::Protocol(why) => Failure::new(exit, "what answered does not speak as a hall does")
                 .why(why)
                 .fix("check the address with `jobhall config show --origin`"),
@@ -95,6 +102,7 @@ fn fix_of(code: Code) -> Option<&'static str> {
             "give a token with JOBHALL_TOKEN, JOBHALL_TOKEN_FILE or --token; \
              on the hall's own machine it is in <data>/admin.token (--data)"
         }
+        Code::TooManyRequests => "wait a minute, or give the right token with JOBHALL_TOKEN",
         Code::Forbidden => "use a token whose role allows this",
         Code::KeyHeld => {
             "choose another --key, or say what to do with --on-duplicate join|supersede|run-again"

@@ -1,22 +1,25 @@
 //! The hall put together from its rooms: store, engine, blobs, tokens, server.
 
 use std::fs::DirBuilder;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_protocol::{Span, SpanError};
-use jobhall_server::{Hall, Options, Running, Tokens};
+use jobhall_server::{Hall, Options, Running, Tls, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::settings::{Setting, Settings};
 
 /// The most bytes of one attempt's log.
 const LOG_BYTES: u64 = 64 << 20;
@@ -27,7 +30,7 @@ const COLLECT_MS: u64 = 60 * 60 * 1_000;
 const LEASE_MS: std::ops::RangeInclusive<u64> = 3_000..=24 * 3_600_000;
 
 /// Reads the flag `--lease`.
-pub fn lease(text: &str) -> Result<Span, String> {
+fn lease(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error: SpanError| error.to_string())?;
     if LEASE_MS.contains(&span.0) {
         return Ok(span);
@@ -35,10 +38,66 @@ pub fn lease(text: &str) -> Result<Span, String> {
     Err(format!("a lease of {span} is outside {} to {}", Span(*LEASE_MS.start()), Span(*LEASE_MS.end())))
 }
 
-/// How a hall with this lease behaves.
-pub fn config(lease: Option<Span>) -> Config {
-    let config = Config::default();
-    Config { lease_ms: lease.map_or(config.lease_ms, |span| span.0), ..config }
+/// Where a hall listens, and how.
+#[derive(Clone, Debug, Args)]
+pub struct ListenArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7450")]
+    pub listen: SocketAddr,
+    /// Certificate to show, as PEM, with those between it and its authority [env: JOBHALL_TLS_CERT]
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of that certificate, as PEM; nobody else may read it [env: JOBHALL_TLS_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Serve other machines without TLS: whoever is between can read tokens
+    #[arg(long)]
+    pub insecure: bool,
+    /// How long a worker may be silent before its jobs are given to others [default: 30s]
+    #[arg(long, value_name = "SPAN", value_parser = lease)]
+    pub lease: Option<Span>,
+}
+
+impl ListenArgs {
+    /// On any free port of this machine, without TLS.
+    pub fn anywhere() -> ListenArgs {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        ListenArgs { listen, tls_cert: None, tls_key: None, insecure: false, lease: None }
+    }
+
+    /// With what the environment and the files say where no flag does.
+    pub fn with(&self, settings: &Settings) -> ListenArgs {
+        let file = |flag: &Option<PathBuf>, setting: &Option<Setting>| {
+            let given = flag.clone().or_else(|| Some(PathBuf::from(&setting.as_ref()?.value)))?;
+            // Whole, because the jobs of the local worker are told of it and run elsewhere.
+            Some(std::path::absolute(&given).unwrap_or(given))
+        };
+        ListenArgs {
+            tls_cert: file(&self.tls_cert, &settings.tls_cert),
+            tls_key: file(&self.tls_key, &settings.tls_key),
+            ..self.clone()
+        }
+    }
+
+    /// The certificate to show. Other machines are not served in the clear unless someone says so.
+    fn tls(&self) -> Outcome<Option<Tls>> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let tls = Tls::read(certificate, key);
+                tls.map(Some).map_err(|error| Failure::usage(error.to_string()))
+            }
+            (None, None) if self.listen.ip().is_loopback() || self.insecure => Ok(None),
+            (None, None) => {
+                Err(Failure::usage(format!("{} is not on this machine, and there is no TLS", self.listen))
+                    .why("whoever is between could read tokens")
+                    .fix(
+                        "give --tls-cert FILE and --tls-key FILE, or say --insecure behind a proxy with TLS",
+                    ))
+            }
+            _ => Err(Failure::usage("a certificate needs its key, and a key its certificate")
+                .fix("give both --tls-cert FILE and --tls-key FILE")),
+        }
+    }
 }
 
 /// A hall that is open.
@@ -47,24 +106,25 @@ pub struct OpenHall {
     pub tokens: Arc<Tokens>,
     /// Where it is.
     pub url: String,
+    /// The certificate it shows.
+    pub certificate: Option<PathBuf>,
     engine: Engine,
     running: Running,
 }
 
 impl OpenHall {
     /// Opens the hall whose data is in this directory, which is made if it is missing.
-    pub async fn open(data: &Path, listen: SocketAddr, config: Config) -> Outcome<OpenHall> {
-        if !listen.ip().is_loopback() {
-            let failure = Failure::new(Exit::Usage, format!("{listen} is not on this machine"));
-            return Err(failure
-                .why("tokens would travel unprotected: there is no TLS yet")
-                .fix("--listen 127.0.0.1:7450"));
-        }
+    pub async fn open(data: &Path, at: &ListenArgs) -> Outcome<OpenHall> {
+        let (tls, listen) = (at.tls()?, at.listen);
+        hide();
         DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| trouble(data, &error))?;
         let store = Sqlite::open(data.join("jobs.db"), jobhall_store_sqlite::Options::default());
         let store: Arc<dyn Store> = Arc::new(store.map_err(|error| trouble(data, &error))?);
         let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
-        let tokens = Arc::new(Tokens::open(data).map_err(|error| trouble(data, &error))?);
+        let tokens =
+            Arc::new(Tokens::open(data, store.clone()).await.map_err(|error| trouble(data, &error))?);
+        let mut config = Config::default();
+        config.lease_ms = at.lease.map_or(config.lease_ms, |span| span.0);
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
         let engine = engine.map_err(|error| trouble(data, &error))?;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
@@ -82,11 +142,13 @@ impl OpenHall {
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
             hosts: Vec::new(),
-            insecure: false,
+            tls,
+            insecure: at.insecure,
         };
         let running = Hall::serve(listener, options).map_err(|error| trouble(data, &error))?;
-        let url = format!("http://{}", running.address);
-        Ok(OpenHall { tokens, url, engine, running })
+        let scheme = if at.tls_cert.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", reachable(running.address));
+        Ok(OpenHall { tokens, url, certificate: at.tls_cert.clone(), engine, running })
     }
 
     /// Takes no more work; see [`Running::drain`].
@@ -98,6 +160,23 @@ impl OpenHall {
     pub async fn close(self) {
         self.running.stop().await;
         self.engine.stop().await;
+    }
+}
+
+/// Where this machine reaches what listens there: on every address means on its own too.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let own = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(own, address.port())
+}
+
+/// Closes the environment and memory of this process to others of the same user: jobs could find secrets there.
+pub fn hide() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!("processes of the same user can look into this one: {error}");
     }
 }
 
@@ -138,8 +217,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_a_span_within_bounds() {
-        assert_eq!(lease("3s").map(|span| config(Some(span)).lease_ms), Ok(3_000));
-        assert_eq!(config(None), Config::default());
+        assert_eq!(lease("3s").map(|span| span.0), Ok(3_000));
         for wrong in ["2s", "25h", "soon", ""] {
             assert!(lease(wrong).is_err(), "{wrong:?}");
         }

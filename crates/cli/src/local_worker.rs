@@ -1,11 +1,14 @@
 //! The worker that a hall brings along.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use jobhall_server::Role;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::{Child, Command};
 
 use crate::hall::OpenHall;
 use crate::settings::Settings;
@@ -18,11 +21,12 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct LocalWorker {
     server: String,
     token: String,
+    certificate: Option<PathBuf>,
     slots: Option<u32>,
     log: [String; 2],
     child: Option<Child>,
     /// Held while this process lives: the worker ends when it is closed, by will or by `kill -9`.
-    line: Option<ChildStdin>,
+    line: Option<File>,
 }
 
 impl LocalWorker {
@@ -30,7 +34,8 @@ impl LocalWorker {
     pub fn new(hall: &OpenHall, slots: Option<u32>, settings: &Settings) -> LocalWorker {
         let token = hall.tokens.mint("local", Role::Worker);
         let log = [settings.log.value.clone(), settings.log_format.value.clone()];
-        LocalWorker { server: hall.url.clone(), token, slots, log, child: None, line: None }
+        let (server, certificate) = (hall.url.clone(), hall.certificate.clone());
+        LocalWorker { server, token, certificate, slots, log, child: None, line: None }
     }
 
     fn spawn(&mut self) -> std::io::Result<&mut Child> {
@@ -41,11 +46,24 @@ impl LocalWorker {
         if let Some(slots) = self.slots {
             command.args(["--slots", &slots.to_string()]);
         }
+        // It speaks to this very hall, whatever name and authority the certificate has.
+        for name in ["JOBHALL_PIN", "JOBHALL_CA", "JOBHALL_TOKEN", "JOBHALL_JOIN"] {
+            command.env_remove(name);
+        }
+        if let Some(certificate) = &self.certificate {
+            command.env("JOBHALL_PIN", certificate);
+        }
         // In a group of its own, so that the interrupt of a terminal reaches it only through us.
-        command.env("JOBHALL_TOKEN", &self.token).stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
-        let child = self.child.insert(command.spawn()?);
-        self.line = child.stdin.take();
-        Ok(child)
+        command.stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
+        // Through a pipe, because the environment of a worker can be read by a job that runs as root.
+        command.env("JOBHALL_TOKEN_FILE", "/dev/stdin");
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take().and_then(|stdin| stdin.into_owned_fd().ok());
+        let mut stdin = File::from(stdin.ok_or_else(|| std::io::Error::other("no pipe to the worker"))?);
+        // Far less than a pipe holds, so this does not wait.
+        writeln!(stdin, "{}", self.token)?;
+        self.line = Some(stdin);
+        Ok(self.child.insert(child))
     }
 
     /// Keeps a worker running, with growing pauses between one that dies at once and the next.

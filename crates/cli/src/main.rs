@@ -7,6 +7,7 @@
 mod args;
 mod commands;
 mod context;
+mod credential;
 mod exit;
 mod failure;
 mod hall;

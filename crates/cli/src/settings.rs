@@ -5,7 +5,11 @@
 pub mod file;
 
 use std::fmt;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+
+use jobhall_client::Trust;
 
 use crate::failure::{Failure, Outcome};
 use file::Layer;
@@ -14,6 +18,8 @@ use file::Layer;
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
 const SYSTEM: &str = "/etc/jobhall/config.toml";
 const PROJECT: &str = "jobhall.toml";
+/// The longest line that may be a token.
+const TOKEN_BYTES: u64 = 4_096;
 
 /// Where a value came from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +108,14 @@ pub struct Settings {
     pub log: Setting,
     /// In which form: `text` or `json`.
     pub log_format: Setting,
+    /// The authority that signed the hall's certificate, besides those that this machine knows.
+    pub ca: Option<Setting>,
+    /// The hall's very certificate; stronger than `ca`.
+    pub pin: Option<Setting>,
+    /// The certificate that a hall on this machine shows.
+    pub tls_cert: Option<Setting>,
+    /// The key of that certificate.
+    pub tls_key: Option<Setting>,
 }
 
 /// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
@@ -136,6 +150,10 @@ impl Layers {
             color: var("JOBHALL_COLOR"),
             log: var("JOBHALL_LOG"),
             log_format: var("JOBHALL_LOG_FORMAT"),
+            ca: var("JOBHALL_CA"),
+            pin: var("JOBHALL_PIN"),
+            tls_cert: var("JOBHALL_TLS_CERT"),
+            tls_key: var("JOBHALL_TLS_KEY"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -201,7 +219,23 @@ impl Settings {
             Some(token) => Some(guarded(&server, token)?),
             None => local_token(&server, &data.value),
         };
-        Ok(Settings { server, token, data, color, log, log_format })
+        let ca = layers.first("--ca", "JOBHALL_CA", |layer| &layer.ca);
+        let pin = layers.first("JOBHALL_PIN", "JOBHALL_PIN", |layer| &layer.pin);
+        vouched(&server, ca.as_ref())?;
+        vouched(&server, pin.as_ref())?;
+        let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
+        let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
+        Ok(Settings { server, token, data, color, log, log_format, ca, pin, tls_cert, tls_key })
+    }
+
+    /// Whom we believe to be the hall.
+    pub fn trust(&self) -> Trust {
+        let path = |setting: &Setting| PathBuf::from(&setting.value);
+        match (&self.pin, &self.ca) {
+            (Some(pin), _) => Trust::Certificate(path(pin)),
+            (None, Some(ca)) => Trust::Authority(path(ca)),
+            (None, None) => Trust::System,
+        }
     }
 }
 
@@ -228,6 +262,19 @@ fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
     Ok(token)
 }
 
+/// Nor may it say whom to believe about a hall that someone else named.
+fn vouched(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
+    let Some(certificate) = certificate else { return Ok(()) };
+    let of_project = |setting: &Setting| matches!(setting.origin, Origin::Project(_));
+    if server.value.starts_with("https") && of_project(certificate) && !of_project(server) {
+        let what = format!("the certificate of {} is not believed for {}", certificate.origin, server.value);
+        return Err(Failure::usage(what)
+            .why(format!("that address comes from {}, the certificate may be someone else's", server.origin))
+            .fix("give the certificate with --ca FILE or JOBHALL_CA"));
+    }
+    Ok(())
+}
+
 /// The local admin token, but only for a hall on this machine.
 fn local_token(server: &Setting, data: &Path) -> Option<Setting> {
     let path = data.join("admin.token");
@@ -248,7 +295,10 @@ pub fn is_loopback(server: &str) -> bool {
 }
 
 fn read_token(path: &Path) -> Outcome<String> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let mut text = String::new();
+    // Only its first line: a worker's token comes through a pipe that stays open.
+    let read = File::open(path).and_then(|file| BufReader::new(file.take(TOKEN_BYTES)).read_line(&mut text));
+    read.map_err(|error| {
         Failure::usage(format!("failed to read the token in {}", path.display())).why(error.to_string())
     })?;
     let token = text.trim();

@@ -1,15 +1,19 @@
 //! One call: request, answer, and what is done when it fails.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use jobhall_protocol::API;
+use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, Url};
+use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{ClientError, excerpt};
 use crate::patience::Patience;
+use crate::trust::{Trust, no_tls, tls_config};
 
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -24,6 +28,8 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Option<Secret>,
+    trust: Trust,
+    tls: Arc<ClientConfig>,
 }
 
 impl Client {
@@ -89,15 +95,23 @@ impl Call {
 }
 
 impl Client {
-    /// A client of the hall at `base_url`, such as `http://127.0.0.1:7450`.
+    /// A client of the hall at `base_url`, such as `http://127.0.0.1:7450`, that believes whom this machine believes.
     ///
     /// # Errors
     /// The address is not a URL that this client can speak to, or the token has characters no header can carry.
     pub fn new(base_url: &str, token: Option<&str>) -> Result<Client, ClientError> {
+        Client::trusting(base_url, token, Trust::System)
+    }
+
+    /// A client that believes these certificates, where the address begins with `https`.
+    ///
+    /// # Errors
+    /// As [`Client::new`]; or the certificates cannot be used.
+    pub fn trusting(base_url: &str, token: Option<&str>, trust: Trust) -> Result<Client, ClientError> {
         let wrong = |why: String| ClientError::Unreachable { url: base_url.to_owned(), why };
         let base = Url::parse(base_url).map_err(|error| wrong(format!("not a URL: {error}")))?;
-        if base.scheme() != "http" || base.host().is_none() {
-            return Err(wrong("the address must read http://HOST:PORT".to_owned()));
+        if !["http", "https"].contains(&base.scheme()) || base.host().is_none() {
+            return Err(wrong("the address must read http://HOST:PORT or https://HOST:PORT".to_owned()));
         }
         let printable = |token: &str| token.bytes().all(|byte| byte.is_ascii_graphic());
         if !token.is_none_or(printable) {
@@ -107,15 +121,30 @@ impl Client {
         }
         let http =
             reqwest::Client::builder().connect_timeout(CONNECT).tcp_keepalive(KEEPALIVE).tcp_nodelay(true);
+        let tls = if base.scheme() == "https" { tls_config(&trust)? } else { no_tls()? };
+        // No hall redirects; whoever does might want the token.
+        let http = http.tls_backend_preconfigured(ClientConfig::clone(&tls)).redirect(Policy::none());
         // A hall on this machine is not behind a proxy, and one elsewhere is named by its own address.
         let http = http.no_proxy().build().map_err(|error| wrong(error.to_string()))?;
-        Ok(Client { http, base, token: token.map(|token| Secret(token.to_owned())) })
+        Ok(Client { http, base, token: token.map(|token| Secret(token.to_owned())), trust, tls })
     }
 
     /// Where the hall is.
     #[must_use]
     pub fn base_url(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Whom it believes.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// How it speaks TLS, for connections of another kind to the same hall.
+    #[must_use]
+    pub fn tls(&self) -> Arc<ClientConfig> {
+        self.tls.clone()
     }
 
     /// A call to a route below the API's prefix; segments are escaped.
@@ -226,7 +255,7 @@ mod tests {
 
     #[test]
     fn addresses_and_tokens_that_cannot_work_are_refused_at_once() {
-        for bad in ["", "hall", "https://hall", "ftp://hall", "http://"] {
+        for bad in ["", "hall", "ftp://hall", "http://"] {
             assert!(matches!(Client::new(bad, None), Err(ClientError::Unreachable { .. })), "{bad:?}");
         }
         assert!(Client::new("http://hall", Some("two\nlines")).is_err());

@@ -4,6 +4,8 @@ use jobhall_protocol::{Code, Problem};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::trust;
+
 /// Why a call did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClientError {
@@ -15,6 +17,17 @@ pub enum ClientError {
         /// What the network said.
         why: String,
     },
+    /// Who answers there cannot be believed.
+    #[error("the certificate of {url} is not trusted: {why}")]
+    Untrusted {
+        /// Where it was tried.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Whom to believe could not be settled.
+    #[error("{0}")]
+    Trust(String),
     /// The hall said no.
     #[error(transparent)]
     Problem(Problem),
@@ -29,7 +42,7 @@ impl ClientError {
     pub fn code(&self) -> Option<Code> {
         match self {
             ClientError::Problem(problem) => Some(problem.code),
-            ClientError::Unreachable { .. } | ClientError::Protocol(_) => None,
+            _ => None,
         }
     }
 
@@ -64,7 +77,19 @@ impl ClientError {
 
     /// An error of the transport: the request may or may not have arrived.
     pub(crate) fn transport(url: &str, error: &reqwest::Error) -> ClientError {
-        ClientError::Unreachable { url: url.to_owned(), why: deepest(error) }
+        ClientError::of_way(url, error, deepest(error))
+    }
+
+    /// An error on the way to the hall; it may be about its certificate.
+    pub(crate) fn of_way(url: &str, error: &(dyn std::error::Error + 'static), why: String) -> ClientError {
+        let url = url.to_owned();
+        match trust::distrust(error) {
+            Some(why) => ClientError::Untrusted { url, why },
+            None if trust::no_tls_there(error) => {
+                ClientError::Unreachable { url, why: "what answers there does not speak TLS".to_owned() }
+            }
+            None => ClientError::Unreachable { url, why },
+        }
     }
 
     /// The problem that an answer with this status carries.
@@ -108,7 +133,8 @@ fn code_of(status: u16) -> Option<Code> {
         412 => Code::PreconditionFailed,
         409 | 428 => Code::Conflict,
         413 => Code::TooLarge,
-        429 | 503 => Code::Unavailable,
+        429 => Code::TooManyRequests,
+        503 => Code::Unavailable,
         507 => Code::StorageFull,
         400..=499 => Code::BadRequest,
         500..=599 => Code::Internal,

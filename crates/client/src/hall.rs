@@ -130,7 +130,7 @@ impl Client {
         Ok(Versioned { value: parse(&self.body(response).await?)?, version })
     }
 
-    async fn whole_list<T: DeserializeOwned>(&self, noun: &str) -> Result<Vec<T>, ClientError> {
+    pub(crate) async fn whole_list<T: DeserializeOwned>(&self, noun: &str) -> Result<Vec<T>, ClientError> {
         let (mut all, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let pairs: Vec<_> = cursor.iter().map(|cursor| ("cursor", cursor.clone())).collect();

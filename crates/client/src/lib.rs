@@ -17,6 +17,8 @@ mod operations;
 mod patience;
 mod session;
 mod sse;
+mod tokens;
+mod trust;
 mod upload;
 mod work;
 
@@ -33,5 +35,6 @@ pub use log::{LogFollow, LogRange, LogReader};
 pub use patience::Patience;
 pub use session::{Session, SessionReceiver, SessionSender};
 pub use sse::{Event, Parser};
+pub use trust::{Trust, tls_config};
 pub use upload::{Upload, UploadError, media_type_of};
 pub use work::Lease;

@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
@@ -24,11 +25,14 @@ use jobhall_protocol::{
     Encoding, FRAME_BYTES, FrameError, FrameWriter, Hello, ToHall, ToWorker, Welcome, read_frame,
 };
 use reqwest::{Method, Url};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::handshake::client::{Request, generate_key};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, client_async_with_config};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::call::{CONNECT, Client};
 use crate::error::ClientError;
@@ -36,7 +40,12 @@ use crate::error::ClientError;
 /// How long the hall has to answer a request for a session, and then a hello.
 const ANSWER: Duration = Duration::from_secs(10);
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// A way to the hall, bare or encrypted.
+trait Way: AsyncRead + AsyncWrite + Unpin + Send + Debug {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Debug> Way for T {}
+
+type Socket = WebSocketStream<Box<dyn Way>>;
 
 /// A session that has begun.
 #[derive(Debug)]
@@ -105,15 +114,21 @@ impl Client {
     }
 
     /// The one place where the way to the hall is made, bare or encrypted.
-    async fn connect(&self, url: &Url) -> Result<MaybeTlsStream<TcpStream>, ClientError> {
+    async fn connect(&self, url: &Url) -> Result<Box<dyn Way>, ClientError> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_or_known_default().unwrap_or(80);
+        let encrypted = url.scheme() == "https";
         let stream = tokio::time::timeout(CONNECT, TcpStream::connect((host, port)));
         let stream = stream.await.map_err(|_| self.away("it took too long"))?;
         let stream = stream.map_err(|error| self.away(&error.to_string()))?;
         // Frames are flushed when they are whole; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
-        Ok(MaybeTlsStream::Plain(stream))
+        if !encrypted {
+            return Ok(Box::new(stream));
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| self.away(&error.to_string()))?;
+        let shaken = TlsConnector::from(self.tls()).connect(name, stream).await;
+        Ok(Box::new(shaken.map_err(|error| ClientError::of_way(self.base_url(), &error, error.to_string()))?))
     }
 
     fn upgrade(&self, url: &Url, encoding: Encoding) -> Result<Request, ClientError> {

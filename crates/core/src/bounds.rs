@@ -40,6 +40,8 @@ pub const SEARCH_BYTES: usize = 256;
 pub const INDICATORS: usize = 64;
 /// Slots one vacancy may offer.
 pub const VACANCY_SLOTS: u32 = 10_000;
+/// Queues that a token may be limited to.
+pub const SCOPE_QUEUES: usize = 64;
 
 #[cfg(test)]
 mod tests {

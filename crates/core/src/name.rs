@@ -95,6 +95,10 @@ name!(
     WorkerName, "worker", NAME_BYTES, token
 );
 name!(
+    /// What a token is called.
+    TokenName, "name", NAME_BYTES, token
+);
+name!(
     /// Names one piece of work within a type: at most one live job per (type, key).
     Key, "key", KEY_BYTES, |_, c: char| !c.is_control()
 );

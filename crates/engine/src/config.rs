@@ -13,6 +13,8 @@ pub struct Config {
     pub submit_key_ms: u64,
     /// How long the feed is kept.
     pub feed_ms: u64,
+    /// How long the audit is kept.
+    pub audit_ms: u64,
     /// How often retention looks at what is completed.
     pub retention_ms: u64,
     /// Completed jobs looked at in one step of retention.
@@ -37,6 +39,7 @@ impl Default for Config {
             save_ms: 1_000,
             submit_key_ms: 24 * 3_600_000,
             feed_ms: 24 * 3_600_000,
+            audit_ms: 90 * 24 * 3_600_000,
             retention_ms: 3_600_000,
             retention_step: 1_000,
             cached: 1_000,

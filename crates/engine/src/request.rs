@@ -2,7 +2,7 @@
 
 use jobhall_core::needs::{Abilities, Accepts, Needs};
 use jobhall_core::{
-    AttemptId, Failure, JobId, Json, Key, LeaseId, QueueName, Report, RetryPolicy, Time, TypeConfig,
+    AttemptId, Failure, JobId, Json, Key, LeaseId, QueueName, Report, RetryPolicy, Scope, Time, TypeConfig,
     TypeName, WorkerName,
 };
 
@@ -45,6 +45,8 @@ pub struct SubmitJob {
     pub on_duplicate: OnDuplicate,
     /// A success at most this old answers instead; capped by the type's reuse window.
     pub reuse_max_age_ms: Option<u64>,
+    /// Which queues the one who asks reaches: a job in another one answers nothing and is not touched.
+    pub scope: Scope,
     /// The completed job that this one repeats.
     pub retry_of: Option<JobId>,
 }
@@ -63,6 +65,7 @@ impl SubmitJob {
             retry: None,
             on_duplicate: OnDuplicate::Join,
             reuse_max_age_ms: None,
+            scope: Scope::default(),
             retry_of: None,
         }
     }

@@ -1,6 +1,6 @@
 //! Manual retry: final is final, so it makes a new job like the old one.
 
-use jobhall_core::{JobId, Refusal};
+use jobhall_core::{JobId, Refusal, Scope};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
@@ -24,6 +24,7 @@ impl Desk {
             retry: Some(spec.retry),
             on_duplicate: OnDuplicate::Reject,
             reuse_max_age_ms: None,
+            scope: Scope::default(),
             retry_of: Some(id),
         };
         self.submit(Submit { jobs: vec![again], name }, ticket);

@@ -304,10 +304,16 @@ impl Desk {
             Conflict::Repeated(answer) => return Some(Ok(Answer::Submitted(answer))),
             Conflict::SubmitKeyReused => return Some(Err(Refused::SubmitKeyReused)),
             Conflict::Reusable { id, job } => {
+                if let Some(refused) = plan.foreign(id, &job) {
+                    return Some(Err(refused));
+                }
                 let submitted = Submitted { id: job.id, disposition: Disposition::Reused };
                 plan.set(id, How::Answered(submitted));
             }
-            Conflict::KeyHeld { id, job } => return self.replan_held(plan, id, &job),
+            Conflict::KeyHeld { id, job } => {
+                let foreign = plan.foreign(id, &job).map(Err);
+                return foreign.or_else(|| self.replan_held(plan, id, &job));
+            }
             Conflict::NotOpen(holder) => plan.holder_ended(holder),
             Conflict::Setting { stored: Some(setting), .. } => {
                 if let Err(error) = self.learn_type(&setting) {
@@ -347,6 +353,13 @@ impl Desk {
 }
 
 impl Plan {
+    /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
+    fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Refused> {
+        let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
+        let seen = wanted.scope.reaches(in_the_way.spec.queue.as_str());
+        (!seen).then(|| Refused::KeyHeld { job_type: wanted.job_type.clone(), holder: in_the_way.id })
+    }
+
     fn set(&mut self, id: JobId, how: How) {
         if let Some(item) = self.items.iter_mut().find(|item| item.id == id) {
             item.how = how;

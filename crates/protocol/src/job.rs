@@ -31,7 +31,8 @@ pub(crate) struct GivenFailure {
     #[serde(default)]
     explanation: String,
     /// Anything a program wants to know.
-    #[serde(default)]
+    #[serde(default, with = "crate::document::optional")]
+    #[schemars(with = "Option<Box<RawValue>>")]
     data: Option<Box<RawValue>>,
 }
 

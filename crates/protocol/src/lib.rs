@@ -17,6 +17,7 @@ mod span;
 mod stats;
 mod submit;
 mod timestamp;
+mod token;
 mod worker;
 mod worker_file;
 
@@ -35,6 +36,7 @@ pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
 pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted};
 pub use timestamp::Timestamp;
+pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
 pub use worker::{Cancel, Change, LogPosition, Moved, SetType, TypeSettings, Worker};
 pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
 

@@ -37,6 +37,8 @@ pub enum Code {
     RangeNotSatisfiable,
     /// The request was meant for another host.
     Misdirected,
+    /// Too many wrong tokens came from the same address.
+    TooManyRequests,
     /// The hall has as much work as it may, or is stopping.
     Unavailable,
     /// The disk is full.

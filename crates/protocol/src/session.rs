@@ -54,6 +54,8 @@ pub struct Assigned {
     pub lease: String,
     /// How long the lease lives without a renewal.
     pub lease_ms: u64,
+    /// A token for the job's own process, which dies with the lease.
+    pub token: String,
     /// The job.
     pub job: AssignedJob,
 }

@@ -1,6 +1,6 @@
 //! Who may do what: one row per route. A route without a row answers nobody.
 
-use crate::tokens::Role;
+use crate::tokens::{Identity, Role};
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,16 +9,28 @@ pub(crate) enum Access {
     Open,
     /// Tokens of these roles.
     Roles(&'static [Role]),
+    /// The same, but none that reaches some queues only: the route tells of all of them together.
+    Whole(&'static [Role]),
 }
 
 /// Those who look.
-pub(crate) const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
+const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
+/// Those who look at the hall as a whole.
+pub(crate) const READ_WHOLE: Access = Access::Whole(&[Role::Viewer, Role::Client, Role::Admin]);
+/// Those who change jobs wherever they are.
+const WRITE_WHOLE: Access = Access::Whole(&[Role::Client, Role::Admin]);
 /// Those who submit and change jobs.
 const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
 /// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
 const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
 /// Everyone who has a token.
 const ANY: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Worker, Role::Admin]);
+/// Those who look at one job: its own process too.
+const READ_JOB: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin, Role::Job]);
+/// Those who say how far an attempt is: its own process too.
+const TELL: Access = Access::Roles(&[Role::Worker, Role::Admin, Role::Job]);
+/// Those who are about to become workers.
+const JOIN: Access = Access::Roles(&[Role::Join]);
 /// Those who run the hall.
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
 
@@ -27,40 +39,45 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/", Access::Open),
     ("GET", "/livez", Access::Open),
     ("GET", "/readyz", Access::Open),
-    ("GET", "/metrics", READ),
+    ("GET", "/metrics", READ_WHOLE),
     ("GET", "/openapi.json", ANY),
     ("POST", "/api/v1/jobs", WRITE),
     ("GET", "/api/v1/jobs", READ),
-    ("GET", "/api/v1/jobs/{id}", READ),
+    ("GET", "/api/v1/jobs/{id}", READ_JOB),
     ("POST", "/api/v1/jobs/{id}/cancel", WRITE),
     ("POST", "/api/v1/jobs/{id}/retry", WRITE),
     ("GET", "/api/v1/jobs/{id}/explain", READ),
     ("GET", "/api/v1/jobs/{id}/result", READ),
-    ("GET", "/api/v1/jobs/{id}/log", READ),
-    ("GET", "/api/v1/jobs/{id}/artifacts", READ),
-    ("GET", "/api/v1/jobs/{id}/artifacts/{*name}", READ),
+    ("GET", "/api/v1/jobs/{id}/artifacts", READ_JOB),
+    ("GET", "/api/v1/jobs/{id}/artifacts/{*name}", READ_JOB),
+    ("GET", "/api/v1/jobs/{id}/log", READ_JOB),
     ("GET", "/api/v1/jobs/{id}/events", READ),
     ("GET", "/api/v1/events", READ),
-    ("POST", "/api/v1/operations", WRITE),
-    ("GET", "/api/v1/operations", READ),
-    ("GET", "/api/v1/operations/{id}", READ),
-    ("POST", "/api/v1/operations/{id}/cancel", WRITE),
+    ("POST", "/api/v1/operations", WRITE_WHOLE),
+    ("GET", "/api/v1/operations", READ_WHOLE),
+    ("GET", "/api/v1/operations/{id}", READ_WHOLE),
+    ("POST", "/api/v1/operations/{id}/cancel", WRITE_WHOLE),
     ("POST", "/api/v1/vacancies", WORK),
     ("POST", "/api/v1/attempts/{id}/accept", WORK),
-    ("POST", "/api/v1/attempts/{id}/progress", WORK),
+    ("POST", "/api/v1/attempts/{id}/progress", TELL),
     ("POST", "/api/v1/attempts/{id}/log", WORK),
     ("POST", "/api/v1/attempts/{id}/outcome", WORK),
-    ("PUT", "/api/v1/attempts/{id}/artifacts/{*name}", WORK),
+    ("PUT", "/api/v1/attempts/{id}/artifacts/{*name}", TELL),
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/session", WORK),
-    ("GET", "/api/v1/workers", READ),
+    ("GET", "/api/v1/workers", READ_WHOLE),
     ("GET", "/api/v1/queues", READ),
     ("GET", "/api/v1/queues/{name}", READ),
-    ("GET", "/api/v1/stats", READ),
+    ("GET", "/api/v1/stats", READ_WHOLE),
     ("GET", "/api/v1/types", READ),
     ("GET", "/api/v1/types/{name}", READ),
     ("PUT", "/api/v1/types/{name}", ADMIN),
     ("DELETE", "/api/v1/types/{name}", ADMIN),
+    ("GET", "/api/v1/tokens", ADMIN),
+    ("POST", "/api/v1/tokens", ADMIN),
+    ("DELETE", "/api/v1/tokens/{id}", ADMIN),
+    ("POST", "/api/v1/join", JOIN),
+    ("GET", "/api/v1/audit", ADMIN),
 ];
 
 /// The row of a route. Where a page can be had, its headers can.
@@ -81,12 +98,18 @@ pub(crate) fn methods(path: &str) -> Vec<&'static str> {
 }
 
 impl Access {
-    /// Whether a token of this role may.
-    pub(crate) fn allows(self, role: Role) -> bool {
+    /// The roles that may; all of them where it is open.
+    pub(crate) fn roles(self) -> Option<&'static [Role]> {
         match self {
-            Access::Open => true,
-            Access::Roles(roles) => roles.contains(&role),
+            Access::Open => None,
+            Access::Roles(roles) | Access::Whole(roles) => Some(roles),
         }
+    }
+
+    /// Whether this one may.
+    pub(crate) fn allows(self, who: &Identity) -> bool {
+        let hidden = matches!(self, Access::Whole(_)) && !who.sees_all();
+        !hidden && self.roles().is_none_or(|roles| roles.contains(&who.role))
     }
 }
 

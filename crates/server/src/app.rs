@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::artifacts::Artifacts;
 use crate::error::Trouble;
+use crate::failures::Failures;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub logs: Logs,
     pub artifacts: Artifacts,
     pub tokens: Arc<Tokens>,
+    pub failures: Failures,
     pub floor: Arc<Floor>,
     pub sessions: Arc<Sessions>,
     pub metrics: Metrics,
@@ -33,6 +35,8 @@ pub(crate) struct App {
     pub operations: Operations,
     pub lease_ms: u64,
     pub hosts: Hosts,
+    /// Whether requests come over TLS.
+    pub secure: bool,
     pub started: Instant,
     /// Becomes true once: the hall takes no more work, but those who have some finish it.
     pub drain: watch::Receiver<bool>,

@@ -61,6 +61,11 @@ impl Trouble {
         &self.detail
     }
 
+    /// The same in other words.
+    pub(crate) fn saying(self, detail: &str) -> Trouble {
+        Trouble { detail: detail.to_owned(), ..self }
+    }
+
     /// What only the log may know.
     pub(crate) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()
@@ -108,6 +113,7 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "The body took too long"),
         Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "There are no such bytes"),
         Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request was meant for another host"),
+        Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "The hall cannot take it now"),
         Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Something is broken"),
@@ -185,19 +191,22 @@ fn storage(full: bool, inside: &str) -> Trouble {
     Trouble { inside: Some(inside.to_owned()), ..trouble }
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
-        Trouble::internal(error)
-    }
-}
-
 impl From<CommitError> for Trouble {
     fn from(error: CommitError) -> Trouble {
         match error {
             CommitError::NotCommitted { full, message } => storage(full, &message),
-            CommitError::Unknown { message } => Trouble::internal(message),
-            CommitError::Stopped { message } => Refused::Stopped(message).into(),
+            CommitError::Unknown { .. } => Trouble::internal(error),
+            CommitError::Stopped { .. } => {
+                let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
+                Trouble { inside: Some(error.to_string()), ..trouble }
+            }
         }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::internal(error)
     }
 }
 
@@ -284,6 +293,16 @@ pub(crate) fn accepted(location: &str, value: &impl Serialize) -> Response {
     let mut response = made(true, location, value);
     if response.status() == StatusCode::CREATED {
         *response.status_mut() = StatusCode::ACCEPTED;
+    }
+    response
+}
+
+/// 303 to another page, with a cookie.
+pub(crate) fn see_other(location: &'static str, cookie: &str) -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(location));
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
 }

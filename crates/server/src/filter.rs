@@ -4,7 +4,7 @@
 //! live attempt is may not be stored yet, and texts are not indexed; these are told apart here, row by row.
 
 use jobhall_core::bounds::SEARCH_BYTES;
-use jobhall_core::{Job, JobId, Key, QueueName, StateName, Time, TypeName};
+use jobhall_core::{Job, JobId, Key, QueueName, Scope, StateName, Time, TypeName};
 use jobhall_engine::{Answer as Told, Request};
 use jobhall_protocol as wire;
 use jobhall_store::{JobFilter, JobPage};
@@ -20,10 +20,13 @@ pub(crate) struct Filter {
     names: Vec<StateName>,
     /// In lower case.
     text: Option<String>,
+    /// Which queues whoever asks reaches.
+    scope: Scope,
 }
 
 impl Filter {
-    pub(crate) fn new(asked: &wire::JobFilter) -> Result<Filter, Trouble> {
+    /// For someone who reaches these queues.
+    pub(crate) fn new(asked: &wire::JobFilter, scope: Scope) -> Result<Filter, Trouble> {
         let names = states(asked.state.as_deref())?;
         let mut stored_names: Vec<_> = names.iter().flat_map(stored).copied().collect();
         stored_names.sort_unstable();
@@ -37,7 +40,7 @@ impl Filter {
             created_before: asked.created_before.map(|at| at.0),
         };
         let text = asked.q.as_deref().map(search).transpose()?;
-        Ok(Filter { stored, names, text })
+        Ok(Filter { stored, names, text, scope })
     }
 
     /// Whether every job is meant.
@@ -66,6 +69,7 @@ impl Filter {
 
     fn means(&self, job: &Job, moment: Time) -> bool {
         (self.names.is_empty() || self.names.contains(&job.life.name(moment)))
+            && self.scope.reaches(job.spec.queue.as_str())
             && self.text.as_ref().is_none_or(|text| has(job, text))
     }
 }

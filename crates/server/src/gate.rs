@@ -1,6 +1,7 @@
 //! What happens around every route: a request id, host, origin, token and role before it; the problem written, the
 //! request counted and logged after it. A panic in a route is a 500, and the hall lives.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +18,13 @@ use tracing::Instrument as _;
 
 use crate::access::{Access, access, listed, methods};
 use crate::app::App;
+use crate::audit;
 use crate::error::{Trouble, foreign};
+use crate::failures::Peer;
 use crate::tokens::Identity;
+
+/// The cookie of a browser that came with a code.
+pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -30,7 +36,7 @@ pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request<Body>
     let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
     // Of the strongest level, so that every line of the request has its id, however little is logged.
     let span = tracing::error_span!("request", request_id = %id);
-    let admitted = admit(&app, &mut request, route);
+    let admitted = admit(&app, &mut request, route).instrument(span.clone()).await;
     let who = request.extensions().get::<Identity>().map(|who| who.name.clone());
     let answered = async {
         let response = match admitted {
@@ -56,18 +62,18 @@ async fn survived(route: impl Future<Output = Response>) -> Response {
 }
 
 /// Refuses before anything of the body is read.
-fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<(), Trouble> {
+async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), Trouble> {
     let host = header_text(request.headers(), header::HOST).unwrap_or_default().to_owned();
     if !app.hosts.knows(&host) {
         let detail = format!("this hall does not answer to the host {host:?}");
         return Err(Trouble::new(Code::Misdirected, detail));
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if !is_read(request) {
         check_origin(request.headers())?;
     }
     let access = route.and_then(|route| access(request.method().as_str(), route));
-    let who = token(request.headers());
-    let who = who.and_then(|token| app.tokens.who(token));
+    let shown = shown(request.headers());
+    let who = identify(app, &shown).await;
     // Known to the log even where they may not go, and to pages that are open to all and tell some more.
     if let Some(who) = &who {
         request.extensions_mut().insert(who.clone());
@@ -75,11 +81,15 @@ fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<
     if access == Some(Access::Open) {
         return Ok(());
     }
-    let who = who.ok_or_else(challenge)?;
+    let who = believe(app, request, &shown, who)?;
     match (access, route) {
-        (Some(access), _) if access.allows(who.role) => Ok(()),
+        (Some(access), _) if access.allows(&who) => Ok(()),
+        (Some(Access::Whole(roles)), _) if roles.contains(&who.role) => {
+            let detail = format!("{} reaches some queues only, and this is about all of them", who.name);
+            Err(Trouble::new(Code::Forbidden, detail))
+        }
         (Some(_), _) => {
-            let detail = format!("{} is a {:?} and may not do this", who.name, who.role).to_lowercase();
+            let detail = format!("{} has the role {} and may not do this", who.name, who.role.as_str());
             Err(Trouble::new(Code::Forbidden, detail))
         }
         (None, Some(route)) => {
@@ -89,6 +99,78 @@ fn admit(app: &App, request: &mut Request<Body>, route: Option<&str>) -> Result<
         }
         (None, None) => Err(Trouble::new(Code::NotFound, "there is no such route")),
     }
+}
+
+/// What a request shows to say who it is.
+enum Shown {
+    Token(String),
+    Cookie(String),
+    Nothing,
+}
+
+fn shown(headers: &HeaderMap) -> Shown {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let token = value.to_str().ok().and_then(bearer).unwrap_or_default();
+        return Shown::Token(token.to_owned());
+    }
+    session(headers).map_or(Shown::Nothing, |cookie| Shown::Cookie(cookie.to_owned()))
+}
+
+/// Who that is: by a token, or in a browser by its cookie.
+async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
+    match shown {
+        Shown::Token(token) => match app.tokens.who(token) {
+            Some(who) => Some(who),
+            None => app.tokens.who_of_job(&app.engine, token).await,
+        },
+        Shown::Cookie(cookie) => app.tokens.who_of_cookie(cookie),
+        Shown::Nothing => None,
+    }
+}
+
+/// Whether that may be, for this request. A cookie comes along with whatever a page makes a browser do.
+fn believe(
+    app: &Arc<App>,
+    request: &Request<Body>,
+    shown: &Shown,
+    who: Option<Identity>,
+) -> Result<Identity, Trouble> {
+    let cookie = matches!(shown, Shown::Cookie(_));
+    match who {
+        Some(_) if cookie && !is_read(request) && !request.headers().contains_key(header::ORIGIN) => {
+            Err(Trouble::new(Code::Forbidden, "a browser must say on whose page it changes something"))
+        }
+        Some(who) => Ok(who),
+        // Who shows nothing guesses nothing.
+        None if matches!(shown, Shown::Nothing) => Err(challenge()),
+        None => Err(wrong(app, request)),
+    }
+}
+
+/// Counts a wrong token, and writes the first of a minute down.
+pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> Trouble {
+    let from = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    let counted = app.failures.count(from);
+    if counted.first {
+        let (app, entry) = (app.clone(), audit::entry(&from.to_string(), "wrong_token", "", String::new()));
+        tokio::spawn(async move { app.write_down(entry).await });
+    }
+    match counted.wait_s {
+        None => challenge(),
+        Some(wait_s) => Trouble::new(Code::TooManyRequests, "too many wrong tokens came from this address")
+            .with_header(header::RETRY_AFTER, &wait_s.to_string()),
+    }
+}
+
+/// The cookie of a browser's session.
+fn session(headers: &HeaderMap) -> Option<&str> {
+    let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
+}
+
+fn is_read(request: &Request<Body>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
 /// A browser says on whose page a request was made: another's may not change anything, nor open a session.

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use jobhall_blobs::Blobs;
 use jobhall_engine::Engine;
 use jobhall_store::Store;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -21,12 +23,14 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::app::{App, Hosts, told};
 use crate::artifacts::Artifacts;
 use crate::collector;
+use crate::failures::{Failures, Peer};
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::{Counted, Metrics};
 use crate::operations::{self, Operations};
 use crate::place::Place;
 use crate::routes;
+use crate::tls::Tls;
 use crate::tokens::Tokens;
 
 /// Connections at once; more wait to be taken.
@@ -37,6 +41,8 @@ const HEAD_BYTES: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long requests under way have when the hall stops.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// Pauses between two readings of the tokens.
+const REREAD: Duration = Duration::from_secs(2);
 /// Pause after the system refused a connection, for instance because files ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -60,6 +66,8 @@ pub struct Options {
     pub collect_ms: u64,
     /// Names besides those of this machine under which the hall may be called, without port.
     pub hosts: Vec<String>,
+    /// The certificate to show; none serves without encryption.
+    pub tls: Option<Tls>,
     /// Whether other machines may be served without encryption, so that anyone between can read tokens.
     pub insecure: bool,
 }
@@ -91,7 +99,7 @@ impl Hall {
     /// The listener has no address, or one that other machines reach without `insecure`.
     pub fn serve(listener: TcpListener, options: Options) -> std::io::Result<Running> {
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() && !options.insecure {
+        if !address.ip().is_loopback() && options.tls.is_none() && !options.insecure {
             return Err(std::io::Error::other(format!(
                 "failed to serve on {address}: it is not loopback and has no TLS"
             )));
@@ -100,9 +108,11 @@ impl Hall {
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
         let every = Duration::from_millis(options.collect_ms);
         let collecting = collector::run(blobs, store, every, draining.clone());
+        let (tls, tokens) = (options.tls.clone(), options.tokens.clone());
+        tokio::spawn(reread(tokens, closing.clone()));
         let app = Arc::new(app(options, address, draining, closing.clone()));
         tokio::spawn(operations::run(app.clone()));
-        let serving = accept(listener, app, closing);
+        let serving = accept(listener, app, tls, closing);
         let task = tokio::spawn(async move {
             tokio::join!(serving, collecting);
         });
@@ -142,9 +152,11 @@ fn app(
         artifacts: Artifacts::new(options.blobs.clone()),
         logs: Logs::new(options.blobs, options.log_bytes),
         tokens: options.tokens,
+        failures: Failures::default(),
         metrics: Metrics::default(),
         place: Place::new(options.data),
         lease_ms: options.lease_ms,
+        secure: options.tls.is_some(),
         hosts: Hosts { names, loopback: address.ip().is_loopback() },
         started: Instant::now(),
         drain,
@@ -152,8 +164,28 @@ fn app(
     }
 }
 
-async fn accept(listener: TcpListener, app: Arc<App>, close: watch::Receiver<bool>) {
-    let router = routes::router(&app);
+/// Reads the tokens anew again and again: what another node revoked is gone here within seconds.
+async fn reread(tokens: Arc<Tokens>, close: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = told(close.clone()) => return,
+            () = tokio::time::sleep(REREAD) => {}
+        }
+        if let Err(error) = tokens.refresh().await {
+            tracing::warn!("the tokens could not be read anew: {error}");
+        }
+    }
+}
+
+/// What a connection is served with.
+#[derive(Clone)]
+struct Service {
+    router: Router,
+    tls: Option<Tls>,
+}
+
+async fn accept(listener: TcpListener, app: Arc<App>, tls: Option<Tls>, close: watch::Receiver<bool>) {
+    let service = Service { router: routes::router(&app), tls };
     let mut connections = JoinSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -165,11 +197,11 @@ async fn accept(listener: TcpListener, app: Arc<App>, close: watch::Receiver<boo
             () = told(close.clone()) => break,
             Some(_) = connections.join_next() => {}
             (stream, permit) = taken => match stream {
-                Ok((stream, _)) => {
-                    let (router, close) = (router.clone(), close.clone());
+                Ok((stream, from)) => {
+                    let (service, close) = (service.clone(), close.clone());
                     let counted = Counted::new(&app.metrics.connections);
                     connections.spawn(async move {
-                        connection(stream, router, close).await;
+                        connection(stream, Peer(from.ip()), service, close).await;
                         drop((permit, counted));
                     });
                 }
@@ -190,11 +222,31 @@ async fn accept(listener: TcpListener, app: Arc<App>, close: watch::Receiver<boo
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, close: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, from: Peer, service: Service, close: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
+    let Service { router, tls } = service;
+    let Some(tls) = tls else { return serve(stream, from, router, close).await };
+    let shaken = tokio::select! {
+        shaken = tls.shake(stream) => shaken,
+        () = told(close.clone()) => return,
+    };
+    match shaken {
+        Ok(stream) => serve(stream, from, router, close).await,
+        Err(error) => tracing::debug!("a connection ended in its handshake: {error}"),
+    }
+}
+
+async fn serve<S>(stream: S, from: Peer, router: Router, close: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(from);
+        router.call(request)
+    });
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     tokio::select! {
         ended = served.as_mut() => return log_end(ended),

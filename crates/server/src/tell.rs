@@ -7,6 +7,7 @@ use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
 
 use crate::error::Trouble;
+use crate::tokens::Tokens;
 
 /// A document that was checked when it came in.
 pub(crate) fn raw(json: &Json) -> Result<Box<RawValue>, Trouble> {
@@ -103,11 +104,16 @@ fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, Trouble> {
 }
 
 /// A job for a worker, with the lease that only the worker is told.
-pub(crate) fn assigned(assignment: &Assignment, lease_ms: u64) -> Result<wire::Assigned, Trouble> {
+pub(crate) fn assigned(
+    assignment: &Assignment,
+    lease_ms: u64,
+    tokens: &Tokens,
+) -> Result<wire::Assigned, Trouble> {
     Ok(wire::Assigned {
         id: assignment.attempt.to_string(),
         lease: format!("{:032x}", assignment.lease.0),
         lease_ms,
+        token: tokens.of_attempt(assignment.attempt, assignment.lease),
         job: assigned_job(assignment)?,
     })
 }

@@ -1,76 +1,68 @@
 //! Tokens: who is asking, and in which role.
 //!
 //! A token reads `jh_<id>_<secret>`: the id finds the entry, the secret of 256 random bits is compared by its BLAKE3
-//! hash in constant time. Only hashes are kept, so neither memory dumps nor logs give tokens away; the one token on
-//! disk is the administrator's, in a file that only its owner can read.
+//! hash in constant time. Only hashes are kept, so neither database nor memory dumps nor logs give tokens away; the
+//! one token on disk is the administrator's, in a file that only its owner can read.
+//!
+//! ```text
+//!   own      made by this process for itself, gone with it        (admin, the local worker)
+//!   stored   settings of kind token, re-read from the store: what another node revokes is gone here soon after
+//!   job      made of attempt and lease, stored nowhere            (job.rs)
+//!   browser  a code for once, then a cookie, in memory            (browser.rs)
+//! ```
+
+mod browser;
+mod identity;
+mod issue;
+mod job;
+mod secret;
+mod stored;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rand::Rng;
-use subtle::ConstantTimeEq;
-use thiserror::Error;
+use jobhall_core::{AttemptId, LeaseId};
+use jobhall_engine::Engine;
+use jobhall_protocol as wire;
+use jobhall_store::Store;
+use tokio::sync::{Mutex, watch};
 
-/// Every token begins with this, so that scanners for leaked secrets find it.
-const PREFIX: &str = "jh_";
+use self::browser::Browsers;
+use self::job::JobKey;
+use self::secret::{Hash, split};
+use self::stored::StoredToken;
+use crate::app::now;
+
+pub(crate) use self::browser::SESSION_TIME;
+pub use self::identity::{Bound, Identity, Role};
+pub use self::secret::TokenError;
+
 /// The file of the administrator's token, in the data directory.
 const ADMIN_FILE: &str = "admin.token";
-
-/// What a token may do; `access` says what that means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Looks.
-    Viewer,
-    /// Submits, cancels and retries too.
-    Client,
-    /// Takes jobs and reports on its own attempts, nothing else.
-    Worker,
-    /// May do everything.
-    Admin,
-}
-
-/// Who is asking.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// The name of its token; for a worker, the worker's.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-}
-
-/// Why the administrator's token could not be had.
-#[derive(Debug, Error)]
-pub enum TokenError {
-    /// The file cannot be read or made.
-    #[error("failed to use {path}: {source}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Others can read it.
-    #[error("failed to use {0}: others than its owner can read it; make it mode 600")]
-    Open(PathBuf),
-    /// It holds something else.
-    #[error("failed to use {0}: it does not hold a token; remove it to get a new one")]
-    Content(PathBuf),
-}
-
-struct Entry {
-    hash: [u8; 32],
-    identity: Identity,
-}
+/// The file of the key that jobs' tokens are made with, in the data directory.
+const KEY_FILE: &str = "hall.key";
 
 /// All tokens that are good.
-#[derive(Default)]
 pub struct Tokens {
-    entries: RwLock<HashMap<String, Entry>>,
+    store: Arc<dyn Store>,
+    entries: RwLock<Entries>,
+    /// Held by whoever writes or re-reads, so that what was just written is not undone by an older reading.
+    writing: Mutex<()>,
+    /// Rises when a token is gone, for those who must stop then.
+    changed: watch::Sender<u64>,
+    job_key: JobKey,
+    pub(crate) browsers: Browsers,
+}
+
+/// Both by id.
+#[derive(Default)]
+struct Entries {
+    own: HashMap<String, (Hash, Identity)>,
+    stored: HashMap<String, StoredToken>,
 }
 
 impl fmt::Debug for Tokens {
@@ -80,140 +72,131 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// The tokens of a hall with this data directory. On first start the administrator's is made and written there.
-    pub fn open(data: &Path) -> Result<Tokens, TokenError> {
-        let path = data.join(ADMIN_FILE);
-        let failed = |source| TokenError::File { path: path.clone(), source };
-        let token = match fs::read_to_string(&path) {
-            Ok(text) => text.trim().to_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let token = fresh();
-                write_private(data, &path, &token).map_err(failed)?;
-                token
-            }
-            Err(error) => return Err(failed(error)),
+    /// The tokens of a hall with this data directory and store. On first start the administrator's is made and
+    /// written there, and the key of jobs' tokens.
+    pub async fn open(data: &Path, store: Arc<dyn Store>) -> Result<Tokens, TokenError> {
+        let key = secret::private(data, KEY_FILE, secret::random_hex::<32>)?;
+        let key = secret::bytes_of(&key).ok_or_else(|| TokenError::Content(data.join(KEY_FILE)))?;
+        let admin = secret::private(data, ADMIN_FILE, secret::fresh)?;
+        let tokens = Tokens {
+            store,
+            entries: RwLock::default(),
+            writing: Mutex::default(),
+            changed: watch::Sender::new(0),
+            job_key: JobKey(key),
+            browsers: Browsers::default(),
         };
-        if fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o077 != 0 {
-            return Err(TokenError::Open(path));
-        }
-        let tokens = Tokens::default();
-        match tokens.add(&token, Identity { name: "admin".to_owned(), role: Role::Admin }) {
-            Some(()) => Ok(tokens),
-            None => Err(TokenError::Content(path)),
-        }
+        tokens.add(&admin, "admin", Role::Admin).ok_or_else(|| TokenError::Content(data.join(ADMIN_FILE)))?;
+        tokens.refresh().await.map_err(|error| TokenError::Store(error.to_string()))?;
+        Ok(tokens)
     }
 
     /// A new token that lives as long as this process.
     pub fn mint(&self, name: &str, role: Role) -> String {
-        let token = fresh();
-        self.add(&token, Identity { name: name.to_owned(), role });
+        let token = secret::fresh();
+        self.add(&token, name, role);
         token
     }
 
-    /// Takes away every token of this name; how many there were.
+    /// Takes away every token of this name that this process made for itself; how many there were.
     pub fn revoke(&self, name: &str) -> usize {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        let before = entries.len();
-        entries.retain(|_, entry| entry.identity.name != name);
-        before - entries.len()
+        let mut entries = self.write();
+        let before = entries.own.len();
+        entries.own.retain(|_, (_, identity)| identity.name != name);
+        let gone = before - entries.own.len();
+        drop(entries);
+        self.tell_change();
+        gone
     }
 
-    fn add(&self, token: &str, identity: Identity) -> Option<()> {
+    /// A link's code that lets a browser in once, as the administrator.
+    pub fn code(&self) -> String {
+        self.browsers.code()
+    }
+
+    /// The token for the process of an attempt, good as long as the lease.
+    pub(crate) fn of_attempt(&self, attempt: AttemptId, lease: LeaseId) -> String {
+        self.job_key.token(attempt, lease)
+    }
+
+    fn add(&self, token: &str, name: &str, role: Role) -> Option<()> {
         let (id, secret) = split(token)?;
-        let entry = Entry { hash: hash(secret), identity };
-        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), entry);
+        let identity = Identity::new(id, name, role);
+        self.write().own.insert(id.to_owned(), (Hash::of(secret), identity));
         Some(())
     }
 
     /// Whose token this is. An unknown id takes as long as a wrong secret.
     pub(crate) fn who(&self, token: &str) -> Option<Identity> {
         let (id, secret) = split(token)?;
-        let given = hash(secret);
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(id);
-        let known = entry.map_or([0; 32], |entry| entry.hash);
-        let same = bool::from(given.ct_eq(&known));
-        entry.filter(|_| same).map(|entry| entry.identity.clone())
-    }
-}
-
-fn fresh() -> String {
-    let mut random = [0u8; 40];
-    rand::rng().fill_bytes(&mut random);
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (id, secret) = hex.split_at(16);
-    format!("{PREFIX}{id}_{secret}")
-}
-
-fn split(token: &str) -> Option<(&str, &str)> {
-    let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
-    let hex = |text: &str, len| text.len() == len && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (hex(id, 16) && hex(secret, 64)).then_some((id, secret))
-}
-
-fn hash(secret: &str) -> [u8; 32] {
-    *blake3::hash(secret.as_bytes()).as_bytes()
-}
-
-/// Written beside its place and moved there, so that a crash leaves no half token.
-fn write_private(data: &Path, path: &Path, token: &str) -> io::Result<()> {
-    let beside = path.with_extension("token.new");
-    let _ = fs::remove_file(&beside);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    File::open(data)?.sync_all()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_start_writes_a_private_token_that_the_next_one_reads() {
-        let dir = tempfile::tempdir().unwrap();
-        let first = Tokens::open(dir.path()).unwrap();
-        let path = dir.path().join(ADMIN_FILE);
-        let token = fs::read_to_string(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let admin = Some(Identity { name: "admin".to_owned(), role: Role::Admin });
-        assert_eq!(first.who(token.trim()), admin);
-        assert_eq!(Tokens::open(dir.path()).unwrap().who(token.trim()), admin);
-        let other = tempfile::tempdir().unwrap();
-        assert_eq!(Tokens::open(other.path()).unwrap().who(token.trim()), None, "two halls, two tokens");
+        let entries = self.read();
+        let known = match (entries.own.get(id), entries.stored.get(id)) {
+            (Some((hash, identity)), _) => Some((*hash, identity.clone())),
+            (None, Some(stored)) if !stored.is_expired(now()) => Some((stored.hash, stored.identity())),
+            _ => None,
+        };
+        let good = Hash::is(Hash::of(secret), known.as_ref().map(|(hash, _)| *hash));
+        known.filter(|_| good).map(|(_, identity)| identity)
     }
 
-    #[test]
-    fn a_token_file_that_is_open_or_spoilt_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        Tokens::open(dir.path()).unwrap();
-        let path = dir.path().join(ADMIN_FILE);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Tokens::open(dir.path()), Err(TokenError::Open(_))));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        fs::write(&path, "jh_short").unwrap();
-        assert!(matches!(Tokens::open(dir.path()), Err(TokenError::Content(_))));
-    }
-
-    #[test]
-    fn only_the_whole_token_is_good_and_only_until_it_is_revoked() {
-        let tokens = Tokens::default();
-        let token = tokens.mint("w", Role::Worker);
-        assert!(token.starts_with(PREFIX) && token.len() == 3 + 16 + 1 + 64);
-        assert_eq!(tokens.who(&token).unwrap().role, Role::Worker);
-        let mut wrong = token.clone();
-        let last = if wrong.pop() == Some('0') { '1' } else { '0' };
-        wrong.push(last);
-        for bad in [wrong.as_str(), "", "jh_", "jh__", &token[3..], &token[..20], &tokens_of_another()] {
-            assert_eq!(tokens.who(bad), None, "{bad}");
+    /// Whose token this is, of a job's process: the engine knows whether the attempt still holds the lease.
+    pub(crate) async fn who_of_job(&self, engine: &Engine, token: &str) -> Option<Identity> {
+        let (attempt, mac) = self.job_key.open(token)?;
+        let shown = engine.show(attempt.job).await.ok()?;
+        let tenure = &shown.job.life.state.held()?.tenure;
+        let (lease, worker) = (tenure.lease, tenure.worker.clone());
+        // Another claim of the job has another lease, and so another mac.
+        if !self.job_key.made(mac, attempt, lease) {
+            return None;
         }
-        assert_eq!((tokens.revoke("w"), tokens.revoke("w")), (1, 0));
-        assert_eq!(tokens.who(&token), None);
-        assert_eq!(format!("{tokens:?}"), "Tokens(…)");
+        let name = format!("job-{}", attempt.job);
+        let bound = Some(Bound { attempt, lease, worker });
+        Some(Identity { bound, ..Identity::new("", &name, Role::Job) })
     }
 
-    fn tokens_of_another() -> String {
-        Tokens::default().mint("w", Role::Worker)
+    /// Who is behind a browser's cookie: the administrator, who gave it the link.
+    pub(crate) fn who_of_cookie(&self, cookie: &str) -> Option<Identity> {
+        let admin = |(_, identity): &&(Hash, Identity)| identity.name == "admin";
+        self.browsers
+            .is_in(cookie)
+            .then(|| self.read().own.values().find(admin).cloned())?
+            .map(|found| found.1)
+    }
+
+    /// Waits until this one's token is good no more. A job's own ends with its attempt, and so does all it waits for.
+    pub(crate) async fn gone(&self, who: &Identity) {
+        let mut changed = self.changed.subscribe();
+        while who.bound.is_some() || self.has(&who.id) {
+            // The sender lives as long as the tokens do.
+            let _ = changed.changed().await;
+        }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        let entries = self.read();
+        let good = |stored: &StoredToken| !stored.is_expired(now());
+        entries.own.contains_key(id) || entries.stored.get(id).is_some_and(good)
+    }
+
+    /// The stored ones, by name.
+    pub(crate) fn list(&self) -> Vec<wire::Token> {
+        let moment = now();
+        let entries = self.read();
+        let good = entries.stored.values().filter(|stored| !stored.is_expired(moment));
+        let mut tokens: Vec<_> = good.map(StoredToken::told).collect();
+        tokens.sort_by(|a, b| a.name.cmp(&b.name));
+        tokens
+    }
+
+    fn tell_change(&self) {
+        self.changed.send_modify(|changes| *changes += 1);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Entries> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -67,6 +67,7 @@ faults! {
     old_params: KeepsOldParams, by rule "attempts::params_are_replaced_by_a_change" and model;
     stopping_at_a_refusal: StopsAtARefusal, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
     ignored_setting_revs: IgnoresSettingRevs, by rule "settings::a_setting_decided_on_another_rev_is_refused" and model;
+    forgotten_acts: ForgetsActs, by rule "audit::acts_come_newest_first_in_pages";
     lazy_commits: CommitsWhenAwaited, by rule "commit::calls_take_effect_in_the_order_they_were_made";
     forgotten_specs: ForgetsSpecs, by rule "attempts::wanted_specs_come_back_in_order" and model;
     one_conflict: TellsOneConflict, by rule "stages::checks_settings_and_revs_are_listed_together" and model;

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use jobhall_core::{Job, JobId, Time};
 use jobhall_store::{
-    Change, Check, Committed, Conflict, Done, Insert, KeyPlace, News, Setting, SettingWrite, SubmitKey, Unit,
-    key_place, pack,
+    AuditEntry, Change, Check, Committed, Conflict, Done, Insert, KeyPlace, News, Setting, SettingWrite,
+    SubmitKey, Unit, key_place, pack,
 };
 use rusqlite::Statement;
 
@@ -279,6 +279,9 @@ impl Writes<'_> {
         for write in &unit.settings {
             self.record_setting(write)?;
         }
+        for entry in &unit.audit {
+            self.record_act(entry)?;
+        }
         if let Some(SubmitKey { scope, key, body, answer, at, .. }) = &unit.submit_key {
             self.put_submit_key.raw_bind_parameter(1, scope.as_str())?;
             self.put_submit_key.raw_bind_parameter(2, key.as_str())?;
@@ -287,6 +290,16 @@ impl Writes<'_> {
             self.put_submit_key.raw_bind_parameter(5, at.as_ms())?;
             run(&mut self.put_submit_key)?;
         }
+        Ok(())
+    }
+
+    fn record_act(&mut self, entry: &AuditEntry) -> Result<(), Trouble> {
+        let AuditEntry { at, who, act, subject, detail } = entry;
+        self.insert_audit.raw_bind_parameter(1, at.as_ms())?;
+        for (place, text) in [(2, who), (3, act), (4, subject), (5, detail)] {
+            self.insert_audit.raw_bind_parameter(place, text.as_str())?;
+        }
+        run(&mut self.insert_audit)?;
         Ok(())
     }
 

@@ -35,8 +35,8 @@ use std::thread::{self, JoinHandle};
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, PastAttempt};
 use jobhall_store::{
-    Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Prune, Pruned, Setting,
-    Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Prune, Pruned,
+    Setting, Store, StoreError, Unit,
 };
 use tokio::sync::oneshot;
 
@@ -178,6 +178,10 @@ impl Store for Sqlite {
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
         self.readers.read(|reads| reads.all_settings())
+    }
+
+    fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {
+        self.readers.read(move |reads| reads.acts(before, limit))
     }
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {

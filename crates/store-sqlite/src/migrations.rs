@@ -29,8 +29,10 @@ pub(crate) struct Migration {
 }
 
 /// All migrations, oldest first.
-pub(crate) const ALL: &[Migration] =
-    &[Migration { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") }];
+pub(crate) const ALL: &[Migration] = &[
+    Migration { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
+    Migration { name: "0002_audit", sql: include_str!("migrations/0002_audit.sql") },
+];
 
 /// Called before every statement of a migration; for tests.
 pub(crate) type Observer<'a> = &'a mut dyn FnMut();

@@ -2,7 +2,9 @@
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
-use jobhall_store::{Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack};
+use jobhall_store::{
+    AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
+};
 
 use crate::row;
 use crate::statements::Reads;
@@ -175,6 +177,26 @@ impl Reads<'_> {
             let kind = known.ok_or_else(|| damaged("setting", format_args!("unknown kind {kind}")))?;
             let (name, rev, value) = (setting.get(1)?, setting.get(2)?, setting.get(3)?);
             found.push(Setting { kind, name, rev, value });
+        }
+        Ok(found)
+    }
+
+    /// Acts, newest first.
+    pub(crate) fn acts(&mut self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, Trouble> {
+        let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+        self.audit.raw_bind_parameter(1, below)?;
+        self.audit.raw_bind_parameter(2, limit(at_most))?;
+        let mut rows = self.audit.raw_query();
+        let mut found = Vec::new();
+        while let Some(act) = rows.next()? {
+            let entry = AuditEntry {
+                at: row::time(act, 1)?,
+                who: act.get(2)?,
+                act: act.get(3)?,
+                subject: act.get(4)?,
+                detail: act.get(5)?,
+            };
+            found.push(AuditRow { n: act.get::<_, i64>(0)?.cast_unsigned(), entry });
         }
         Ok(found)
     }

@@ -34,15 +34,15 @@ statements!(
     insert_job insert_spec change_live change_end change_any take_key replace_params insert_attempt
     standing state live_holder next_holder success_since job spec
     setting put_setting remove_setting submit_key put_submit_key
-    insert_feed feed_last feed_kept_from
-    prune_feed prune_job prune_spec prune_attempts prune_submit_keys
+    insert_feed feed_last feed_kept_from insert_audit
+    prune_feed prune_job prune_spec prune_attempts prune_submit_keys prune_audit
     insert_block close_block shrink_block meta put_meta
 );
 
 statements!(
     /// What a reader asks.
     Reads:
-    job open_jobs attempts blocks completed list id_span settings feed meta
+    job open_jobs attempts blocks completed list id_span settings feed audit meta
 );
 
 #[cfg(test)]
@@ -91,6 +91,8 @@ mod tests {
             (include_str!("sql/list.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
             (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
             (include_str!("sql/prune_submit_keys.sql"), "INDEX submit_keys_at (at<?)"),
+            (include_str!("sql/prune_audit.sql"), "INDEX audit_at (at<?)"),
+            (include_str!("sql/audit.sql"), "SEARCH audit USING INTEGER PRIMARY KEY (rowid<?)"),
         ] {
             let plan = plan(&conn, sql);
             assert!(

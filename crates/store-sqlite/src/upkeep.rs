@@ -69,6 +69,10 @@ impl Writes<'_> {
             self.prune_submit_keys.raw_bind_parameter(1, before.as_ms())?;
             pruned.submit_keys = run(&mut self.prune_submit_keys)? as u64;
         }
+        if let Some(before) = prune.audit_before {
+            self.prune_audit.raw_bind_parameter(1, before.as_ms())?;
+            pruned.audit = run(&mut self.prune_audit)? as u64;
+        }
         Ok(pruned)
     }
 

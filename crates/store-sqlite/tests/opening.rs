@@ -131,15 +131,15 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
 
 #[test]
 fn a_newer_schema_is_refused_and_not_a_byte_changed() {
-    let newer = "INSERT INTO migrations VALUES (2, '0002_later', 5);";
-    for sql in ["PRAGMA user_version = 2", newer, &format!("{newer} PRAGMA user_version = 2")] {
+    let newer = "INSERT INTO migrations VALUES (999, '0999_later', 5);";
+    for sql in ["PRAGMA user_version = 999", newer, &format!("{newer} PRAGMA user_version = 999")] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hall.db");
         filled(&path, 10);
         edit(&path, sql);
         let before = fs::read(&path).unwrap();
         let message = refusal(&path);
-        assert!(message.contains("has schema 2, this jobhall knows schemas up to 1"), "{message}");
+        assert!(message.contains("has schema 999, this jobhall knows schemas up to "), "{message}");
         assert_eq!(fs::read(&path).unwrap(), before, "{sql}");
     }
 }
@@ -150,13 +150,13 @@ fn a_newer_schema_in_an_uncopied_log_is_refused_and_not_a_byte_changed() {
     let (path, copy) = (folder.path().join("hall.db"), folder.path().join("copy.db"));
     filled(&path, 10);
     let conn = rusqlite::Connection::open(&path).unwrap();
-    conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 2").unwrap();
+    conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 999").unwrap();
     // As a crash would leave them: the newer version is in the log alone.
     fs::copy(&path, &copy).unwrap();
     fs::copy(folder.path().join("hall.db-wal"), folder.path().join("copy.db-wal")).unwrap();
     let read = || (fs::read(&copy).unwrap(), fs::read(folder.path().join("copy.db-wal")).unwrap());
     let before = read();
-    assert!(refusal(&copy).contains("has schema 2"));
+    assert!(refusal(&copy).contains("has schema 999"));
     assert_eq!(read(), before);
 }
 
@@ -171,5 +171,5 @@ fn an_edited_migration_is_refused_by_name() {
     assert!(message.contains("another text of migration 1 (0001_jobs)"), "{message}");
     assert_eq!(fs::read(&path).unwrap(), before);
     edit(&path, "UPDATE migrations SET checksum = checksum - 1; PRAGMA user_version = 0");
-    assert!(refusal(&path).contains("has schema 0, but records 1 migrations"));
+    assert!(refusal(&path).contains("has schema 0, but records "));
 }

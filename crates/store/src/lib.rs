@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod audit;
 mod error;
 mod feed;
 mod memory;
@@ -23,6 +24,7 @@ use std::pin::Pin;
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
 
+pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
 pub use memory::Memory;
@@ -64,6 +66,8 @@ pub struct Prune {
     pub feed_before: Option<Time>,
     /// Submit keys older than this.
     pub submit_keys_before: Option<Time>,
+    /// Acts older than this.
+    pub audit_before: Option<Time>,
 }
 
 /// How many rows a prune removed.
@@ -75,6 +79,8 @@ pub struct Pruned {
     pub feed: u64,
     /// Submit keys.
     pub submit_keys: u64,
+    /// Acts.
+    pub audit: u64,
 }
 
 /// Which jobs a list shows; what is none or empty does not restrict it.
@@ -156,6 +162,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// All settings.
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>>;
+
+    /// Acts with a number below `before`, newest first, at most `limit`.
+    fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>>;
 
     /// Feed rows after `after`, at most `limit`, and the oldest number that is still there.
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>>;

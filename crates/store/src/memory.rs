@@ -12,8 +12,8 @@ use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, Submitted, Time, TypeName};
 
 use crate::{
-    Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later, Prune, Pruned,
-    Setting, SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later,
+    Prune, Pruned, Setting, SettingKind, Store, StoreError, Unit,
 };
 
 /// A (type, key).
@@ -37,6 +37,8 @@ struct Tables {
     last_id: u64,
     feed: Vec<FeedRow>,
     feed_pruned_to: u64,
+    audit: Vec<AuditRow>,
+    last_act: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -122,6 +124,13 @@ impl Memory {
         self.tables().settings.values().cloned().collect()
     }
 
+    /// [`Store::audit`], at once.
+    pub fn audit_now(&self, before: Option<u64>, limit: usize) -> Vec<AuditRow> {
+        let tables = self.tables();
+        let older = tables.audit.iter().rev().filter(|row| before.is_none_or(|before| row.n < before));
+        older.take(limit).cloned().collect()
+    }
+
     /// [`Store::feed`], at once.
     pub fn feed_now(&self, after: u64, limit: usize) -> FeedPage {
         self.tables().feed(after, limit)
@@ -173,6 +182,11 @@ impl Tables {
             let all = self.submit_keys.len();
             self.submit_keys.retain(|_, stored| stored.at >= before);
             pruned.submit_keys = (all - self.submit_keys.len()) as u64;
+        }
+        if let Some(before) = prune.audit_before {
+            let all = self.audit.len();
+            self.audit.retain(|row| row.entry.at >= before);
+            pruned.audit = (all - self.audit.len()) as u64;
         }
         pruned
     }
@@ -271,6 +285,10 @@ impl Store for Memory {
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
         ready(Ok(self.settings_now()))
+    }
+
+    fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {
+        ready(Ok(self.audit_now(before, limit)))
     }
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {

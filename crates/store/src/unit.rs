@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jobhall_core::{Job, JobId, Json, Life, PastAttempt, Spec, State, Submitted, Time};
 
+use crate::audit::AuditEntry;
+
 /// One request, all or nothing, looked at in four stages; the first stage with a conflict refuses the unit and lists
 /// all its conflicts:
 ///
@@ -24,6 +26,8 @@ pub struct Unit {
     pub inserts: Vec<Insert>,
     /// Settings that come with it.
     pub settings: Vec<SettingWrite>,
+    /// Who did it and what it is, if anyone will ask.
+    pub audit: Vec<AuditEntry>,
     /// The idempotency key it is done under.
     pub submit_key: Option<SubmitKey>,
 }

@@ -176,7 +176,7 @@ fn is_lost(error: &ClientError) -> bool {
 /// Whether trying again may help.
 fn is_passing(error: &ClientError) -> bool {
     match error {
-        ClientError::Unreachable { .. } => true,
+        ClientError::Unreachable { .. } | ClientError::Untrusted { .. } => true,
         ClientError::Problem(problem) => attempt::is_passing(problem.code),
         _ => false,
     }

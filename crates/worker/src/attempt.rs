@@ -42,6 +42,8 @@ pub(crate) struct Attempt {
     pub file: Arc<WorkerFile>,
     pub attempt: AttemptId,
     pub lease: LeaseId,
+    /// What the job's process may show to the hall.
+    pub token: String,
     pub job: AssignedJob,
     pub post: Post,
     pub order: watch::Receiver<Order>,
@@ -75,6 +77,7 @@ impl Attempt {
         };
         let claim = self.attempt.claim.to_string();
         let command = executor::with_contract(command, &self.job, &claim, self.client.base_url(), &left);
+        let command = executor::with_access(command, &self.token, self.client.trust());
         let running = match slot.run(command).await {
             Ok(running) => running,
             Err(error) => return Some(broken("not_run", &error)),
@@ -251,5 +254,5 @@ pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeRepo
 
 /// Whether trying again may help.
 pub(crate) fn is_passing(code: Code) -> bool {
-    matches!(code, Code::Unavailable | Code::StorageFull | Code::Internal)
+    matches!(code, Code::Unavailable | Code::TooManyRequests | Code::StorageFull | Code::Internal)
 }

@@ -1,5 +1,6 @@
 //! From a job to a command, and from the command's end to an outcome: the process contract.
 
+use jobhall_client::Trust;
 use jobhall_protocol::{
     AssignedJob, EXEC, Exec, Failure, Outcome, OutcomeReport, RetryVerdict, Span, WorkerFile,
 };
@@ -61,6 +62,16 @@ pub(crate) fn with_contract(
         .env("JOBHALL_SERVER", server)
         .env("JOBHALL_RESULT", left.result())
         .env("JOBHALL_OUTPUT", left.output())
+}
+
+/// Adds the way back to the hall: a token that dies with the lease, and whom to believe.
+pub fn with_access(command: Command, token: &str, trust: &Trust) -> Command {
+    let command = command.env("JOBHALL_TOKEN", token);
+    match trust {
+        Trust::System => command,
+        Trust::Authority(path) => command.env("JOBHALL_CA", path),
+        Trust::Certificate(path) => command.env("JOBHALL_PIN", path),
+    }
 }
 
 /// What the end of a command means, with the value that it left, or why that is none.

@@ -229,7 +229,7 @@ impl Worker {
 
     fn told(&mut self, message: ToWorker) {
         match message {
-            ToWorker::Assign { attempt, lease, job } => self.take(attempt, lease, job),
+            ToWorker::Assign { attempt, lease, token, job } => self.take(attempt, lease, token, job),
             ToWorker::Renewed {} => self.term.renewed(),
             ToWorker::Drain {} => tracing::info!("the hall is stopping"),
             ToWorker::Refused { to, attempt: None, detail, .. } => {
@@ -239,13 +239,13 @@ impl Worker {
         }
     }
 
-    fn take(&mut self, attempt: AttemptId, lease: LeaseId, job: AssignedJob) {
+    fn take(&mut self, attempt: AttemptId, lease: LeaseId, token: String, job: AssignedJob) {
         self.heard += 1;
         self.say(ToHall::Accept { attempt, lease });
         let (order, orders) = watch::channel(Order::Go);
         let post = Post::new(attempt, self.to_loop.clone());
         let (client, file) = (self.client.clone(), self.file.clone());
-        let one = Attempt { client, file, attempt, lease, job, post, order: orders };
+        let one = Attempt { client, file, attempt, lease, token, job, post, order: orders };
         let task = self.tasks.spawn(one.run(self.slots.clone())).id();
         self.held.add(attempt, lease, task, order);
     }

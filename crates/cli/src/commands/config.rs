@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::output::table::Table;
+use crate::settings::Setting;
 
 const EXAMPLES: &str = "\
 Example:
@@ -50,6 +51,10 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         origin: args.origin.then_some(origin),
     };
     let token = settings.token.as_ref();
+    let optional = |key, setting: &Option<Setting>| {
+        let origin = setting.as_ref().map_or_else(|| "nobody".to_owned(), |found| found.origin.to_string());
+        line(key, setting.as_ref().map(|found| found.value.clone()), origin)
+    };
     let lines = [
         line("server", Some(settings.server.value.clone()), settings.server.origin.to_string()),
         line(
@@ -61,6 +66,10 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         line("color", Some(settings.color.value.clone()), settings.color.origin.to_string()),
         line("log", Some(settings.log.value.clone()), settings.log.origin.to_string()),
         line("log_format", Some(settings.log_format.value.clone()), settings.log_format.origin.to_string()),
+        optional("ca", &settings.ca),
+        optional("pin", &settings.pin),
+        optional("tls_cert", &settings.tls_cert),
+        optional("tls_key", &settings.tls_key),
     ];
     context.output.list(&lines, || table(&lines, args.origin))?;
     Ok(Exit::Ok)

@@ -1,7 +1,6 @@
 //! `jobhall run`: a command as a job, as if it ran here.
 
 use std::fs::DirBuilder;
-use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
@@ -15,7 +14,7 @@ use crate::commands::job::{Printer, follow_job, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::{OpenHall, config};
+use crate::hall::{ListenArgs, OpenHall};
 use crate::local_worker::LocalWorker;
 use crate::output::human;
 use crate::settings::{Origin, is_loopback};
@@ -101,7 +100,7 @@ pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
 async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Outcome {
     let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded hall").why(why);
     let folder = Folder::new().map_err(|error| failed(error.to_string()))?;
-    let hall = OpenHall::open(&folder.0, SocketAddr::from(([127, 0, 0, 1], 0)), config(None)).await?;
+    let hall = OpenHall::open(&folder.0, &ListenArgs::anywhere()).await?;
     context.output.say("no hall is running: the command runs on one of its own");
     let token = hall.tokens.mint("run", Role::Client);
     let client = Client::new(&hall.url, Some(&token))?;

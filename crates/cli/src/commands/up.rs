@@ -1,15 +1,12 @@
 //! `jobhall up`: a hall and a supervised worker on this machine.
 
-use std::net::SocketAddr;
-
 use clap::Args;
-use jobhall_protocol::Span;
 
 use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
-use crate::hall::{OpenHall, Signals, config, lease};
+use crate::hall::{ListenArgs, OpenHall, Signals};
 use crate::local_worker::LocalWorker;
 
 const EXAMPLES: &str = "\
@@ -22,15 +19,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct UpArgs {
-    /// Where to listen
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7450")]
-    pub listen: SocketAddr,
+    /// Where to listen, and how.
+    #[command(flatten)]
+    pub listen: ListenArgs,
     /// Jobs at once [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
-    /// How long a worker may be silent before its jobs are given to others [default: 30s]
-    #[arg(long, value_name = "SPAN", value_parser = lease)]
-    pub lease: Option<Span>,
     /// Logging.
     #[command(flatten)]
     pub log: LogArgs,
@@ -40,8 +34,10 @@ pub struct UpArgs {
 pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;
-    let hall = OpenHall::open(data, args.listen, config(args.lease)).await?;
+    let hall = OpenHall::open(data, &args.listen.with(&context.settings)).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url))?;
+    let link = format!("{}/?code={}", hall.url, hall.tokens.code());
+    context.output.say(&format!("in a browser, once and within ten minutes: {link}"));
     context.output.say(&format!("data in {}; try: jobhall run -- echo hello", data.display()));
     let mut worker = LocalWorker::new(&hall, args.slots, &context.settings);
     tokio::select! {

@@ -3,20 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use jobhall_client::Client;
+use jobhall_core::WorkerName;
 use jobhall_protocol::WorkerFile;
 use jobhall_worker::{Shutdown, Slots, WorkerOptions};
 use tokio::sync::watch;
 
 use crate::args::LogArgs;
 use crate::context::Context;
+use crate::credential;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::Signals;
+use crate::hall::{Signals, hide};
+use crate::settings::Origin;
 
 const EXAMPLES: &str = "\
 Examples:
   jobhall worker --config worker.toml
-  jobhall worker --name gpu-1 --slots 2 --server http://hall:7450";
+  jobhall worker --name gpu-1 --slots 2 --server http://hall:7450
+  jobhall worker --join \"$JOIN_TOKEN\" --name gpu-1 --server https://hall:7450";
 
 /// Arguments of `worker`; flags are stronger than the worker file.
 #[derive(Debug, Args)]
@@ -31,6 +36,12 @@ pub struct WorkerArgs {
     /// Jobs at once [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
+    /// Become a worker of the hall with this join token; the credential is kept and used again
+    #[arg(long, value_name = "TOKEN", env = "JOBHALL_JOIN", hide_env_values = true)]
+    pub join: Option<String>,
+    /// Where the credential is kept [default: $XDG_STATE_HOME/jobhall]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Run any command that a client sends, as type `exec`
     #[arg(long)]
     pub allow_exec: bool,
@@ -46,7 +57,8 @@ pub struct WorkerArgs {
 pub async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let file = file(args)?;
-    let client = context.client()?;
+    let client = client(context, args, &file).await?;
+    hide();
     let slots = file.slots.unwrap_or_else(jobhall_worker::cpus).max(1);
     let options = jobhall_worker::Options { most: slots as usize, ..jobhall_worker::Options::default() };
     let (shutdown, told) = watch::channel(Shutdown::None);
@@ -84,6 +96,30 @@ async fn stdin_ended(asked: bool) {
     } else {
         std::future::pending::<()>().await;
     }
+}
+
+/// With its own credential, unless another token was given and nothing says that it should join.
+async fn client(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Client> {
+    let given =
+        context.settings.token.as_ref().is_some_and(|token| !matches!(token.origin, Origin::Local(_)));
+    if args.join.is_none() && given {
+        return context.client();
+    }
+    let name = file.name.clone().unwrap_or_else(jobhall_worker::host_name);
+    WorkerName::new(&name).map_err(|error| Failure::usage(error.to_string()).fix("name it with --name"))?;
+    match (args.state.clone().or_else(state_home), &args.join) {
+        (Some(state), join) => credential::client(context, join.as_deref(), &state, &name).await,
+        (None, None) => context.client(),
+        (None, Some(_)) => Err(Failure::usage("no place for the credential is known")
+            .why("HOME is not set")
+            .fix("say one with --state DIR")),
+    }
+}
+
+fn state_home() -> Option<PathBuf> {
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = var("XDG_STATE_HOME").or_else(|| Some(var("HOME")?.join(".local/state")))?;
+    Some(home.join("jobhall"))
 }
 
 /// The worker file, with the flags on top.

@@ -26,10 +26,30 @@ pub struct Layer {
     pub log: Option<String>,
     /// In which form.
     pub log_format: Option<String>,
+    /// The authority that signed the hall's certificate.
+    pub ca: Option<String>,
+    /// The hall's very certificate.
+    pub pin: Option<String>,
+    /// The certificate that a hall on this machine shows.
+    pub tls_cert: Option<String>,
+    /// The key of that certificate.
+    pub tls_key: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 7] = ["server", "token", "token_file", "data", "color", "log", "log_format"];
+pub const KEYS: [&str; 11] = [
+    "server",
+    "token",
+    "token_file",
+    "data",
+    "color",
+    "log",
+    "log_format",
+    "ca",
+    "pin",
+    "tls_cert",
+    "tls_key",
+];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
 /// The values of `log`, the quietest first.
@@ -47,6 +67,10 @@ impl Layer {
             "color" => &mut self.color,
             "log" => &mut self.log,
             "log_format" => &mut self.log_format,
+            "ca" => &mut self.ca,
+            "pin" => &mut self.pin,
+            "tls_cert" => &mut self.tls_cert,
+            "tls_key" => &mut self.tls_key,
             _ => return None,
         })
     }

@@ -152,3 +152,23 @@ fn loopback_is_told_from_the_host_alone() {
         assert!(!is_loopback(there), "{there}");
     }
 }
+
+#[test]
+fn a_foreign_project_does_not_say_whom_to_believe_about_a_hall_of_ours() {
+    let mut machine = Machine::new();
+    machine.write("work/jobhall.toml", "ca = 'evil.pem'");
+    assert_eq!(machine.settings().trust(), Trust::Authority("evil.pem".into()), "there is no TLS to spoil");
+    machine.env("JOBHALL_SERVER", "https://hall");
+    assert_eq!(Settings::resolve(&machine.given).unwrap_err().exit, Exit::Usage);
+    machine.env("JOBHALL_CA", "ours.pem");
+    assert_eq!(machine.settings().trust(), Trust::Authority("ours.pem".into()));
+    machine.env("JOBHALL_PIN", "own.pem");
+    assert_eq!(machine.settings().trust(), Trust::Certificate("own.pem".into()), "the narrower one");
+}
+
+#[test]
+fn a_project_with_its_own_hall_may_bring_its_authority() {
+    let machine = Machine::new();
+    machine.write("work/jobhall.toml", "server = 'https://hall'\nca = 'ca.pem'");
+    assert_eq!(machine.settings().trust(), Trust::Authority("ca.pem".into()));
+}

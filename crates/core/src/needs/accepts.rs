@@ -9,11 +9,16 @@ use std::sync::Arc;
 use super::parse::Vocabulary;
 use super::selector::Selector;
 use super::value::Fact;
-use super::{Holder, SelectorError, Unmet};
+use super::{Holder, Reason, SelectorError, Unmet};
+use crate::scope::Scope;
 
 /// A worker's statement which jobs it takes. Cheap to clone; equal when the canonical texts are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Accepts(Arc<Selector>);
+pub struct Accepts {
+    selector: Arc<Selector>,
+    /// What the worker's token reaches, whatever the worker says.
+    scope: Scope,
+}
 
 impl Accepts {
     /// Reads comma separated terms over `queue` and `type`; an empty text takes every job.
@@ -21,25 +26,41 @@ impl Accepts {
     /// # Errors
     /// The first thing wrong with the text, and where; another name than these two is one.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
-        Selector::parse(text, Vocabulary::Job).map(|selector| Self(Arc::new(selector)))
+        Selector::parse(text, Vocabulary::Job).map(Self::of)
+    }
+
+    fn of(selector: Selector) -> Self {
+        Self { selector: Arc::new(selector), scope: Scope::default() }
+    }
+
+    /// The same within these queues.
+    #[must_use]
+    pub fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
     }
 
     /// The canonical text: terms sorted, each once, spacing normalised.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.text()
+        self.selector.text()
     }
 
     /// Whether a job of this type in this queue is taken. Does not allocate.
     #[must_use]
     pub fn admits(&self, queue: &str, job_type: &str) -> bool {
-        self.0.holds(|name| fact(name, queue, job_type))
+        self.scope.reaches(queue) && self.selector.holds(|name| fact(name, queue, job_type))
     }
 
     /// The terms that keep a job of this type in this queue from being taken, in canonical order.
     #[must_use]
     pub fn unmet(&self, queue: &str, job_type: &str) -> Vec<Unmet> {
-        self.0.unmet(Holder::Job, |name| fact(name, queue, job_type))
+        let mut unmet = self.selector.unmet(Holder::Job, |name| fact(name, queue, job_type));
+        if !self.scope.reaches(queue) {
+            let term = format!("queues of its token ({})", self.scope).into();
+            let reason = Reason::Different { has: Fact::Word(queue).to_value() };
+            unmet.push(Unmet { term, name: "queue".into(), holder: Holder::Job, reason });
+        }
+        unmet
     }
 }
 
@@ -54,7 +75,7 @@ fn fact<'a>(name: &str, queue: &'a str, job_type: &'a str) -> Option<Fact<'a>> {
 impl Default for Accepts {
     /// Every job is taken.
     fn default() -> Self {
-        Self(Arc::new(Selector::default()))
+        Self::of(Selector::default())
     }
 }
 

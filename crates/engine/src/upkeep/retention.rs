@@ -1,4 +1,4 @@
-//! Completed jobs, old feed rows and old submit keys are removed, a bounded step at a time.
+//! Completed jobs, old feed rows, submit keys and acts are removed, a bounded step at a time.
 
 use jobhall_core::JobId;
 use jobhall_core::retention::{Completed, Pass};
@@ -37,6 +37,7 @@ fn run(desk: &mut Desk) {
         jobs: Vec::new(),
         feed_before: Some(now.minus_ms(desk.config.feed_ms)),
         submit_keys_before: Some(now.minus_ms(desk.config.submit_key_ms)),
+        audit_before: Some(now.minus_ms(desk.config.audit_ms)),
     }));
     let ruled = |(_, config): &(u32, jobhall_core::TypeConfig)| {
         config.keep_ms.is_some() || config.keep_count.is_some()

@@ -180,6 +180,8 @@ pub enum ToWorker {
         /// The secret to show with every later word.
         #[serde(with = "text::lease")]
         lease: LeaseId,
+        /// What the job's own process may show to the hall; it dies with the lease.
+        token: String,
         /// The job.
         job: AssignedJob,
     },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_core::{Failure, Job, JobId};
+use jobhall_core::{Failure, Job, JobId, Scope};
 use jobhall_engine::{Refused, Request, SubmitName};
 use jobhall_protocol::{Operation, OperationState, Verb};
 
@@ -56,7 +56,7 @@ struct Tally {
 
 async fn carry_out(app: &App, record: Record) -> Result<(), Trouble> {
     let id = record.operation.id;
-    let filter = match Filter::new(&record.operation.filter) {
+    let filter = match Filter::new(&record.operation.filter, Scope::default()) {
         Ok(filter) => filter,
         Err(trouble) => return fail(app, id, trouble.detail()).await,
     };

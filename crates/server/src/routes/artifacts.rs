@@ -19,7 +19,7 @@ use crate::artifacts::{pieces, told, too_large};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
 use crate::upload::discard;
-use crate::{params, range};
+use crate::{params, range, reach};
 
 /// Artifacts on a page of a list.
 const PAGE: usize = 1_000;
@@ -97,7 +97,12 @@ pub(super) struct ArtifactsQuery {
     cursor: Option<String>,
 }
 
-pub(super) async fn list(State(app): State<Arc<App>>, Path(id): Path<String>, uri: Uri) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Answer {
     let asked: ArtifactsQuery = params::query(&uri)?;
     let limit = asked.limit.unwrap_or(PAGE);
     if !(1..=PAGE).contains(&limit) {
@@ -105,7 +110,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, Path(id): Path<String>, ur
     }
     let cursor = asked.cursor.as_deref().map(ArtifactName::new).transpose();
     let cursor = cursor.map_err(|error| Trouble::bad(format!("cursor: {error}")))?;
-    let shown = app.engine.show(params::job_id(&id)?).await?;
+    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
     let Some(attempt) = attempt(&shown, asked.attempt.as_deref())? else {
         return Ok(error::ok(&Page::<()> { items: Vec::new(), next_cursor: None }));
     };
@@ -129,6 +134,7 @@ pub(super) struct ArtifactQuery {
 
 pub(super) async fn get(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path((id, name)): Path<(String, String)>,
     method: Method,
     uri: Uri,
@@ -136,7 +142,7 @@ pub(super) async fn get(
 ) -> Answer {
     let (job, which): (_, ArtifactQuery) = (params::job_id(&id)?, params::query(&uri)?);
     let name = ArtifactName::new(&name).map_err(Trouble::bad)?;
-    let shown = app.engine.show(job).await?;
+    let shown = reach::shown(&app, &who, job).await?;
     let found = match attempt(&shown, which.attempt.as_deref())? {
         Some(attempt) => app.artifacts.find(attempt, name.clone()).await?,
         None => None,

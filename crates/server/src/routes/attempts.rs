@@ -8,14 +8,14 @@ use axum::http::{Request, Uri};
 use jobhall_blobs::Stream;
 use jobhall_core::{AttemptId, Failure, Json, LeaseId, Report, Verdict, When, WorkerName};
 use jobhall_engine::{Answer as Told, Indicator, Request as Ask};
-use jobhall_protocol::{self as wire, LogPosition, Moved, OutcomeReport, RetryVerdict};
+use jobhall_protocol::{self as wire, Code, LogPosition, Moved, OutcomeReport, RetryVerdict};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log_form::stream_of;
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
-use crate::tokens::Identity;
+use crate::tokens::{Bound, Identity};
 use crate::{body, params};
 
 /// Indicators in one report of progress.
@@ -30,7 +30,14 @@ pub(super) struct Word {
     pub lease: LeaseId,
 }
 
+/// A worker shows the lease; the process of a job has a token that stands for it, and speaks for its worker.
 pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, Trouble> {
+    if let Some(Bound { attempt, lease, worker }) = &who.bound {
+        let own = params::attempt_id(id)? == *attempt;
+        let word = Word { worker: worker.clone(), attempt: *attempt, lease: *lease };
+        let foreign = || Trouble::new(Code::NotFound, format!("there is no attempt {id}"));
+        return own.then_some(word).ok_or_else(foreign);
+    }
     Ok(Word {
         worker: params::worker(who)?,
         attempt: params::attempt_id(id)?,

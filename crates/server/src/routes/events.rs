@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
@@ -24,7 +24,9 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::metrics::Counted;
 use crate::params;
+use crate::reach::{self, Eyes};
 use crate::stream::{self, Left, Writer, pipe};
+use crate::tokens::Identity;
 
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -38,17 +40,23 @@ pub(super) struct EventsQuery {
 }
 
 /// Everything that happens.
-pub(super) async fn of_all(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Answer {
+pub(super) async fn of_all(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
     let asked = position(&uri, &headers)?;
     let end = end_of_feed(app.store.as_ref()).await?;
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let first = First { beyond: asked.is_some_and(|asked| asked > end), state: None };
-    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, first))
+    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, Eyes::new(app.store.clone(), who), first))
 }
 
 /// What happens to one job. Without a position it begins with the state of this moment; it ends with the job.
 pub(super) async fn of_job(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -58,13 +66,13 @@ pub(super) async fn of_job(
     let end = end_of_feed(app.store.as_ref()).await?;
     // The watch begins before the look, so nothing can happen between them unseen.
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
-    let shown = app.engine.show(id).await?;
+    let shown = reach::shown(&app, &who, id).await?;
     let life = &shown.job.life;
     let beyond = asked.is_some_and(|asked| asked > end);
     let tells = asked.is_none() || beyond || life.state.is_terminal();
     let first = First { beyond, state: tells.then(|| life.name(now())) };
     let seen_rev = if tells { life.rev } else { 0 };
-    Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, first))
+    Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first))
 }
 
 fn position(uri: &Uri, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
@@ -108,15 +116,17 @@ struct First {
     state: Option<StateName>,
 }
 
-fn open(app: &Arc<App>, telling: Telling, first: First) -> Response {
+fn open(app: &Arc<App>, telling: Telling, mut eyes: Eyes, first: First) -> Response {
     let (writer, body) = pipe();
     let app = app.clone();
     stream::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
+        let who = eyes.whose();
         // The reader may leave at any moment; then there is nobody to tell.
         let _ = tokio::select! {
-            told = tell(&app.engine, &writer, telling, first) => told,
+            told = tell(&app.engine, &writer, telling, &mut eyes, first) => told,
             () = writer.left() => Err(Left),
+            () = app.tokens.gone(&who) => Ok(()),
             () = app.closed() => writer.write("event: closing\ndata: {}\n\n").await,
         };
     });
@@ -127,7 +137,13 @@ fn open(app: &Arc<App>, telling: Telling, first: First) -> Response {
     response
 }
 
-async fn tell(engine: &Engine, writer: &Writer, mut telling: Telling, first: First) -> Result<(), Left> {
+async fn tell(
+    engine: &Engine,
+    writer: &Writer,
+    mut telling: Telling,
+    eyes: &mut Eyes,
+    first: First,
+) -> Result<(), Left> {
     let position = telling.watch.position();
     writer.write(format!("retry: 2000\nid: {position}\n\n")).await?;
     if first.beyond {
@@ -143,6 +159,11 @@ async fn tell(engine: &Engine, writer: &Writer, mut telling: Telling, first: Fir
         match tokio::time::timeout(HEARTBEAT, telling.watch.next()).await {
             Err(_) => writer.write(format!(":\nid: {}\n\n", telling.watch.position())).await?,
             Ok(Ok(Some(watched))) => {
+                let Ok(watched) = eyes.see(watched).await else {
+                    tracing::error!("a stream of events broke off: its jobs could not be read");
+                    return Ok(());
+                };
+                let Some(watched) = watched else { continue };
                 let (text, over) = telling.text(engine, watched).await;
                 if !text.is_empty() {
                     writer.write(text).await?;
@@ -215,16 +236,18 @@ mod tests {
     use jobhall_store::Memory;
 
     use super::*;
+    use crate::tokens::Role;
 
     /// Time stands still here until everyone waits, and then jumps to what comes next.
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_beats_and_says_where_it_stands() {
         let store = Arc::new(Memory::new());
+        let mut eyes = Eyes::new(store.clone(), Identity::new("a", "a", Role::Admin));
         let engine = Engine::start(store, Config::default(), SystemClock::default()).await.unwrap();
         let telling = Telling { watch: engine.watch(0), job: None, seen_rev: 0 };
         let (writer, body) = pipe();
         let first = First { beyond: false, state: None };
-        tokio::spawn(async move { tell(&engine, &writer, telling, first).await.is_ok() });
+        tokio::spawn(async move { tell(&engine, &writer, telling, &mut eyes, first).await.is_ok() });
         let mut pieces = Body::into_data_stream(body);
         let mut next = async || String::from_utf8(pieces.next().await.unwrap().unwrap().to_vec()).unwrap();
         let begun = tokio::time::Instant::now();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{self, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use jobhall_core::{AttemptId, JobId};
@@ -19,7 +19,8 @@ use crate::error::{self, Answer, Trouble};
 use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
 use crate::stream::{self, Left, Writer, pipe};
-use crate::{params, range};
+use crate::tokens::Identity;
+use crate::{params, range, reach};
 
 /// How often a follower looks whether its attempt has begun or ended without a word.
 const LOOK: Duration = Duration::from_millis(200);
@@ -42,6 +43,7 @@ pub(super) struct LogQuery {
 
 pub(super) async fn log(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -49,10 +51,10 @@ pub(super) async fn log(
     let id = params::job_id(&id)?;
     let asked: LogQuery = params::query(&uri)?;
     let form = Form::of(asked.stream.as_deref(), &headers)?;
-    let shown = app.engine.show(id).await?;
+    let shown = reach::shown(&app, &who, id).await?;
     let attempt = attempt(&shown, asked.attempt.as_deref())?;
     if asked.follow {
-        return Ok(error::body(form.kind(), follow(&app, id, attempt, asked.from, form)));
+        return Ok(error::body(form.kind(), follow(&app, who, id, attempt, asked.from, form)));
     }
     match attempt {
         Some(attempt) if form.is_whole() && asked.from == 0 => {
@@ -147,7 +149,14 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
 }
 
 /// What is there, then what comes, until the attempt ends. A job that waits is waited for.
-fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>, from: u64, form: Form) -> Body {
+fn follow(
+    app: &Arc<App>,
+    who: Identity,
+    id: JobId,
+    attempt: Option<AttemptId>,
+    from: u64,
+    form: Form,
+) -> Body {
     let (writer, body) = pipe();
     let app = app.clone();
     stream::spawn(async move {
@@ -160,6 +169,7 @@ fn follow(app: &Arc<App>, id: JobId, attempt: Option<AttemptId>, from: u64, form
             }
             () = writer.left() => {}
             () = app.closed() => {}
+            () = app.tokens.gone(&who) => {}
         }
     });
     body

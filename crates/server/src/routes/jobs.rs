@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Method, Request};
 use jobhall_core::{AttemptId, Failure, Job, JobId, State as JobState};
 use jobhall_protocol::{Cancel, Code};
@@ -11,15 +11,20 @@ use jobhall_protocol::{Cancel, Code};
 use super::artifacts;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
-use crate::{body, params, tell};
+use crate::tokens::Identity;
+use crate::{body, params, reach, tell};
 
 /// The address of a job.
 pub(super) fn address(id: JobId) -> String {
     format!("{}/jobs/{id}", jobhall_protocol::API)
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    let shown = app.engine.show(params::job_id(&id)?).await?;
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
     let mut job = tell::shown(&shown, now())?;
     if let Some(attempt) = may_have_large_result(&shown.job) {
         job.result_artifact = artifacts::result_of(&app, attempt).await?;
@@ -39,10 +44,12 @@ fn may_have_large_result(job: &Job) -> Option<AttemptId> {
 
 pub(super) async fn cancel(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     request: Request<Body>,
 ) -> Answer {
     let id = params::job_id(&id)?;
+    reach::check(&app, &who, id).await?;
     let cancel: Cancel = body::json_or_default(request).await?;
     let failure = match &cancel.error {
         Some(error) => {
@@ -51,32 +58,48 @@ pub(super) async fn cancel(
         }
         None => Failure::new("cancelled", "cancelled on request"),
     };
+    let reason = failure.reason.clone();
     app.engine.cancel(id, failure).await?;
+    app.acted(&who, "job_cancelled", id, &reason).await;
     let shown = app.engine.show(id).await?;
     Ok(error::ok(&tell::shown(&shown, now())?))
 }
 
-pub(super) async fn retry(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
     app.takes_work()?;
-    let made = app.engine.retry(params::job_id(&id)?).await?;
+    let id = params::job_id(&id)?;
+    reach::check(&app, &who, id).await?;
+    let made = app.engine.retry(id).await?;
+    app.acted(&who, "job_retried", id, &format!("as job {}", made.id)).await;
     let shown = app.engine.show(made.id).await?;
     let new = made.disposition == jobhall_core::Disposition::Created;
     Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
 }
 
-pub(super) async fn explain(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    let explanation = app.engine.explain(params::job_id(&id)?).await?;
+pub(super) async fn explain(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = params::job_id(&id)?;
+    reach::check(&app, &who, id).await?;
+    let explanation = app.engine.explain(id).await?;
     Ok(error::ok(&tell::explanation(&explanation)))
 }
 
 /// The value itself, or the artifact in its place, so that a pipe can go on with it.
 pub(super) async fn result(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(id): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Answer {
-    let shown = app.engine.show(params::job_id(&id)?).await?;
+    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
     if let Some(attempt) = may_have_large_result(&shown.job)
         && let Some(artifact) = app.artifacts.result(attempt).await?
     {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::Uri;
 use jobhall_core::{Job, JobId};
 use jobhall_protocol::{JobFilter, Page, Timestamp};
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::filter::Filter;
+use crate::tokens::Identity;
 use crate::{params, tell};
 
 /// Jobs on a page.
@@ -48,13 +49,17 @@ pub(super) struct JobsQuery {
     cursor: Option<String>,
 }
 
-pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    uri: Uri,
+) -> Answer {
     let asked: JobsQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
     let JobsQuery { state, job_type, key, queue, q, created_after, created_before, .. } = asked;
     let filter = JobFilter { state, job_type, key, queue, q, created_after, created_before };
-    let (jobs, next) = read(&app, &Filter::new(&filter)?, before, limit).await?;
+    let (jobs, next) = read(&app, &Filter::new(&filter, who.scope)?, before, limit).await?;
     let items = jobs.iter().map(|job| tell::job(job, now())).collect::<Result<Vec<_>, _>>()?;
     let next_cursor = next.map(to_cursor);
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));

@@ -7,6 +7,7 @@ use jobhall_protocol::{LogFrame, LogStream, NDJSON, Timestamp};
 
 use crate::app::now;
 use crate::error::Trouble;
+use crate::params::shown;
 
 /// A log is bytes of any kind: nothing may take them for a page.
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -61,7 +62,7 @@ pub(super) fn stream_of(text: &str) -> Result<Stream, Trouble> {
     match text {
         "stdout" => Ok(Stream::Stdout),
         "stderr" => Ok(Stream::Stderr),
-        other => Err(Trouble::bad(format!("stream is stdout or stderr, not {other:?}"))),
+        other => Err(Trouble::bad(format!("stream is stdout or stderr, not {}", shown(other)))),
     }
 }
 

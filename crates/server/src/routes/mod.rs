@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod attempts;
+mod audit;
 mod events;
 mod health;
 mod job_log;
@@ -16,6 +17,7 @@ mod queues;
 mod session;
 mod stats;
 mod submit;
+mod tokens;
 mod types;
 mod workers;
 
@@ -95,6 +97,11 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/types/{name}", types::show),
         put("/api/v1/types/{name}", types::set),
         delete("/api/v1/types/{name}", types::reset),
+        get("/api/v1/tokens", tokens::list),
+        post("/api/v1/tokens", tokens::create),
+        delete("/api/v1/tokens/{id}", tokens::remove),
+        post("/api/v1/join", tokens::join),
+        get("/api/v1/audit", audit::list),
     ]
 }
 

@@ -193,11 +193,11 @@ fn operation(row: &Row, schemas: &mut SchemaGenerator) -> Value {
         described["requestBody"] =
             json!({ "required": !row.body_optional, "content": { media: { "schema": schema } } });
     }
-    match access(row.method, row.path) {
-        Some(Access::Roles(roles)) => {
+    match access(row.method, row.path).map(Access::roles) {
+        Some(Some(roles)) => {
             described["x-roles"] = roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
         }
-        Some(Access::Open) => described["security"] = json!([]),
+        Some(None) => described["security"] = json!([]),
         None => {}
     }
     described

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{Request, Uri};
+use jobhall_core::Scope;
 use jobhall_core::bounds::JOB_ID;
 use jobhall_protocol::{Code, Page, StartOperation, Verb};
 use jobhall_store::JobFilter;
@@ -38,11 +39,12 @@ pub(super) async fn start(
     if asked.verb == Verb::Delete && who.role != Role::Admin {
         return Err(Trouble::new(Code::Forbidden, "only an administrator deletes jobs"));
     }
-    if Filter::new(&asked.filter)?.is_all() && !asked.all {
+    if Filter::new(&asked.filter, Scope::default())?.is_all() && !asked.all {
         return Err(Trouble::bad("a filter without any condition means all jobs; say so with all: true"));
     }
     let up_to = up_to(&app, asked.up_to).await?;
     let started = app.operations.start(&who.name, asked, up_to).await?;
+    app.acted(&who, "operation_started", started.id, &format!("{:?}", started.verb).to_lowercase()).await;
     let operation = app.operations.counted(started.id, COUNT_TIME).await?;
     Ok(error::accepted(&address(operation.id), &operation))
 }
@@ -86,6 +88,12 @@ pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) ->
     Ok(error::ok(&app.operations.get(number(&id)?).await?))
 }
 
-pub(super) async fn cancel(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    Ok(error::ok(&app.operations.cancel(number(&id)?).await?))
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let operation = app.operations.cancel(number(&id)?).await?;
+    app.acted(&who, "operation_cancelled", operation.id, "").await;
+    Ok(error::ok(&operation))
 }

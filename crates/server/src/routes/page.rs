@@ -5,28 +5,69 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::HeaderValue;
-use axum::http::header;
+use axum::http::{HeaderValue, Method, Request, header};
 use axum::response::Response;
 use jobhall_core::{Job, QueueName, StateName};
 use jobhall_engine::{Counts, Tally};
 use jobhall_protocol::{Timestamp, Worker};
 use jobhall_store::JobFilter;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use crate::access::READ;
+use crate::access::READ_WHOLE;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
-use crate::tokens::Identity;
+use crate::tokens::{Identity, SESSION_TIME};
+use crate::{audit, gate, params};
 
 /// Failures, queues and workers that are shown.
 const ROWS: usize = 20;
 /// Seconds after which a browser looks again.
 const REFRESH_S: u32 = 10;
 
-pub(super) async fn page(State(app): State<Arc<App>>, who: Option<Extension<Identity>>) -> Answer {
-    let body = match who.filter(|who| READ.allows(who.role)) {
-        Some(Extension(who)) => inside(&app, &who).await?,
+/// What the address of the page may have.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageQuery {
+    /// From a link: lets the browser in, once.
+    code: Option<String>,
+}
+
+/// A code in the address is exchanged for a cookie, and gone from the address.
+pub(super) async fn page(
+    State(app): State<Arc<App>>,
+    who: Option<Extension<Identity>>,
+    request: Request<Body>,
+) -> Answer {
+    let asked: PageQuery = params::query(request.uri())?;
+    // Whoever only looks at the headers of a link, such as a preview of it, does not use it up.
+    let Some(code) = asked.code.filter(|_| request.method() == Method::GET) else {
+        drop(request);
+        return show(&app, who.map(|Extension(who)| who)).await;
+    };
+    let Some(secret) = app.tokens.browsers.enter(&code) else {
+        let trouble = gate::wrong(&app, &request);
+        return Err(
+            trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
+        );
+    };
+    drop(request);
+    enter(&app, &secret).await
+}
+
+async fn enter(app: &App, secret: &str) -> Answer {
+    let secure = if app.secure { "; Secure" } else { "" };
+    let (name, age) = (gate::SESSION_COOKIE, SESSION_TIME.as_secs());
+    let cookie = format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
+    app.write_down(audit::entry("admin", "browser_entered", "", String::new())).await;
+    Ok(error::see_other("/", &cookie))
+}
+
+async fn show(app: &App, who: Option<Identity>) -> Answer {
+    let body = match who.filter(|who| READ_WHOLE.allows(who)) {
+        Some(who) => inside(app, &who).await?,
         None => "<p>The hall is open. Its API is at <code>/api/v1</code>; every request needs a token.\n"
             .to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jobhall_core::QueueName;
 use jobhall_protocol::{Code, Page, Queue};
@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
 use crate::{figures, params};
 
 /// Queues on a page.
@@ -27,25 +28,32 @@ pub(super) struct QueuesQuery {
     cursor: Option<String>,
 }
 
-pub(super) async fn queues(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+pub(super) async fn queues(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    uri: Uri,
+) -> Answer {
     let asked: QueuesQuery = params::query(&uri)?;
-    let limit = asked.limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MOST).contains(&limit) {
-        return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {LIMIT_MOST}")));
-    }
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
     // One more than is shown tells whether the list goes on.
     let mut found = app.engine.queues(after, limit + 1).await?;
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found.last().filter(|_| more).map(|(name, _)| format!("a{name}"));
-    let items = found.iter().map(|(name, tally)| figures::queue(name, tally, now())).collect();
-    Ok(error::ok(&Page { items, next_cursor }))
+    let reached = found.iter().filter(|(name, _)| who.scope.reaches(name.as_str()));
+    let items = reached.map(|(name, tally)| figures::queue(name, tally, now())).collect();
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>, Path(name): Path<String>) -> Answer {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Answer {
     let name = QueueName::new(&name).map_err(Trouble::bad)?;
-    let found = app.engine.queue(name.clone()).await?;
+    let found = app.engine.queue(name.clone()).await?.filter(|_| who.scope.reaches(name.as_str()));
     let unknown = || Trouble::new(Code::NotFound, format!("there is no queue {name} with an open job"));
     let (tally, takers) = found.ok_or_else(unknown)?;
     let queue = figures::queue(&name, &tally, now());
@@ -54,5 +62,5 @@ pub(super) async fn show(State(app): State<Arc<App>>, Path(name): Path<String>) 
 
 fn from_cursor(text: &str) -> Result<QueueName, Trouble> {
     let name = text.strip_prefix('a').and_then(|name| QueueName::new(name).ok());
-    name.ok_or_else(|| Trouble::bad(format!("{text:?} is not a cursor of this list")))
+    name.ok_or_else(|| Trouble::bad(format!("cursor: {} is not a cursor of this list", params::shown(text))))
 }

@@ -28,14 +28,14 @@ pub(super) async fn submit(
     let bytes = body::bytes(request).await?;
     let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;
     if body::is_array(&bytes) {
-        many(&app, body::parse_many(&bytes)?, name).await
+        many(&app, &who, body::parse_many(&bytes)?, name).await
     } else {
-        one(&app, body::parse(&bytes)?, name).await
+        one(&app, &who, body::parse(&bytes)?, name).await
     }
 }
 
-async fn one(app: &App, job: wire::SubmitJob, name: Option<SubmitName>) -> Answer {
-    let jobs = checked(app, &[job]).await?;
+async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<SubmitName>) -> Answer {
+    let jobs = checked(app, who, &[job]).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
     let made = submitted.first().ok_or_else(|| Trouble::internal("a submit without an answer"))?;
     let new = made.disposition == Disposition::Created;
@@ -43,8 +43,8 @@ async fn one(app: &App, job: wire::SubmitJob, name: Option<SubmitName>) -> Answe
     Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
 }
 
-async fn many(app: &App, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
-    let jobs = checked(app, &jobs).await?;
+async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
+    let jobs = checked(app, who, &jobs).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
     let answer = submitted
         .into_iter()
@@ -61,7 +61,7 @@ fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Tr
     Ok(SubmitName { scope: who.name.clone(), key: key.to_owned(), body: u128::from_le_bytes(digest) })
 }
 
-async fn checked(app: &App, jobs: &[wire::SubmitJob]) -> Result<Vec<SubmitJob>, Trouble> {
+async fn checked(app: &App, who: &Identity, jobs: &[wire::SubmitJob]) -> Result<Vec<SubmitJob>, Trouble> {
     // Only a policy that is given in part needs to know what the type has.
     let types =
         if jobs.iter().any(|job| job.retry.is_some()) { Types::read(app).await? } else { Types::default() };
@@ -69,8 +69,20 @@ async fn checked(app: &App, jobs: &[wire::SubmitJob]) -> Result<Vec<SubmitJob>, 
         1 => Trouble::bad(trouble),
         _ => Trouble::bad(format!("job {at}: {trouble}")),
     };
-    let jobs = jobs.iter().enumerate();
-    jobs.map(|(at, job)| check(job, &types).map_err(|error| place(at, error.to_string()))).collect()
+    let checked = jobs.iter().enumerate().map(|(at, job)| {
+        let job = check(job, &types).map_err(|error| place(at, error.to_string()))?;
+        within(who, job)
+    });
+    checked.collect()
+}
+
+/// Only into queues that the token reaches, and nothing in another one answers.
+fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, Trouble> {
+    if !who.scope.reaches(job.queue.as_str()) {
+        let detail = format!("queue {} is outside of what this token reaches: {}", job.queue, who.scope);
+        return Err(Trouble::new(wire::Code::Forbidden, detail));
+    }
+    Ok(SubmitJob { scope: who.scope.clone(), ..job })
 }
 
 fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldError> {

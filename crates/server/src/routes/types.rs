@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, Request};
 use jobhall_core::{TypeConfig, TypeName};
@@ -16,6 +16,7 @@ use jobhall_protocol::{Code, Page, SetType};
 
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
 use crate::{body, tell};
 
 /// Changes without `If-Match` that met another one are made anew this often.
@@ -75,6 +76,7 @@ pub(super) async fn show(
 
 pub(super) async fn set(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Answer {
@@ -84,6 +86,7 @@ pub(super) async fn set(
     let (rev, config) = wanted.change(&app, &name, |before| Some(changed(before, &given))).await?;
     let config = config.ok_or_else(|| Trouble::internal("a type without its configuration"))?;
     let stored = Stored { rev, config };
+    app.acted(&who, "type_set", &name, "").await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
     let response = error::made(rev == 1, &address, &tell::type_settings(&name, &config));
     Ok(error::tagged(response, &stored.tag()))
@@ -92,6 +95,7 @@ pub(super) async fn set(
 /// The type has the defaults again, and is unknown until someone submits a job of it.
 pub(super) async fn reset(
     State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Answer {
@@ -101,6 +105,7 @@ pub(super) async fn reset(
         return Err(unknown(&name));
     }
     wanted.change(&app, &name, |_| None).await?;
+    app.acted(&who, "type_reset", &name, "").await;
     Ok(error::nothing())
 }
 

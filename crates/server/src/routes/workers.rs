@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::Request;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_protocol::{Assignments, Page, Renewals, Vacancy};
+use jobhall_protocol::{Assignments, Code, Page, Renewals, Vacancy};
 
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
@@ -33,16 +33,23 @@ pub(super) async fn vacancy(
     let offer = Offer {
         worker: params::worker(&who)?,
         abilities: Abilities::parse(&vacancy.abilities).map_err(|error| named("abilities", &error))?,
-        accepts: Accepts::parse(&vacancy.accepts).map_err(|error| named("accepts", &error))?,
+        accepts: who.takes(Accepts::parse(&vacancy.accepts).map_err(|error| named("accepts", &error))?),
         slots: vacancy.slots,
         wait_ms: vacancy.wait_s * 1_000,
     };
-    let assignments = poll(&app, offer).await?;
+    let assignments = tokio::select! {
+        assignments = poll(&app, offer) => assignments?,
+        () = app.tokens.gone(&who) => return Err(gone()),
+    };
     if assignments.is_empty() {
         return Ok(error::nothing());
     }
-    let attempts = assignments.iter().map(|given| tell::assigned(given, app.lease_ms));
+    let attempts = assignments.iter().map(|given| tell::assigned(given, app.lease_ms, &app.tokens));
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
+}
+
+fn gone() -> Trouble {
+    Trouble::new(Code::Unauthorized, "this token was revoked")
 }
 
 pub(super) async fn renewals(

@@ -8,7 +8,7 @@ use futures_util::stream::SplitStream;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::Session;
 use jobhall_protocol::{
-    Code, Encoding, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word, read_frame,
+    Encoding, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word, read_frame,
 };
 
 use super::Caller;
@@ -88,9 +88,6 @@ pub(super) async fn next_frame(
 }
 
 async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcome), Trouble> {
-    if app.is_draining() {
-        return Err(Trouble::new(Code::Unavailable, "the hall is stopping"));
-    }
     if hello.version != SESSION_VERSION {
         let given = hello.version;
         return Err(Trouble::bad(format!("this hall speaks version {SESSION_VERSION}, not {given}")));
@@ -102,6 +99,7 @@ async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcom
     let named = |field: &str, error: &dyn ToString| Trouble::bad(format!("{field}: {}", error.to_string()));
     let abilities = Abilities::parse(&hello.abilities).map_err(|error| named("abilities", &error))?;
     let accepts = Accepts::parse(&hello.accepts).map_err(|error| named("accepts", &error))?;
+    let accepts = caller.who.takes(accepts);
     let known = |name: &&&str| hello.features.iter().any(|asked| asked == **name);
     let features: Vec<_> = SESSION_FEATURES.iter().filter(known).map(ToString::to_string).collect();
     let present = Present::new(caller.worker.clone(), abilities.to_string());

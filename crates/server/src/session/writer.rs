@@ -97,7 +97,8 @@ impl<'a> Writer<'a> {
                     book.attempts.insert(attempt, Given { lease, logged: false });
                     drop(book);
                     let job = tell::assigned_job(&assignment).map_err(|trouble| broken(&trouble))?;
-                    ToWorker::Assign { attempt, lease, job }
+                    let token = self.app.tokens.of_attempt(attempt, lease);
+                    ToWorker::Assign { attempt, lease, token, job }
                 }
                 SessionEvent::Cancel(attempt) => ToWorker::Cancel { attempt },
                 SessionEvent::Revoked(attempt) => {

@@ -1,54 +1,92 @@
+use jobhall_engine::Config;
+
 use crate::hall::TestHall;
 
-const ROUTES: &[(&str, &str, [u16; 4])] = &[
-    // Viewer, client, worker, admin: 0 stands for anything but 401 and 403.
-    ("GET", "/metrics", [0, 0, 403, 0]),
-    ("GET", "/openapi.json", [0, 0, 0, 0]),
-    ("POST", "/api/v1/jobs", [403, 0, 403, 0]),
-    ("GET", "/api/v1/jobs", [0, 0, 403, 0]),
-    ("GET", "/api/v1/jobs/1", [0, 0, 403, 0]),
-    ("POST", "/api/v1/jobs/1/cancel", [403, 0, 403, 0]),
-    ("POST", "/api/v1/jobs/1/retry", [403, 0, 403, 0]),
-    ("GET", "/api/v1/jobs/1/explain", [0, 0, 403, 0]),
-    ("GET", "/api/v1/jobs/1/result", [0, 0, 403, 0]),
-    ("GET", "/api/v1/jobs/1/log", [0, 0, 403, 0]),
-    ("GET", "/api/v1/jobs/1/artifacts", [0, 0, 403, 0]),
-    ("GET", "/api/v1/jobs/1/artifacts/a/b", [0, 0, 403, 0]),
-    ("PUT", "/api/v1/attempts/1-1/artifacts/a/b", [403, 403, 0, 0]),
-    ("GET", "/api/v1/jobs/0/events", [0, 0, 403, 0]),
-    ("GET", "/api/v1/events?after=x", [0, 0, 403, 0]),
-    ("POST", "/api/v1/operations", [403, 0, 403, 0]),
-    ("GET", "/api/v1/operations", [0, 0, 403, 0]),
-    ("GET", "/api/v1/operations/1", [0, 0, 403, 0]),
-    ("POST", "/api/v1/operations/1/cancel", [403, 0, 403, 0]),
-    ("POST", "/api/v1/vacancies", [403, 403, 0, 0]),
-    ("POST", "/api/v1/attempts/1-1/accept", [403, 403, 0, 0]),
-    ("POST", "/api/v1/attempts/1-1/progress", [403, 403, 0, 0]),
-    ("POST", "/api/v1/attempts/1-1/log", [403, 403, 0, 0]),
-    ("POST", "/api/v1/attempts/1-1/outcome", [403, 403, 0, 0]),
-    ("POST", "/api/v1/renewals", [403, 403, 0, 0]),
-    ("GET", "/api/v1/session", [403, 403, 0, 0]),
-    ("GET", "/api/v1/workers", [0, 0, 403, 0]),
-    ("GET", "/api/v1/queues", [0, 0, 403, 0]),
-    ("GET", "/api/v1/queues/a", [0, 0, 403, 0]),
-    ("GET", "/api/v1/stats", [0, 0, 403, 0]),
-    ("GET", "/api/v1/types", [0, 0, 403, 0]),
-    ("GET", "/api/v1/types/a", [0, 0, 403, 0]),
-    ("PUT", "/api/v1/types/a", [403, 403, 403, 0]),
-    ("DELETE", "/api/v1/types/a", [403, 403, 403, 0]),
+/// Roles in the order of the columns.
+const ROLES: [&str; 6] = ["viewer", "client", "worker", "admin", "job", "join"];
+
+/// Method, a path that the route matches, and for each role 0 for anything but 401 and 403.
+const ROUTES: &[(&str, &str, [u16; 6])] = &[
+    ("GET", "/metrics", [0, 0, 403, 0, 403, 403]),
+    ("POST", "/api/v1/jobs", [403, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/jobs", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/jobs/1", [0, 0, 403, 0, 0, 403]),
+    ("POST", "/api/v1/jobs/2/cancel", [403, 0, 403, 0, 403, 403]),
+    ("POST", "/api/v1/jobs/2/retry", [403, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/jobs/1/explain", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/jobs/1/result", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/jobs/1/log", [0, 0, 403, 0, 0, 403]),
+    ("GET", "/api/v1/jobs/0/events", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/events?after=x", [0, 0, 403, 0, 403, 403]),
+    ("POST", "/api/v1/vacancies", [403, 403, 0, 0, 403, 403]),
+    ("POST", "/api/v1/attempts/1-1/accept", [403, 403, 0, 0, 403, 403]),
+    ("POST", "/api/v1/attempts/1-1/progress", [403, 403, 0, 0, 0, 403]),
+    ("POST", "/api/v1/attempts/1-1/log", [403, 403, 0, 0, 403, 403]),
+    ("POST", "/api/v1/attempts/1-1/outcome", [403, 403, 0, 0, 403, 403]),
+    ("POST", "/api/v1/renewals", [403, 403, 0, 0, 403, 403]),
+    ("GET", "/api/v1/workers", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/types", [0, 0, 403, 0, 403, 403]),
+    ("PUT", "/api/v1/types/a", [403, 403, 403, 0, 403, 403]),
+    ("GET", "/openapi.json", [0, 0, 0, 0, 403, 403]),
+    ("GET", "/api/v1/jobs/1/artifacts", [0, 0, 403, 0, 0, 403]),
+    ("GET", "/api/v1/jobs/1/artifacts/a/b", [0, 0, 403, 0, 0, 403]),
+    ("PUT", "/api/v1/attempts/1-1/artifacts/a/b", [403, 403, 0, 0, 0, 403]),
+    ("POST", "/api/v1/operations", [403, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/operations", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/operations/1", [0, 0, 403, 0, 403, 403]),
+    ("POST", "/api/v1/operations/1/cancel", [403, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/session", [403, 403, 0, 0, 403, 403]),
+    ("GET", "/api/v1/queues", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/queues/a", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/stats", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/types/a", [0, 0, 403, 0, 403, 403]),
+    ("DELETE", "/api/v1/types/a", [403, 403, 403, 0, 403, 403]),
+    ("GET", "/api/v1/tokens", [403, 403, 403, 0, 403, 403]),
+    ("POST", "/api/v1/tokens", [403, 403, 403, 0, 403, 403]),
+    ("DELETE", "/api/v1/tokens/x", [403, 403, 403, 0, 403, 403]),
+    ("POST", "/api/v1/join", [403, 403, 403, 403, 403, 0]),
+    ("GET", "/api/v1/audit", [403, 403, 403, 0, 403, 403]),
 ];
+
+/// The routes that the server's own table has, but for those that are open to anyone.
+fn listed() -> Vec<(String, String)> {
+    let table = include_str!("../../src/access.rs");
+    let table = table.split("TABLE: &[").nth(1).unwrap().split("];").next().unwrap();
+    let rows = table.lines().filter(|row| row.contains('"') && !row.contains("Access::Open"));
+    let words = rows.map(|row| row.split('"').map(str::to_owned).collect::<Vec<_>>());
+    words.map(|words| (words[1].clone(), words[3].clone())).collect()
+}
+
+fn is_of(path: &str, route: &str) -> bool {
+    let path: Vec<_> = path.split('?').next().unwrap().split('/').collect();
+    let route: Vec<_> = route.split('/').collect();
+    path.len() == route.len()
+        && path.iter().zip(&route).all(|(is, wanted)| is == wanted || wanted.starts_with('{'))
+}
+
+#[test]
+fn every_route_of_the_table_is_asked_by_every_role() {
+    for (method, route) in listed() {
+        let asked = ROUTES.iter().any(|(verb, path, _)| *verb == method && is_of(path, &route));
+        assert!(asked, "{method} {route} is missing in ROUTES");
+    }
+    assert_eq!(listed().len(), ROUTES.len());
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_role_may_do_what_its_row_says_and_nothing_else() {
-    let hall = TestHall::start().await;
-    let tokens = [&hall.viewer, &hall.client, &hall.worker, &hall.admin];
+    let hall = TestHall::with(Config { lease_ms: 600_000, ..Config::default() }).await;
+    assert_eq!(hall.submit(r#"{"type":"a"}"#).await, 1);
+    let job = hall.take().await["token"].as_str().unwrap().to_owned();
+    let join = hall.secret(r#"{"role":"worker","kind":"join"}"#).await;
+    let tokens = [&hall.viewer, &hall.client, &hall.worker, &hall.admin, &job, &join];
     for (method, path, expected) in ROUTES {
         hall.send(method, path, "", &[], b"").await.problem(401, "unauthorized");
-        for (token, expected) in tokens.iter().zip(expected) {
+        for ((token, role), expected) in tokens.iter().zip(ROLES).zip(expected) {
             let reply = hall.send(method, path, token, &[], b"").await;
             match expected {
                 403 => drop(reply.problem(403, "forbidden")),
-                _ => assert!(![401, 403].contains(&reply.status), "{method} {path}: {reply:?}"),
+                _ => assert!(![401, 403].contains(&reply.status), "{role}: {method} {path}: {reply:?}"),
             }
         }
     }

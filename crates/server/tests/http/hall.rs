@@ -49,7 +49,7 @@ impl TestHall {
     pub async fn on_store(dir: TempDir, config: Config, options: jobhall_store_sqlite::Options) -> TestHall {
         let store: Arc<dyn Store> = Arc::new(open_store(&dir, options).await);
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await.unwrap();
-        let tokens = Arc::new(Tokens::open(dir.path()).unwrap());
+        let tokens = Arc::new(Tokens::open(dir.path(), store.clone()).await.unwrap());
         let admin = std::fs::read_to_string(dir.path().join("admin.token")).unwrap().trim().to_owned();
         let blobs = open_blobs(&dir).await;
         let options = Options {
@@ -62,6 +62,7 @@ impl TestHall {
             log_bytes: 4 << 20,
             collect_ms: COLLECT_MS,
             hosts: vec!["hall.example".to_owned()],
+            tls: None,
             insecure: false,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -92,6 +93,7 @@ impl TestHall {
             log_bytes: 1 << 20,
             collect_ms: COLLECT_MS,
             hosts: Vec::new(),
+            tls: None,
             insecure,
         }
     }
@@ -100,8 +102,8 @@ impl TestHall {
     pub async fn restart(mut self, config: Config) -> TestHall {
         self.running.take().unwrap().stop().await;
         self.engine.stop().await;
-        let TestHall { dir, engine, store, .. } = self;
-        drop((engine, store));
+        let TestHall { dir, engine, store, tokens, .. } = self;
+        drop((engine, store, tokens));
         TestHall::on(dir, config).await
     }
 
@@ -136,6 +138,18 @@ impl TestHall {
         let reply = self.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":10}"#).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()["attempts"][0].clone()
+    }
+
+    /// Makes a stored token and gives it with its secret.
+    pub async fn token(&self, body: &str) -> Value {
+        let reply = self.send("POST", "/api/v1/tokens", &self.admin, &[], body.as_bytes()).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()
+    }
+
+    /// Makes a stored token and gives the secret.
+    pub async fn secret(&self, body: &str) -> String {
+        self.token(body).await["secret"].as_str().unwrap().to_owned()
     }
 
     pub async fn state(&self, id: u64) -> String {
@@ -279,12 +293,14 @@ fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
 pub async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
+    // For the whole of it: a stream that only beats must not be read for ever.
+    let end = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {
         let text = String::from_utf8_lossy(&all).into_owned();
         if text.contains(wanted) {
             return text;
         }
-        let read = tokio::time::timeout(Duration::from_secs(10), stream.read(&mut buffer)).await;
+        let read = tokio::time::timeout_at(end, stream.read(&mut buffer)).await;
         let n = read.unwrap_or_else(|_| panic!("no {wanted:?} in {text:?}")).unwrap();
         assert!(n > 0, "ended before {wanted:?}: {text:?}");
         all.extend_from_slice(&buffer[..n]);

@@ -3,10 +3,13 @@
 
 mod access;
 mod artifacts;
+mod audit;
+mod browser;
 mod collector;
 mod every_route;
 mod hall;
 mod health;
+mod job_tokens;
 mod jobs;
 mod limits;
 mod log_streams;
@@ -17,7 +20,11 @@ mod page;
 mod queues;
 mod renewals;
 mod schema;
+mod scopes;
+mod secrets;
 mod streams;
 mod submit;
+mod tls;
+mod tokens;
 mod types;
 mod workers;

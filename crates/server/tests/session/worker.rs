@@ -98,7 +98,7 @@ impl TestWorker {
 
     pub async fn job(&mut self) -> Job {
         self.hear(|message| match message {
-            ToWorker::Assign { attempt, lease, job } => {
+            ToWorker::Assign { attempt, lease, job, .. } => {
                 Some(Job { attempt: *attempt, lease: *lease, job: job.clone() })
             }
             _ => None,

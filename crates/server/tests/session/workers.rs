@@ -103,7 +103,7 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
             let mut answers = Vec::new();
             for message in frame.unwrap() {
                 match message {
-                    ToWorker::Assign { attempt, lease, job } => {
+                    ToWorker::Assign { attempt, lease, job, .. } => {
                         let job = Job { attempt, lease, job };
                         answers.extend([job.accept(), job.passed()]);
                         total += 1;

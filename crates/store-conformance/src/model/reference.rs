@@ -108,6 +108,7 @@ impl Model {
                     jobs: picks.iter().map(|&n| pick(n)).collect(),
                     feed_before: feed.map(ago),
                     submit_keys_before: keys.map(ago),
+                    audit_before: None,
                 })
             }
             Operation::Jobs(picks) => Call::Jobs(picks.iter().map(|&n| pick(n)).collect()),

@@ -1,7 +1,7 @@
 //! What was acknowledged outlives the store that acknowledged it.
 
 use jobhall_core::{Event, JobId};
-use jobhall_store::{BlockChange, Conflict, Prune, SettingKind, SettingWrite, Store, Unit};
+use jobhall_store::{AuditEntry, BlockChange, Conflict, Prune, SettingKind, SettingWrite, Store, Unit};
 
 use crate::Fixture;
 use crate::desk::Desk;
@@ -101,4 +101,28 @@ pub fn feed_numbers_go_on_after_reopening(fixture: &mut Fixture) {
     assert_eq!((page.rows.len(), page.pruned_to), (0, 3));
     let desk = Desk::new(fixture.store());
     assert_eq!(desk.commit([inserting(desk.fresh(None))]).feed, Some(4));
+}
+
+/// Acts and their numbers outlive the store, even those that were removed.
+pub fn acts_are_told_after_reopening(fixture: &mut Fixture) {
+    let acting = |fixture: &Fixture, ms: u64| {
+        let entry = AuditEntry {
+            at: at(ms),
+            who: "w".into(),
+            act: "a".into(),
+            subject: "s".into(),
+            detail: String::new(),
+        };
+        let unit = Unit { audit: vec![entry], ..Unit::default() };
+        Desk::new(fixture.store()).unit(unit).expect("nothing stands against it");
+    };
+    acting(fixture, 1);
+    acting(fixture, 2);
+    let prune = Prune { audit_before: Some(at(9)), ..Prune::default() };
+    wait(fixture.store().prune(prune)).expect("a prune that works");
+    acting(fixture, 10);
+    reopen(fixture);
+    acting(fixture, 11);
+    let acts = wait(fixture.store().audit(None, 10)).expect("the audit can be read");
+    assert_eq!(acts.iter().map(|row| (row.n, row.entry.at)).collect::<Vec<_>>(), [(4, at(11)), (3, at(10))]);
 }

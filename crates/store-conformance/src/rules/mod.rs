@@ -5,6 +5,7 @@
 //! planted faults look rules up by name ([`RULES`]).
 
 pub mod attempts;
+pub mod audit;
 pub mod blocks;
 pub mod commit;
 pub mod concurrency;
@@ -146,6 +147,12 @@ macro_rules! every_rule {
                 lists_show_what_the_filter_says_in_pages
                 a_completed_job_tells_what_retention_asks
             }
+            audit {
+                acts_come_newest_first_in_pages
+                a_refused_unit_leaves_no_act
+                an_act_leaves_no_feed_row
+                a_prune_of_the_audit_takes_the_old_ones
+            }
             upkeep {
                 a_prune_leaves_open_jobs_alone
                 a_prune_takes_the_attempts_along
@@ -172,6 +179,7 @@ macro_rules! every_durable_rule {
                 submit_keys_are_known_after_reopening
                 ids_are_not_lent_again_after_reopening
                 feed_numbers_go_on_after_reopening
+                acts_are_told_after_reopening
             }
         }
     };

@@ -49,6 +49,8 @@ pub enum Fault {
     TellsOneConflict,
     /// Blocks cannot be closed.
     KeepsClosedBlocks,
+    /// Acts are not written.
+    ForgetsActs,
     /// Completed jobs come in the wrong order.
     CompletedOldestFirst,
 }
@@ -64,6 +66,7 @@ impl Fault {
             Fault::IgnoresChecks => unit.checks.clear(),
             Fault::KeepsOldParams => unit.changes.iter_mut().for_each(|change| change.params = None),
             Fault::ForgetsSpecs => unit.changes.iter_mut().for_each(|change| change.want_spec = false),
+            Fault::ForgetsActs => unit.audit.clear(),
             Fault::IgnoresSettingRevs => ignore_setting_revs(unit, memory),
             _ => {}
         }

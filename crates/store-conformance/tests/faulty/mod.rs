@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, PastAttempt, TypeName};
 use jobhall_store::{
-    Block, BlockChange, CommitError, Committed, Conflict, FeedPage, JobFilter, JobPage, Later, Memory, Prune,
-    Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, Conflict, FeedPage, JobFilter, JobPage, Later,
+    Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
 };
 
 pub use fault::Fault;
@@ -202,6 +202,10 @@ impl Store for Faulty {
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
         ready(Ok(self.memory.settings_now()))
+    }
+
+    fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {
+        ready(Ok(self.memory.audit_now(before, limit)))
     }
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, PastAttempt};
 use jobhall_store::{
-    Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Memory, Prune, Pruned,
-    Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Memory, Prune,
+    Pruned, Setting, Store, StoreError, Unit,
 };
 
 /// The handle.
@@ -60,6 +60,10 @@ impl Store for Shared {
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
         self.0.settings()
+    }
+
+    fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {
+        self.0.audit(before, limit)
     }
 
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {

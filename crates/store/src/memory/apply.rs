@@ -6,8 +6,8 @@ use jobhall_core::{Job, JobId, Spec, State, Time, guard};
 
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
-    Change, Check, Committed, Conflict, Done, FeedRow, Insert, KeyPlace, News, Setting, SettingWrite,
-    SubmitKey, Unit, key_place,
+    AuditRow, Change, Check, Committed, Conflict, Done, FeedRow, Insert, KeyPlace, News, Setting,
+    SettingWrite, SubmitKey, Unit, key_place,
 };
 
 /// What a refused unit must put back.
@@ -210,6 +210,10 @@ impl Tables {
                     self.settings.remove(&(kind, name));
                 }
             }
+        }
+        for entry in unit.audit {
+            self.last_act += 1;
+            self.audit.push(AuditRow { n: self.last_act, entry });
         }
         if let Some(SubmitKey { scope, key, body, answer, at, .. }) = unit.submit_key {
             self.submit_keys.insert((scope, key), StoredKey { body, answer, at });

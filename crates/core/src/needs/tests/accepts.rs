@@ -99,3 +99,14 @@ fn slips_are_counted() {
         assert_eq!(slips(from, to), count, "{from} {to}");
     }
 }
+
+#[test]
+fn a_worker_takes_nothing_from_queues_that_its_token_does_not_reach() {
+    let scope = crate::Scope::new(&["mail", "ci-*"]).unwrap();
+    let accepts = Accepts::parse("type=t").unwrap().within(scope);
+    assert!(accepts.admits("mail", "t") && accepts.admits("ci-x", "t"));
+    assert!(!accepts.admits("default", "t") && !accepts.admits("mail", "u"));
+    let unmet: Vec<_> = accepts.unmet("default", "t").iter().map(ToString::to_string).collect();
+    assert_eq!(unmet, ["queues of its token (ci-*, mail): this job has queue=default"]);
+    assert_ne!(accepts, Accepts::parse("type=t").unwrap(), "another profile of workers");
+}

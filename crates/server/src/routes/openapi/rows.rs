@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, events, health, job_log, list, operations as operation, queues as queue,
+    artifacts, attempts, events, health, job_log, list, operations as operation, page, queues as queue,
 };
 use super::{JSON, Row, part};
 
@@ -71,7 +71,9 @@ pub(super) fn all() -> Vec<Row> {
 
 fn hall() -> Vec<Row> {
     vec![
-        get("/", "page", "A page for people").gives_as::<String>("text/html", "Counts, and nobody's name"),
+        get("/", "page", "A page for people")
+            .query::<page::PageQuery>()
+            .gives_as::<String>("text/html", "Counts, and nobody's name"),
         get("/livez", "livez", "Whether the process answers").gives_as::<String>(TEXT, "It does"),
         get("/readyz", "readyz", "Whether the hall takes work")
             .query::<health::ReadyQuery>()

@@ -1,0 +1,68 @@
+//! `jobhall progress`: how far a job is, told from inside it.
+
+use clap::Args;
+use jobhall_protocol::{Indicator, Progress};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+const EXAMPLES: &str = "\
+Examples, in the script of a job:
+  jobhall progress 3/10
+  jobhall progress --name upload 120 'files sent'";
+
+/// Arguments of `progress`. The worker's own variables say which job it is, and let it in.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ProgressArgs {
+    /// How far, and of how much if that is known
+    #[arg(value_name = "STEP[/TOTAL]", value_parser = measure)]
+    pub step: (u64, Option<u64>),
+    /// Words for people
+    pub message: Option<String>,
+    /// Which measure, of several
+    #[arg(long, default_value = "progress")]
+    pub name: String,
+}
+
+fn measure(text: &str) -> Result<(u64, Option<u64>), String> {
+    let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is not a number"));
+    match text.split_once('/') {
+        Some((step, total)) => Ok((number(step)?, Some(number(total)?))),
+        None => Ok((number(text)?, None)),
+    }
+}
+
+/// Tells the hall.
+pub async fn run(context: &Context, args: &ProgressArgs) -> Outcome {
+    let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let (Some(job), Some(claim)) = (var("JOBHALL_JOB"), var("JOBHALL_CLAIM")) else {
+        return Err(Failure::usage("this is not the process of a job")
+            .why("JOBHALL_JOB and JOBHALL_CLAIM are not set")
+            .fix("call it from a command that a worker runs"));
+    };
+    let (step, total) = args.step;
+    let message = args.message.clone().unwrap_or_default();
+    let indicator = Indicator { name: args.name.clone(), step, total, message };
+    let progress = Progress { indicators: vec![indicator] };
+    let moved = context.client()?.own_progress(&format!("{job}-{claim}"), &progress).await?;
+    if moved.cancel {
+        context.output.say("a cancel was requested: stop");
+    }
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::measure;
+
+    #[test]
+    fn a_measure_is_a_step_or_a_step_of_a_total() {
+        assert_eq!(measure("3"), Ok((3, None)));
+        assert_eq!(measure("3/10"), Ok((3, Some(10))));
+        for bad in ["", "/", "3/", "/10", "-1", "a/b", "1/2/3"] {
+            assert!(measure(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `jobhall token`: who may do what.
+
+use clap::{Args, Subcommand};
+use jobhall_protocol::{CreateToken, Span, Token, TokenKind, TokenRole};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::table::Table;
+use crate::suggest;
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall token create ci --role client --queue 'ci-*' --expires 90d
+  jobhall token create --join              for `jobhall worker --join`, once, within an hour
+  jobhall token list
+  jobhall token revoke ci";
+
+/// The commands of `token`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum TokenCommand {
+    /// Make a token; it is printed this once
+    Create(CreateArgs),
+    /// List the tokens, without their secrets
+    #[command(after_help = "Example:\n  jobhall token list --json")]
+    List,
+    /// Take a token away; whoever uses it is shown out
+    #[command(after_help = "Examples:\n  jobhall token revoke ci\n  jobhall token revoke 5f2c9e017ab3d846")]
+    Revoke {
+        /// Its name or id
+        #[arg(value_name = "TOKEN")]
+        which: String,
+    },
+}
+
+/// Arguments of `token create`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CreateArgs {
+    /// What it is called; for a worker, the worker's name
+    #[arg(required_unless_present = "join")]
+    pub name: Option<String>,
+    /// What it may do
+    #[arg(long, value_parser = ["viewer", "client", "worker", "admin"], required_unless_present = "join")]
+    pub role: Option<String>,
+    /// Make a token that a worker exchanges for its own, once
+    #[arg(long, conflicts_with = "role")]
+    pub join: bool,
+    /// Reach only this queue, or those that begin so (`ci-*`); may be repeated
+    #[arg(long = "queue", value_name = "QUEUE")]
+    pub queues: Vec<String>,
+    /// How long it is good, such as 90d [default: for ever; a join token: 1h]
+    #[arg(long, value_name = "SPAN")]
+    pub expires: Option<Span>,
+}
+
+impl CreateArgs {
+    fn wanted(&self) -> CreateToken {
+        let role = match self.role.as_deref() {
+            Some("viewer") => TokenRole::Viewer,
+            Some("client") => TokenRole::Client,
+            Some("admin") => TokenRole::Admin,
+            _ => TokenRole::Worker,
+        };
+        CreateToken {
+            name: self.name.clone(),
+            role,
+            kind: if self.join { TokenKind::Join } else { TokenKind::Plain },
+            queues: self.queues.clone(),
+            expires_in: self.expires,
+        }
+    }
+}
+
+/// Runs a command of `token`.
+pub async fn run(context: &Context, command: &TokenCommand) -> Outcome {
+    let client = context.client()?;
+    match command {
+        TokenCommand::Create(args) => {
+            let made = client.create_token(&args.wanted()).await?;
+            context.output.one(&made, || format!("{}\n", made.secret))?;
+            context.output.say("this is the only time that it is shown");
+        }
+        TokenCommand::List => {
+            let tokens = client.tokens().await?;
+            context.output.list(&tokens, || table(&tokens))?;
+        }
+        TokenCommand::Revoke { which } => {
+            let tokens = client.tokens().await?;
+            let found = known(&tokens, which)?;
+            client.revoke_token(&found.id).await?;
+            context.output.say(&format!("{} is good no more", found.name));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn known<'a>(tokens: &'a [Token], wanted: &str) -> Outcome<&'a Token> {
+    let hint = suggest::hint(wanted, tokens.iter().map(|token| token.name.as_str()));
+    let unknown = || Failure::new(Exit::NotFound, format!("there is no token {wanted:?}{hint}"));
+    tokens.iter().find(|token| token.name == wanted || token.id == wanted).ok_or_else(unknown)
+}
+
+fn table(tokens: &[Token]) -> Table {
+    let mut table = Table::new(&["NAME", "ROLE", "ID", "QUEUES", "CREATED", "EXPIRES"]);
+    for token in tokens {
+        let role = match (token.kind, token.role) {
+            (TokenKind::Join, _) => "join",
+            (_, TokenRole::Viewer) => "viewer",
+            (_, TokenRole::Client) => "client",
+            (_, TokenRole::Worker) => "worker",
+            (_, TokenRole::Admin) => "admin",
+        };
+        let queues = if token.queues.is_empty() { "all".to_owned() } else { token.queues.join(" ") };
+        let expires = token.expires_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
+        table.row([
+            (&token.name).into(),
+            role.into(),
+            (&token.id).into(),
+            queues.into(),
+            token.created_at.to_string().into(),
+            expires.into(),
+        ]);
+    }
+    table
+}

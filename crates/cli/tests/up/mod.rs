@@ -1,0 +1,94 @@
+//! A hall in a process of its own, and commands against it.
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The hall, gone with this.
+pub struct Up {
+    child: Child,
+    /// Where it is.
+    pub url: String,
+    /// Where its data and everything else of the test is.
+    pub folder: tempfile::TempDir,
+}
+
+impl Up {
+    /// Starts `jobhall up` or `jobhall server` with these words more.
+    pub fn start(folder: tempfile::TempDir, command: &str, words: &[&str]) -> Up {
+        let mut child = jobhall()
+            .args([command, "--data"])
+            .arg(folder.path().join("data"))
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("jobhall is up: ").expect("the link").to_owned();
+        Up { child, url, folder }
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A command that knows this hall.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = jobhall();
+        command.args(words).env("JOBHALL_SERVER", &self.url).env("JOBHALL_DATA", self.data());
+        command
+    }
+
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// What a command that must work prints.
+    pub fn told(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// Ends a process that drains at the first signal and stops at the second.
+pub fn end(child: &mut Child) {
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+    let _ = child.wait();
+}
+
+/// The program, without anything that the environment of the test might say.
+pub fn jobhall() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("JOBHALL_")) {
+        command.env_remove(name);
+    }
+    command.env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits for something that must come, with a deadline far beyond need.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

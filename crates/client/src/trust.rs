@@ -1,0 +1,184 @@
+//! Whom a client believes: a hall behind `https` must show a certificate that someone known vouches for.
+//!
+//! There is one provider of cryptography in the program (ring), and it is named here instead of being installed for
+//! the whole process, so that no other library can choose another one first.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::error::ClientError;
+
+/// Which certificates are believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that an authority known to this machine has signed.
+    #[default]
+    System,
+    /// Those too that an authority in this file has signed.
+    Authority(PathBuf),
+    /// The very certificate in this file, whatever name it has, and no other.
+    Certificate(PathBuf),
+}
+
+/// How TLS is spoken with a hall: for `https` and for `wss`.
+///
+/// # Errors
+/// A file cannot be read or has no certificate in it, or this machine knows no authority at all.
+pub fn tls_config(trust: &Trust) -> Result<Arc<ClientConfig>, ClientError> {
+    let config = match trust {
+        Trust::System => with_roots(system()?)?,
+        Trust::Authority(path) => {
+            // What the machine knows is welcome, but one with its own authority may know nothing else.
+            let mut roots = system().unwrap_or_else(|_| RootCertStore::empty());
+            for certificate in certificates(path)? {
+                roots.add(certificate).map_err(|error| unusable(path, &error))?;
+            }
+            with_roots(roots)?
+        }
+        Trust::Certificate(path) => {
+            let only = Arc::new(Only { certificates: certificates(path)?, provider: provider() });
+            let builder = builder()?.dangerous().with_custom_certificate_verifier(only);
+            builder.with_no_client_auth()
+        }
+    };
+    Ok(Arc::new(config))
+}
+
+/// For a hall without TLS: nobody is believed, so nothing can come of a certificate.
+pub(crate) fn no_tls() -> Result<Arc<ClientConfig>, ClientError> {
+    with_roots(RootCertStore::empty()).map(Arc::new)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+type Builder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
+
+fn builder() -> Result<Builder, ClientError> {
+    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    builder.map_err(|error| ClientError::Protocol(format!("failed to set up TLS: {error}")))
+}
+
+fn with_roots(roots: RootCertStore) -> Result<ClientConfig, ClientError> {
+    let mut config = builder()?.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn system() -> Result<RootCertStore, ClientError> {
+    let mut roots = RootCertStore::empty();
+    // A machine may have certificates that nobody can read any more; the others still count.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let words = "this machine knows no authority for certificates; name the hall's own with --ca FILE";
+        return Err(ClientError::Trust(words.to_owned()));
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| unusable(path, &error))?;
+    let certificates: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| unusable(path, &error))?;
+    if certificates.is_empty() {
+        return Err(unusable(path, &"it has no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn unusable(path: &Path, why: &dyn std::fmt::Display) -> ClientError {
+    ClientError::Trust(format!("failed to use the certificates in {}: {why}", path.display()))
+}
+
+/// Believes the certificates it has, byte by byte. Who shows one must also sign with its key.
+#[derive(Debug)]
+struct Only {
+    certificates: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Only {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        // The first of a chain is the hall's own.
+        match self.certificates.first() {
+            Some(own) if own == end_entity => Ok(ServerCertVerified::assertion()),
+            _ => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// What is wrong with the certificate that was shown, if that is why a call failed.
+pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    match tls_error(error)? {
+        rustls::Error::InvalidCertificate(why) => Some(match why {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "nobody known here has signed it".to_owned()
+            }
+            CertificateError::ApplicationVerificationFailure => "it is not the expected one".to_owned(),
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "it has expired".to_owned()
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                format!("it is for another name: {why}")
+            }
+            other => other.to_string(),
+        }),
+        _ => None,
+    }
+}
+
+/// Whether the other side does not speak TLS at all.
+pub(crate) fn no_tls_there(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_)))
+}
+
+/// An error of the system hides what it carries from the chain of sources, so it is asked for that first.
+fn tls_error<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    loop {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        let carried = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        error = match carried {
+            Some(carried) => carried,
+            None => error.source()?,
+        };
+    }
+}

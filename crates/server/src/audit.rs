@@ -1,0 +1,37 @@
+//! The audit: who did what. Acts that are commits of the server carry their entry with them; what the engine did is
+//! followed by an entry of its own.
+
+use jobhall_store::{AuditEntry, Unit};
+
+use crate::app::{App, now};
+use crate::tokens::Identity;
+
+/// The longest detail; what is longer is cut.
+const DETAIL_BYTES: usize = 1_000;
+
+/// An act of this moment.
+pub(crate) fn entry(who: &str, act: &str, subject: &str, mut detail: String) -> AuditEntry {
+    while detail.len() > DETAIL_BYTES {
+        detail.pop();
+    }
+    let (who, act, subject) = (who.to_owned(), act.to_owned(), subject.to_owned());
+    AuditEntry { at: now(), who, act, subject, detail }
+}
+
+impl App {
+    /// Writes down what someone did. It is done already, so a store that cannot write is a matter for the log.
+    pub(crate) async fn acted(&self, who: &Identity, act: &str, subject: impl ToString, detail: &str) {
+        let entry = entry(&who.name, act, &subject.to_string(), detail.to_owned());
+        self.write_down(entry).await;
+    }
+
+    /// Writes an act down.
+    pub(crate) async fn write_down(&self, entry: AuditEntry) {
+        let AuditEntry { who, act, subject, .. } = &entry;
+        let words = format!("{who} {act} {subject}");
+        let unit = Unit { audit: vec![entry], ..Unit::default() };
+        if let Err(error) = self.store.commit(vec![unit]).await {
+            tracing::error!("an act was not written down ({words}): {error}");
+        }
+    }
+}

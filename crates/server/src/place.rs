@@ -1,0 +1,78 @@
+//! The hall's place on disk: what the store takes, and what is left.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jobhall_protocol::Disk;
+
+/// With less than this left the hall is not ready: the next commits may find the disk full.
+const LEAST_FREE: u64 = 32 << 20;
+
+/// The directory that has the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(Arc<Path>);
+
+impl Place {
+    pub(crate) fn new(data: PathBuf) -> Place {
+        Place(data.into())
+    }
+
+    /// Looks at the disk, which may be slow, away from the requests.
+    pub(crate) async fn look(&self) -> io::Result<Disk> {
+        let place = self.clone();
+        let looked = tokio::task::spawn_blocking(move || place.measure()).await;
+        looked.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    fn measure(&self) -> io::Result<Disk> {
+        let disk = rustix::fs::statvfs(&*self.0)?;
+        let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+        Ok(Disk { store_bytes: self.store_bytes()?, free_bytes })
+    }
+
+    /// The store's files lie in the directory itself, what else there is in directories of its own.
+    fn store_bytes(&self) -> io::Result<u64> {
+        let mut bytes = 0;
+        for file in std::fs::read_dir(&self.0)? {
+            match file?.metadata() {
+                Ok(found) if found.is_file() => bytes += found.len(),
+                Ok(_) => {}
+                // One that is gone by now takes nothing.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Whether there is room for what comes next.
+pub(crate) fn has_room(disk: &Disk) -> bool {
+    disk.free_bytes >= LEAST_FREE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_store_is_the_files_of_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("jobs.db"), [0; 5_000]).unwrap();
+        std::fs::write(dir.path().join("jobs.db-wal"), [0; 700]).unwrap();
+        std::fs::create_dir(dir.path().join("blobs")).unwrap();
+        std::fs::write(dir.path().join("blobs/one"), [0; 9_000]).unwrap();
+        let disk = Place::new(dir.path().to_owned()).look().await.unwrap();
+        assert_eq!(disk.store_bytes, 5_700);
+        assert!(disk.free_bytes > 0);
+        assert!(Place::new(dir.path().join("none")).look().await.is_err());
+    }
+
+    #[test]
+    fn a_disk_that_is_nearly_full_has_no_room() {
+        let disk = |free_bytes| Disk { store_bytes: 0, free_bytes };
+        assert!(has_room(&disk(LEAST_FREE)));
+        assert!(!has_room(&disk(LEAST_FREE - 1)));
+    }
+}

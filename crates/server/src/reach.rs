@@ -1,0 +1,85 @@
+//! How far a token reaches. What it does not reach is for its holder not there: the answer is the very one that a
+//! job gets which does not exist.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jobhall_core::JobId;
+use jobhall_engine::{Refused, Shown, Watched};
+use jobhall_store::Store;
+
+use crate::app::App;
+use crate::error::Trouble;
+use crate::tokens::Identity;
+
+/// All about a job that this one may see.
+pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown, Trouble> {
+    let none = || Trouble::from(Refused::NoSuchJob(id));
+    if !who.sees_id(id) {
+        return Err(none());
+    }
+    let shown = app.engine.show(id).await?;
+    if who.sees(&shown.job) { Ok(shown) } else { Err(none()) }
+}
+
+/// Refuses what this one may not see, before anything is done with it.
+pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), Trouble> {
+    if who.sees_all() { Ok(()) } else { shown(app, who, id).await.map(drop) }
+}
+
+/// Jobs that a watcher remembers to have looked at.
+const REMEMBERED: usize = 10_000;
+
+/// A watcher who may not see everything. A job's queue never changes, so one look is enough.
+pub(crate) struct Eyes {
+    store: Arc<dyn Store>,
+    who: Identity,
+    known: HashMap<JobId, bool>,
+}
+
+impl Eyes {
+    pub(crate) fn new(store: Arc<dyn Store>, who: Identity) -> Eyes {
+        Eyes { store, who, known: HashMap::new() }
+    }
+
+    /// Whose they are.
+    pub(crate) fn whose(&self) -> Identity {
+        self.who.clone()
+    }
+
+    /// What it may see of this.
+    pub(crate) async fn see(&mut self, watched: Watched) -> Result<Option<Watched>, Trouble> {
+        if self.who.sees_all() {
+            return Ok(Some(watched));
+        }
+        Ok(match watched {
+            Watched::Reset(position) => Some(Watched::Reset(position)),
+            Watched::Live(id, state) => {
+                self.look(vec![id]).await?;
+                self.sees(id).then_some(Watched::Live(id, state))
+            }
+            Watched::Row(mut row) => {
+                self.look(row.entries.iter().map(|entry| entry.id).collect()).await?;
+                row.entries.retain(|entry| self.sees(entry.id));
+                Some(Watched::Row(row))
+            }
+        })
+    }
+
+    fn sees(&self, id: JobId) -> bool {
+        self.known.get(&id) == Some(&true)
+    }
+
+    async fn look(&mut self, mut ids: Vec<JobId>) -> Result<(), Trouble> {
+        if self.known.len() > REMEMBERED {
+            self.known.clear();
+        }
+        ids.retain(|id| !self.known.contains_key(id));
+        if !ids.is_empty() {
+            let jobs = self.store.jobs(ids.clone()).await?;
+            let seen = jobs.iter().map(|job| job.as_ref().is_some_and(|job| self.who.sees(job)));
+            self.known.extend(ids.into_iter().zip(seen.collect::<Vec<_>>()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! Who did what, newest first, in pages.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use jobhall_protocol::{Act, Page, Timestamp};
+use jobhall_store::{AuditEntry, AuditRow};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::error::{self, Answer};
+use crate::params;
+
+/// Acts on a page.
+const LIMIT: usize = 50;
+const LIMIT_MOST: usize = 500;
+
+/// Which page.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditQuery {
+    /// So many on a page, at most 500; 50 if missing.
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let asked: AuditQuery = params::query(&uri)?;
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
+    let before = asked.cursor.as_deref().map(|text| params::cursor('a', text)).transpose()?;
+    let mut rows = app.store.audit(before, limit + 1).await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next_cursor = rows.last().filter(|_| more).map(|last| format!("a{:x}", last.n));
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    let items = rows.into_iter().map(act).collect();
+    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
+}
+
+fn act(row: AuditRow) -> Act {
+    let AuditRow { n, entry: AuditEntry { at, who, act, subject, detail } } = row;
+    Act { n, at: Timestamp(at), who, act, subject, detail }
+}

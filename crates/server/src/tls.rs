@@ -1,0 +1,96 @@
+//! TLS: the certificate that the hall shows, and the handshake before the first request.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+/// How long a handshake may take.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// Why a certificate cannot be shown.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read, or holds something else.
+    #[error("failed to use {path}: {why}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Everyone on this machine can read the key.
+    #[error("failed to use {0}: others can read this key; make it mode 600")]
+    Open(PathBuf),
+    /// The two do not belong together, or are of a kind that is not known.
+    #[error("failed to use {certificate} with {key}: {source}")]
+    Pair {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// The file of its key.
+        key: PathBuf,
+        /// Why.
+        source: rustls::Error,
+    },
+}
+
+/// A certificate with its key.
+#[derive(Clone)]
+pub struct Tls(Arc<ServerConfig>);
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(…)")
+    }
+}
+
+impl Tls {
+    /// Reads a certificate, with those between it and its authority behind it, and its key, both as PEM.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
+        let chain = chain(certificate)?;
+        let secret = secret(key)?;
+        let pair =
+            |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        // The default is TLS 1.2 and 1.3, nothing older.
+        let config = config.with_safe_default_protocol_versions().map_err(pair)?;
+        let mut config = config.with_no_client_auth().with_single_cert(chain, secret).map_err(pair)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls(Arc::new(config)))
+    }
+
+    /// The handshake, which a client that speaks something else does not survive.
+    pub(crate) async fn shake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let shaken = TlsAcceptor::from(self.0.clone()).accept(stream);
+        tokio::time::timeout(HANDSHAKE_TIME, shaken).await.map_err(|_| io::ErrorKind::TimedOut)?
+    }
+}
+
+fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let wrong = |why: String| TlsError::File { path: path.to_owned(), why };
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
+    let chain: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))?;
+    if chain.is_empty() { Err(wrong("it has no certificate in it".to_owned())) } else { Ok(chain) }
+}
+
+fn secret(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let wrong = |why: String| TlsError::File { path: path.to_owned(), why };
+    let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.permissions().mode();
+    // A group of those who may use the key is a common arrangement; everyone is not.
+    if mode & 0o007 != 0 {
+        return Err(TlsError::Open(path.to_owned()));
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,97 @@
+//! Browsers: a link carries a code that works once, and is exchanged for a cookie that no page can read. Both live in
+//! memory alone, as hashes; a restart asks for a new link.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::secret::{Hash, random_hex};
+
+/// How long a code is good.
+const CODE_TIME: Duration = Duration::from_secs(600);
+/// How long a browser stays in.
+pub(crate) const SESSION_TIME: Duration = Duration::from_secs(12 * 3_600);
+/// Codes and sessions at once; the oldest goes when one more comes.
+const MOST: usize = 1_000;
+
+#[derive(Default)]
+struct Book {
+    codes: HashMap<String, Instant>,
+    sessions: HashMap<String, Instant>,
+}
+
+/// Who has a link, and who is in.
+#[derive(Default)]
+pub(crate) struct Browsers(Mutex<Book>);
+
+impl Browsers {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new code.
+    pub(super) fn code(&self) -> String {
+        let code = random_hex::<32>();
+        put(&mut self.book().codes, key(&code), CODE_TIME);
+        code
+    }
+
+    /// The secret of a new session for a code, which is then used up.
+    pub(crate) fn enter(&self, code: &str) -> Option<String> {
+        let mut book = self.book();
+        book.codes.remove(&key(code)).filter(|end| *end > Instant::now())?;
+        let secret = random_hex::<32>();
+        put(&mut book.sessions, key(&secret), SESSION_TIME);
+        Some(secret)
+    }
+
+    /// Whether this session goes on.
+    pub(super) fn is_in(&self, secret: &str) -> bool {
+        self.book().sessions.get(&key(secret)).is_some_and(|end| *end > Instant::now())
+    }
+}
+
+/// Looked up by the hash, so that the time it takes tells nothing about the secret.
+fn key(secret: &str) -> String {
+    Hash::of(secret).to_hex()
+}
+
+fn put(places: &mut HashMap<String, Instant>, key: String, time: Duration) {
+    let moment = Instant::now();
+    places.retain(|_, end| *end > moment);
+    if places.len() >= MOST
+        && let Some(oldest) = places.iter().min_by_key(|(_, end)| **end).map(|(key, _)| key.clone())
+    {
+        places.remove(&oldest);
+    }
+    places.insert(key, moment + time);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_works_once_and_the_number_of_sessions_is_bounded() {
+        let browsers = Browsers::default();
+        let code = browsers.code();
+        let session = browsers.enter(&code).unwrap();
+        assert!(browsers.is_in(&session) && !browsers.is_in(&code) && !browsers.is_in(""));
+        assert_eq!(browsers.enter(&code), None, "once");
+        assert_eq!(browsers.enter(&session), None);
+        for _ in 0..MOST + 10 {
+            browsers.code();
+        }
+        assert_eq!(browsers.book().codes.len(), MOST);
+    }
+
+    #[test]
+    fn what_is_over_is_good_for_nothing() {
+        let browsers = Browsers::default();
+        let code = browsers.code();
+        for end in browsers.book().codes.values_mut() {
+            *end = Instant::now();
+        }
+        assert_eq!(browsers.enter(&code), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! Who is asking, in which role, and how far that reaches.
+
+use jobhall_core::needs::Accepts;
+use jobhall_core::{AttemptId, Job, JobId, LeaseId, Scope, WorkerName};
+
+/// What a token may do; `access` says what that means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Looks.
+    Viewer,
+    /// Submits, cancels and retries too.
+    Client,
+    /// Takes jobs and reports on its own attempts, nothing else.
+    Worker,
+    /// May do everything.
+    Admin,
+    /// The process of a job: looks at its own job and tells how far it is, as long as the lease lives.
+    Job,
+    /// Becomes a worker, once.
+    Join,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 6] = [Role::Viewer, Role::Client, Role::Worker, Role::Admin, Role::Job, Role::Join];
+
+    /// Its name on the wire and in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Client => "client",
+            Role::Worker => "worker",
+            Role::Admin => "admin",
+            Role::Job => "job",
+            Role::Join => "join",
+        }
+    }
+}
+
+/// The attempt that a job's token is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Its lease.
+    pub lease: LeaseId,
+    /// The worker that runs it.
+    pub worker: WorkerName,
+}
+
+/// Who is asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The public part of its token.
+    pub id: String,
+    /// The name of its token; for a worker, the worker's.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Which queues it reaches.
+    pub scope: Scope,
+    /// For the process of a job, its attempt.
+    pub bound: Option<Bound>,
+}
+
+impl Identity {
+    /// Someone who reaches every queue.
+    #[must_use]
+    pub fn new(id: &str, name: &str, role: Role) -> Identity {
+        Identity { id: id.to_owned(), name: name.to_owned(), role, scope: Scope::default(), bound: None }
+    }
+
+    /// Whether nothing is hidden from it.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.scope.is_all() && self.bound.is_none()
+    }
+
+    /// Whether this job is there for it.
+    pub(crate) fn sees(&self, job: &Job) -> bool {
+        self.sees_id(job.id) && self.scope.reaches(job.spec.queue.as_str())
+    }
+
+    /// Whether a job of this number can be there for it at all.
+    pub(crate) fn sees_id(&self, id: JobId) -> bool {
+        self.bound.as_ref().is_none_or(|bound| bound.attempt.job == id)
+    }
+
+    /// What it takes, for a worker that says this.
+    pub(crate) fn takes(&self, accepts: Accepts) -> Accepts {
+        accepts.within(self.scope.clone())
+    }
+}

@@ -1,0 +1,128 @@
+//! Secrets: how they are made, hashed, compared, and kept in files that only their owner can read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rand::Rng;
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+/// Every token begins with this, so that scanners for leaked secrets find it.
+pub(super) const PREFIX: &str = "jh_";
+
+/// Why a secret file could not be had.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read or made.
+    #[error("failed to use {path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others can read it.
+    #[error("failed to use {0}: others than its owner can read it; make it mode 600")]
+    Open(PathBuf),
+    /// It holds something else.
+    #[error("failed to use {0}: it does not hold what it should; remove it to get a new one")]
+    Content(PathBuf),
+    /// The store could not tell the tokens.
+    #[error("failed to read the tokens: {0}")]
+    Store(String),
+}
+
+/// A token's hash: what is kept of its secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hash([u8; 32]);
+
+impl Hash {
+    pub(crate) fn of(secret: &str) -> Hash {
+        Hash(*blake3::hash(secret.as_bytes()).as_bytes())
+    }
+
+    /// Compares in constant time. Nothing is compared with something else, so that it takes as long.
+    pub(crate) fn is(given: Hash, known: Option<Hash>) -> bool {
+        let other = known.unwrap_or(Hash([0; 32]));
+        bool::from(given.0.ct_eq(&other.0)) && known.is_some()
+    }
+
+    pub(super) fn to_hex(self) -> String {
+        hex(&self.0)
+    }
+
+    pub(super) fn from_hex(text: &str) -> Option<Hash> {
+        bytes_of(text).map(Hash)
+    }
+}
+
+/// Random bytes as hex digits.
+pub(crate) fn random_hex<const BYTES: usize>() -> String {
+    let mut random = [0u8; BYTES];
+    rand::rng().fill_bytes(&mut random);
+    hex(&random)
+}
+
+/// A new token: an id of 64 bits that finds the entry, and a secret of 256.
+pub(super) fn fresh() -> String {
+    format!("{PREFIX}{}_{}", random_hex::<8>(), random_hex::<32>())
+}
+
+/// The id and the secret of what looks like a token.
+pub(super) fn split(token: &str) -> Option<(&str, &str)> {
+    let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+    (is_hex(id, 16) && is_hex(secret, 64)).then_some((id, secret))
+}
+
+pub(super) fn is_hex(text: &str, len: usize) -> bool {
+    text.len() == len && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn bytes_of(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if !is_hex(text, 64) {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// The text of a private file in this directory; a missing one is made.
+pub(super) fn private(data: &Path, name: &str, make: fn() -> String) -> Result<String, TokenError> {
+    let path = data.join(name);
+    let failed = |source| TokenError::File { path: path.clone(), source };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let text = make();
+            write_private(data, &path, &text).map_err(failed)?;
+            text
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o077 != 0 {
+        return Err(TokenError::Open(path));
+    }
+    Ok(text)
+}
+
+/// Written beside its place and moved there, so that a crash leaves no half secret.
+fn write_private(data: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let _ = fs::remove_file(&beside);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    writeln!(file, "{text}")?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    File::open(data)?.sync_all()
+}

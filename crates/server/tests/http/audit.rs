@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::hall::TestHall;
+
+async fn acts(hall: &TestHall, query: &str) -> Value {
+    let reply = hall.send("GET", &format!("/api/v1/audit{query}"), &hall.admin, &[], b"").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()
+}
+
+fn words(page: &Value) -> Vec<String> {
+    let word = |act: &Value, field: &str| act[field].as_str().unwrap().to_owned();
+    let items = page["items"].as_array().unwrap().iter();
+    items.map(|act| format!("{} {} {}", word(act, "who"), word(act, "act"), word(act, "subject"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_did_what_is_told_newest_first_in_pages() {
+    let hall = TestHall::start().await;
+    let made = hall.token(r#"{"name":"ci","role":"client"}"#).await;
+    let ci = made["secret"].as_str().unwrap();
+    let id = hall.submit(r#"{"type":"t"}"#).await;
+    hall.send("POST", &format!("/api/v1/jobs/{id}/cancel"), ci, &[], b"").await;
+    hall.send("POST", &format!("/api/v1/jobs/{id}/retry"), ci, &[], b"").await;
+    hall.send("PUT", "/api/v1/types/t", &hall.admin, &[], br#"{"keep_count":5}"#).await;
+    let join = hall.secret(r#"{"name":"j","role":"worker","kind":"join"}"#).await;
+    hall.send("POST", "/api/v1/join", &join, &[], br#"{"name":"gpu"}"#).await;
+    let path = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    hall.send("DELETE", &path, &hall.admin, &[], b"").await;
+    let expected = [
+        "admin token_revoked ci".to_owned(),
+        "j worker_joined gpu".to_owned(),
+        "admin token_created j".to_owned(),
+        "admin type_set t".to_owned(),
+        format!("ci job_retried {id}"),
+        format!("ci job_cancelled {id}"),
+        "admin token_created ci".to_owned(),
+    ];
+    assert_eq!(words(&acts(&hall, "").await), expected);
+    let mut all = Vec::new();
+    let mut query = "?limit=3".to_owned();
+    loop {
+        let page = acts(&hall, &query).await;
+        all.extend(words(&page));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        query = format!("?limit=3&cursor={cursor}");
+    }
+    assert_eq!(all, expected);
+    for query in ["?limit=0", "?limit=501", "?cursor=x", "?who=me"] {
+        let reply = hall.send("GET", &format!("/api/v1/audit{query}"), &hall.admin, &[], b"").await;
+        reply.problem(400, "bad_request");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_are_written_down_once_a_minute_without_what_they_were() {
+    let hall = TestHall::start().await;
+    for _ in 0..5 {
+        hall.send("GET", "/api/v1/jobs", "jh_wrong", &[], b"").await.problem(401, "unauthorized");
+    }
+    for _ in 0..800 {
+        if !words(&acts(&hall, "").await).is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let page = acts(&hall, "").await;
+    assert_eq!(words(&page), ["127.0.0.1 wrong_token "]);
+    assert!(!page.to_string().contains("jh_wrong"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_refused_is_not_told_as_done() {
+    let hall = TestHall::start().await;
+    hall.post("/api/v1/jobs/99/cancel", "").await.problem(404, "not_found");
+    hall.post("/api/v1/jobs/99/retry", "").await.problem(404, "not_found");
+    let path = "/api/v1/tokens/0000000000000000";
+    hall.send("DELETE", path, &hall.admin, &[], b"").await.problem(404, "not_found");
+    assert_eq!(words(&acts(&hall, "").await), Vec::<String>::new());
+}

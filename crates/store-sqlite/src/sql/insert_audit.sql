@@ -1,0 +1,2 @@
+-- One act.
+INSERT INTO audit (at, who, act, subject, detail) VALUES (?1, ?2, ?3, ?4, ?5)

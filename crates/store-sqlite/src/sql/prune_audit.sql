@@ -1,0 +1,2 @@
+-- Acts before this moment.
+DELETE FROM audit WHERE at < ?1

@@ -1,0 +1,27 @@
+//! Who did what. Entries are added with the unit that does it and never changed; only their age removes them.
+
+use jobhall_core::Time;
+
+/// One act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// When.
+    pub at: Time,
+    /// By whom: the name of a token, or an address for one who had none.
+    pub who: String,
+    /// What was done, such as `token_created`.
+    pub act: String,
+    /// To what: the id or name of a thing.
+    pub subject: String,
+    /// More about it, for people; never a secret.
+    pub detail: String,
+}
+
+/// An act with its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Rises from 1 in the order of the commits; never given twice.
+    pub n: u64,
+    /// The act.
+    pub entry: AuditEntry,
+}
