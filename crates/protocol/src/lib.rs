@@ -50,3 +50,7 @@ pub const DIGEST_HEADER: &str = "jobhall-digest";
 pub const RESULT_ARTIFACT: &str = "result";
 /// The most bytes of a result that a worker gives as a value; a larger one becomes an artifact.
 pub const INLINE_RESULT_BYTES: u64 = 64 * 1024;
+/// The most bytes of one artifact.
+pub const ARTIFACT_BYTES: u64 = 1 << 30;
+/// The most artifacts of one attempt.
+pub const ARTIFACTS: usize = 10_000;

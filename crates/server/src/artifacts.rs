@@ -159,3 +159,12 @@ pub(crate) fn told(attempt: AttemptId, artifact: &Artifact) -> wire::Artifact {
         attempt: attempt.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_limits_that_are_told_are_those_that_hold() {
+        assert_eq!(jobhall_protocol::ARTIFACT_BYTES, jobhall_blobs::ARTIFACT_BYTES);
+        assert_eq!(jobhall_protocol::ARTIFACTS, jobhall_blobs::ARTIFACTS);
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jobhall_client::{Client, ClientError, Upload, UploadError, media_type_of};
-use jobhall_protocol::{Code, Failure, RESULT_ARTIFACT};
+use jobhall_protocol::{ARTIFACT_BYTES, Code, Failure, RESULT_ARTIFACT};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -17,8 +17,6 @@ use crate::executor;
 use crate::leavings::{self, Leavings};
 use crate::result::{self, Left};
 
-/// The largest artifact.
-const ARTIFACT_BYTES: u64 = 1 << 30;
 /// Uploads of one attempt at once: each waits for the hall's disk.
 const AT_ONCE: usize = 4;
 /// Lines about what was not kept.

@@ -12,12 +12,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
+use jobhall_protocol::ARTIFACTS;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
-/// Files that are kept of one attempt.
-const FILES: usize = 10_000;
 /// Names that are looked at in all.
-const LOOKED_AT: usize = 4 * FILES;
+const LOOKED_AT: usize = 4 * ARTIFACTS;
 /// Directories in each other.
 const DEPTH: usize = 32;
 
@@ -67,9 +66,9 @@ pub(crate) fn look(output: &Path) -> Found {
         found.odd.push((PathBuf::new(), format!("more than {LOOKED_AT} names; the rest was not looked at")));
     }
     found.files.sort();
-    let kept = found.files.len().min(FILES);
+    let kept = found.files.len().min(ARTIFACTS);
     for more in found.files.split_off(kept) {
-        found.odd.push((more, format!("an attempt has {FILES} artifacts at most")));
+        found.odd.push((more, format!("an attempt has {ARTIFACTS} artifacts at most")));
     }
     found
 }
@@ -200,11 +199,11 @@ mod tests {
         let deep = (0..DEPTH).fold(leavings.output(), |path, _| path.join("d"));
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("lost"), "").unwrap();
-        for n in 0..FILES + 3 {
+        for n in 0..ARTIFACTS + 3 {
             fs::write(leavings.output().join(format!("f{n:05}")), "").unwrap();
         }
         let found = look(&leavings.output());
-        assert_eq!(found.files.len(), FILES);
+        assert_eq!(found.files.len(), ARTIFACTS);
         assert_eq!(found.odd.len(), 3 + 1, "{:?}", found.odd);
         assert!(found.odd.iter().any(|(_, why)| why.contains("32")), "{:?}", found.odd);
     }
