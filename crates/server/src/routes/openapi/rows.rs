@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, events, health, job_log, list, operations as operation, page, queues as queue,
+    artifacts, attempts, audit, events, health, job_log, list, operations as operation, page, queues as queue,
 };
 use super::{JSON, Row, part};
 
@@ -63,7 +63,7 @@ enum SubmitAnswer {
 
 /// All rows.
 pub(super) fn all() -> Vec<Row> {
-    [hall(), jobs(), one_job(), artifacts_rows(), operations(), workers(), attempts_rows(), types()]
+    [hall(), jobs(), one_job(), artifacts_rows(), operations(), workers(), attempts_rows(), types(), tokens()]
         .into_iter()
         .flatten()
         .collect()
@@ -250,6 +250,29 @@ fn attempts_rows() -> Vec<Row> {
             .takes::<wire::OutcomeReport>()
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
+    ]
+}
+
+fn tokens() -> Vec<Row> {
+    vec![
+        get("/api/v1/tokens", "listTokens", "The tokens that are stored, without their secrets")
+            .gives::<Page<wire::Token>>("All of them"),
+        post("/api/v1/tokens", "createToken", "Make a token; its secret is told this once")
+            .takes::<wire::CreateToken>()
+            .answers_with(201, "The token and its secret", Some((JSON, part::<wire::CreatedToken>)))
+            .telling(LOCATION)
+            .problems(&[Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        Row::new("DELETE", "/api/v1/tokens/{id}", "revokeToken", "Take a token away, at once")
+            .answers_with(204, "It is good for nothing any more", None)
+            .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        post("/api/v1/join", "join", "A worker exchanges its join token for a credential of its own")
+            .takes::<wire::Join>()
+            .gives::<wire::CreatedToken>("The credential and its secret")
+            .problems(&[Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        get("/api/v1/audit", "listAudit", "Who did what, newest first")
+            .query::<audit::AuditQuery>()
+            .gives::<Page<wire::Act>>("A page")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
     ]
 }
 
