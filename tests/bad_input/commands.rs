@@ -32,7 +32,6 @@ fn k17_a_command_that_cannot_be_run_says_why() {
         (r#"{"argv":[]}"#, "argv or script"),
         (r#"{"argv":["true"],"script":"true"}"#, "argv or script"),
         (r#"{"argv":["true"],"shell":"zsh"}"#, "shell"),
-        (r#"{"script":"echo '{' > $JOBHALL_RESULT"}"#, "JSON"),
     ] {
         let output = hall.run(&["job", "submit", "exec", "--wait", "--params", params]);
         assert_eq!(output.status.code(), Some(100), "{params}: {}", text(&output.stderr));

@@ -49,11 +49,6 @@ impl Guarded {
         self.get("/api/v1/jobs?limit=500").body
     }
 
-    /// The hall's process.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
     /// A request with token and host, and these further lines of the head.
     pub fn head(&self, first: &str, lines: &str) -> String {
         let token = &self.token;

@@ -1,6 +1,6 @@
 //! Words on attempts that are someone else's, or no longer one's own.
 
-use jobhall_tests::{Answer, Rig, descendants, eventually};
+use jobhall_tests::{Answer, Rig, eventually};
 
 use super::guarded::Guarded;
 
@@ -66,26 +66,16 @@ fn submit(rig: &Rig) -> u64 {
     rig.json(&words)["id"].as_u64().unwrap()
 }
 
-/// The token that `up` gave its own worker: a second identity beside the administrator's.
-fn token_of_the_local_worker(hall: u32) -> String {
-    let mut token = None;
-    eventually("the local worker", || {
-        let below = descendants(hall);
-        let worker = below.iter().find(|(_, words)| words.contains(" worker "));
-        token = worker.and_then(|(pid, _)| {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-            let text = String::from_utf8_lossy(&environment).into_owned();
-            text.split('\0').find_map(|line| line.strip_prefix("JOBHALL_TOKEN=")).map(str::to_owned)
-        });
-        token.is_some()
-    });
-    token.unwrap()
+/// The token of another worker: a second identity beside the administrator's.
+fn token_of_another(rig: &Rig) -> String {
+    let made = rig.json(&["token", "create", "another", "--role", "worker", "--json"]);
+    made["secret"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn g2_l9_the_lease_of_another_worker_is_none() {
     let hall = Guarded::up();
-    let local = token_of_the_local_worker(hall.pid());
+    let local = token_of_another(&hall);
     let (one, other) = (Worker { rig: &hall, token: hall.token() }, Worker { rig: &hall, token: local });
     let id = submit(&hall);
     let given = one.take();

@@ -127,7 +127,7 @@ impl Row {
     fn all_problems(&self) -> Vec<Code> {
         let mut codes = vec![Code::Misdirected, Code::Internal];
         if access(self.method, self.path) != Some(Access::Open) {
-            codes.extend([Code::Unauthorized, Code::Forbidden]);
+            codes.extend([Code::Unauthorized, Code::Forbidden, Code::TooManyRequests]);
         }
         if self.query.is_some() || self.path.contains('{') {
             codes.push(Code::BadRequest);

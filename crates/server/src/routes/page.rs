@@ -24,6 +24,8 @@ use crate::{audit, gate, params};
 
 /// Failures, queues and workers that are shown.
 const ROWS: usize = 20;
+/// The longest code of a link.
+const CODE_BYTES: usize = 256;
 /// Seconds after which a browser looks again.
 const REFRESH_S: u32 = 10;
 
@@ -47,6 +49,9 @@ pub(super) async fn page(
         drop(request);
         return show(&app, who.map(|Extension(who)| who)).await;
     };
+    if code.len() > CODE_BYTES {
+        return Err(Trouble::bad(format!("code has {} bytes, the limit is {CODE_BYTES}", code.len())));
+    }
     let Some(secret) = app.tokens.browsers.enter(&code) else {
         let trouble = gate::wrong(&app, &request);
         return Err(

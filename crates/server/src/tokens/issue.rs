@@ -14,6 +14,7 @@ use super::{Entries, Tokens};
 use crate::app::now;
 use crate::audit;
 use crate::error::Trouble;
+use crate::params::shown;
 
 /// How long a join token is good at most.
 const JOIN_MS: u64 = 3_600_000;
@@ -56,7 +57,7 @@ impl Tokens {
     /// Takes a token away. Whoever uses it is shown out.
     pub(crate) async fn remove(&self, by: &Identity, id: &str) -> Result<(), Trouble> {
         let _writing = self.writing.lock().await;
-        let none = || Trouble::new(Code::NotFound, format!("there is no token {id}"));
+        let none = || Trouble::new(Code::NotFound, format!("there is no token {}", shown(id)));
         let token = self.read().stored.get(id).cloned().ok_or_else(none)?;
         let unit = Unit {
             settings: vec![token.removal()],

@@ -60,8 +60,12 @@ fn listed() -> Vec<(String, String)> {
 fn is_of(path: &str, route: &str) -> bool {
     let path: Vec<_> = path.split('?').next().unwrap().split('/').collect();
     let route: Vec<_> = route.split('/').collect();
-    path.len() == route.len()
-        && path.iter().zip(&route).all(|(is, wanted)| is == wanted || wanted.starts_with('{'))
+    let lengths = match route.last() {
+        // Such a part takes the rest of the path.
+        Some(last) if last.starts_with("{*") => path.len() >= route.len(),
+        _ => path.len() == route.len(),
+    };
+    lengths && path.iter().zip(&route).all(|(is, wanted)| is == wanted || wanted.starts_with('{'))
 }
 
 #[test]

@@ -72,9 +72,15 @@ impl Operation {
         reply
     }
 
+    /// A token that this operation takes.
+    async fn token(&self, hall: &TestHall) -> String {
+        let admin = self.described["x-roles"].as_array().is_none_or(|roles| roles.contains(&"admin".into()));
+        if admin { hall.admin.clone() } else { hall.secret(r#"{"role":"worker","kind":"join"}"#).await }
+    }
+
     /// Sends what is wrong; the answer must be this problem.
     async fn refused(&self, hall: &TestHall, path: &str, body: &[u8], status: u16, code: &str) -> String {
-        let reply = self.send(hall, path, &hall.admin, body).await;
+        let reply = self.send(hall, path, &self.token(hall).await, body).await;
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         assert_eq!(reply.status, status, "{} {path} {shown}: {}", self.method, reply.text());
         reply.problem(status, code)
@@ -100,11 +106,18 @@ async fn everything(hall: &TestHall) -> Vec<Value> {
 async fn tokens_are_asked_for_on_every_route_but_the_open_ones() {
     let hall = hall().await;
     let before = everything(&hall).await;
-    let mut seen = 0;
+    let (mut seen, mut guessed) = (0, 0);
     for operation in Operation::all().iter().filter(|operation| !operation.is_open()) {
         let path = operation.nowhere();
-        for token in ["", "jh_0000000000000000_0000", "x"] {
-            operation.send(&hall, &path, token, b"{}").await.problem(401, "unauthorized");
+        operation.send(&hall, &path, "", b"{}").await.problem(401, "unauthorized");
+        for token in ["jh_0000000000000000_0000", "x"] {
+            let reply = operation.send(&hall, &path, token, b"{}").await;
+            // Who guesses too often is told to wait.
+            match guessed {
+                0..10 => reply.problem(401, "unauthorized"),
+                _ => reply.problem(429, "too_many_requests"),
+            };
+            guessed += 1;
         }
         let roles = operation.described["x-roles"].as_array().unwrap();
         for (role, token) in [("viewer", &hall.viewer), ("client", &hall.client), ("worker", &hall.worker)] {
@@ -134,7 +147,8 @@ async fn a_body_that_is_wrong_is_refused_by_name_and_place() {
         operation.refused(&hall, &path, b"\xff\xfe{}", 400, "bad_request").await;
         let large = ((1 << 20) + 1).to_string();
         let headers = [LEASE, ("Content-Length", large.as_str())];
-        let reply = hall.send(&operation.method, &path, &hall.admin, &headers, b"").await;
+        let token = operation.token(&hall).await;
+        let reply = hall.send(&operation.method, &path, &token, &headers, b"").await;
         assert!(reply.problem(413, "too_large").contains("1048576"), "{path}");
         let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
         operation.refused(&hall, &path, &deep, 400, "bad_request").await;
@@ -157,7 +171,7 @@ async fn a_path_that_is_wrong_or_leads_nowhere_is_told_apart() {
             let path = operation.with(bad, bad, name);
             let reply = operation.send(&hall, &path, &hall.admin, b"{}").await;
             assert!([400, 404].contains(&reply.status), "{} {path}: {reply:?}", operation.method);
-            assert!(reply.body.len() < 2_000, "the answer to a long path is short");
+            assert!(reply.body.len() < 2_000, "the answer to a long path is short: {}", operation.path);
             wrong += 1;
         }
         let known = operation.described["responses"].get("404").is_some();

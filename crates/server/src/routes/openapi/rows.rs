@@ -73,7 +73,10 @@ fn hall() -> Vec<Row> {
     vec![
         get("/", "page", "A page for people")
             .query::<page::PageQuery>()
-            .gives_as::<String>("text/html", "Counts, and nobody's name"),
+            .gives_as::<String>("text/html", "The hall at a glance, for whoever is signed in")
+            .answers_with(303, "A code was good: the browser has a cookie now", None)
+            .telling(LOCATION)
+            .problems(&[Code::Unauthorized, Code::TooManyRequests]),
         get("/livez", "livez", "Whether the process answers").gives_as::<String>(TEXT, "It does"),
         get("/readyz", "readyz", "Whether the hall takes work")
             .query::<health::ReadyQuery>()
