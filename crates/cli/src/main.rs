@@ -52,7 +52,15 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: args::Cli) -> failure::Outcome {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // A hall shares its work among threads. Everything else waits most of the time, and a worker passes on what others
+    // write: there, waking another thread for each piece would cost more than the work.
+    let mut builder = match cli.command {
+        args::Command::Up(_) | args::Command::Server(_) | args::Command::Run(_) => {
+            tokio::runtime::Builder::new_multi_thread()
+        }
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = builder.enable_all().build();
     let runtime = runtime.map_err(failure::Failure::from)?;
     let exit = runtime.block_on(commands::run(cli));
     // Whatever still reads from a terminal must not hold the program.

@@ -51,6 +51,10 @@ pub(crate) struct Uploads {
 impl Uploads {
     /// Puts what the job left; the value of its result, and lines for its log.
     pub(crate) async fn put_all(&self, ended: &Ended, left: &Leavings) -> (Value, String) {
+        // Most jobs leave nothing.
+        if left.is_untouched() {
+            return (Ok(None), String::new());
+        }
         let notes = if self.goes_on() { self.put_output(&left.output()).await } else { Vec::new() };
         let value = match ended.status {
             Status::Exit(0) if self.goes_on() => self.put_result(&left.result()).await,

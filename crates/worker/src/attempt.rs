@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
-use crate::leavings::Leavings;
+use crate::leavings::Spare;
 use crate::post::{Post, Reply};
 use crate::running::Running;
 use crate::slots::{Slot, Slots};
@@ -45,6 +45,7 @@ pub(crate) struct Attempt {
     /// What the job's process may show to the hall.
     pub token: String,
     pub job: AssignedJob,
+    pub spare: Spare,
     pub post: Post,
     pub order: watch::Receiver<Order>,
 }
@@ -67,7 +68,7 @@ impl Attempt {
 
     /// The outcome; none if the attempt was lost. The last of its output is left in `gathered`.
     async fn work(&mut self, slot: Slot, gathered: &mut Gathered) -> Option<OutcomeReport> {
-        let left = match Leavings::new() {
+        let left = match self.spare.take() {
             Ok(left) => left,
             Err(error) => return Some(broken("no_scratch", &error)),
         };
@@ -84,6 +85,7 @@ impl Attempt {
         };
         let ended = self.follow(running, gathered).await;
         let (value, notes) = self.uploads().put_all(&ended, &left).await;
+        self.spare.put(left);
         self.say(gathered, &notes).await;
         let order = *self.order.borrow();
         (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, value))

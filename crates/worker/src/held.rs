@@ -39,6 +39,11 @@ impl Held {
         self.0.values().filter(|holding| !holding.free).count()
     }
 
+    /// Whether this one's command still runs, as far as is known here.
+    pub fn is_busy(&self, attempt: AttemptId) -> bool {
+        self.0.get(&attempt).is_some_and(|holding| !holding.free)
+    }
+
     /// A task has ended; which attempt it had, and its lease.
     pub fn remove(&mut self, task: Id) -> Option<(AttemptId, LeaseId)> {
         let (&attempt, _) = self.0.iter().find(|(_, holding)| holding.task == task)?;

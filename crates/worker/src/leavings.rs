@@ -5,12 +5,13 @@
 //! directory is left alone.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jobhall_protocol::ARTIFACTS;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
@@ -20,17 +21,55 @@ const LOOKED_AT: usize = 4 * ARTIFACTS;
 /// Directories in each other.
 const DEPTH: usize = 32;
 
+/// The name of the directory for artifacts.
+const OUTPUT: &str = "output";
+/// The mode of the directories: nobody else's.
+const MODE: u32 = 0o700;
+
 /// Where a job leaves its result and its artifacts: a directory of its own, gone with this.
 #[derive(Debug)]
 pub(crate) struct Leavings {
     folder: tempfile::TempDir,
 }
 
+/// Directories that jobs left as they had found them, for the next ones: making and removing them costs a short job
+/// more than anything else around it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spare(Arc<Mutex<Vec<Leavings>>>);
+
+impl Spare {
+    /// One that nobody has touched.
+    pub(crate) fn take(&self) -> io::Result<Leavings> {
+        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.map_or_else(Leavings::new, Ok)
+    }
+
+    /// Keeps it if it is as good as new.
+    pub(crate) fn put(&self, left: Leavings) {
+        if left.is_untouched() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(left);
+        }
+    }
+}
+
 impl Leavings {
     pub(crate) fn new() -> io::Result<Leavings> {
-        let folder = tempfile::tempdir()?;
-        DirBuilder::new().mode(0o700).create(folder.path().join("output"))?;
+        let folder = tempfile::Builder::new().permissions(Permissions::from_mode(MODE)).tempdir()?;
+        DirBuilder::new().mode(MODE).create(folder.path().join(OUTPUT))?;
         Ok(Leavings { folder })
+    }
+
+    /// Whether there is nothing in it, as in a new one.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let looked = || -> io::Result<bool> {
+            let folder = open_folder(CWD, self.folder.path().as_os_str())?;
+            if !is_own(&folder)? || names(&folder, 2)? != [OUTPUT] {
+                return Ok(false);
+            }
+            let output = open_folder(&folder, OsStr::new(OUTPUT))?;
+            Ok(is_own(&output)? && names(&output, 1)?.is_empty())
+        };
+        looked().unwrap_or(false)
     }
 
     /// The file for the result.
@@ -40,7 +79,7 @@ impl Leavings {
 
     /// The directory for artifacts.
     pub(crate) fn output(&self) -> PathBuf {
-        self.folder.path().join("output")
+        self.folder.path().join(OUTPUT)
     }
 }
 
@@ -137,6 +176,12 @@ pub(crate) fn open(directory: &Path, path: &Path) -> io::Result<(File, u64)> {
     Ok((file, about.len()))
 }
 
+/// Whether a directory is as it was made.
+fn is_own(folder: &OwnedFd) -> io::Result<bool> {
+    let about = rustix::fs::fstat(folder)?;
+    Ok(about.st_mode & 0o7777 == MODE && about.st_uid == rustix::process::geteuid().as_raw())
+}
+
 fn name_of(component: Component<'_>) -> Option<&OsStr> {
     match component {
         Component::Normal(name) => Some(name),
@@ -181,6 +226,37 @@ mod tests {
         for refused in ["link", "folder-link/passwd", "pipe", "a", "a/inner-link", "none", ""] {
             assert!(open(&output, Path::new(refused)).is_err(), "{refused}");
         }
+    }
+
+    #[test]
+    fn only_a_directory_that_is_as_new_is_used_again() {
+        type Touch = fn(&Leavings);
+        let touches: [Touch; 7] = [
+            |left| fs::write(left.result(), "1").unwrap(),
+            |left| fs::write(left.output().join("a"), "").unwrap(),
+            |left| fs::write(left.folder.path().join("other"), "").unwrap(),
+            |left| fs::remove_dir(left.output()).unwrap(),
+            |left| fs::set_permissions(left.output(), Permissions::from_mode(0o777)).unwrap(),
+            |left| fs::set_permissions(left.folder.path(), Permissions::from_mode(0o755)).unwrap(),
+            |left| {
+                fs::remove_dir(left.output()).unwrap();
+                symlink("/etc", left.output()).unwrap();
+            },
+        ];
+        let spare = Spare::default();
+        for touch in touches {
+            let left = spare.take().unwrap();
+            touch(&left);
+            assert!(!left.is_untouched());
+            spare.put(left);
+            assert!(spare.0.lock().unwrap().is_empty());
+        }
+        let left = spare.take().unwrap();
+        let place = left.output();
+        fs::write(place.join("a"), "").unwrap();
+        fs::remove_file(place.join("a")).unwrap();
+        spare.put(left);
+        assert_eq!(spare.take().unwrap().output(), place);
     }
 
     #[test]

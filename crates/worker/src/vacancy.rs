@@ -1,6 +1,7 @@
 //! The vacancy loop: one session with the hall gives credit for the slots that are free, takes what is assigned, and
 //! keeps all leases alive. It comes back when the connection breaks, with what it has at hand.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::abilities::{abilities, cpus};
 use crate::attempt::{Attempt, Order, broken};
 use crate::held::Held;
+use crate::leavings::Spare;
 use crate::link::Link;
 use crate::post::{Letter, Post};
 use crate::slots::Slots;
@@ -25,6 +27,9 @@ use crate::term::Term;
 
 /// Letters of attempts that may wait for the loop.
 const LETTERS: usize = 1_024;
+
+/// A job that ends within this time is accepted by its outcome, which saves a frame.
+const ACCEPT: Duration = Duration::from_millis(20);
 
 /// How a worker is told to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,10 +69,12 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         held: Held::default(),
         brought: Vec::new(),
         tasks: JoinSet::new(),
+        spare: Spare::default(),
         to_loop,
         way: Way::Away(Instant::now()),
         patience: Patience::of_a_worker(),
         term: Term::unknown(),
+        accepts: VecDeque::new(),
         heard: 0,
         said: 0,
     };
@@ -85,6 +92,14 @@ fn accepts(file: &WorkerFile) -> String {
         "type in (none-configured)".to_owned()
     } else {
         format!("type in ({})", types.join(","))
+    }
+}
+
+/// Waits for the moment of the first one; for ever if there is none.
+async fn due(first: Option<&(Instant, AttemptId, LeaseId)>) {
+    match first {
+        Some((at, ..)) => sleep_until(*at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -134,10 +149,13 @@ struct Worker {
     /// What the last hello named.
     brought: Vec<HeldAttempt>,
     tasks: JoinSet<()>,
+    spare: Spare,
     to_loop: mpsc::Sender<Letter>,
     way: Way,
     patience: Patience,
     term: Term,
+    /// What is to be accepted, and when; the earliest first.
+    accepts: VecDeque<(Instant, AttemptId, LeaseId)>,
     /// Assignments heard of in this session.
     heard: u64,
     /// The credit last given in this session.
@@ -162,6 +180,7 @@ impl Worker {
                 Some(letter) = letters.recv() => self.post(letter),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 () = sleep_until(self.term.next()) => self.beat(),
+                () = due(self.accepts.front()) => self.accept(),
             }
             while let Ok(letter) = letters.try_recv() {
                 self.post(letter);
@@ -241,13 +260,23 @@ impl Worker {
 
     fn take(&mut self, attempt: AttemptId, lease: LeaseId, token: String, job: AssignedJob) {
         self.heard += 1;
-        self.say(ToHall::Accept { attempt, lease });
+        self.accepts.push_back((Instant::now() + ACCEPT, attempt, lease));
         let (order, orders) = watch::channel(Order::Go);
         let post = Post::new(attempt, self.to_loop.clone());
-        let (client, file) = (self.client.clone(), self.file.clone());
-        let one = Attempt { client, file, attempt, lease, token, job, post, order: orders };
+        let (client, file, spare) = (self.client.clone(), self.file.clone(), self.spare.clone());
+        let one = Attempt { client, file, attempt, lease, token, job, spare, post, order: orders };
         let task = self.tasks.spawn(one.run(self.slots.clone())).id();
         self.held.add(attempt, lease, task, order);
+    }
+
+    /// Accepts what is due. One that has told its end by now needs no such word.
+    fn accept(&mut self) {
+        let now = Instant::now();
+        while let Some((_, attempt, lease)) = self.accepts.pop_front_if(|(at, ..)| *at <= now) {
+            if self.held.is_busy(attempt) {
+                self.say(ToHall::Accept { attempt, lease });
+            }
+        }
     }
 
     fn post(&mut self, letter: Letter) {

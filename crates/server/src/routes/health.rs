@@ -20,7 +20,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadyQuery {
-    /// Every check, whatever the value.
+    /// Every check: `true`, or without a value.
     verbose: Option<String>,
 }
 
@@ -33,6 +33,9 @@ pub(super) async fn livez() -> Answer {
 /// that is in the log.
 pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let asked: ReadyQuery = params::query(&uri)?;
+    if let Some(other) = asked.verbose.as_deref().filter(|word| !["", "true", "1"].contains(word)) {
+        return Err(Trouble::bad(format!("verbose is true or nothing, not {}", params::shown(other))));
+    }
     let checks = checks(&app).await;
     let line = |(check, found): &(&str, Result<(), String>)| match found {
         Ok(()) => format!("{check}: ok"),
