@@ -219,7 +219,7 @@ impl Worker {
         }
         for event in self.events.drain(..) {
             match event {
-                SessionEvent::Assigned(assignment) => assigned.push(assignment),
+                SessionEvent::Assigned(assignment) => assigned.push(*assignment),
                 SessionEvent::VacancyEnded(..) => over += 1,
                 other => return Err(format!("a worker heard {other:?}").into()),
             }

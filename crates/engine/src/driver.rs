@@ -439,7 +439,9 @@ impl Driver {
                 self.tell(session, SessionEvent::Ended);
                 self.sessions.remove(&session);
             }
-            Effect::Assign(session, assignment) => self.tell(session, SessionEvent::Assigned(assignment)),
+            Effect::Assign(session, assignment) => {
+                self.tell(session, SessionEvent::Assigned(Box::new(assignment)))
+            }
             Effect::Cancel(session, attempt) => self.tell(session, SessionEvent::Cancel(attempt)),
             Effect::Revoke(session, attempt) => self.tell(session, SessionEvent::Revoked(attempt)),
             Effect::VacancyEnded(session, id, why) => self.tell(session, SessionEvent::VacancyEnded(id, why)),

@@ -24,7 +24,7 @@ async fn open(engine: &Engine, name: &str) -> Session {
 async fn assignment(session: &mut Session) -> jobhall_engine::Assignment {
     loop {
         match session.next().await.expect("an event") {
-            SessionEvent::Assigned(assignment) => return assignment,
+            SessionEvent::Assigned(assignment) => return *assignment,
             _ => continue,
         }
     }

@@ -225,7 +225,14 @@ async fn accept(listener: TcpListener, app: Arc<App>, tls: Option<Tls>, close: w
 async fn connection(stream: TcpStream, from: Peer, service: Service, close: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let Service { router, tls } = service;
-    let Some(tls) = tls else { return serve(stream, from, router, close).await };
+    match tls {
+        None => serve(stream, from, router, close).await,
+        // Apart, because its room would be taken by every connection without TLS too.
+        Some(tls) => Box::pin(encrypted(tls, stream, from, router, close)).await,
+    }
+}
+
+async fn encrypted(tls: Tls, stream: TcpStream, from: Peer, router: Router, close: watch::Receiver<bool>) {
     let shaken = tokio::select! {
         shaken = tls.shake(stream) => shaken,
         () = told(close.clone()) => return,

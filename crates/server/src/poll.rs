@@ -64,7 +64,7 @@ async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, R
         tokio::select! {
             biased;
             event = session.next() => match event {
-                Some(SessionEvent::Assigned(assignment)) => return Ok(Some(assignment)),
+                Some(SessionEvent::Assigned(assignment)) => return Ok(Some(*assignment)),
                 Some(SessionEvent::VacancyEnded(..) | SessionEvent::Ended) | None => return Ok(None),
                 Some(SessionEvent::Cancel(_) | SessionEvent::Revoked(_)) => {}
             },
@@ -91,7 +91,7 @@ async fn rest(
     session.end_vacancy(vacancy).await?;
     while let Some(event) = session.next().await {
         match event {
-            SessionEvent::Assigned(assignment) => assignments.push(assignment),
+            SessionEvent::Assigned(assignment) => assignments.push(*assignment),
             SessionEvent::VacancyEnded(..) | SessionEvent::Ended => break,
             SessionEvent::Cancel(_) | SessionEvent::Revoked(_) => {}
         }

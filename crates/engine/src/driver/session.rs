@@ -15,8 +15,8 @@ const BEHIND: usize = 20_000;
 /// What a worker is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// Here is a job.
-    Assigned(Assignment),
+    /// Here is a job. In a box, so that the room of a session that waits is small.
+    Assigned(Box<Assignment>),
     /// Stop this attempt: a cancel was requested.
     Cancel(AttemptId),
     /// This attempt is no longer yours: stop it.
