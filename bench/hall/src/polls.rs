@@ -10,6 +10,8 @@ use crate::http::{Connection, request};
 use crate::process::Server;
 use crate::{Failed, Options};
 
+/// How long the hall has to settle before its memory is read.
+const SETTLE: Duration = Duration::from_secs(3);
 /// How often one is woken.
 const WAKES: usize = 200;
 
@@ -31,6 +33,8 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
         });
     }
     let parked = parked(&hall, options.polls).await?;
+    // What was needed to get so far may be given back.
+    tokio::time::sleep(SETTLE).await;
     let full = hall.memory()?;
     let mut client = Connection::open(&hall).await?;
     let mut echoer = Connection::open(&echo).await?;

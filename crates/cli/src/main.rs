@@ -23,6 +23,10 @@ use clap::Parser as _;
 
 use crate::exit::Exit;
 
+/// A hall keeps thousands of buffers that are never written to; this allocator leaves them out of memory (bench/README.md).
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     // Before anything else: the processes of a slot must be small and have one thread.
     let mut arguments = std::env::args_os();

@@ -1,16 +1,18 @@
 //! What happens around every route: a request id, host, origin, token and role before it; the problem written, the
 //! request counted and logged after it. A panic in a route is a 500, and the hall lives.
 
+use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, State};
+use axum::handler::Handler;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, Request};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use jobhall_protocol::Code;
@@ -28,24 +30,63 @@ pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The gate, as a layer around all routes.
-pub(crate) async fn gate(State(app): State<Arc<App>>, mut request: Request<Body>, next: Next) -> Response {
+/// A route behind the gate. It is one future around another, not a layer: a long poll that waits keeps all of them.
+pub(crate) struct Gated<H, T> {
+    route: &'static str,
+    handler: H,
+    takes: PhantomData<fn() -> T>,
+}
+
+impl<H: Clone, T> Clone for Gated<H, T> {
+    fn clone(&self) -> Gated<H, T> {
+        Gated { route: self.route, handler: self.handler.clone(), takes: PhantomData }
+    }
+}
+
+impl<H, T> Gated<H, T> {
+    pub(crate) fn new(route: &'static str, handler: H) -> Gated<H, T> {
+        Gated { route, handler, takes: PhantomData }
+    }
+}
+
+impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Gated<H, T>, T), Arc<App>> for Gated<H, T> {
+    type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+    fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
+        let Gated { route, handler, .. } = self;
+        let state = app.clone();
+        Box::pin(gate(app, Some(route), request, move |request| handler.call(request, state)))
+    }
+}
+
+/// What no route answers: the path is unknown, or the method is for this path.
+pub(crate) async fn nowhere(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
+    let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
+    gate(app, route, request, |_| async {
+        Trouble::internal("a route that is none was let in").into_response()
+    })
+    .await
+}
+
+async fn gate<F: Future<Output = Response> + Send>(
+    app: Arc<App>,
+    route: Option<&'static str>,
+    mut request: Request<Body>,
+    run: impl FnOnce(Request<Body>) -> F,
+) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
     let method = request.method().clone();
-    let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
     // Of the strongest level, so that every line of the request has its id, however little is logged.
     let span = tracing::error_span!("request", request_id = %id);
     let admitted = admit(&app, &mut request, route).instrument(span.clone()).await;
     let who = request.extensions().get::<Identity>().map(|who| who.name.clone());
-    let answered = async {
-        let response = match admitted {
-            Ok(()) => survived(next.run(request)).await,
-            Err(trouble) => trouble.into_response(),
-        };
-        finish(response, &id)
+    // Nothing of the request is kept here while the route runs.
+    let response = match admitted {
+        Ok(()) => survived(run(request)).instrument(span.clone()).await,
+        Err(trouble) => trouble.into_response(),
     };
-    let response = answered.instrument(span.clone()).await;
+    let response = span.in_scope(|| finish(response, &id));
     let (route, status) = (route.unwrap_or("none"), response.status().as_u16());
     app.metrics.request(route, status);
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -121,7 +162,7 @@ async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
     match shown {
         Shown::Token(token) => match app.tokens.who(token) {
             Some(who) => Some(who),
-            None => app.tokens.who_of_job(&app.engine, token).await,
+            None => Box::pin(app.tokens.who_of_job(&app.engine, token)).await,
         },
         Shown::Cookie(cookie) => app.tokens.who_of_cookie(cookie),
         Shown::Nothing => None,

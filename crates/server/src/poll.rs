@@ -39,22 +39,46 @@ impl Drop for Guard {
     }
 }
 
-/// Offers until there is something to do; nothing when the time is over or the hall stops.
-pub(crate) async fn poll(app: &App, offer: Offer) -> Result<Vec<Assignment>, Refused> {
-    let _waiting = Counted::new(&app.metrics.waiting);
+/// A long poll that waits. There may be thousands, so it keeps no more than it needs.
+pub(crate) struct Parked {
+    app: Arc<App>,
+    session: Session,
+    vacancy: VacancyId,
+    guard: Guard,
+    worker: WorkerName,
+    abilities: Arc<str>,
+    slots: u32,
+    _waiting: Counted,
+}
+
+/// Offers from now on.
+pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Refused> {
+    let waiting = Counted::new(&app.metrics.waiting);
     let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
     let text: Arc<str> = abilities.to_string().into();
-    let mut session = app.floor.wait(&worker, abilities, accepts, slots).await?;
-    let mut guard = Guard { floor: app.floor.clone(), session: session.id(), kept: false };
+    let session = app.floor.wait(&worker, abilities, accepts, slots).await?;
+    let guard = Guard { floor: app.floor.clone(), session: session.id(), kept: false };
     let vacancy = session.vacancy(slots, wait_ms).await?;
-    let assignments = match first(app, &mut session).await? {
-        Some(first) => rest(&mut session, vacancy, first, slots).await?,
-        None => return Ok(Vec::new()),
-    };
-    guard.kept = true;
-    let attempts: Vec<_> = assignments.iter().map(|given| (given.attempt, given.lease)).collect();
-    app.floor.keep(session, &worker, &text, &attempts);
-    Ok(assignments)
+    let (app, abilities, _waiting) = (app.clone(), text, waiting);
+    Ok(Parked { app, session, vacancy, guard, worker, abilities, slots, _waiting })
+}
+
+impl Parked {
+    /// Waits until there is something to do; nothing when the time is over or the hall stops.
+    pub(crate) async fn wait(mut self) -> Result<Vec<Assignment>, Refused> {
+        match first(&self.app, &mut self.session).await? {
+            Some(first) => Box::pin(self.keep(first)).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn keep(mut self, first: Assignment) -> Result<Vec<Assignment>, Refused> {
+        let assignments = rest(&mut self.session, self.vacancy, first, self.slots).await?;
+        self.guard.kept = true;
+        let attempts: Vec<_> = assignments.iter().map(|given| (given.attempt, given.lease)).collect();
+        self.app.floor.keep(self.session, &self.worker, &self.abilities, &attempts);
+        Ok(assignments)
+    }
 }
 
 /// Waits for the first assignment. The session is renewed meanwhile: a poll may wait longer than a lease lives.
@@ -70,7 +94,7 @@ async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, R
             },
             () = app.drained() => return Ok(None),
             _ = beat.tick() => {
-                session.renew().await?;
+                Box::pin(session.renew()).await?;
             }
         }
     }

@@ -27,12 +27,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::middleware;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::access::access;
 use crate::app::App;
-use crate::gate::gate;
+use crate::gate::{Gated, nowhere};
 
 /// One route.
 pub(crate) struct Route {
@@ -42,19 +41,19 @@ pub(crate) struct Route {
 }
 
 fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "GET", path, to: on(MethodFilter::GET, handler) }
+    Route { method: "GET", path, to: on(MethodFilter::GET, Gated::new(path, handler)) }
 }
 
 fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "POST", path, to: on(MethodFilter::POST, handler) }
+    Route { method: "POST", path, to: on(MethodFilter::POST, Gated::new(path, handler)) }
 }
 
 fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, handler) }
+    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Gated::new(path, handler)) }
 }
 
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "PUT", path, to: on(MethodFilter::PUT, handler) }
+    Route { method: "PUT", path, to: on(MethodFilter::PUT, Gated::new(path, handler)) }
 }
 
 /// All routes.
@@ -109,7 +108,5 @@ pub(crate) fn all() -> Vec<Route> {
 pub(crate) fn router(app: &Arc<App>) -> Router {
     let listed = all().into_iter().filter(|route| access(route.method, route.path).is_some());
     let routes = listed.fold(Router::new(), |router, route| router.route(route.path, route.to));
-    // The gate answers for paths and methods that do not exist; it must see them.
-    let fallback = || async { crate::error::Trouble::bad("there is no such route") };
-    routes.fallback(fallback).layer(middleware::from_fn_with_state(app.clone(), gate)).with_state(app.clone())
+    routes.fallback(nowhere).method_not_allowed_fallback(nowhere).with_state(app.clone())
 }

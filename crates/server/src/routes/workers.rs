@@ -10,7 +10,7 @@ use jobhall_protocol::{Assignments, Code, Page, Renewals, Vacancy};
 
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
-use crate::poll::{Offer, poll};
+use crate::poll::{self, Offer, Parked};
 use crate::tokens::Identity;
 use crate::{body, params, tell};
 
@@ -19,26 +19,16 @@ const WAIT_S: u64 = 60;
 /// Attempts in one renewal.
 const RENEWALS: usize = 10_000;
 
+/// Thousands of these may wait, so each has no more room than it needs: what it takes to get so far is in a box that is
+/// gone when the waiting begins.
 pub(super) async fn vacancy(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
     request: Request<Body>,
 ) -> Answer {
-    app.takes_work()?;
-    let vacancy: Vacancy = body::json(request).await?;
-    if vacancy.wait_s > WAIT_S {
-        return Err(Trouble::bad(format!("wait_s of {} is outside 0 to {WAIT_S}", vacancy.wait_s)));
-    }
-    let named = |field: &str, error: &dyn ToString| Trouble::bad(format!("{field}: {}", error.to_string()));
-    let offer = Offer {
-        worker: params::worker(&who)?,
-        abilities: Abilities::parse(&vacancy.abilities).map_err(|error| named("abilities", &error))?,
-        accepts: who.takes(Accepts::parse(&vacancy.accepts).map_err(|error| named("accepts", &error))?),
-        slots: vacancy.slots,
-        wait_ms: vacancy.wait_s * 1_000,
-    };
+    let waiting = Box::pin(park(&app, &who, request)).await?.wait();
     let assignments = tokio::select! {
-        assignments = poll(&app, offer) => assignments?,
+        assignments = waiting => assignments?,
         () = app.tokens.gone(&who) => return Err(gone()),
     };
     if assignments.is_empty() {
@@ -46,6 +36,23 @@ pub(super) async fn vacancy(
     }
     let attempts = assignments.iter().map(|given| tell::assigned(given, app.lease_ms, &app.tokens));
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
+}
+
+async fn park(app: &Arc<App>, who: &Identity, request: Request<Body>) -> Result<Parked, Trouble> {
+    app.takes_work()?;
+    let vacancy: Vacancy = body::json(request).await?;
+    if vacancy.wait_s > WAIT_S {
+        return Err(Trouble::bad(format!("wait_s of {} is outside 0 to {WAIT_S}", vacancy.wait_s)));
+    }
+    let named = |field: &str, error: &dyn ToString| Trouble::bad(format!("{field}: {}", error.to_string()));
+    let offer = Offer {
+        worker: params::worker(who)?,
+        abilities: Abilities::parse(&vacancy.abilities).map_err(|error| named("abilities", &error))?,
+        accepts: who.takes(Accepts::parse(&vacancy.accepts).map_err(|error| named("accepts", &error))?),
+        slots: vacancy.slots,
+        wait_ms: vacancy.wait_s * 1_000,
+    };
+    Ok(poll::park(app, offer).await?)
 }
 
 fn gone() -> Trouble {
