@@ -47,11 +47,15 @@ chaos: nextest ## Kill a hall under load again and again: make chaos KILLS=1000,
 		-p jobhall-cli -p jobhall-tests -E 'binary(chaos) & test(killed)'
 
 .PHONY: bench
-bench: bench-engine ## All benchmarks
+bench: bench-engine bench-hall ## All benchmarks
 
 .PHONY: bench-engine
 bench-engine: ## Lives of jobs per second, in process, against a raw-store baseline
 	bench/run-engine
+
+.PHONY: bench-hall
+bench-hall: ## The shipped binary over loopback, against servers that do nothing
+	bench/run-hall
 
 .PHONY: mutants
 mutants: nextest ## Break the rules of core one by one and see that a test notices (slow)

@@ -440,7 +440,7 @@ impl Driver {
                 self.sessions.remove(&session);
             }
             Effect::Assign(session, assignment) => {
-                self.tell(session, SessionEvent::Assigned(Box::new(assignment)))
+                self.tell(session, SessionEvent::Assigned(Box::new(assignment)));
             }
             Effect::Cancel(session, attempt) => self.tell(session, SessionEvent::Cancel(attempt)),
             Effect::Revoke(session, attempt) => self.tell(session, SessionEvent::Revoked(attempt)),
