@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use jobhall_core::LeaseId;
-use jobhall_protocol::{Encoding, Held, Hello, ToHall, ToWorker, Word};
+use jobhall_protocol::{
+    Encoding, Held, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToHall, ToWorker, Word,
+};
 
 use crate::hall::{TestHall, quick};
-use crate::worker::{Job, TestWorker};
+use crate::worker::{Job, TestWorker, report};
 
 async fn accepted(hall: &TestHall, worker: &mut TestWorker) -> (u64, Job) {
     let id = hall.submit(r#"{"type":"a"}"#).await;
@@ -104,6 +106,26 @@ async fn a_worker_that_leaves_gives_back_what_it_had_at_once() {
     hall.until(id, "retrying").await;
     let again = TestWorker::connect(&hall, Encoding::Json, with(vec![job.held()])).await;
     assert_eq!(again.session.welcome.lost, [job.attempt]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hall_that_drains_gives_no_more_jobs_but_hears_of_those_at_hand() {
+    let hall = TestHall::start().await;
+    let mut worker = TestWorker::ready(&hall, 2).await;
+    let (id, job) = accepted(&hall, &mut worker).await;
+    hall.running.as_ref().unwrap().drain();
+    let (attempt, lease) = (job.attempt, job.lease);
+    let again = Some(RetryVerdict::In(Span(100)));
+    let report = OutcomeReport { retry: again, ..report(Outcome::Failed) };
+    worker.say(ToHall::Outcome { attempt, lease, report }).await;
+    assert_eq!(worker.moved(attempt, Word::Outcome).await, "retrying");
+    worker.say(ToHall::Vacancies { total: 5 }).await;
+    let is_ready = async || hall.get("/api/v1/queues/default").await.json()["ready"] == 1;
+    let ready = async { while !is_ready().await {} };
+    tokio::time::timeout(Duration::from_secs(30), ready).await.expect("its time has come");
+    let given = worker.so_far().await.into_iter().any(|message| matches!(message, ToWorker::Assign { .. }));
+    assert!(!given, "it had room, was there, and the job was ready");
+    assert_eq!(hall.state(id).await, "retrying");
 }
 
 #[tokio::test(flavor = "multi_thread")]
