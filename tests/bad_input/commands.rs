@@ -7,7 +7,7 @@ use jobhall_tests::text;
 use super::guarded::Guarded;
 
 #[test]
-fn k17_a_command_that_cannot_be_run_says_why() {
+fn a_command_that_cannot_be_run_says_why() {
     let hall = Guarded::up();
     let plain = hall.folder().join("plain.txt");
     std::fs::write(&plain, "echo never").unwrap();

@@ -28,7 +28,7 @@ fn a_worker_that_is_told_to_end_finishes_its_job_and_takes_no_other() {
 }
 
 #[test]
-fn k12_a_hall_that_is_told_to_stop_loses_nothing_of_a_running_job() {
+fn a_hall_that_is_told_to_stop_loses_nothing_of_a_running_job() {
     let mut rig = Rig::server(&[]);
     let mut worker = rig.worker("one", &rig.token(), &["--allow-exec", "--slots", "1"]);
     let script = r#"{"script":"i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.1; done"}"#;
