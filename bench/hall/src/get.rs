@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::http::{Connection, request};
+use crate::polls::outcome;
 use crate::process::Server;
 use crate::{Failed, Options};
 
@@ -15,11 +16,13 @@ use crate::{Failed, Options};
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let hall = Server::hall(&options.binary, &options.directory.join("hall")).await?;
     let echo = Server::echo().await?;
-    let (queued, completed) = (submit(&hall).await?, completed(&hall).await?);
+    let (cancelled, succeeded) = (cancelled(&hall).await?, succeeded(&hall).await?);
+    let queued = submit(&hall).await?;
     let sides = [
         ("empty", &echo, request("GET", "/empty", &echo, "")),
         ("queued", &hall, request("GET", &format!("/api/v1/jobs/{queued}"), &hall, "")),
-        ("completed", &hall, request("GET", &format!("/api/v1/jobs/{completed}"), &hall, "")),
+        ("cancelled", &hall, request("GET", &format!("/api/v1/jobs/{cancelled}"), &hall, "")),
+        ("succeeded", &hall, request("GET", &format!("/api/v1/jobs/{succeeded}"), &hall, "")),
     ];
     let mut turns = Vec::new();
     for _ in 0..options.rounds {
@@ -37,8 +40,18 @@ async fn submit(hall: &Server) -> Result<u64, Failed> {
     job["id"].as_u64().ok_or_else(|| "a job without a number".into())
 }
 
-/// A job that ended.
-async fn completed(hall: &Server) -> Result<u64, Failed> {
+/// A job that a worker has done, without a value: its result might be an artifact, which is looked for.
+async fn succeeded(hall: &Server) -> Result<u64, Failed> {
+    let id = submit(hall).await?;
+    let mut connection = Connection::open(hall).await?;
+    let poll = request("POST", "/api/v1/vacancies", hall, r#"{"slots":1,"wait_s":20}"#);
+    let assigned = connection.ask(&poll).await?.to_vec();
+    outcome(hall, &mut connection, &assigned).await?;
+    Ok(id)
+}
+
+/// A job that never ran.
+async fn cancelled(hall: &Server) -> Result<u64, Failed> {
     let id = submit(hall).await?;
     let cancel = request("POST", &format!("/api/v1/jobs/{id}/cancel"), hall, "");
     Connection::open(hall).await?.ask(&cancel).await?;

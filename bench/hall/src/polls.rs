@@ -105,7 +105,7 @@ async fn parked(hall: &Server, polls: usize) -> Result<u64, Failed> {
 }
 
 /// Ends what was assigned, so that it does not come back to another poll.
-async fn outcome(hall: &Server, client: &mut Connection, assignments: &[u8]) -> Result<(), Failed> {
+pub async fn outcome(hall: &Server, client: &mut Connection, assignments: &[u8]) -> Result<(), Failed> {
     let assigned: Value = serde_json::from_slice(assignments)?;
     let attempt = &assigned["attempts"][0];
     let (id, lease) = (attempt["id"].as_str(), attempt["lease"].as_str());
