@@ -42,6 +42,12 @@ pub const INDICATORS: usize = 64;
 pub const VACANCY_SLOTS: u32 = 10_000;
 /// Queues that a token may be limited to.
 pub const SCOPE_QUEUES: usize = 64;
+/// Longest name of a time zone, in bytes.
+pub const ZONE_BYTES: usize = 64;
+/// Time-of-day windows of one job.
+pub const WINDOWS: usize = 16;
+/// Longest text of windows, in bytes, as written and in its canonical form.
+pub const WINDOWS_BYTES: usize = 1_024;
 
 #[cfg(test)]
 mod tests {

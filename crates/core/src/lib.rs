@@ -30,6 +30,8 @@ mod state;
 mod time;
 mod transition;
 mod type_config;
+mod window;
+mod zone;
 
 pub use class::Class;
 pub use disposition::{Disposition, Submitted};
@@ -45,3 +47,5 @@ pub use state::{CancelRequest, Defeat, Held, State, StateName, Success, Tenure};
 pub use time::{Time, TimeError};
 pub use transition::{Decision, Reason, Refusal, Step, guard, transition};
 pub use type_config::{TypeConfig, TypeConfigError};
+pub use window::{WindowError, WindowErrorKind, Windows};
+pub use zone::{Zone, ZoneError};
