@@ -36,6 +36,12 @@ impl Manifest {
         guard(&self.known).broken
     }
 
+    /// Whether its file is there, whatever is in it.
+    pub(super) fn is_there(&self) -> Result<bool, BlobError> {
+        let Some(shard) = self.folder.inner(&self.shard_name())? else { return Ok(false) };
+        Ok(shard.look(&self.attempt.to_string())?.is_some())
+    }
+
     /// Looks at what counts.
     pub(super) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, BlobError> {
         Ok(look(self.loaded(&mut guard(&self.known))?))
