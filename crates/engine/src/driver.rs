@@ -3,6 +3,7 @@
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
 //! nothing ever lingers. Two commits may be under way, so that the store is never idle while the desk works.
 
+mod mailbox;
 mod session;
 
 use std::collections::{HashMap, VecDeque};
@@ -67,7 +68,7 @@ enum Command {
 enum Reply {
     One(oneshot::Sender<Result<Answer, Refused>>),
     /// A new session, with its way to the worker.
-    Session(oneshot::Sender<Result<Answer, Refused>>, mpsc::Sender<SessionEvent>),
+    Session(oneshot::Sender<Result<Answer, Refused>>, mailbox::Sender),
     /// One of many, told together when all are there.
     Part(Arc<std::sync::Mutex<Gather>>, usize),
 }
@@ -317,7 +318,7 @@ struct Driver {
     store: Arc<dyn Store>,
     published: broadcast::Sender<Published>,
     replies: HashMap<Ticket, Reply>,
-    sessions: HashMap<SessionId, mpsc::Sender<SessionEvent>>,
+    sessions: HashMap<SessionId, mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
     told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
     tickets: u64,
@@ -451,7 +452,7 @@ impl Driver {
     /// A worker that does not read what it is told, or is gone, is disconnected: it gets nothing more.
     fn tell(&mut self, session: SessionId, event: SessionEvent) {
         let Some(worker) = self.sessions.get(&session) else { return };
-        if worker.try_send(event).is_err() {
+        if worker.send(event).is_err() {
             self.sessions.remove(&session);
             self.tickets += 1;
             self.desk.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
