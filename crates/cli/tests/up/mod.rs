@@ -1,10 +1,14 @@
 //! A hall in a process of its own, and commands against it.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+/// The file with what the hall said on standard error.
+const SAID: &str = "hall.said";
 
 /// The hall, gone with this.
 pub struct Up {
@@ -23,7 +27,7 @@ impl Up {
             .arg(folder.path().join("data"))
             .args(words)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(File::create(folder.path().join(SAID)).unwrap())
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -34,6 +38,11 @@ impl Up {
 
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// What the hall has said on standard error.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join(SAID)).unwrap()
     }
 
     /// A command that knows this hall.
