@@ -105,8 +105,8 @@ impl Artifacts {
         self.manifest(attempt).read(|state| state.kept.get(name).cloned())
     }
 
-    /// Whether the attempt has a manifest at all. Most have none, and this is one look at a name: nothing is read or
-    /// waited for, so it may be asked where [`find`](Artifacts::find) may not.
+    /// Whether the attempt may have artifacts: whether it has a manifest at all. Most have none, and this is one look
+    /// at a name: nothing is opened, read or waited for, so it may be asked where [`find`](Artifacts::find) may not.
     ///
     /// # Errors
     /// The file system failed.

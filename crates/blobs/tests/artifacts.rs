@@ -63,6 +63,12 @@ fn whether_an_attempt_has_any_is_known_without_reading_them() {
     assert!(!has(&hall, OTHER), "the directory is there, and not the manifest");
     let hall = hall.reopened();
     assert!(has(&hall, ATTEMPT) && !has(&hall, OTHER));
+    let (shard, beside) = (hall.path("artifacts/11"), hall.path("beside"));
+    fs::rename(&shard, &beside).unwrap();
+    std::os::unix::fs::symlink(&beside, &shard).unwrap();
+    assert!(has(&hall, ATTEMPT), "a hint follows a link");
+    let found = hall.reopened().blobs.artifacts().find(ATTEMPT, &ArtifactName::new("a").unwrap());
+    assert!(matches!(found, Err(BlobError::Odd { .. })), "and nothing else does: {found:?}");
 }
 
 #[test]

@@ -38,8 +38,7 @@ impl Manifest {
 
     /// Whether its file is there, whatever is in it.
     pub(super) fn is_there(&self) -> Result<bool, BlobError> {
-        let Some(shard) = self.folder.inner(&self.shard_name())? else { return Ok(false) };
-        Ok(shard.look(&self.attempt.to_string())?.is_some())
+        self.folder.hints_at(&self.shard_name(), &self.attempt.to_string())
     }
 
     /// Looks at what counts.
