@@ -99,6 +99,10 @@ name!(
     TokenName, "name", NAME_BYTES, token
 );
 name!(
+    /// What a schedule is called.
+    ScheduleName, "name", NAME_BYTES, token
+);
+name!(
     /// Names one piece of work within a type: at most one live job per (type, key).
     Key, "key", KEY_BYTES, |_, c: char| !c.is_control()
 );
