@@ -64,6 +64,8 @@ pub const WINDOWS_BYTES: usize = 1_024;
 pub const CRON_BYTES: usize = 256;
 /// Shortest distance of two ticks of a schedule, in milliseconds.
 pub const EVERY_MS: u64 = 1_000;
+/// Schedules of a hall.
+pub const SCHEDULES: usize = 10_000;
 /// Missed ticks that a schedule catches up with at once.
 pub const CATCH_UP_TICKS: usize = 100;
 

@@ -18,6 +18,7 @@ use crate::desk::{Desk, ROUNDS};
 use crate::effect::Ticket;
 use crate::request::{Submit, SubmitJob};
 use crate::settle::Pending;
+use crate::submit::check_job;
 
 pub(crate) use tick::Tick;
 
@@ -161,15 +162,12 @@ impl Desk {
         let kept = config.clone().map(|config| self.configured(before, config));
         let write = stored::write(&name, rev, kept.as_ref());
         let pending = SchedulePending { name, config, expected, kept, ticket, rounds };
-        self.send(
-            Unit { settings: vec![write], ..Unit::default() },
-            Pending::Schedule(Box::new(pending)),
-        );
+        self.send(Unit { settings: vec![write], ..Unit::default() }, Pending::Schedule(Box::new(pending)));
     }
 
     fn check_schedule(&self, config: &ScheduleConfig, new: bool) -> Result<(), Refused> {
         config.schedule.check()?;
-        self.check_job(&config.job)?;
+        check_job(&config.job)?;
         let SubmitJob { run_at, after, group, copy_of, retry_of, .. } = &config.job;
         let misplaced = [
             ("run_at", run_at.is_some()),
@@ -228,17 +226,23 @@ impl Desk {
 
     /// Takes in what the store has of a schedule.
     fn learn_conflicting(&mut self, name: &ScheduleName, conflicts: Vec<Conflict>) -> Result<(), Refused> {
-        for conflict in conflicts {
-            let Conflict::Setting { stored, .. } = conflict else { continue };
-            match stored {
-                Some(setting) if setting.kind == SettingKind::Schedule => self
-                    .learn_schedule(&setting)
-                    .map_err(|error| Refused::Storage { full: false, message: error.to_string() })?,
-                Some(_) => {}
-                None => self.keep_schedule(name.clone(), None),
-            }
-        }
-        Ok(())
+        conflicts.into_iter().try_for_each(|conflict| match conflict {
+            Conflict::Setting { stored, .. } => self.learn_stored(name, stored),
+            _ => Ok(()),
+        })
+    }
+
+    pub(crate) fn learn_stored(
+        &mut self,
+        name: &ScheduleName,
+        stored: Option<Setting>,
+    ) -> Result<(), Refused> {
+        let Some(setting) = stored else {
+            self.keep_schedule(name.clone(), None);
+            return Ok(());
+        };
+        let unreadable = |error: StoreError| Refused::Storage { full: false, message: error.to_string() };
+        self.learn_schedule(&setting).map_err(unreadable)
     }
 
     /// Makes the job of a schedule now. This is no tick: it moves nothing of the schedule.

@@ -65,9 +65,7 @@ struct StoredJob {
 }
 
 pub(super) fn write(name: &ScheduleName, expected: u32, kept: Option<&Kept>) -> SettingWrite {
-    let value = kept.map(|kept| {
-        serde_json::to_string(&Stored::of(kept)).expect("a schedule is plain data")
-    });
+    let value = kept.map(|kept| serde_json::to_string(&Stored::of(kept)).expect("a schedule is plain data"));
     setting(name, expected, value)
 }
 

@@ -95,12 +95,17 @@ impl Desk {
         }
     }
 
-    /// Nothing was written: the schedule is looked at again after a rest, unless it was learned anew meanwhile.
+    /// Nothing was written: the schedule is looked at again, unless it was learned anew meanwhile.
     pub(crate) fn ticks_undone(&mut self, name: &ScheduleName) {
-        let later = self.now.wall.plus_ms(self.config.storage_rest_ms);
         if self.free_schedule(name) {
-            self.look_at_schedule(name, Some(later));
+            self.look_later(name);
         }
+    }
+
+    /// Looks at a schedule again after a rest.
+    pub(crate) fn look_later(&mut self, name: &ScheduleName) {
+        let later = self.now.wall.plus_ms(self.config.storage_rest_ms);
+        self.look_at_schedule(name, Some(later));
     }
 
     /// Nothing is on its way any more; whether something was.

@@ -10,7 +10,8 @@ fn next(desk: &Desk) -> Option<Wake> {
 }
 
 fn run(desk: &mut Desk) {
-    while let Some((at, name)) = desk.deadlines.ticks.first().filter(|(at, _)| *at <= desk.now.wall).cloned() {
+    while let Some((at, name)) = desk.deadlines.ticks.first().filter(|(at, _)| *at <= desk.now.wall).cloned()
+    {
         desk.deadlines.ticks.remove(&(at, name.clone()));
         desk.tick_of(&name);
     }
