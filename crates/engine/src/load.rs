@@ -220,6 +220,7 @@ impl Desk {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
+        entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
             self.totals.assigned(ready_since(&before), &entry.life);
         }

@@ -147,6 +147,48 @@ fn a_clock_that_is_set_takes_jobs_out_of_their_window_and_back() {
 }
 
 #[test]
+fn a_clock_that_was_wrong_for_a_while_leaves_nothing_behind() {
+    let mut hall = hall_at(12, 30);
+    let id = hall.submit(in_windows("12:00-13:00")).unwrap().id;
+    set_clock(&mut hall, at(14, 0).plus_ms(72 * HOUR));
+    assert_eq!(hall.state(id), StateName::Scheduled);
+    set_clock(&mut hall, at(12, 40));
+    assert_eq!((run_at(&mut hall, id), hall.state(id)), (at(12, 30), StateName::Queued));
+}
+
+#[test]
+fn the_order_is_the_same_after_a_restart() {
+    let mut hall = hall_at(12, 30);
+    let missed = hall.submit(in_windows("12:00-13:00")).unwrap().id;
+    hall.pass(12 * HOUR);
+    let early = SubmitJob { run_at: Some(at(6, 0).plus_ms(24 * HOUR)), ..job("t") };
+    let early = hall.submit(early).unwrap().id;
+    let opening = hall.submit(in_windows("12:00-13:00")).unwrap().id;
+    hall.pass(12 * HOUR);
+    let order = |hall: &mut Hall| {
+        let session = hall.worker("w", "");
+        hall.vacancy(session, 3);
+        hall.assignments().iter().map(|(_, one)| one.attempt.job).collect::<Vec<_>>()
+    };
+    let mut again = Hall::new();
+    (again.store, again.now) = (copy(&hall), hall.now);
+    let mut again = again.restart(Config::default());
+    assert_eq!(order(&mut hall), [early, missed, opening]);
+    assert_eq!(order(&mut again), [early, missed, opening]);
+}
+
+/// The same rows in another store.
+fn copy(hall: &Hall) -> jobhall_store::Memory {
+    let store = jobhall_store::Memory::new();
+    let jobs = hall.store.all_jobs();
+    store.take_block_now(1_000);
+    let inserts = jobs.into_iter().map(|job| jobhall_store::Insert { job, reuse_since: None }).collect();
+    let unit = jobhall_store::Unit { inserts, ..jobhall_store::Unit::default() };
+    assert!(store.commit_now(vec![unit]).results[0].is_ok());
+    store
+}
+
+#[test]
 fn an_explanation_names_the_windows_and_the_opening() {
     let mut hall = hall_at(8, 0);
     let id = hall.submit(in_windows("12:00-13:00 Europe/Berlin")).unwrap().id;

@@ -75,6 +75,8 @@ pub(crate) struct Deadlines {
     pub closing: BTreeSet<(Time, JobId)>,
     /// Schedules, by their next tick.
     pub ticks: BTreeSet<(Time, ScheduleName)>,
+    /// The wall clock when duties were last run.
+    pub ticked_at: Time,
     pub blocks_at: Mono,
     pub retention: retention::Walk,
 }
@@ -88,6 +90,7 @@ impl Deadlines {
             due: BTreeSet::new(),
             closing: BTreeSet::new(),
             ticks: BTreeSet::new(),
+            ticked_at: now.wall,
             blocks_at: now.mono,
             retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
         }
@@ -98,6 +101,9 @@ impl Desk {
     /// Runs every duty whose moment has come.
     pub fn tick(&mut self, now: Now) {
         self.now = now;
+        if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
+            self.look_at_windows_again();
+        }
         for service in &SERVICES {
             if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
                 (service.run)(self);
