@@ -97,6 +97,12 @@ pub struct Job {
     pub params: Box<RawValue>,
     /// Which workers suit.
     pub needs: String,
+    /// When on a day it may start; empty: at any time.
+    #[serde(default)]
+    pub windows: String,
+    /// The schedule that made it.
+    #[serde(default)]
+    pub schedule: Option<String>,
     /// Lower goes first.
     pub priority: i32,
     /// Where it stands.

@@ -111,6 +111,9 @@ pub struct SubmitJob {
     /// Which workers suit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// When on a day it may start, such as `22:00-06:00 Europe/Berlin`; at any time if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<String>,
     /// Lower goes first; 100 if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
@@ -146,6 +149,7 @@ impl SubmitJob {
             queue: None,
             params: None,
             needs: None,
+            windows: None,
             priority: None,
             run_at: None,
             retry: None,
@@ -181,6 +185,12 @@ impl SubmitJob {
     pub fn checked_needs(&self) -> Result<Needs, FieldError> {
         let text = self.needs.as_deref().unwrap_or("");
         Needs::parse(text).map_err(|error| FieldError(format!("needs: {error}")))
+    }
+
+    /// The checked windows.
+    pub fn checked_windows(&self) -> Result<core::Windows, FieldError> {
+        let text = self.windows.as_deref().unwrap_or("");
+        core::Windows::parse(text).map_err(|error| FieldError(format!("windows: {error}")))
     }
 }
 

@@ -19,6 +19,7 @@ mod operations;
 mod page;
 mod queues;
 mod renewals;
+mod schedules;
 mod schema;
 mod scopes;
 mod secrets;
