@@ -119,7 +119,7 @@ impl Desk {
 
     /// After a rest: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
-        for (_, vacancy) in self.board.parked() {
+        for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
     }
