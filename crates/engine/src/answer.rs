@@ -2,7 +2,7 @@
 
 use jobhall_core::{
     AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, StateName, Submitted,
-    TypeConfig, TypeName,
+    TimeoutError, TypeConfig, TypeName,
 };
 use thiserror::Error;
 
@@ -100,6 +100,9 @@ pub enum Refused {
     /// The retry policy is not acceptable.
     #[error(transparent)]
     Retry(#[from] RetryError),
+    /// The time-outs are not acceptable.
+    #[error(transparent)]
+    Timeouts(#[from] TimeoutError),
     /// The delay of a verdict is not acceptable.
     #[error(transparent)]
     Delay(#[from] DelayError),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::mem;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
@@ -129,7 +130,7 @@ pub struct Desk {
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) successors: IdMap<JobId>,
-    pub(crate) types: HashMap<TypeName, (u32, TypeConfig)>,
+    pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,

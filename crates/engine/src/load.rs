@@ -17,7 +17,7 @@ impl Desk {
         for setting in settings {
             match setting.kind {
                 SettingKind::Type => self.learn_type(&setting)?,
-                SettingKind::Token | SettingKind::Operation => {}
+                SettingKind::Operation | SettingKind::Queue | SettingKind::Schedule | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Desk {
         let (class, queue) = self.board.enter(&spec.class());
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));
-        if let State::Blocked(holder) = life.state {
+        if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
         let (stored_rev, priority) = (life.rev, spec.priority);
@@ -218,8 +218,8 @@ impl Desk {
             self.totals.assigned(ready_since(&before), &entry.life);
         }
         entry.recount(&mut self.board.queues, self.now.wall);
-        if let State::Blocked(holder) = before.state
-            && !matches!(entry.life.state, State::Blocked(_))
+        if let Some(holder) = behind(&before.state)
+            && behind(&entry.life.state).is_none()
             && self.successors.get(&holder.get()) == Some(&id)
         {
             self.successors.remove(&holder.get());
@@ -314,6 +314,14 @@ impl Desk {
         if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
             self.make_free(id);
         }
+    }
+}
+
+/// The job whose key this one waits for.
+fn behind(state: &State) -> Option<JobId> {
+    match state {
+        State::Blocked(blocked) => blocked.holder,
+        _ => None,
     }
 }
 

@@ -41,7 +41,7 @@ impl Desk {
             id,
             expected: entry.stored_rev,
             life: step.life.clone(),
-            params: step.params.clone(),
+            spec: self.replaced(id, &step),
             past: step.past.clone(),
             want_spec: false,
         }];
@@ -56,6 +56,13 @@ impl Desk {
         }
         let pending = StepPending { id, step, task, released, follow_up };
         self.send(Unit { changes, inserts, ..Unit::default() }, Pending::Step(Box::new(pending)));
+    }
+
+    /// What is asked for after a step that brings other params.
+    fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<Spec>> {
+        let params = step.params.clone()?;
+        let spec = self.open.get(&id.get())?.spec.as_ref()?;
+        Some(Arc::new(Spec { params, ..(**spec).clone() }))
     }
 
     /// The successor that this step releases; an error names it if it is busy.
@@ -167,5 +174,5 @@ impl Desk {
 
 /// A plain move of a stored job.
 pub(crate) fn change(id: JobId, expected: u32, life: Life) -> Change {
-    Change { id, expected, life, params: None, past: None, want_spec: false }
+    Change { id, expected, life, spec: None, past: None, want_spec: false }
 }

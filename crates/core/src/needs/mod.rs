@@ -61,6 +61,8 @@ pub use unmet::{Holder, Reason, Unmet};
 pub use uses::Uses;
 pub use value::{Scalar, Value};
 
+pub(crate) use suggest::slips;
+
 use parse::Vocabulary;
 use selector::Selector;
 
