@@ -6,8 +6,11 @@
 //! low and lifts it. So a vacancy costs a few tree steps however many classes and jobs wait, and a new job is compared
 //! with lines of profiles, not with workers.
 //!
+//! What changes from moment to moment (what a worker has left, whether it had the job before) is the demand of a line,
+//! and whoever asks says whether it is met. A job that has its own demand stands apart, in a class of its own.
+//!
 //! ```text
-//!   job ── class (queue, type, needs) ── line (the profiles that suit) ══ profile ── session ── vacancy
+//!   job ── class (queue, type, needs, uses) ── line (profiles that suit, demand) ══ profile ── session ── vacancy
 //! ```
 
 mod line;
@@ -24,6 +27,7 @@ use crate::effect::VacancyId;
 use crate::ids::IdMap;
 use crate::queues::{QueueId, Queues};
 
+pub(crate) use line::{Demand, Line};
 use line::{LineId, Lines};
 use profile::Profiles;
 pub(crate) use profile::{Place, ProfileId};
@@ -46,6 +50,8 @@ const IDLE: usize = 16_384;
 #[derive(Debug)]
 struct ClassState {
     class: Class,
+    /// The one job of a class that it has for itself.
+    apart: Option<JobId>,
     queue: QueueId,
     line: LineId,
     ready: BTreeSet<Rank>,
@@ -74,30 +80,46 @@ impl Board {
     fn known(&mut self, class: &Class) -> (ClassId, QueueId) {
         match self.class_ids.get(class) {
             Some(&known) => known,
-            None => self.new_class(class.clone()),
+            None => self.new_class(class.clone(), None),
         }
     }
 
     /// Counts one open job into its class.
     pub fn enter(&mut self, class: &Class) -> (ClassId, QueueId) {
-        let (id, queue) = self.known(class);
+        let known = self.known(class);
+        self.count(known.0);
+        known
+    }
+
+    /// Puts an open job that is not matched like the others of its class into a class of its own.
+    pub fn stand_apart(&mut self, from: ClassId, job: JobId) -> Option<ClassId> {
+        let state = self.classes.get(&from.0).filter(|state| state.apart.is_none())?;
+        let (id, _) = self.new_class(state.class.clone(), Some(job));
+        self.count(id);
+        self.leave(from);
+        Some(id)
+    }
+
+    fn count(&mut self, id: ClassId) {
         if let Some(state) = self.classes.get_mut(&id.0) {
             state.jobs += 1;
             if state.jobs == 1 {
                 self.idle_classes = self.idle_classes.saturating_sub(1);
             }
         }
-        (id, queue)
     }
 
-    fn new_class(&mut self, class: Class) -> (ClassId, QueueId) {
+    fn new_class(&mut self, class: Class, apart: Option<JobId>) -> (ClassId, QueueId) {
         self.next += 1;
         let id = ClassId(self.next);
         let suits = self.profiles.suiting(&class);
-        let line = self.lines.enter(suits);
+        let line = self.lines.enter(suits, Demand { uses: class.uses.clone(), apart });
         let queue = self.queues.enter(&class.queue);
-        self.class_ids.insert(class.clone(), (id, queue));
-        self.classes.insert(id.0, ClassState { class, queue, line, ready: BTreeSet::new(), jobs: 0 });
+        if apart.is_none() {
+            self.class_ids.insert(class.clone(), (id, queue));
+        }
+        let ready = BTreeSet::new();
+        self.classes.insert(id.0, ClassState { class, apart, queue, line, ready, jobs: 0 });
         self.idle_classes += 1;
         (id, queue)
     }
@@ -106,25 +128,34 @@ impl Board {
     pub fn leave(&mut self, id: ClassId) {
         let Some(state) = self.classes.get_mut(&id.0) else { return };
         state.jobs -= 1;
-        if state.jobs == 0 {
-            self.idle_classes += 1;
-            if self.idle_classes > IDLE {
-                self.sweep_classes();
+        match (state.jobs, state.apart) {
+            (0, None) => {
+                self.idle_classes += 1;
+                if self.idle_classes > IDLE {
+                    self.sweep_classes();
+                }
             }
+            (0, Some(_)) => {
+                if let Some(state) = self.classes.remove(&id.0) {
+                    self.forget(&state);
+                }
+            }
+            _ => {}
         }
     }
 
     fn sweep_classes(&mut self) {
-        let Board { classes, class_ids, lines, profiles, queues, .. } = self;
-        classes.retain(|_, state| {
-            if state.jobs == 0 {
-                class_ids.remove(&state.class);
-                queues.leave(state.queue);
-                lines.leave(state.line, profiles);
-            }
-            state.jobs > 0
-        });
+        let idle: Vec<_> = self.classes.extract_if(|_, state| state.jobs == 0).collect();
+        for (_, state) in idle {
+            self.class_ids.remove(&state.class);
+            self.forget(&state);
+        }
         self.idle_classes = 0;
+    }
+
+    fn forget(&mut self, state: &ClassState) {
+        self.queues.leave(state.queue);
+        self.lines.leave(state.line, &mut self.profiles);
     }
 
     /// A job may be claimed from now on.
@@ -153,15 +184,27 @@ impl Board {
         self.classes.get(&class.0)?.ready.first().copied()
     }
 
-    /// The first ready job for a profile.
-    pub fn best(&mut self, profile: ProfileId) -> Option<Rank> {
-        self.profiles.get_mut(profile)?.best(&self.lines)
+    /// The first ready job for a profile whose demand is met.
+    pub fn best(
+        &mut self,
+        profile: ProfileId,
+        meets: impl Fn(&Abilities, &Line, Rank) -> bool,
+    ) -> Option<Rank> {
+        self.profiles.get_mut(profile)?.best(&self.lines, meets)
     }
 
-    /// The parked vacancy that has waited longest among those that suit a class.
-    pub fn vacancy_for(&self, class: ClassId) -> Option<VacancyId> {
-        let line = self.lines.get(self.classes.get(&class.0)?.line)?;
-        self.profiles.longest_parked(&line.suits)
+    /// The parked vacancy that has waited longest among those that suit a class and meet its demand.
+    pub fn vacancy_for(
+        &self,
+        class: ClassId,
+        meets: impl Fn(&Abilities, &Line, VacancyId) -> bool + Copy,
+    ) -> Option<VacancyId> {
+        self.profiles.longest_parked(self.line(class)?, meets)
+    }
+
+    /// The line that a class stands in.
+    pub fn line(&self, class: ClassId) -> Option<&Line> {
+        self.lines.get(self.classes.get(&class.0)?.line)
     }
 
     /// The profiles that suit a class of this queue.
@@ -220,7 +263,8 @@ impl Board {
         for (&class, state) in &mut self.classes {
             let suits = old.get(state.line).map_or(&[][..], |line| &line.suits).iter().copied();
             let kept = suits.filter(|&profile| self.profiles.get(profile).is_some()).collect();
-            state.line = self.lines.enter(kept);
+            let demand = Demand { uses: state.class.uses.clone(), apart: state.apart };
+            state.line = self.lines.enter(kept, demand);
             let head = state.ready.first().copied();
             self.lines.replace(state.line, ClassId(class), None, head, &mut self.profiles);
         }

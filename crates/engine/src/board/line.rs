@@ -1,6 +1,10 @@
-//! Lines: the classes that suit the same profiles, in the order of their first ready jobs.
+//! Lines: the classes that suit the same profiles and demand the same of a worker at the moment of a match, in the
+//! order of their first ready jobs. What fits one job of a line fits the next, so a vacancy skips a line as a whole.
 
 use std::collections::{BTreeSet, HashMap};
+
+use jobhall_core::JobId;
+use jobhall_core::needs::Uses;
 
 use super::profile::{ProfileId, Profiles};
 use super::{ClassId, Rank};
@@ -10,11 +14,28 @@ use crate::ids::IdMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LineId(pub(super) u64);
 
-/// Classes that suit the same profiles.
+/// What a worker that suits must have besides, now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Demand {
+    /// So much left.
+    pub uses: Uses,
+    /// Not had this job before; only a job that stands apart has that.
+    pub apart: Option<JobId>,
+}
+
+impl Demand {
+    /// Whether every worker that suits will do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.uses.is_empty() && self.apart.is_none()
+    }
+}
+
+/// Classes that suit the same profiles and demand the same.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// In order.
     pub suits: Vec<ProfileId>,
+    pub demand: Demand,
     /// How many there are.
     classes: usize,
     /// The first ready job of each class that has one.
@@ -28,12 +49,12 @@ impl Line {
     }
 }
 
-/// All lines, each found by the profiles that suit it.
+/// All lines, each found by the profiles that suit it and by its demand.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     lines: IdMap<Line>,
     next: u64,
-    ids: HashMap<Vec<ProfileId>, LineId>,
+    ids: HashMap<(Vec<ProfileId>, Demand), LineId>,
 }
 
 impl Lines {
@@ -41,11 +62,12 @@ impl Lines {
         self.lines.get(&id.0)
     }
 
-    /// Counts one class into the line of these profiles, made now if there is none.
-    pub(super) fn enter(&mut self, suits: Vec<ProfileId>) -> LineId {
-        let id = match self.ids.get(&suits) {
+    /// Counts one class into the line of these profiles with this demand, made now if there is none.
+    pub(super) fn enter(&mut self, suits: Vec<ProfileId>, demand: Demand) -> LineId {
+        let key = (suits, demand);
+        let id = match self.ids.get(&key) {
             Some(&id) => id,
-            None => self.add(suits),
+            None => self.add(key),
         };
         if let Some(line) = self.lines.get_mut(&id.0) {
             line.classes += 1;
@@ -53,10 +75,11 @@ impl Lines {
         id
     }
 
-    fn add(&mut self, suits: Vec<ProfileId>) -> LineId {
+    fn add(&mut self, key: (Vec<ProfileId>, Demand)) -> LineId {
         self.next += 1;
-        self.ids.insert(suits.clone(), LineId(self.next));
-        self.lines.insert(self.next, Line { suits, classes: 0, heads: BTreeSet::new() });
+        let (suits, demand) = key.clone();
+        self.ids.insert(key, LineId(self.next));
+        self.lines.insert(self.next, Line { suits, demand, classes: 0, heads: BTreeSet::new() });
         LineId(self.next)
     }
 
@@ -70,8 +93,9 @@ impl Lines {
         for &profile in &line.suits {
             profiles.forget(profile, id);
         }
-        self.ids.remove(&line.suits);
-        self.lines.remove(&id.0);
+        if let Some(line) = self.lines.remove(&id.0) {
+            self.ids.remove(&(line.suits, line.demand));
+        }
     }
 
     /// A class has another first ready job, or none.
@@ -111,15 +135,16 @@ impl Lines {
         suits.sort_unstable();
         if classes < line.classes {
             line.classes -= classes;
-            let other = self.add(suits);
+            let key = (suits, line.demand.clone());
+            let other = self.add(key);
             if let Some(line) = self.lines.get_mut(&other.0) {
                 line.classes = classes;
             }
             return Some(other);
         }
-        self.ids.remove(&line.suits);
-        self.ids.insert(suits.clone(), id);
-        line.suits = suits;
+        let before = std::mem::replace(&mut line.suits, suits.clone());
+        self.ids.remove(&(before, line.demand.clone()));
+        self.ids.insert((suits, line.demand.clone()), id);
         if let Some(head) = line.head() {
             profiles.offer(profile, id, head);
         }

@@ -1,12 +1,13 @@
 //! Profiles: workers that are matched alike, their parked vacancies, and the lines they may take from.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
 
 use jobhall_core::Class;
 use jobhall_core::needs::{Abilities, Accepts};
 
 use super::Rank;
-use super::line::{LineId, Lines};
+use super::line::{Line, LineId, Lines};
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
 
@@ -62,16 +63,35 @@ impl Profile {
         }
     }
 
-    /// The first ready job of all suitable lines.
-    pub(super) fn best(&mut self, lines: &Lines) -> Option<Rank> {
+    /// The first ready job of all suitable lines whose demand is met: at most one look at each line.
+    pub(super) fn best(
+        &mut self,
+        lines: &Lines,
+        admits: impl Fn(&Abilities, &Line, Rank) -> bool,
+    ) -> Option<Rank> {
+        let mut from = Bound::Unbounded;
         loop {
-            let &(rank, line) = self.order.first()?;
-            let head = lines.get(line).and_then(|line| line.head());
-            if head == Some(rank) {
-                return head;
+            let &(rank, id) = self.order.range((from, Bound::Unbounded)).next()?;
+            let line = lines.get(id).filter(|line| line.head() == Some(rank));
+            let Some(line) = line else {
+                // It stands further back by now, or nowhere.
+                self.set(id, Some(rank), lines.get(id).and_then(Line::head));
+                continue;
+            };
+            if line.demand.is_empty() || admits(&self.abilities, line, rank) {
+                return Some(rank);
             }
-            self.set(line, Some(rank), head);
+            from = Bound::Excluded((rank, id));
         }
+    }
+
+    /// The vacancy that has waited longest among those that meet the demand of a line.
+    fn longest_parked(
+        &self,
+        line: &Line,
+        meets: impl Fn(&Abilities, &Line, VacancyId) -> bool,
+    ) -> Option<Place> {
+        self.parked.iter().copied().find(|&(_, vacancy)| meets(&self.abilities, line, vacancy))
     }
 }
 
@@ -196,10 +216,18 @@ impl Profiles {
         }
     }
 
-    /// The vacancy that has waited longest among those of these profiles.
-    pub(super) fn longest_parked(&self, suits: &[ProfileId]) -> Option<VacancyId> {
-        let first = suits.iter().copied().min_by_key(|id| self.turns[id.0])?;
-        self.get(first)?.parked.first().map(|&(_, vacancy)| vacancy)
+    /// The vacancy that has waited longest among those that suit a line and meet its demand.
+    pub(super) fn longest_parked(
+        &self,
+        line: &Line,
+        meets: impl Fn(&Abilities, &Line, VacancyId) -> bool + Copy,
+    ) -> Option<VacancyId> {
+        if line.demand.is_empty() {
+            let first = line.suits.iter().copied().min_by_key(|id| self.turns[id.0])?;
+            return self.get(first)?.parked.first().map(|&(_, vacancy)| vacancy);
+        }
+        let profiles = line.suits.iter().filter_map(|&id| self.get(id));
+        profiles.filter_map(|profile| profile.longest_parked(line, meets)).min().map(|(_, vacancy)| vacancy)
     }
 
     /// All parked vacancies, longest waiting first within each profile.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::needs::{Abilities, Accepts, Needs};
+use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{Class, JobId, QueueName, Time, TypeName};
 use proptest::prelude::{ProptestConfig, any, proptest};
 
@@ -28,6 +28,7 @@ fn class(kind: u64) -> Class {
         queue: QueueName::new(&format!("q{}", kind % 2)).unwrap(),
         job_type: TypeName::new(&format!("t{}", kind % 3)).unwrap(),
         needs: Needs::parse(needs[usize::try_from(kind % 6).unwrap()]).unwrap(),
+        uses: Uses::parse(["", "gpu=1", "", "gpu=3"][usize::try_from(kind % 4).unwrap()]).unwrap(),
     }
 }
 
@@ -69,7 +70,10 @@ impl Model {
 
     fn add_job(&mut self, number: u64) {
         let (kind, id) = (number % KINDS, self.next());
-        let (class, _) = self.board.enter(&class(kind));
+        let (mut class, _) = self.board.enter(&class(kind));
+        if number.is_multiple_of(5) {
+            class = self.board.stand_apart(class, JobId::new(id).unwrap()).unwrap();
+        }
         let priority = i32::try_from(number % 3).unwrap();
         let rank = Rank { priority, run_at: Time::EPOCH.plus_ms(number % 5), id: JobId::new(id).unwrap() };
         self.board.ready(class, rank);
@@ -117,14 +121,20 @@ impl Model {
         self.board.unpark(profile, place);
     }
 
-    fn check(&mut self) {
+    /// Nobody has a GPU left where `full` says so.
+    fn check(&mut self, full: bool) {
+        let left = |kind: u64| !full || class(kind).uses.is_empty();
         for &(set, profile) in &self.sessions {
-            let best = self.jobs.iter().find(|(_, (kind, _))| suits(*kind, set)).map(|(rank, _)| *rank);
-            assert_eq!(self.board.best(profile), best, "the first job that suits");
+            let fits = |kind| suits(kind, set) && left(kind);
+            let best = self.jobs.iter().find(|(_, (kind, _))| fits(*kind)).map(|(rank, _)| *rank);
+            let found = self.board.best(profile, |_, line, _| !full || line.demand.uses.is_empty());
+            assert_eq!(found, best, "the first job that suits");
         }
         for &(kind, class) in self.jobs.values() {
-            let vacancy = self.parked.iter().find(|(_, set)| suits(kind, *set)).map(|((_, id), _)| *id);
-            assert_eq!(self.board.vacancy_for(class), vacancy, "the vacancy that waited longest");
+            let fits = |(_, set): &&(Place, u64)| suits(kind, *set) && left(kind);
+            let vacancy = self.parked.iter().find(fits).map(|((_, id), _)| *id);
+            let found = self.board.vacancy_for(class, |_, line, _| !full || line.demand.uses.is_empty());
+            assert_eq!(found, vacancy, "the vacancy that waited longest");
             let head = self.jobs.iter().find(|(_, job)| job.1 == class).map(|(rank, _)| *rank);
             assert_eq!(self.board.head(class), head);
         }
@@ -141,7 +151,7 @@ proptest! {
         let mut model = Model::default();
         for (choice, number) in steps {
             model.step(choice, number);
-            model.check();
+            model.check(choice.is_multiple_of(2));
         }
     }
 }

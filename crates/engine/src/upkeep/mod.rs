@@ -1,6 +1,7 @@
 //! Upkeep: what happens because time passes. Every service has the same shape: it says when it is next due, and it
 //! is run when that moment has come. Nothing polls; the driver sleeps until the earliest moment.
 
+mod aging;
 mod attempts;
 mod blocks;
 mod due;
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 
 use jobhall_core::{JobId, Time};
 
+use crate::board::ClassId;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::desk::Desk;
@@ -48,7 +50,8 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 7] = [
+pub const SERVICES: [Service; 8] = [
+    aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
@@ -67,6 +70,9 @@ pub(crate) struct Deadlines {
     pub vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs whose time has not come.
     pub due: BTreeSet<(Time, JobId)>,
+    /// Classes whose first job may have waited long, and the same by class.
+    pub aging: BTreeSet<(Mono, ClassId)>,
+    pub aged: BTreeSet<ClassId>,
     pub blocks_at: Mono,
     pub retention: retention::Walk,
 }
@@ -78,6 +84,8 @@ impl Deadlines {
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
             due: BTreeSet::new(),
+            aging: BTreeSet::new(),
+            aged: BTreeSet::new(),
             blocks_at: now.mono,
             retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
         }
