@@ -101,7 +101,7 @@ impl Desk {
     /// What an open job uses.
     pub(crate) fn uses_of(&self, id: JobId) -> Uses {
         let class = self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
-        class.map(|class| class.uses.clone()).unwrap_or_default()
+        class.map_or_else(Uses::default, |class| class.uses.clone())
     }
 
     /// Gives an attempt the grip that its state has: while it waits for others it uses nothing.

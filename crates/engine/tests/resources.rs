@@ -33,7 +33,7 @@ fn workers(hall: &mut Hall) -> Vec<WorkerUse> {
 /// What is in use of a worker, as it would be written.
 fn taken(hall: &mut Hall, name: &str) -> String {
     let found = workers(hall).into_iter().find(|worker| worker.worker.as_str() == name).unwrap();
-    found.taken.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(", ")
+    found.taken.to_string()
 }
 
 /// What was assigned since the last look, accepted by this worker.

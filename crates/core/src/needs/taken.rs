@@ -135,6 +135,15 @@ fn narrow(thousandths: Thousandths) -> Number {
     Number::from_thousandths(i64::try_from(thousandths.min(largest)).unwrap_or(i64::MAX))
 }
 
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, taken)) in self.iter().enumerate() {
+            write!(f, "{}{name}={taken}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}: {} of {} left", self.name, self.asked, self.left, self.total)

@@ -100,8 +100,7 @@ impl Desk {
     ) {
         let worker = &session.worker;
         let state = self.workers.get(worker);
-        let missing =
-            state.map(|state| state.taken.missing(abilities, &line.demand.uses)).unwrap_or_default();
+        let missing = state.map_or_else(Vec::new, |state| state.taken.missing(abilities, &line.demand.uses));
         let kept = state.and_then(|state| state.kept_for.as_ref()).map(|kept| kept.rank.id);
         let gate = self.gate();
         if !missing.is_empty() {

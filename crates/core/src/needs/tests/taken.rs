@@ -15,10 +15,6 @@ fn taken(text: &str) -> Taken {
     taken
 }
 
-fn written(taken: &Taken) -> String {
-    taken.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(", ")
-}
-
 #[test]
 fn what_is_left_is_what_nobody_uses() {
     let has = abilities("gpu=2, mem_gb=8, os=linux, debt=-1");
@@ -46,7 +42,7 @@ fn no_more_is_given_back_than_was_taken() {
         assert_eq!(taken, before, "{more}");
     }
     assert!(taken.give_back(&uses("gpu=1, mem_gb=0.5")));
-    assert_eq!(written(&taken), "mem_gb=0.5");
+    assert_eq!(taken.to_string(), "mem_gb=0.5");
     assert!(taken.give_back(&uses("mem_gb=0.5")));
     assert!(taken.is_empty() && taken == Taken::default());
     assert!(!taken.give_back(&uses("gpu=0.001")));
@@ -68,7 +64,7 @@ fn the_largest_amounts_do_not_overflow() {
     for _ in 0..3 {
         taken.take(&all);
     }
-    assert_eq!(written(&taken), LARGEST);
+    assert_eq!(taken.to_string(), LARGEST);
     assert!(!taken.leaves(&has, &uses("gpu=0.001")));
     for _ in 0..3 {
         assert!(taken.give_back(&all));
