@@ -125,12 +125,8 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let good = TypeConfig::of(&TypeName::new("t").unwrap());
-        let most = TypeConfig {
-            keep_ms: Some(KEEP_MS),
-            keep_count: Some(JOB_ID),
-            reuse_window_ms: KEEP_MS,
-            ..good
-        };
+        let most =
+            TypeConfig { keep_ms: Some(KEEP_MS), keep_count: Some(JOB_ID), reuse_window_ms: KEEP_MS, ..good };
         assert_eq!(most.check(), Ok(()));
         for (wrong, text) in [
             (

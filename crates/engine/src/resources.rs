@@ -159,7 +159,8 @@ impl Desk {
         }
     }
 
-    pub(crate) fn workers_in_use(&self) -> Vec<WorkerUse> {
+    /// Every worker that is there or has something in hand, by name.
+    pub fn workers_in_use(&self) -> Vec<WorkerUse> {
         let told = |(worker, state): (&WorkerName, &WorkerState)| WorkerUse {
             worker: worker.clone(),
             taken: state.taken.clone(),
