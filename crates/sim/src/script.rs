@@ -5,6 +5,7 @@
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
+use crate::calendar::{self, Wish};
 use crate::random::Random;
 use crate::words;
 
@@ -23,6 +24,10 @@ pub(crate) enum Action {
     Explain(u64),
     /// A client configures a type.
     SetType(usize, TypeConfig),
+    /// A client makes, changes or removes a schedule.
+    SetSchedule(usize, Option<Wish>),
+    /// A client makes the job of a schedule by hand.
+    RunSchedule(usize),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -62,6 +67,8 @@ impl Action {
                 | Action::Show(_)
                 | Action::Explain(_)
                 | Action::SetType(..)
+                | Action::SetSchedule(..)
+                | Action::RunSchedule(_)
         )
     }
 
@@ -85,6 +92,7 @@ pub(crate) struct Wanted {
     pub key: Option<usize>,
     pub queue: usize,
     pub needs: usize,
+    pub windows: usize,
     pub priority: i32,
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
@@ -115,6 +123,7 @@ impl Wanted {
             queue: words::queue(self.queue),
             params: self.params(),
             needs: words::needs(self.needs),
+            windows: calendar::windows(self.windows),
             priority: self.priority,
             run_at,
             retry: self.retry,
@@ -151,7 +160,8 @@ impl Script {
         let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
-        let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        calendar::write(seed, &mut actions);
         let calm_at = writer.at + 5_000;
         Script { seed, config, workers, bursts, actions, calm_at }
     }
@@ -269,6 +279,7 @@ impl Writer {
             job_type: random.at(words::TYPES.len()),
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
+            windows: 0,
             needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
             priority: random.weighted(&[(6, 100), (1, 1), (1, 50), (1, 200)]),
             run_in_ms: random.weighted(&[

@@ -66,7 +66,10 @@ impl Checker {
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
             | (Request::EndVacancy { .. }, Answer::Noted)
-            | (Request::SetType { .. }, Answer::Rev(_)) => {}
+            | (Request::SetType { .. } | Request::SetSchedule { .. }, Answer::Rev(_)) => {}
+            (Request::RunSchedule(_), Answer::Submitted(answers)) => {
+                self.acknowledged.extend(answers.iter().map(|answer| answer.id));
+            }
             (request, answer) => {
                 let text = format!("{request:?} is answered by {answer:?}");
                 self.fail(Invariant::Answer, &[], text);

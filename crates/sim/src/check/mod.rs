@@ -10,6 +10,7 @@ mod outside;
 mod rows;
 mod shelf;
 mod submits;
+mod ticks;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +47,10 @@ pub enum Invariant {
     Suits,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
-    /// Nothing starts before its time.
+    /// Nothing starts before its time, or outside of its windows.
     Early,
+    /// Every tick of a schedule has one job, and never another.
+    Tick,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
     /// What the desk counts is what there is.
@@ -70,6 +73,7 @@ impl fmt::Display for Invariant {
             Invariant::Suits => "only to suitable workers that are there",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
+            Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
@@ -166,6 +170,8 @@ pub(crate) struct Checker {
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
+    /// What was stored of schedules.
+    schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
@@ -203,6 +209,7 @@ impl Checker {
             touched: BTreeSet::new(),
             reading: BTreeMap::new(),
             ticked_wall: now.wall,
+            schedules: BTreeMap::new(),
             sessions: BTreeMap::new(),
             holds: BTreeMap::new(),
             assigned: BTreeSet::new(),
