@@ -268,6 +268,12 @@ impl Checker {
         {
             seen.closed = true;
         }
+        // What it was given credit for counts from here on, whether or not it hears of it.
+        if let Request::Credit { session, total } = request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.credit = seen.credit.max(Some(*total));
+        }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
 
