@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName, WorkerName};
+use jobhall_core::{
+    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName, WorkerName,
+};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
@@ -22,6 +24,7 @@ use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
 use crate::request::{Indicator, Request};
 use crate::resources::WorkerState;
+use crate::schedules::Kept;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
@@ -107,6 +110,8 @@ pub(crate) enum What {
     Keep(AttemptId, LeaseId),
     /// The accepted or running state of this claim is to be stored.
     Save(JobId, u32),
+    /// The ticks of this schedule wait for ids.
+    Tick(ScheduleName),
 }
 
 impl From<What> for Task {
@@ -137,6 +142,7 @@ pub struct Desk {
     pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
+    pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -183,6 +189,7 @@ impl Desk {
             avoids: IdMap::default(),
             successors: IdMap::default(),
             types: HashMap::new(),
+            schedules: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -317,8 +324,8 @@ impl Desk {
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
-            What::Submit(plan) => self.answer(plan.ticket, answer),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {}
+            What::Submit(plan) => self.answer_asker(plan.asker.clone(), answer),
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) | What::Tick(_) => {}
         }
     }
 
@@ -358,7 +365,7 @@ impl Desk {
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
             What::Keep(attempt, lease) => self.keep(*attempt, *lease),
             What::Save(_, claim) => self.save(id, *claim),
-            What::Submit(_) => {}
+            What::Submit(_) | What::Tick(_) => {}
         }
     }
 
@@ -401,6 +408,7 @@ impl Desk {
         let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
+            What::Tick(name) => return self.tick_of(&name),
             What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => return,
         };
         match request {
@@ -412,6 +420,14 @@ impl Desk {
                 let types = self.all_types();
                 self.answer(ticket, Ok(types));
             }
+            Request::Schedules => {
+                let schedules = self.all_schedules();
+                self.answer(ticket, Ok(schedules));
+            }
+            Request::SetSchedule { name, config, expected } => {
+                self.set_schedule(name, config, expected, ticket, task.rounds);
+            }
+            Request::RunSchedule(name) => self.run_schedule(&name, ticket),
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
@@ -476,7 +492,7 @@ impl What {
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
-            What::Submit(_) => None,
+            What::Submit(_) | What::Tick(_) => None,
             What::Keep(attempt, _) => Some(attempt.job),
             What::TakeBack(id, _) | What::LeaseEnd(id, ..) | What::Save(id, _) => Some(*id),
         }

@@ -4,7 +4,7 @@ mod workers;
 
 use std::fmt;
 
-use jobhall_core::{Failure, JobId, State, StateName, Time, WorkerName};
+use jobhall_core::{Failure, JobId, ScheduleName, State, StateName, Time, Windows, WorkerName};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
@@ -17,6 +17,20 @@ pub use workers::{TooLarge, UsedUp, WorkerWhy};
 pub enum Why {
     /// Its time has not come.
     NotDue(Time),
+    /// Its windows are closed.
+    Window {
+        /// Its windows.
+        windows: Windows,
+        /// When one of them opens.
+        opens: Time,
+    },
+    /// Its schedule starts it later than its tick.
+    Jitter {
+        /// The schedule.
+        schedule: ScheduleName,
+        /// When.
+        run_at: Time,
+    },
     /// It is tried again later, after this error.
     Backoff {
         /// When.
@@ -88,10 +102,9 @@ impl Desk {
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         match &entry.life.state {
             State::Blocked(blocked) => blocked.holder.map(Why::KeyHeld).into_iter().collect(),
-            State::Queued(error) if entry.life.run_at > self.now.wall => match error {
-                Some(error) => vec![Why::Backoff { run_at: entry.life.run_at, error: (**error).clone() }],
-                None => vec![Why::NotDue(entry.life.run_at)],
-            },
+            State::Queued(error) if entry.life.run_at > self.now.wall => {
+                vec![self.why_early(entry, error.as_deref())]
+            }
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.tenure.worker.clone();
@@ -103,6 +116,23 @@ impl Desk {
             }
             State::Waiting(waiting) => vec![Why::InWork(waiting.held.tenure.worker.clone())],
             state => vec![Why::Completed(state.name())],
+        }
+    }
+
+    /// Why the time of a job has not come.
+    fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
+        let (now, run_at) = (self.now.wall, entry.life.run_at);
+        let windows = entry.timed.as_ref().map(|timed| &timed.windows);
+        if let Some(windows) =
+            windows.filter(|windows| !windows.open_at(now) && windows.next_open(now) == run_at)
+        {
+            return Why::Window { windows: windows.clone(), opens: run_at };
+        }
+        let schedule = entry.spec.as_ref().and_then(|spec| spec.schedule.clone());
+        match (error, schedule) {
+            (Some(error), _) => Why::Backoff { run_at, error: error.clone() },
+            (None, Some(schedule)) => Why::Jitter { schedule, run_at },
+            (None, None) => Why::NotDue(run_at),
         }
     }
 
@@ -121,6 +151,12 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::NotDue(at) => write!(f, "it is scheduled for {} ms", at.as_ms()),
+            Why::Window { windows, opens } => {
+                write!(f, "its windows are closed until {} ms: {windows}", opens.as_ms())
+            }
+            Why::Jitter { schedule, run_at } => {
+                write!(f, "schedule {schedule} spreads its jobs and starts this one at {} ms", run_at.as_ms())
+            }
             Why::Backoff { run_at, error } => {
                 write!(f, "it is tried again at {} ms, after: {}", run_at.as_ms(), error.reason)
             }

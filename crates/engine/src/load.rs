@@ -4,12 +4,13 @@ use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
-use crate::board::{ClassId, Rank};
+use crate::board::Rank;
 use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
 use crate::entry::{Busy, Entry, Placed};
 use crate::ids::Pool;
-use crate::queues::{QueueId, ready_since};
+use crate::queues::ready_since;
+use crate::windows::Timed;
 
 impl Desk {
     /// At start: what is configured.
@@ -17,7 +18,8 @@ impl Desk {
         for setting in settings {
             match setting.kind {
                 SettingKind::Type => self.learn_type(&setting)?,
-                SettingKind::Operation | SettingKind::Queue | SettingKind::Schedule | SettingKind::Token => {}
+                SettingKind::Schedule => self.learn_schedule(&setting)?,
+                SettingKind::Operation | SettingKind::Queue | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -102,9 +104,9 @@ impl Desk {
         if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
-        let (stored_rev, priority) = (life.rev, spec.priority);
+        let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, spec };
+        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, timed, spec };
         self.open.insert(id.get(), entry);
         self.place(id);
     }
@@ -119,6 +121,7 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
+        entry.keep_to_windows(self.now.wall);
         if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
@@ -146,6 +149,7 @@ impl Desk {
         if self.board.queues.ready(queue, id, since) {
             self.board.queues.sweep(queue, waits(&self.open));
         }
+        self.watch_closing(id);
         self.wake(class);
         self.age_head(class);
     }
@@ -188,16 +192,18 @@ impl Desk {
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-                self.unready(class, queue, rank);
+                self.board.unready(class, rank);
+                self.board.queues.unready(queue);
+                self.unwatch_closing(id);
+                self.unkeep(id);
             }
         }
     }
 
-    /// Takes a job from among the ready.
-    pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
-        self.board.unready(class, rank);
-        self.board.queues.unready(queue);
-        self.unkeep(rank.id);
+    /// A job that can be found where it no longer belongs waits for its time.
+    pub(crate) fn put_off(&mut self, id: JobId) {
+        self.unplace(id);
+        self.place(id);
     }
 
     /// Something that touches the job is on its way.
@@ -225,6 +231,7 @@ impl Desk {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
+        entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
             self.totals.assigned(ready_since(&before), &entry.life);
         }

@@ -6,6 +6,7 @@ use crate::answer::Refused;
 use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::load::storage;
+use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
@@ -20,6 +21,8 @@ pub(crate) enum Pending {
     Submit(Box<Plan>),
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
+    Schedule(Box<SchedulePending>),
+    Ticks(Box<Tick>),
 }
 
 impl Desk {
@@ -50,6 +53,8 @@ impl Desk {
             Pending::Submit(plan) => self.submitted(*plan),
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
+            Pending::Schedule(pending) => self.schedule_stored(*pending),
+            Pending::Ticks(tick) => self.ticks_passed(*tick),
         }
     }
 
@@ -63,6 +68,8 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+            Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
+            Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
         }
     }
 
@@ -110,6 +117,7 @@ impl Desk {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
             }
+            What::Tick(name) => self.look_later(&name),
         }
     }
 
@@ -135,6 +143,8 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Ticks(tick) => self.ticks_undone(&tick.name),
         }
     }
 

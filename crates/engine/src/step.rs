@@ -158,6 +158,7 @@ impl Desk {
                 if let Some(entry) = self.open.get_mut(&id.get()) {
                     entry.stored_rev = job.life.rev;
                     entry.life = job.life;
+                    entry.time_is_stored();
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board.queues, self.now.wall);
                 }

@@ -13,7 +13,6 @@ use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::Busy;
-use crate::load::rank;
 use crate::resources::Grip;
 use crate::session::Hold;
 use crate::settle::Pending;
@@ -174,15 +173,13 @@ impl Desk {
         self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
     }
 
-    /// A ready job whose time lies ahead, because the wall clock went back, waits for its time again.
+    /// A ready job whose time lies ahead or whose windows are closed, because the wall clock was set, waits again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
-        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.run_at > self.now.wall) else {
-            return false;
-        };
-        let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-        self.unready(class, queue, rank);
-        self.make_due(id);
-        true
+        let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
+        if early {
+            self.put_off(id);
+        }
+        early
     }
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.

@@ -117,6 +117,9 @@ pub struct SubmitJob {
     /// Whether a retry rather goes to a worker that did not have it, while there is one that suits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub avoid: bool,
+    /// When on a day it may start, such as `22:00-06:00 Europe/Berlin`; at any time if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<String>,
     /// Lower goes first; 100 if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
@@ -154,6 +157,7 @@ impl SubmitJob {
             needs: None,
             uses: None,
             avoid: false,
+            windows: None,
             priority: None,
             run_at: None,
             retry: None,
@@ -195,6 +199,12 @@ impl SubmitJob {
     pub fn checked_uses(&self) -> Result<Uses, FieldError> {
         let text = self.uses.as_deref().unwrap_or("");
         Uses::parse(text).map_err(|error| FieldError(format!("uses: {error}")))
+    }
+
+    /// The checked windows.
+    pub fn checked_windows(&self) -> Result<core::Windows, FieldError> {
+        let text = self.windows.as_deref().unwrap_or("");
+        core::Windows::parse(text).map_err(|error| FieldError(format!("windows: {error}")))
     }
 }
 

@@ -7,12 +7,14 @@ mod blocks;
 mod due;
 mod recovery;
 mod retention;
+mod schedules;
 mod sessions;
 mod vacancies;
+mod windows;
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{JobId, Time};
+use jobhall_core::{JobId, ScheduleName, Time};
 
 use crate::board::ClassId;
 use crate::clock::{Mono, Now};
@@ -50,12 +52,14 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 8] = [
+pub const SERVICES: [Service; 10] = [
     aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
+    windows::SERVICE,
     due::SERVICE,
+    schedules::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -73,6 +77,12 @@ pub(crate) struct Deadlines {
     /// Classes whose first job may have waited long, and the same by class.
     pub aging: BTreeSet<(Mono, ClassId)>,
     pub aged: BTreeSet<ClassId>,
+    /// Ready jobs, by the moment at which their windows close.
+    pub closing: BTreeSet<(Time, JobId)>,
+    /// Schedules, by their next tick.
+    pub ticks: BTreeSet<(Time, ScheduleName)>,
+    /// The wall clock when duties were last run.
+    pub ticked_at: Time,
     pub blocks_at: Mono,
     pub retention: retention::Walk,
 }
@@ -86,6 +96,9 @@ impl Deadlines {
             due: BTreeSet::new(),
             aging: BTreeSet::new(),
             aged: BTreeSet::new(),
+            closing: BTreeSet::new(),
+            ticks: BTreeSet::new(),
+            ticked_at: now.wall,
             blocks_at: now.mono,
             retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
         }
@@ -96,6 +109,9 @@ impl Desk {
     /// Runs every duty whose moment has come.
     pub fn tick(&mut self, now: Now) {
         self.now = now;
+        if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
+            self.look_at_windows_again();
+        }
         for service in &SERVICES {
             if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
                 (service.run)(self);

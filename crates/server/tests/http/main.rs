@@ -20,6 +20,7 @@ mod page;
 mod queues;
 mod renewals;
 mod resources;
+mod schedules;
 mod schema;
 mod scopes;
 mod secrets;
