@@ -194,8 +194,8 @@ impl Desk {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
                 self.board.unready(class, rank);
                 self.board.queues.unready(queue);
-                self.unwatch_closing(id);
                 self.unkeep(id);
+                self.unwatch_closing(id);
             }
         }
     }

@@ -74,15 +74,15 @@ pub(crate) struct Deadlines {
     pub vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs whose time has not come.
     pub due: BTreeSet<(Time, JobId)>,
-    /// Classes whose first job may have waited long, and the same by class.
-    pub aging: BTreeSet<(Mono, ClassId)>,
-    pub aged: BTreeSet<ClassId>,
     /// Ready jobs, by the moment at which their windows close.
     pub closing: BTreeSet<(Time, JobId)>,
     /// Schedules, by their next tick.
     pub ticks: BTreeSet<(Time, ScheduleName)>,
     /// The wall clock when duties were last run.
     pub ticked_at: Time,
+    /// Classes whose first job may have waited long, and the same by class.
+    pub aging: BTreeSet<(Mono, ClassId)>,
+    pub aged: BTreeSet<ClassId>,
     pub blocks_at: Mono,
     pub retention: retention::Walk,
 }
@@ -94,11 +94,11 @@ impl Deadlines {
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
             due: BTreeSet::new(),
-            aging: BTreeSet::new(),
-            aged: BTreeSet::new(),
             closing: BTreeSet::new(),
             ticks: BTreeSet::new(),
             ticked_at: now.wall,
+            aging: BTreeSet::new(),
+            aged: BTreeSet::new(),
             blocks_at: now.mono,
             retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
         }

@@ -225,12 +225,12 @@ mod tests {
     #[test]
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
-        let words = "t --key k --queue q --needs gpu>=1 --uses gpu=1 --avoid --window 22:00-06:00 --window 12:00-13:00 \
-                     --priority -5 --in 10m --max-attempts 3 --on-duplicate run-again --reuse 1h";
+        let words = "t --key k --queue q --needs gpu>=1 --uses gpu=1 --avoid --window 22:00-06:00 --window 12:00-13:00 --priority -5 --in 10m \
+                     --max-attempts 3 --on-duplicate run-again --reuse 1h";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
-        let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "uses": "gpu=1",
-            "avoid": true, "windows": "22:00-06:00, 12:00-13:00", "priority": -5,
+        let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "uses": "gpu=1", "avoid": true,
+            "windows": "22:00-06:00, 12:00-13:00", "priority": -5,
             "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
             "reuse": {"max_age": "1h"}, "params": {"n": 1.5}});
         assert_eq!(json(&words), expected);
@@ -246,8 +246,8 @@ mod tests {
         for (words, said) in [
             (["t", "--params", "{"], "params are not JSON"),
             (["t", "--needs", "gpu >"], "needs:"),
-            (["t", "--uses", "gpu>=1"], "uses: expected \"=\" and an amount after \"gpu\" at column 4"),
             (["t", "--window", "9-17"], "windows: \"9\" is not a time of day at column 1"),
+            (["t", "--uses", "gpu>=1"], "uses: expected \"=\" and an amount after \"gpu\" at column 4"),
             (["t", "--queue", "a b"], "queue has the character"),
             (["t", "--params", "@/does/not/exist"], "failed to read params"),
         ] {
