@@ -4,3 +4,4 @@
 mod drain;
 mod embedded;
 mod supervised;
+mod ticks;
