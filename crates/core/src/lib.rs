@@ -20,6 +20,7 @@ mod event;
 mod id;
 mod job;
 mod json;
+pub mod limits;
 mod name;
 pub mod needs;
 mod outcome;

@@ -22,7 +22,7 @@ pub struct Position {
 }
 
 impl Position {
-    pub(super) fn of(text: &str, offset: usize) -> Self {
+    pub(crate) fn of(text: &str, offset: usize) -> Self {
         let before = text.char_indices().take_while(|(start, _)| *start < offset).count();
         Self { offset, column: before + 1 }
     }

@@ -56,6 +56,8 @@ pub use number::Number;
 pub use unmet::{Holder, Reason, Unmet};
 pub use value::{Scalar, Value};
 
+pub(crate) use suggest::did_you_mean;
+
 use parse::Vocabulary;
 use selector::Selector;
 
