@@ -59,7 +59,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl Walk<'_> {
-    fn found(self, value: impl ToString) -> Option<String> {
+    fn found(self, value: &impl ToString) -> Option<String> {
         self.0.is_empty().then(|| value.to_string())
     }
 }
@@ -76,23 +76,23 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(self.found(value))
+        Ok(self.found(&value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(self.found(value))
+        Ok(self.found(&value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(self.found(value))
+        Ok(self.found(&value))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(self.found(value))
+        Ok(self.found(&value))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(self.found(value))
+        Ok(self.found(&value))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {

@@ -57,7 +57,7 @@ impl Places {
 
     /// Whether a job of this weight can stand on the place of a job that waits.
     pub fn fits_on(&self, lender: JobId, weight: u32, limit: u32) -> bool {
-        if !self.jobs.get(&lender).is_some_and(|place| place.lent_to.is_none()) {
+        if self.jobs.get(&lender).is_none_or(|place| place.lent_to.is_some()) {
             return false;
         }
         let chain = self.chain(lender);
