@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Class, JobId, Time};
+use jobhall_core::{Class, JobId, QueueName, Time, TypeName};
 
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
@@ -44,6 +44,15 @@ struct ClassState {
     suits: Vec<ProfileId>,
     /// Open jobs of the class, ready or not.
     jobs: usize,
+    /// Its queue or its type is paused: nothing of it is given to anyone.
+    paused: bool,
+}
+
+impl ClassState {
+    /// The first ready job.
+    fn head(&self) -> Option<Rank> {
+        self.ready.first().copied().filter(|_| !self.paused)
+    }
 }
 
 #[derive(Debug)]
@@ -92,7 +101,21 @@ pub(crate) struct Board {
     profile_ids: HashMap<(Abilities, Accepts), ProfileId>,
     idle_classes: usize,
     next: u64,
+    paused: Paused,
     pub queues: Queues,
+}
+
+/// What is paused.
+#[derive(Debug, Default)]
+struct Paused {
+    queues: BTreeSet<QueueName>,
+    types: BTreeSet<TypeName>,
+}
+
+impl Paused {
+    fn stops(&self, class: &Class) -> bool {
+        self.queues.contains(&class.queue) || self.types.contains(&class.job_type)
+    }
 }
 
 impl Board {
@@ -131,7 +154,8 @@ impl Board {
         let suits = suits.map(|(&id, _)| id).collect();
         let queue = self.queues.enter(&class.queue);
         self.class_ids.insert(class.clone(), (id, queue));
-        self.classes.insert(id.0, ClassState { class, queue, ready: BTreeSet::new(), suits, jobs: 0 });
+        let (ready, paused) = (BTreeSet::new(), self.paused.stops(&class));
+        self.classes.insert(id.0, ClassState { class, queue, ready, suits, jobs: 0, paused });
         self.idle_classes += 1;
         (id, queue)
     }
@@ -169,13 +193,57 @@ impl Board {
     pub fn ready(&mut self, class: ClassId, rank: Rank) {
         let Some(state) = self.classes.get_mut(&class.0) else { return };
         state.ready.insert(rank);
-        if state.ready.first() == Some(&rank) {
-            for id in &state.suits {
-                if let Some(profile) = self.profiles.get_mut(id) {
-                    profile.offer(class, rank);
-                }
+        if state.head() == Some(rank) {
+            self.offer(class, rank);
+        }
+    }
+
+    /// Tells the profiles that suit a class what its first ready job is.
+    fn offer(&mut self, class: ClassId, rank: Rank) {
+        let Some(state) = self.classes.get(&class.0) else { return };
+        for id in &state.suits {
+            if let Some(profile) = self.profiles.get_mut(id) {
+                profile.offer(class, rank);
             }
         }
+    }
+
+    /// A queue is paused, or goes on. Says which classes have jobs that may be taken again.
+    pub fn pause_queue(&mut self, name: &QueueName, pause: bool) -> Vec<ClassId> {
+        if pause {
+            self.paused.queues.insert(name.clone())
+        } else {
+            self.paused.queues.remove(name)
+        };
+        self.pauses_changed()
+    }
+
+    /// A type is paused, or goes on. Says which classes have jobs that may be taken again.
+    pub fn pause_type(&mut self, name: &TypeName, pause: bool) -> Vec<ClassId> {
+        if pause {
+            self.paused.types.insert(name.clone())
+        } else {
+            self.paused.types.remove(name)
+        };
+        self.pauses_changed()
+    }
+
+    fn pauses_changed(&mut self) -> Vec<ClassId> {
+        let mut resumed = Vec::new();
+        for (&id, state) in &mut self.classes {
+            let paused = self.paused.stops(&state.class);
+            if std::mem::replace(&mut state.paused, paused) && !paused {
+                resumed.extend(state.head().map(|rank| (ClassId(id), rank)));
+            }
+        }
+        resumed.sort_by_key(|&(_, rank)| rank);
+        resumed
+            .into_iter()
+            .map(|(class, rank)| {
+                self.offer(class, rank);
+                class
+            })
+            .collect()
     }
 
     /// A job may no longer be claimed.
@@ -187,7 +255,7 @@ impl Board {
 
     /// The first ready job of a class.
     pub fn head(&self, class: ClassId) -> Option<Rank> {
-        self.classes.get(&class.0)?.ready.first().copied()
+        self.classes.get(&class.0)?.head()
     }
 
     /// The first ready job for a profile.
@@ -195,7 +263,7 @@ impl Board {
         let profile = self.profiles.get_mut(&profile)?;
         loop {
             let &(rank, class) = profile.heads.first()?;
-            let head = self.classes.get(&class.0).and_then(|state| state.ready.first().copied());
+            let head = self.classes.get(&class.0).and_then(ClassState::head);
             if head == Some(rank) {
                 return head;
             }
@@ -205,8 +273,8 @@ impl Board {
 
     /// The parked vacancy that has waited longest among those that suit a class.
     pub fn vacancy_for(&self, class: ClassId) -> Option<VacancyId> {
-        let suits = &self.classes.get(&class.0)?.suits;
-        suits.iter().filter_map(|id| self.profiles.get(id)?.parked.first()).min().map(|&(_, id)| id)
+        let state = self.classes.get(&class.0).filter(|state| !state.paused)?;
+        state.suits.iter().filter_map(|id| self.profiles.get(id)?.parked.first()).min().map(|&(_, id)| id)
     }
 
     /// The profiles that suit a class of this queue.
@@ -243,7 +311,7 @@ impl Board {
         for (&class, state) in &mut self.classes {
             if state.class.suits(&profile.abilities, &profile.accepts) {
                 state.suits.push(id);
-                if let Some(&rank) = state.ready.first() {
+                if let Some(rank) = state.head() {
                     profile.offer(ClassId(class), rank);
                 }
             }

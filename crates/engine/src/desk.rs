@@ -18,6 +18,7 @@ use crate::counts::Totals;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
+use crate::limited::Limited;
 use crate::request::{Indicator, Request};
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
@@ -125,6 +126,7 @@ pub struct Desk {
     pub(crate) in_line: IdMap<Vec<Task>>,
     pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
+    pub(crate) limited: Limited,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
@@ -168,6 +170,7 @@ impl Desk {
             in_line: IdMap::default(),
             reading: IdMap::default(),
             board: Board::default(),
+            limited: Limited::default(),
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
@@ -196,6 +199,7 @@ impl Desk {
     pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
         self.now = now;
         self.run(What::Request(request, ticket).into());
+        self.let_out();
     }
 
     /// Hears what the store said.
@@ -213,6 +217,7 @@ impl Desk {
             Told::Job(id, result) => self.loaded(id, result),
             Told::Completed(result) => self.retention_page(result),
         }
+        self.let_out();
     }
 
     /// The units that wait to be committed together, with a number for the answer.

@@ -7,7 +7,7 @@ use crate::answer::Refused;
 use crate::board::{ClassId, Rank};
 use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
-use crate::entry::{Busy, Entry, Placed};
+use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
 use crate::queues::{QueueId, ready_since};
 
@@ -88,6 +88,12 @@ impl Desk {
 
     /// A job is open from now on.
     pub(crate) fn admit(&mut self, job: Job) {
+        let share = self.share_of(&job);
+        self.admit_sharing(job, share);
+    }
+
+    /// The same for a job whose share is known.
+    pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
         let counted = life.name(self.now.wall);
@@ -97,8 +103,11 @@ impl Desk {
         }
         let (stored_rev, priority) = (life.rev, spec.priority);
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, spec };
+        let taken = false;
+        let entry =
+            Entry { life, stored_rev, class, queue, counted, priority, busy, placed, share, taken, spec };
         self.open.insert(id.get(), entry);
+        self.follow_limits(id);
         self.place(id);
     }
 
@@ -112,6 +121,12 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
+        match (&entry.share, &entry.spec) {
+            (Shared::Unread, Some(_)) => self.find_share(id),
+            (Shared::Unread, None) => return self.read_share(id),
+            (Shared::Free | Shared::Of(_), _) => {}
+        }
+        let Some(entry) = self.open.get(&id.get()) else { return };
         if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
@@ -144,7 +159,8 @@ impl Desk {
     /// Takes a job out of the memory of what is open, and out of all that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
-        let entry = self.open.remove(&id.get())?;
+        let mut entry = self.open.remove(&id.get())?;
+        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free));
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         self.board.leave(entry.class);
         Some(entry)
@@ -165,19 +181,25 @@ impl Desk {
     }
 
     /// Takes a queued job from where it could be found.
-    fn unplace(&mut self, id: JobId) {
+    pub(crate) fn unplace(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.specs.drop(spec);
         }
         match placed {
-            Placed::Nowhere => {}
+            Placed::Nowhere | Placed::Unread => {}
+            Placed::Limited(at) => {
+                self.limited.limits.wait_no_more(at, entry.class, rank(id, entry));
+            }
             Placed::Due => {
                 self.deadlines.due.remove(&(entry.life.run_at, id));
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+                if let Some(share) = entry.share.get() {
+                    self.limited.limits.stir_all(share);
+                }
                 self.unready(class, queue, rank);
             }
         }
@@ -224,6 +246,7 @@ impl Desk {
         {
             self.successors.remove(&holder.get());
         }
+        self.follow_limits(id);
     }
 
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
@@ -275,6 +298,7 @@ impl Desk {
     }
 
     pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
+        self.share_read(id);
         let spec_only = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading);
         let readers = if spec_only { Vec::new() } else { self.readers(id) };
         let (job, past) = match result {

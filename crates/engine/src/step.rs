@@ -150,6 +150,8 @@ impl Desk {
                     entry.life = job.life;
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board.queues, self.now.wall);
+                    self.find_share(id);
+                    self.follow_limits(id);
                 }
             }
             Some(job) => {

@@ -17,7 +17,7 @@ use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
-use crate::entry::Busy;
+use crate::entry::{Busy, Shared};
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::settings::first_use;
 use crate::settle::Pending;
@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     moves: Vec<(JobId, Step)>,
     /// What will be answered once it is stored.
     answer: Vec<Submitted>,
+    /// The state of the limits that the shares of its jobs were found under.
+    limits: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ struct Item {
     /// As sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
+    /// What limits it, while it is on its way.
+    share: Shared,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +78,7 @@ impl Desk {
         };
         self.ask_for_ids(0);
         let items = items(&submit.jobs, ids);
-        self.send_plan(Plan { submit, ticket, items, rounds: 0, moves: Vec::new(), answer: Vec::new() });
+        self.send_plan(Plan { submit, ticket, items, rounds: 0, moves: Vec::new(), answer: Vec::new(), limits: 0 });
     }
 
     fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
@@ -110,6 +114,7 @@ impl Desk {
         }
         let mut unit = Unit::default();
         plan.answer.clear();
+        plan.limits = self.limited.limits.version();
         for at in 0..plan.items.len() {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
@@ -196,18 +201,19 @@ impl Desk {
         let now = self.now.wall;
         let spec = Arc::new(spec(wanted, &config, now));
         let run_at = wanted.run_at.unwrap_or(now);
-        let mut life = match behind {
+        let life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
         };
+        let mut job = Job { id: plan.items[at].id, spec, life };
+        let share = self.share_of(&job);
         let reserved =
-            if behind.is_none() && run_at <= now { self.hand_over(&spec, &mut life) } else { None };
+            if behind.is_none() && run_at <= now { self.hand_over(&mut job, share.get()) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id: plan.items[at].id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
         let item = &mut plan.items[at];
-        (item.job, item.reserved) = (Some(job), reserved);
+        (item.job, item.reserved, item.share) = (Some(job), reserved, share);
         Submitted { id: item.id, disposition }
     }
 
@@ -241,7 +247,12 @@ impl Desk {
             let since = life.run_at.max(job.spec.created_at);
             self.totals.submitted(self.now);
             story::submitted(&job);
-            self.admit(job);
+            if plan.limits == self.limited.limits.version() {
+                self.admit_sharing(job, item.share);
+            } else {
+                self.unshare(id, item.share, false);
+                self.admit(job);
+            }
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
@@ -264,7 +275,9 @@ impl Desk {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
-            if let Some(reserved) = item.reserved.take() {
+            let (share, reserved) = (std::mem::replace(&mut item.share, Shared::Free), item.reserved.take());
+            self.unshare(item.id, share, reserved.is_some());
+            if let Some(reserved) = reserved {
                 self.give_back(reserved);
             }
         }
@@ -406,7 +419,7 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
     let items = ids.into_iter().enumerate();
-    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None, share: Shared::Free }).collect()
 }
 
 fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {

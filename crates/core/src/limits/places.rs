@@ -45,6 +45,11 @@ impl Places {
         self.jobs.iter().map(|(&id, place)| (id, place.weight))
     }
 
+    /// Whether this job has a place.
+    pub fn has(&self, id: JobId) -> bool {
+        self.jobs.contains_key(&id)
+    }
+
     /// Who stands on the place of this job.
     pub fn lent_to(&self, lender: JobId) -> Option<JobId> {
         self.jobs.get(&lender)?.lent_to

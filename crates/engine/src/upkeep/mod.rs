@@ -4,6 +4,7 @@
 mod attempts;
 mod blocks;
 mod due;
+mod limits;
 mod recovery;
 mod retention;
 mod sessions;
@@ -48,11 +49,12 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 7] = [
+pub const SERVICES: [Service; 8] = [
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
     due::SERVICE,
+    limits::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -93,6 +95,7 @@ impl Desk {
                 (service.run)(self);
             }
         }
+        self.let_out();
     }
 
     /// Milliseconds until the next duty, none if there is none.
