@@ -226,7 +226,10 @@ impl Desk {
             let Placed::Limited(at) = entry.placed else { continue };
             if self.limited.limits.has_free_place(at, lender) {
                 let rank = rank(id, entry);
-                first.entry(entry.class).and_modify(|known: &mut _| *known = rank.min(*known)).or_insert(rank);
+                first
+                    .entry(entry.class)
+                    .and_modify(|known: &mut _| *known = rank.min(*known))
+                    .or_insert(rank);
             }
         }
         first.into_values().for_each(|rank| self.replace(rank.id));

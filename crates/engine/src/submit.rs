@@ -78,7 +78,15 @@ impl Desk {
         };
         self.ask_for_ids(0);
         let items = items(&submit.jobs, ids);
-        self.send_plan(Plan { submit, ticket, items, rounds: 0, moves: Vec::new(), answer: Vec::new(), limits: 0 });
+        self.send_plan(Plan {
+            submit,
+            ticket,
+            items,
+            rounds: 0,
+            moves: Vec::new(),
+            answer: Vec::new(),
+            limits: 0,
+        });
     }
 
     fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
