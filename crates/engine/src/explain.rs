@@ -9,6 +9,8 @@ use jobhall_core::{Failure, JobId, State, StateName, Time, WorkerName};
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
+use crate::limits::LimitOf;
+use crate::why_limited::LimitWhy;
 
 /// Why one worker does not take the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,12 @@ pub enum Why {
     Cancelling(WorkerName),
     /// The store could not write a moment ago; matching rests.
     StorageRests,
+    /// Its queue or its type is paused.
+    Paused(LimitOf),
+    /// Somebody holds it back.
+    Held,
+    /// It waits for a limit.
+    Limited(Box<LimitWhy>),
     /// It is completed.
     Completed(StateName),
 }
@@ -165,6 +173,9 @@ impl fmt::Display for Why {
                 write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
             }
             Why::StorageRests => write!(f, "the store could not write a moment ago; matching rests"),
+            Why::Paused(what) => write!(f, "{what} is paused; resume it"),
+            Why::Held => write!(f, "it is held back; release it"),
+            Why::Limited(why) => why.fmt(f),
             Why::Completed(state) => write!(f, "it is completed: {state}"),
         }
     }

@@ -48,6 +48,7 @@ mod submit;
 pub mod upkeep;
 mod vacancy;
 mod watch;
+mod why_limited;
 
 pub use answer::{Answer, Refused, Shown};
 pub use clock::{Clock, Mono, Now, SystemClock};
@@ -63,3 +64,4 @@ pub use queues::Tally;
 pub use recent::Rates;
 pub use request::{Indicator, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
 pub use watch::{Watch, Watched};
+pub use why_limited::{LimitWhy, Missing};

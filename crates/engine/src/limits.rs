@@ -309,6 +309,11 @@ impl Limits {
         share.buckets.iter().find_map(|at| self.buckets.get(&at.0)?.places.lent_to(lender))
     }
 
+    /// What keeps a job that waits in a bucket out of it.
+    pub fn hindrance(&self, at: BucketId, rank: Rank, weight: u32, now: Mono) -> Option<Hindrance> {
+        self.buckets.get(&at.0)?.hindrance(rank, weight, self.lending.lenders(rank.id), now)
+    }
+
     /// The limit a bucket belongs to, whose it is, and the bucket.
     pub fn look(&self, at: BucketId) -> Option<(&LimitOf, &Limit, &Bucket)> {
         let bucket = self.buckets.get(&at.0)?;

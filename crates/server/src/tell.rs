@@ -155,6 +155,9 @@ fn reason(why: &Why) -> wire::Reason {
         Why::InWork(_) => ("in_work", why.to_string()),
         Why::Cancelling(_) => ("cancelling", why.to_string()),
         Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::Paused(_) => ("paused", why.to_string()),
+        Why::Held => ("held", why.to_string()),
+        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
         Why::Completed(_) => ("completed", why.to_string()),
     };
     wire::Reason { code: code.to_owned(), text }
