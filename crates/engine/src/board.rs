@@ -12,6 +12,7 @@ use jobhall_core::{Class, JobId, QueueName, Time, TypeName};
 
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
+use crate::limits::LimitOf;
 use crate::queues::{QueueId, Queues};
 
 /// Jobs that are matched alike.
@@ -208,42 +209,29 @@ impl Board {
         }
     }
 
-    /// A queue is paused, or goes on. Says which classes have jobs that may be taken again.
-    pub fn pause_queue(&mut self, name: &QueueName, pause: bool) -> Vec<ClassId> {
-        if pause {
-            self.paused.queues.insert(name.clone())
-        } else {
-            self.paused.queues.remove(name)
+    /// A queue or type is paused, or goes on. Says which classes have jobs that may be taken again.
+    pub fn pause(&mut self, of: &LimitOf, pause: bool) -> Vec<ClassId> {
+        let changed = match (of, pause) {
+            (LimitOf::Queue(name), true) => self.paused.queues.insert(name.clone()),
+            (LimitOf::Queue(name), false) => self.paused.queues.remove(name),
+            (LimitOf::Type(name), true) => self.paused.types.insert(name.clone()),
+            (LimitOf::Type(name), false) => self.paused.types.remove(name),
         };
-        self.pauses_changed()
-    }
-
-    /// A type is paused, or goes on. Says which classes have jobs that may be taken again.
-    pub fn pause_type(&mut self, name: &TypeName, pause: bool) -> Vec<ClassId> {
-        if pause {
-            self.paused.types.insert(name.clone())
-        } else {
-            self.paused.types.remove(name)
-        };
-        self.pauses_changed()
-    }
-
-    fn pauses_changed(&mut self) -> Vec<ClassId> {
         let mut resumed = Vec::new();
-        for (&id, state) in &mut self.classes {
+        for (&id, state) in self.classes.iter_mut().filter(|_| changed) {
             let paused = self.paused.stops(&state.class);
             if std::mem::replace(&mut state.paused, paused) && !paused {
-                resumed.extend(state.head().map(|rank| (ClassId(id), rank)));
+                resumed.extend(state.head().map(|rank| (rank, ClassId(id))));
             }
         }
-        resumed.sort_by_key(|&(_, rank)| rank);
-        resumed
-            .into_iter()
-            .map(|(class, rank)| {
-                self.offer(class, rank);
-                class
-            })
-            .collect()
+        resumed.sort_unstable();
+        resumed.iter().for_each(|&(rank, class)| self.offer(class, rank));
+        resumed.into_iter().map(|(_, class)| class).collect()
+    }
+
+    /// Whether the queue of a class is paused, and whether its type is.
+    pub fn is_paused(&self, class: &Class) -> (bool, bool) {
+        (self.paused.queues.contains(&class.queue), self.paused.types.contains(&class.job_type))
     }
 
     /// A job may no longer be claimed.

@@ -77,7 +77,7 @@ pub struct Explanation {
 impl Desk {
     pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Refused> {
         let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
-        let explanation = Explanation { id, state: entry.life.name(self.now.wall), why: self.why(entry) };
+        let explanation = Explanation { id, state: entry.life.name(self.now.wall), why: self.why(id, entry) };
         Ok(Answer::Explained(Box::new(explanation)))
     }
 
@@ -87,14 +87,14 @@ impl Desk {
         Ok(Answer::Explained(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] })))
     }
 
-    fn why(&self, entry: &Entry) -> Vec<Why> {
+    fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         match &entry.life.state {
             State::Blocked(holder) => vec![Why::KeyHeld(*holder)],
             State::Queued(error) if entry.life.run_at > self.now.wall => match error {
                 Some(error) => vec![Why::Backoff { run_at: entry.life.run_at, error: (**error).clone() }],
                 None => vec![Why::NotDue(entry.life.run_at)],
             },
-            State::Queued(_) => self.why_waiting(entry),
+            State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.tenure.worker.clone();
                 vec![match (&held.cancel, &entry.life.state) {
@@ -107,12 +107,16 @@ impl Desk {
         }
     }
 
-    fn why_waiting(&self, entry: &Entry) -> Vec<Why> {
+    fn why_waiting(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         if self.rest_until.is_some() {
             return vec![Why::StorageRests];
         }
-        if entry.placed == Placed::Nowhere {
+        if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
             return vec![Why::OnItsWay];
+        }
+        let kept = self.why_kept(id, entry);
+        if !kept.is_empty() {
+            return kept;
         }
         let Some(class) = self.board.class(entry.class) else { return Vec::new() };
         let mut suits = Vec::new();

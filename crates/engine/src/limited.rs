@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use jobhall_core::limits::Limit;
 use jobhall_core::{Job, JobId};
 
 use crate::desk::{Asked, Desk};
@@ -143,8 +144,17 @@ impl Desk {
         self.place(id);
     }
 
+    /// A queue or type has these limits from now on, and is paused or not. `known` says that it was so before a restart.
+    pub(crate) fn apply_limits(&mut self, of: &LimitOf, limits: &[Limit], paused: bool, known: bool) {
+        if !self.limited.limits.has(of, limits) {
+            self.limited.limits.configure(of, limits, known, self.now.mono);
+            self.limits_changed(of);
+        }
+        self.board.pause(of, paused).into_iter().for_each(|class| self.wake(class));
+    }
+
     /// The limits of a queue or type have changed: its jobs get other shares, and may go on.
-    pub(crate) fn limits_changed(&mut self, of: &LimitOf) {
+    fn limits_changed(&mut self, of: &LimitOf) {
         let mut ids: Vec<JobId> = Vec::new();
         for (&id, entry) in &self.open {
             let class = self.board.class(entry.class);

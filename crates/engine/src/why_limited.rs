@@ -6,7 +6,8 @@ use jobhall_core::limits::Limit;
 use jobhall_core::{JobId, Time};
 
 use crate::desk::Desk;
-use crate::entry::Entry;
+use crate::entry::{Entry, Placed};
+use crate::explain::Why;
 use crate::limits::{BucketId, Hindrance, LimitOf};
 use crate::load::rank;
 
@@ -46,8 +47,22 @@ pub enum Missing {
 }
 
 impl Desk {
+    /// Why somebody keeps a job from workers, whether or not there are any.
+    pub(crate) fn why_kept(&self, id: JobId, entry: &Entry) -> Vec<Why> {
+        let mut why = Vec::new();
+        if let Some(class) = self.board.class(entry.class) {
+            let (queue, job_type) = self.board.is_paused(class);
+            why.extend(queue.then(|| Why::Paused(LimitOf::Queue(class.queue.clone()))));
+            why.extend(job_type.then(|| Why::Paused(LimitOf::Type(class.job_type.clone()))));
+        }
+        if let Placed::Limited(at) = entry.placed {
+            why.extend(self.why_limited(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
+        }
+        why
+    }
+
     /// Why a job waits in this bucket.
-    pub(crate) fn why_limited(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
+    fn why_limited(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
         let (of, limit, bucket) = self.limited.limits.look(at)?;
         let weight = entry.share.get()?.weight;
         let missing = match self.limited.limits.hindrance(at, rank(id, entry), weight, self.now.mono) {

@@ -72,6 +72,13 @@ impl Limits {
         };
     }
 
+    /// Whether a queue or type has exactly these limits.
+    pub fn has(&self, of: &LimitOf, limits: &[Limit]) -> bool {
+        let known = self.rules_of(of);
+        let known = known.iter().filter_map(|id| self.rules.get(id)).map(|rule| &rule.limit);
+        known.eq(limits)
+    }
+
     fn rules_of(&self, of: &LimitOf) -> Vec<RuleId> {
         let known = match of {
             LimitOf::Queue(name) => self.of_queue.get(name),
