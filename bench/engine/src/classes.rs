@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_bench_raw_store::machine::{Sample, median};
 use jobhall_core::needs::{Abilities, Accepts, Needs};
-use jobhall_core::{Job, JobId, Json, Life, QueueName, RetryPolicy, Spec, Time, TypeName, WorkerName};
+use jobhall_core::{Job, JobId, Life, QueueName, Spec, Time, TypeName, WorkerName};
 use jobhall_engine::{Answer, Config, Desk, Effect, Mono, Now, Request, SessionId, Ticket, Told};
 use jobhall_store::{Committed, Done, Unit};
 use serde_json::{Value, json};
@@ -113,15 +113,8 @@ fn one_desk(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
 fn specs(classes: u64, then: Time) -> Result<Vec<Arc<Spec>>, Failed> {
     let spec = |n| {
         Ok(Arc::new(Spec {
-            job_type: TypeName::new(&format!("t{n}"))?,
-            key: None,
-            queue: QueueName::new("default")?,
-            params: Json::empty_object(),
             needs: Needs::parse("os=linux, mem>=4").map_err(|error| error.to_string())?,
-            priority: 100,
-            retry: RetryPolicy::named(),
-            created_at: then,
-            retry_of: None,
+            ..Spec::plain(TypeName::new(&format!("t{n}"))?, QueueName::new("default")?, then)
         }))
     };
     (0..classes).map(spec).collect()

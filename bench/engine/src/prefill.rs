@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jobhall_bench_raw_store::rows::params;
 use jobhall_core::needs::Needs;
 use jobhall_core::{
-    Decision, Dice, Event, Job, JobId, Json, LeaseId, Life, QueueName, Report, RetryPolicy, Spec, Time,
-    TypeName, WorkerName, transition,
+    Decision, Dice, Event, Job, JobId, Json, LeaseId, Life, QueueName, Report, Spec, Time, TypeName,
+    WorkerName, transition,
 };
 use jobhall_store::{BlockChange, Committed, Insert, Store, Unit};
 use jobhall_store_sqlite::{Options, Sqlite};
@@ -65,15 +65,9 @@ fn committed(done: &Committed) -> Result<u64, Failed> {
 /// Of a class of its own, which asks for what no worker has.
 fn spec(then: Time) -> Result<Arc<Spec>, Failed> {
     Ok(Arc::new(Spec {
-        job_type: TypeName::new("stuck")?,
-        key: None,
-        queue: QueueName::new("default")?,
         params: Json::params(&params())?,
         needs: Needs::parse("gpu>=1").map_err(|error| error.to_string())?,
-        priority: 100,
-        retry: RetryPolicy::named(),
-        created_at: then,
-        retry_of: None,
+        ..Spec::plain(TypeName::new("stuck")?, QueueName::new("default")?, then)
     }))
 }
 

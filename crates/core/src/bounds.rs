@@ -40,8 +40,26 @@ pub const SEARCH_BYTES: usize = 256;
 pub const INDICATORS: usize = 64;
 /// Slots one vacancy may offer.
 pub const VACANCY_SLOTS: u32 = 10_000;
+/// Longest tag, in bytes.
+pub const TAG_BYTES: usize = 64;
+/// Tags of one job.
+pub const TAGS: usize = 32;
+/// Jobs that one job may wait for.
+pub const AFTER: usize = 10_000;
+/// Largest weight of a job against limits.
+pub const THROTTLE_FACTOR: u32 = 1_000_000;
+/// Longest text that names a sub-job among those of its parent, in bytes.
+pub const CALL_BYTES: usize = 512;
+/// Time that an attempt may take where nobody says: 24 hours, in milliseconds.
+pub const TOTAL_MS: u64 = 24 * 3_600 * 1_000;
 /// Queues that a token may be limited to.
 pub const SCOPE_QUEUES: usize = 64;
+/// Longest name of a time zone, in bytes.
+pub const ZONE_BYTES: usize = 64;
+/// Time-of-day windows of one job.
+pub const WINDOWS: usize = 16;
+/// Longest text of windows, in bytes, as written and in its canonical form.
+pub const WINDOWS_BYTES: usize = 1_024;
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! Jobs that are matched alike.
 
 use crate::name::{QueueName, TypeName};
-use crate::needs::{Abilities, Accepts, Needs};
+use crate::needs::{Abilities, Accepts, Needs, Uses};
 
-/// All queued jobs with equal (queue, type, needs). Whether a worker suits is decided per class, never per job.
+/// All queued jobs with equal (queue, type, needs, uses). Whether a worker suits is decided per class, never per job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
     /// The queue.
@@ -12,6 +12,8 @@ pub struct Class {
     pub job_type: TypeName,
     /// What its jobs ask of a worker.
     pub needs: Needs,
+    /// What each of its jobs takes of a worker's numbers.
+    pub uses: Uses,
 }
 
 impl Class {
@@ -31,6 +33,7 @@ mod tests {
             queue: QueueName::new(queue).unwrap(),
             job_type: TypeName::new(job_type).unwrap(),
             needs: Needs::parse(needs).unwrap(),
+            uses: Uses::default(),
         };
         let abilities = Abilities::parse("os=linux, gpu=2").unwrap();
         let accepts = Accepts::parse("queue=fast, type!=exec").unwrap();

@@ -7,6 +7,7 @@ use crate::json::Json;
 use crate::name::WorkerName;
 use crate::outcome::{Failure, Report};
 use crate::retry::{Dice, RetryPolicy};
+use crate::time::Time;
 
 /// Something that happens to a job. Events of a worker show its claim and lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,68 @@ pub enum Event<'a> {
     Release,
     /// Someone asks for a follow-up with these params.
     Again(&'a Json),
+    /// Someone keeps it from being claimed.
+    Hold,
+    /// Nobody keeps it from being claimed any more.
+    Unhold,
+    /// Someone changes what was asked for.
+    Edit {
+        /// The new time, if it changes; the rest stands in the spec.
+        run_at: Option<Time>,
+    },
+    /// The jobs it was to come after have ended well enough.
+    DependenciesMet,
+    /// A job it was to come after did not succeed.
+    DependencyFailed {
+        /// Which, and how.
+        failure: &'a Failure,
+        /// Whether it was cancelled.
+        cancelled: bool,
+    },
+    /// The worker's attempt waits for jobs that it asked for.
+    Wait {
+        /// The claim it was given.
+        claim: u32,
+        /// The lease it was given.
+        lease: LeaseId,
+    },
+    /// Those jobs have ended, and the worker has room again.
+    Resume,
+    /// The worker has started work that goes on outside.
+    StartedOutside {
+        /// The claim it was given.
+        claim: u32,
+        /// The lease it was given.
+        lease: LeaseId,
+        /// When it has taken too long.
+        until: Time,
+        /// The job's retry policy.
+        retry: &'a RetryPolicy,
+        /// Chance for the backoff.
+        dice: Dice,
+    },
+    /// Someone outside tells the outcome.
+    OutsideOutcome {
+        /// The attempt that is meant; none: the current one.
+        attempt: Option<u32>,
+        /// What is told.
+        report: &'a Report,
+        /// The job's retry policy.
+        retry: &'a RetryPolicy,
+        /// Chance for the backoff.
+        dice: Dice,
+    },
+    /// The attempt has taken too long, or said nothing for too long.
+    TimeOut {
+        /// Which, as the job's error will say.
+        failure: &'a Failure,
+        /// The job's retry policy.
+        retry: &'a RetryPolicy,
+        /// Chance for the backoff.
+        dice: Dice,
+        /// Whether the worker had its grace and is not waited for any more.
+        forced: bool,
+    },
 }
 
 /// The names of the events.
@@ -78,6 +141,26 @@ pub enum EventName {
     Release,
     /// [`Event::Again`]
     Again,
+    /// [`Event::Hold`]
+    Hold,
+    /// [`Event::Unhold`]
+    Unhold,
+    /// [`Event::Edit`]
+    Edit,
+    /// [`Event::DependenciesMet`]
+    DependenciesMet,
+    /// [`Event::DependencyFailed`]
+    DependencyFailed,
+    /// [`Event::Wait`]
+    Wait,
+    /// [`Event::Resume`]
+    Resume,
+    /// [`Event::StartedOutside`]
+    StartedOutside,
+    /// [`Event::OutsideOutcome`]
+    OutsideOutcome,
+    /// [`Event::TimeOut`]
+    TimeOut,
 }
 
 impl EventName {
@@ -93,6 +176,16 @@ impl EventName {
             EventName::Cancel => "cancel",
             EventName::Release => "release",
             EventName::Again => "again",
+            EventName::Hold => "hold",
+            EventName::Unhold => "release hold",
+            EventName::Edit => "edit",
+            EventName::DependenciesMet => "dependencies met",
+            EventName::DependencyFailed => "dependency failed",
+            EventName::Wait => "wait",
+            EventName::Resume => "resume",
+            EventName::StartedOutside => "started outside",
+            EventName::OutsideOutcome => "outside outcome",
+            EventName::TimeOut => "time out",
         }
     }
 }
@@ -116,6 +209,16 @@ impl Event<'_> {
             Event::Cancel(_) => EventName::Cancel,
             Event::Release => EventName::Release,
             Event::Again(_) => EventName::Again,
+            Event::Hold => EventName::Hold,
+            Event::Unhold => EventName::Unhold,
+            Event::Edit { .. } => EventName::Edit,
+            Event::DependenciesMet => EventName::DependenciesMet,
+            Event::DependencyFailed { .. } => EventName::DependencyFailed,
+            Event::Wait { .. } => EventName::Wait,
+            Event::Resume => EventName::Resume,
+            Event::StartedOutside { .. } => EventName::StartedOutside,
+            Event::OutsideOutcome { .. } => EventName::OutsideOutcome,
+            Event::TimeOut { .. } => EventName::TimeOut,
         }
     }
 }
@@ -139,10 +242,21 @@ mod tests {
             Event::Cancel(&failure),
             Event::Release,
             Event::Again(&params),
+            Event::Hold,
+            Event::Unhold,
+            Event::Edit { run_at: None },
+            Event::DependenciesMet,
+            Event::DependencyFailed { failure: &failure, cancelled: false },
+            Event::Wait { claim, lease },
+            Event::Resume,
+            Event::StartedOutside { claim, lease, until: Time::EPOCH, retry: &retry, dice: Dice(0) },
+            Event::OutsideOutcome { attempt: None, report: &report, retry: &retry, dice: Dice(0) },
+            Event::TimeOut { failure: &failure, retry: &retry, dice: Dice(0), forced: false },
         ];
         let names = events.map(|event| event.name().to_string());
-        let expected =
-            ["claim", "accept", "progress", "report", "take back", "lease end", "cancel", "release", "again"];
-        assert_eq!(names, expected);
+        let expected = "claim, accept, progress, report, take back, lease end, cancel, release, again, hold, \
+                        release hold, edit, dependencies met, dependency failed, wait, resume, started outside, \
+                        outside outcome, time out";
+        assert_eq!(names.join(", "), expected);
     }
 }

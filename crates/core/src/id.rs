@@ -47,6 +47,33 @@ impl fmt::Display for JobId {
     }
 }
 
+/// A group's number. Jobs and groups are numbered together, so no job has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(JobId);
+
+impl GroupId {
+    /// A group id from a number.
+    pub fn new(n: u64) -> Result<GroupId, IdError> {
+        JobId::new(n).map(GroupId)
+    }
+
+    /// The group that has this number of the common row.
+    pub fn of(id: JobId) -> GroupId {
+        GroupId(id)
+    }
+
+    /// The number itself.
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// One claim of one job, written `{job}-{claim}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId {

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use crate::class::Class;
-use crate::id::{JobId, LeaseId};
+use crate::id::{GroupId, JobId, LeaseId};
 use crate::json::Json;
-use crate::name::{Key, QueueName, TypeName, WorkerName};
-use crate::needs::Needs;
+use crate::name::{Key, Owner, QueueName, ScheduleName, Tag, TypeName, WorkerName};
+use crate::needs::{Needs, Uses};
 use crate::outcome::{Failure, Outcome};
 use crate::retry::RetryPolicy;
-use crate::state::{State, StateName, Tenure};
+use crate::state::{Blocked, State, StateName, Tenure};
 use crate::time::Time;
+use crate::timeouts::Timeouts;
+use crate::window::Windows;
 
-/// What was asked for. Set at submit; only `params` may be replaced later, by a retry verdict.
+/// What was asked for. Set at submit; replaced later only by an edit, and its `params` by a retry verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// What kind of work it is.
@@ -25,6 +27,16 @@ pub struct Spec {
     pub params: Json,
     /// Which workers suit it.
     pub needs: Needs,
+    /// What it takes of its worker's numbers while it runs.
+    pub uses: Uses,
+    /// Whether another worker is preferred to those that had it before.
+    pub avoid: bool,
+    /// When on a day it may start.
+    pub windows: Windows,
+    /// What it weighs against limits; 0 is exempt from them.
+    pub throttle_factor: u32,
+    /// How long an attempt may take.
+    pub timeouts: Timeouts,
     /// Lower goes first.
     pub priority: i32,
     /// When attempts are repeated.
@@ -33,12 +45,64 @@ pub struct Spec {
     pub created_at: Time,
     /// The completed job that this one repeats; none unless made by a manual retry.
     pub retry_of: Option<JobId>,
+    /// The jobs that must end before it, in ascending order without repetition.
+    pub after: Box<[JobId]>,
+    /// Whether any end of those will do; otherwise one that fails or is cancelled takes it along.
+    pub after_any: bool,
+    /// The job whose attempt asked for it.
+    pub parent: Option<JobId>,
+    /// The group it belongs to.
+    pub group: Option<GroupId>,
+    /// Whether it serves its group without being a member of it.
+    pub attached: bool,
+    /// The job that it is a speculative copy of: the two are one member of their group.
+    pub copy_of: Option<JobId>,
+    /// Whose it is.
+    pub owner: Option<Owner>,
+    /// What it is found by, in ascending order without repetition.
+    pub tags: Box<[Tag]>,
+    /// The schedule that made it.
+    pub schedule: Option<ScheduleName>,
 }
 
 impl Spec {
+    /// A job of this type that asks for nothing in particular.
+    pub fn plain(job_type: TypeName, queue: QueueName, created_at: Time) -> Spec {
+        Spec {
+            job_type,
+            key: None,
+            queue,
+            params: Json::empty_object(),
+            needs: Needs::default(),
+            uses: Uses::default(),
+            avoid: false,
+            windows: Windows::default(),
+            throttle_factor: 1,
+            timeouts: Timeouts::default(),
+            priority: 100,
+            retry: RetryPolicy::named(),
+            created_at,
+            retry_of: None,
+            after: Box::default(),
+            after_any: false,
+            parent: None,
+            group: None,
+            attached: false,
+            copy_of: None,
+            owner: None,
+            tags: Box::default(),
+            schedule: None,
+        }
+    }
+
     /// Jobs of one class are matched alike.
     pub fn class(&self) -> Class {
-        Class { queue: self.queue.clone(), job_type: self.job_type.clone(), needs: self.needs.clone() }
+        Class {
+            queue: self.queue.clone(),
+            job_type: self.job_type.clone(),
+            needs: self.needs.clone(),
+            uses: self.uses.clone(),
+        }
     }
 }
 
@@ -64,6 +128,8 @@ pub struct Life {
     pub snoozed: u32,
     /// Claims in a row that nobody accepted.
     pub unaccepted: u16,
+    /// Whether someone keeps it from being claimed.
+    pub hold: bool,
     /// Not before this moment.
     pub run_at: Time,
     /// The moment of the last transition; strictly later than the one before.
@@ -82,7 +148,19 @@ impl Life {
 
     /// A new job that waits for the end of the holder of its key.
     pub fn behind(now: Time, run_at: Time, holder: JobId) -> Life {
-        Life::with(now, run_at, State::Blocked(holder))
+        let blocked = Blocked { holder: Some(holder), dependencies: false };
+        Life::with(now, run_at, State::Blocked(blocked))
+    }
+
+    /// The same job, if others must end before it.
+    #[must_use]
+    pub fn after_others(mut self) -> Life {
+        let holder = match self.state {
+            State::Blocked(blocked) => blocked.holder,
+            _ => None,
+        };
+        self.state = State::Blocked(Blocked { holder, dependencies: true });
+        self
     }
 
     fn with(now: Time, run_at: Time, state: State) -> Life {
@@ -93,6 +171,7 @@ impl Life {
             lost: 0,
             snoozed: 0,
             unaccepted: 0,
+            hold: false,
             run_at,
             updated_at: now,
             again: None,
@@ -178,19 +257,16 @@ mod tests {
 
     #[test]
     fn a_job_is_of_the_class_of_its_queue_type_and_needs() {
+        let (job_type, queue) = (TypeName::new("render").unwrap(), QueueName::new("fast").unwrap());
         let spec = Spec {
-            job_type: TypeName::new("render").unwrap(),
             key: Some(Key::new("k").unwrap()),
-            queue: QueueName::new("fast").unwrap(),
-            params: Json::null(),
             needs: Needs::parse("gpu>=1").unwrap(),
-            priority: 7,
-            retry: RetryPolicy::once(),
-            created_at: Time::EPOCH,
-            retry_of: None,
+            uses: Uses::parse("gpu=1").unwrap(),
+            ..Spec::plain(job_type, queue, Time::EPOCH)
         };
-        let Class { queue, job_type, needs } = spec.class();
-        assert_eq!((queue, job_type, needs), (spec.queue, spec.job_type, spec.needs));
+        let Class { queue, job_type, needs, uses } = spec.class();
+        assert_eq!((queue, job_type), (spec.queue, spec.job_type));
+        assert_eq!((needs, uses), (spec.needs, spec.uses));
     }
 
     #[test]
@@ -198,7 +274,11 @@ mod tests {
         let (now, later) = (Time::EPOCH.plus_ms(5), Time::EPOCH.plus_ms(9));
         let holder = JobId::new(3).unwrap();
         let lives = [Life::queued(now, later), Life::behind(now, later, holder)];
-        assert_eq!(lives.each_ref().map(|life| &life.state), [&State::Queued(None), &State::Blocked(holder)]);
+        let blocked = |holder, dependencies| State::Blocked(Blocked { holder, dependencies });
+        let [queued, behind] = lives.clone();
+        assert_eq!(queued.clone().after_others().state, blocked(None, true));
+        assert_eq!(behind.clone().after_others().state, blocked(Some(holder), true));
+        assert_eq!([queued.state, behind.state], [State::Queued(None), blocked(Some(holder), false)]);
         for life in lives {
             assert_eq!((life.rev, life.claim, life.attempt), (1, 0, 0));
             assert_eq!((life.lost, life.snoozed, life.unaccepted), (0, 0, 0));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::bounds::{KEY_BYTES, NAME_BYTES};
+use crate::bounds::{KEY_BYTES, NAME_BYTES, TAG_BYTES};
 
 /// Why a text is not a name; says which field it was meant for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +101,19 @@ name!(
 name!(
     /// Names one piece of work within a type: at most one live job per (type, key).
     Key, "key", KEY_BYTES, |_, c: char| !c.is_control()
+);
+
+name!(
+    /// Whose job it is, for people and for limits.
+    Owner, "owner", NAME_BYTES, |_, c: char| !c.is_control()
+);
+name!(
+    /// What a schedule is called.
+    ScheduleName, "schedule", NAME_BYTES, token
+);
+name!(
+    /// A word that jobs are found by.
+    Tag, "tag", TAG_BYTES, |_, c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, ',' | '"' | '\\')
 );
 
 #[cfg(test)]

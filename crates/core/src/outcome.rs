@@ -126,7 +126,8 @@ impl fmt::Display for FailureError {
 impl std::error::Error for FailureError {}
 
 /// When the worker wants the job tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum When {
     /// Not at all.
     Never,
@@ -139,7 +140,7 @@ pub enum When {
 }
 
 /// The worker's explicit word on a retry, stronger than the policy except for `max_attempts`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// When to try again.
     pub when: When,
@@ -148,7 +149,8 @@ pub struct Verdict {
 }
 
 /// What a worker reports at the end of an attempt. A success carries a value, anything else a failure: never both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Report {
     /// The work was done, with this result.
     Passed(Json),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::id::JobId;
+use crate::id::{GroupId, JobId};
 use crate::name::{Key, TypeName};
 use crate::time::Time;
 use crate::type_config::TypeConfig;
@@ -20,6 +20,10 @@ pub struct Completed {
     pub succeeded: bool,
     /// When it ended.
     pub ended_at: Time,
+    /// The job that asked for it.
+    pub parent: Option<JobId>,
+    /// The group it belongs to.
+    pub group: Option<GroupId>,
 }
 
 /// One walk over the completed jobs, newest first.
@@ -69,6 +73,8 @@ mod tests {
             key: key.map(|key| Key::new(key).unwrap()),
             succeeded,
             ended_at: Time::from_ms(NOW - age_ms).unwrap(),
+            parent: None,
+            group: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::id::{JobId, LeaseId};
 use crate::json::Json;
 use crate::name::WorkerName;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome, Report};
 use crate::time::Time;
 
 /// One worker's hold on a job: who, by which lease, since when.
@@ -21,13 +21,26 @@ pub struct Tenure {
     pub accepted_at: Option<Time>,
     /// When the first progress came; none before it.
     pub started_at: Option<Time>,
+    /// How long it has been waiting for others, in milliseconds; its time-outs stood still meanwhile.
+    pub waited_ms: u64,
 }
 
-/// A cancel that a live attempt has yet to obey.
+/// Why a live attempt is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StopWhy {
+    /// Its time is over. Whatever it reports then, short of a success, is `timed_out`.
+    TimeOut,
+    /// Someone asked for the end of the job. Whatever it reports then is `cancelled`.
+    Cancel,
+}
+
+/// A stop that a live attempt has yet to obey.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CancelRequest {
-    /// When it was asked for.
+pub struct StopRequest {
+    /// When it was decided.
     pub at: Time,
+    /// What for.
+    pub why: StopWhy,
     /// Why, as the job's error will say.
     pub failure: Failure,
 }
@@ -37,10 +50,51 @@ pub struct CancelRequest {
 pub struct Held {
     /// The current hold.
     pub tenure: Tenure,
-    /// A cancel on its way to the worker.
-    pub cancel: Option<CancelRequest>,
+    /// A stop on its way to the worker.
+    pub stop: Option<StopRequest>,
     /// The error of the attempt before, kept until this one is accepted so that a take-back can restore it.
     pub error: Option<Failure>,
+    /// The outcome that came from outside before the worker had said that the work goes on there.
+    pub early: Option<Box<Report>>,
+}
+
+impl Held {
+    /// Whether someone asked for the end of the job.
+    pub fn is_cancelled(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.why == StopWhy::Cancel)
+    }
+}
+
+/// What a suspended attempt waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitFor {
+    /// Jobs that it asked for. Its worker keeps the lease.
+    Jobs,
+    /// An outcome from outside. No worker holds it any more.
+    Outside {
+        /// When it has taken too long.
+        until: Time,
+    },
+}
+
+/// A live attempt that is suspended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The hold; of one that waits for the outside, the last one.
+    pub held: Held,
+    /// What for.
+    pub on: WaitFor,
+    /// Since when.
+    pub since: Time,
+}
+
+/// What keeps a job from its queue: at least one of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blocked {
+    /// The job whose key it will take over.
+    pub holder: Option<JobId>,
+    /// Whether jobs of its `after` have yet to end.
+    pub dependencies: bool,
 }
 
 /// A success.
@@ -74,14 +128,16 @@ pub struct Defeat {
 pub enum State {
     /// Waits for its time and for a vacancy. The error is that of the attempt before.
     Queued(Option<Box<Failure>>),
-    /// Waits until the job whose key it will take over has ended.
-    Blocked(JobId),
+    /// Waits until other jobs have ended.
+    Blocked(Blocked),
     /// Given to a worker that has not yet said yes.
     Assigned(Box<Held>),
     /// Taken by the worker.
     Accepted(Box<Held>),
     /// The worker has reported progress.
     Running(Box<Held>),
+    /// The attempt is suspended until others answer.
+    Waiting(Box<Waiting>),
     /// Ended well.
     Succeeded(Box<Success>),
     /// The work said no.
@@ -102,13 +158,15 @@ impl State {
     pub fn held(&self) -> Option<&Held> {
         match self {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
+            State::Waiting(waiting) if waiting.on == WaitFor::Jobs => Some(&waiting.held),
             _ => None,
         }
     }
 
-    /// The hold of a leased job, or the last one of a completed job.
+    /// The hold of a leased job, the last one of a completed job or of one that waits for the outside.
     pub fn tenure(&self) -> Option<&Tenure> {
         match self {
+            State::Waiting(waiting) => Some(&waiting.held.tenure),
             State::Succeeded(success) => Some(&success.last),
             State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.last.as_ref(),
             _ => self.held().map(|held| &held.tenure),
@@ -152,6 +210,7 @@ impl State {
             State::Assigned(_) => StateName::Assigned,
             State::Accepted(_) => StateName::Accepted,
             State::Running(_) => StateName::Running,
+            State::Waiting(_) => StateName::Waiting,
             State::Succeeded(_) => StateName::Succeeded,
             State::Failed(_) => StateName::Failed,
             State::Crashed(_) => StateName::Crashed,
@@ -167,7 +226,7 @@ pub enum StateName {
     Scheduled,
     /// Ready, or it will be.
     Queued,
-    /// Behind the holder of its key.
+    /// Behind the holder of its key, or until its dependencies have ended.
     Blocked,
     /// Offered to a worker.
     Assigned,
@@ -175,6 +234,8 @@ pub enum StateName {
     Accepted,
     /// In work.
     Running,
+    /// Suspended until others answer.
+    Waiting,
     /// Queued again after an attempt.
     Retrying,
     /// Ended well.
@@ -189,13 +250,14 @@ pub enum StateName {
 
 impl StateName {
     /// All names, in the order of a job's life. Codes in stores are positions in this list.
-    pub const ALL: [StateName; 11] = [
+    pub const ALL: [StateName; 12] = [
         StateName::Scheduled,
         StateName::Queued,
         StateName::Blocked,
         StateName::Assigned,
         StateName::Accepted,
         StateName::Running,
+        StateName::Waiting,
         StateName::Retrying,
         StateName::Succeeded,
         StateName::Failed,
@@ -212,6 +274,7 @@ impl StateName {
             StateName::Assigned => "assigned",
             StateName::Accepted => "accepted",
             StateName::Running => "running",
+            StateName::Waiting => "waiting",
             StateName::Retrying => "retrying",
             StateName::Succeeded => "succeeded",
             StateName::Failed => "failed",
@@ -239,10 +302,11 @@ mod tests {
     #[test]
     fn states_have_one_name_and_the_last_four_are_ends() {
         let names = StateName::ALL.map(|name| name.to_string());
-        let pending = ["scheduled", "queued", "blocked", "assigned", "accepted", "running", "retrying"];
+        let pending =
+            ["scheduled", "queued", "blocked", "assigned", "accepted", "running", "waiting", "retrying"];
         let ends = ["succeeded", "failed", "crashed", "cancelled"];
-        assert_eq!(names[..7], pending);
-        assert_eq!(names[7..], ends);
+        assert_eq!(names[..8], pending);
+        assert_eq!(names[8..], ends);
         let terminal = StateName::ALL.iter().filter(|name| name.is_terminal());
         assert_eq!(terminal.map(|name| name.as_str()).collect::<Vec<_>>(), ends);
     }

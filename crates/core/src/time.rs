@@ -23,6 +23,8 @@ impl std::error::Error for TimeError {}
 impl Time {
     /// The first moment of 1970.
     pub const EPOCH: Time = Time(0);
+    /// The last moment of 9999.
+    pub const END: Time = Time(bounds::TIME_MS);
 
     /// A moment from milliseconds since 1970; refuses what lies before 1970 or after 9999.
     pub fn from_ms(ms: i64) -> Result<Time, TimeError> {

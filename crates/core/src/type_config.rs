@@ -4,15 +4,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{JOB_ID, KEEP_MS};
+use crate::bounds::{DELAY_MS, JOB_ID, KEEP_MS};
+use crate::limits::{Limit, LimitError, check_limits};
 use crate::name::TypeName;
 use crate::retry::{RetryError, RetryPolicy};
+use crate::timeouts::{TimeoutError, Timeouts};
 
 /// The type of arbitrary commands.
 const EXEC: &str = "exec";
 
 /// Defaults of a type. A type registers itself with these when it is first submitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypeConfig {
     /// The retry policy of jobs that bring none.
@@ -23,24 +25,52 @@ pub struct TypeConfig {
     pub keep_count: Option<u64>,
     /// How old a success may be to be reused at most; retention spares a key's newest success as long. 0: no reuse.
     pub reuse_window_ms: u64,
+    /// Whether its jobs are kept from being claimed.
+    #[serde(default)]
+    pub paused: bool,
+    /// How much of it may go on at once, and how fast.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
+    /// How long attempts of jobs that do not say may take.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// How long an attempt is expected to take; a longer one is marked. None: nobody knows.
+    #[serde(default)]
+    pub expected_ms: Option<u64>,
+    /// Whether its jobs go on outside: the worker only starts them, and someone else tells the outcome.
+    #[serde(default)]
+    pub external: bool,
 }
 
 impl TypeConfig {
     /// What a type has before anyone configures it.
     pub fn of(job_type: &TypeName) -> TypeConfig {
         let retry = if job_type.as_str() == EXEC { RetryPolicy::once() } else { RetryPolicy::named() };
-        TypeConfig { retry, keep_ms: None, keep_count: None, reuse_window_ms: 24 * 3_600 * 1_000 }
+        TypeConfig {
+            retry,
+            keep_ms: None,
+            keep_count: None,
+            reuse_window_ms: 24 * 3_600 * 1_000,
+            paused: false,
+            limits: Vec::new(),
+            timeouts: Timeouts::default(),
+            expected_ms: None,
+            external: false,
+        }
     }
 
     /// Refuses what is out of bounds.
     pub fn check(&self) -> Result<(), TypeConfigError> {
         self.retry.check().map_err(TypeConfigError::Retry)?;
+        self.timeouts.check().map_err(TypeConfigError::Timeouts)?;
+        check_limits(&self.limits).map_err(TypeConfigError::Limits)?;
         let keep_ms = self.keep_ms.unwrap_or(0);
         let keep_count = self.keep_count.unwrap_or(0);
         let limits = [
             ("keep_ms", keep_ms, KEEP_MS),
             ("keep_count", keep_count, JOB_ID),
             ("reuse_window_ms", self.reuse_window_ms, KEEP_MS),
+            ("expected_ms", self.expected_ms.unwrap_or(0), DELAY_MS),
         ];
         match limits.into_iter().find(|(_, given, most)| given > most) {
             Some((field, given, most)) => Err(TypeConfigError::Outside { field, given, most }),
@@ -54,6 +84,10 @@ impl TypeConfig {
 pub enum TypeConfigError {
     /// Its retry policy is not.
     Retry(RetryError),
+    /// Its time-outs are not.
+    Timeouts(TimeoutError),
+    /// Its limits are not.
+    Limits(LimitError),
     /// A number is beyond its limit.
     Outside {
         /// The field.
@@ -69,6 +103,8 @@ impl fmt::Display for TypeConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TypeConfigError::Retry(error) => error.fmt(f),
+            TypeConfigError::Timeouts(error) => error.fmt(f),
+            TypeConfigError::Limits(error) => error.fmt(f),
             TypeConfigError::Outside { field, given, most } => {
                 write!(f, "{field} of {given} is outside 0 to {most}")
             }
@@ -89,7 +125,7 @@ mod tests {
         assert_eq!((exec.retry.max_attempts, named.retry.max_attempts), (1, 5));
         assert_eq!((named.keep_ms, named.keep_count, named.reuse_window_ms), (None, None, 86_400_000));
         assert_eq!(named.check(), Ok(()));
-        let mut wrong = named;
+        let mut wrong = named.clone();
         wrong.retry.max_attempts = 0;
         assert_eq!(wrong.check(), Err(TypeConfigError::Retry(RetryError::MaxAttempts(0))));
         assert_eq!(wrong.check().unwrap_err().to_string(), "max_attempts of 0 is outside 1 to 1000");
@@ -98,13 +134,20 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let good = TypeConfig::of(&TypeName::new("t").unwrap());
-        let most =
-            TypeConfig { keep_ms: Some(KEEP_MS), keep_count: Some(JOB_ID), reuse_window_ms: KEEP_MS, ..good };
+        let most = TypeConfig {
+            keep_ms: Some(KEEP_MS),
+            keep_count: Some(JOB_ID),
+            reuse_window_ms: KEEP_MS,
+            ..good.clone()
+        };
         assert_eq!(most.check(), Ok(()));
         for (wrong, text) in [
-            (TypeConfig { keep_ms: Some(KEEP_MS + 1), ..good }, "keep_ms of 3153600000001 is outside"),
             (
-                TypeConfig { keep_count: Some(JOB_ID + 1), ..good },
+                TypeConfig { keep_ms: Some(KEEP_MS + 1), ..good.clone() },
+                "keep_ms of 3153600000001 is outside",
+            ),
+            (
+                TypeConfig { keep_count: Some(JOB_ID + 1), ..good.clone() },
                 "keep_count of 9007199254740992 is outside",
             ),
             (TypeConfig { reuse_window_ms: KEEP_MS + 1, ..good }, "reuse_window_ms of 3153600000001 is"),
@@ -117,6 +160,10 @@ mod tests {
     fn unknown_fields_are_refused_by_name() {
         let config = TypeConfig::of(&TypeName::new("t").unwrap());
         let text = serde_json::to_string(&config).unwrap();
+        let before = r#""paused":false,"timeouts":{"total_ms":null,"silence_ms":null},"expected_ms":null,"external":false"#;
+        let old = text.replace(&format!(",{before}"), "");
+        assert!(old.len() < text.len());
+        assert_eq!(serde_json::from_str::<TypeConfig>(&old).unwrap(), config, "as it was stored before");
         assert_eq!(serde_json::from_str::<TypeConfig>(&text).unwrap(), config);
         let error = serde_json::from_str::<TypeConfig>(&text.replace("keep_ms", "keep_msec")).unwrap_err();
         assert!(error.to_string().starts_with("unknown field `keep_msec`"), "{error}");

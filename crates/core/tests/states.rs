@@ -71,10 +71,13 @@ fn meaning(name: StateName) -> &'static str {
     match name {
         StateName::Scheduled => "waits for its time; never tried (a view of `queued`)",
         StateName::Queued => "waits for a vacancy that suits it",
-        StateName::Blocked => "waits until the job whose key it takes over has ended",
+        StateName::Blocked => {
+            "waits until the job whose key it takes over, or those it comes after, have ended"
+        }
         StateName::Assigned => "offered to a worker that has not yet said yes; has a lease",
         StateName::Accepted => "taken by the worker: the attempt counts from here",
         StateName::Running => "the worker has reported progress",
+        StateName::Waiting => "the attempt is suspended until others answer",
         StateName::Retrying => "waits for its next attempt, with the error of the last (a view of `queued`)",
         StateName::Succeeded => "ended well, with a value",
         StateName::Failed => "the work said no, and is not tried again",

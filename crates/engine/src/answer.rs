@@ -1,8 +1,10 @@
 //! What the desk answers.
 
+use jobhall_core::QueueConfig;
+use jobhall_core::limits::LimitError;
 use jobhall_core::{
     AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, StateName, Submitted,
-    TypeConfig, TypeName,
+    TimeoutError, TypeConfig, TypeName,
 };
 use thiserror::Error;
 
@@ -55,7 +57,9 @@ pub enum Answer {
     Removed(u64),
     /// All types that are known, with the rev and content of their configuration.
     Types(Vec<(TypeName, u32, TypeConfig)>),
-    /// The rev that a type's configuration has now.
+    /// All queues that are configured, with the rev and content of their configuration, by name.
+    QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
+    /// The rev that a type's or queue's configuration has now.
     Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
@@ -100,6 +104,9 @@ pub enum Refused {
     /// The retry policy is not acceptable.
     #[error(transparent)]
     Retry(#[from] RetryError),
+    /// The time-outs are not acceptable.
+    #[error(transparent)]
+    Timeouts(#[from] TimeoutError),
     /// The delay of a verdict is not acceptable.
     #[error(transparent)]
     Delay(#[from] DelayError),
@@ -114,6 +121,17 @@ pub enum Refused {
         /// The rev it has now; 0 if there is none.
         rev: u32,
     },
+    /// Someone else has changed the queue's configuration.
+    #[error("the configuration of queue {queue} was changed by someone else")]
+    QueueChanged {
+        /// The queue.
+        queue: QueueName,
+        /// The rev it has now; 0 if there is none.
+        rev: u32,
+    },
+    /// The limits are not acceptable.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// There is no such session, or no longer.
     #[error("there is no such session any more")]
     NoSuchSession,

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::mem;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
+use jobhall_core::{
+    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName, TypeConfig, TypeName,
+};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
@@ -131,7 +134,8 @@ pub struct Desk {
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) successors: IdMap<JobId>,
-    pub(crate) types: HashMap<TypeName, (u32, TypeConfig)>,
+    pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
+    pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -176,6 +180,7 @@ impl Desk {
             vacancies: BTreeMap::new(),
             successors: IdMap::default(),
             types: HashMap::new(),
+            queue_configs: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -348,6 +353,10 @@ impl Desk {
             }
             What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            What::Request(
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                _,
+            ) => self.edit(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
@@ -387,6 +396,10 @@ impl Desk {
                 let answer = self.cancel_completed(id, failure);
                 self.answer(*ticket, answer);
             }
+            Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
+                let answer = self.edit_completed(id, request);
+                self.answer(*ticket, answer);
+            }
             _ => self.late_report(id, task),
         }
     }
@@ -406,6 +419,13 @@ impl Desk {
             Request::Types => {
                 let types = self.all_types();
                 self.answer(ticket, Ok(types));
+            }
+            Request::SetQueue { queue, config, expected } => {
+                self.set_queue(queue, config, expected, ticket, task.rounds);
+            }
+            Request::QueueConfigs => {
+                let configs = self.all_queue_configs();
+                self.answer(ticket, Ok(configs));
             }
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
@@ -443,6 +463,10 @@ impl Desk {
             }
             // The others are about one job and never come here.
             Request::Cancel { .. }
+            | Request::Edit { .. }
+            | Request::RunNow(_)
+            | Request::Hold(_)
+            | Request::Release(_)
             | Request::Retry { .. }
             | Request::Show(_)
             | Request::Explain(_)
@@ -459,6 +483,10 @@ impl What {
         match self {
             What::Request(request, _) => match request {
                 Request::Cancel { id, .. }
+                | Request::Edit { id, .. }
+                | Request::RunNow(id)
+                | Request::Hold(id)
+                | Request::Release(id)
                 | Request::Retry { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),

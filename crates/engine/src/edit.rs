@@ -55,7 +55,11 @@ impl Edit {
             timeouts.check()?;
         }
         let most = [
-            ("throttle_factor", u64::from(self.throttle_factor.unwrap_or(0)), u64::from(bounds::THROTTLE_FACTOR)),
+            (
+                "throttle_factor",
+                u64::from(self.throttle_factor.unwrap_or(0)),
+                u64::from(bounds::THROTTLE_FACTOR),
+            ),
             ("tags", self.tags.as_ref().map_or(0, Vec::len) as u64, bounds::TAGS as u64),
         ];
         match most.into_iter().find(|(_, given, most)| given > most) {
@@ -109,7 +113,7 @@ impl Desk {
         };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
         match transition(&entry.life, &event, self.now.wall) {
-            Ok(Decision::Step(step)) => self.send_edit(id, *step, spec, task),
+            Ok(Decision::Step(step)) => self.send_respecced(id, *step, spec, task),
             Ok(Decision::Same) => {
                 let state = entry.life.name(self.now.wall);
                 self.answer(ticket, Ok(Answer::State(state)));

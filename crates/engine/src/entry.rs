@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Life, Spec, StateName, Time};
+use jobhall_core::{Life, Spec, State, StateName, Time};
 
 use crate::board::ClassId;
 use crate::limits::{BucketId, Share};
@@ -42,6 +42,8 @@ pub(crate) enum Placed {
     Ready,
     /// In a bucket that it does not get into now.
     Limited(BucketId),
+    /// Aside: somebody holds it back.
+    Held,
     /// Among those whose spec must be read before it is known what limits them.
     Unread,
 }
@@ -71,7 +73,7 @@ pub(crate) enum Busy {
 impl Entry {
     /// Whether a worker has it, or has begun what is completed from outside: it has its places in its limits.
     pub(crate) fn is_leased(&self) -> bool {
-        self.life.state.held().is_some()
+        self.life.state.held().is_some() || matches!(self.life.state, State::Waiting(_))
     }
 
     /// Has the job counted in the state that it is in now. One that is completed is counted out when it is removed.

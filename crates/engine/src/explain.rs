@@ -89,7 +89,8 @@ impl Desk {
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         match &entry.life.state {
-            State::Blocked(holder) => vec![Why::KeyHeld(*holder)],
+            State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
+            State::Blocked(blocked) => blocked.holder.map(Why::KeyHeld).into_iter().collect(),
             State::Queued(error) if entry.life.run_at > self.now.wall => match error {
                 Some(error) => vec![Why::Backoff { run_at: entry.life.run_at, error: (**error).clone() }],
                 None => vec![Why::NotDue(entry.life.run_at)],
@@ -97,12 +98,13 @@ impl Desk {
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.tenure.worker.clone();
-                vec![match (&held.cancel, &entry.life.state) {
-                    (Some(_), _) => Why::Cancelling(worker),
-                    (None, State::Assigned(_)) => Why::NotAccepted(worker),
-                    (None, _) => Why::InWork(worker),
+                vec![match (held.is_cancelled(), &entry.life.state) {
+                    (true, _) => Why::Cancelling(worker),
+                    (false, State::Assigned(_)) => Why::NotAccepted(worker),
+                    (false, _) => Why::InWork(worker),
                 }]
             }
+            State::Waiting(waiting) => vec![Why::InWork(waiting.held.tenure.worker.clone())],
             state => vec![Why::Completed(state.name())],
         }
     }

@@ -69,7 +69,7 @@ impl Limits {
 
     /// The share of a job; none if nothing limits it. It counts as one until [`Limits::drop_share`].
     pub fn share(&mut self, spec: &Spec, now: Mono) -> Option<Share> {
-        let weight = 1;
+        let weight = spec.throttle_factor;
         if self.rules.is_empty() || weight == 0 {
             return None;
         }

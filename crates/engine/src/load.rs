@@ -16,8 +16,9 @@ impl Desk {
     pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
         for setting in settings {
             match setting.kind {
-                SettingKind::Type => self.learn_type(&setting)?,
-                SettingKind::Token | SettingKind::Operation => {}
+                SettingKind::Type => self.learn_type(&setting, true)?,
+                SettingKind::Queue => self.learn_queue(&setting, true)?,
+                SettingKind::Operation | SettingKind::Schedule | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -98,7 +99,7 @@ impl Desk {
         let (class, queue) = self.board.enter(&spec.class());
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));
-        if let State::Blocked(holder) = life.state {
+        if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
         let (stored_rev, priority) = (life.rev, spec.priority);
@@ -126,8 +127,11 @@ impl Desk {
             (Shared::Unread, None) => return self.read_share(id),
             (Shared::Free | Shared::Of(_), _) => {}
         }
-        let Some(entry) = self.open.get(&id.get()) else { return };
-        if entry.life.run_at > self.now.wall {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        if entry.life.hold {
+            entry.placed = Placed::Held;
+            entry.recount(&mut self.board.queues, self.now.wall);
+        } else if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
             self.make_ready(id);
@@ -188,7 +192,7 @@ impl Desk {
             self.specs.drop(spec);
         }
         match placed {
-            Placed::Nowhere | Placed::Unread => {}
+            Placed::Nowhere | Placed::Held | Placed::Unread => {}
             Placed::Limited(at) => {
                 self.limited.limits.wait_no_more(at, entry.class, rank(id, entry));
             }
@@ -240,8 +244,8 @@ impl Desk {
             self.totals.assigned(ready_since(&before), &entry.life);
         }
         entry.recount(&mut self.board.queues, self.now.wall);
-        if let State::Blocked(holder) = before.state
-            && !matches!(entry.life.state, State::Blocked(_))
+        if let Some(holder) = behind(&before.state)
+            && behind(&entry.life.state).is_none()
             && self.successors.get(&holder.get()) == Some(&id)
         {
             self.successors.remove(&holder.get());
@@ -338,6 +342,14 @@ impl Desk {
         if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
             self.make_free(id);
         }
+    }
+}
+
+/// The job whose key this one waits for.
+fn behind(state: &State) -> Option<JobId> {
+    match state {
+        State::Blocked(blocked) => blocked.holder,
+        _ => None,
     }
 }
 

@@ -12,7 +12,7 @@ use std::ops::Bound;
 use jobhall_core::{JobId, Life, QueueName, StateName, Time};
 
 /// States that are not an end: the first of [`StateName::ALL`].
-const PENDING: usize = 7;
+const PENDING: usize = 8;
 /// Jobs on the heap that may have been taken, beyond as many as are ready.
 const SLACK: usize = 1_024;
 

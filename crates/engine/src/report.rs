@@ -171,7 +171,7 @@ impl Desk {
     pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
         let Some(entry) = self.open.get(&attempt.job.get()) else { return };
         let event = Event::Accept { claim: attempt.claim, lease };
-        let cancelled = entry.life.state.held().is_some_and(|held| held.cancel.is_some());
+        let cancelled = entry.life.state.held().is_some_and(|held| held.stop.is_some());
         if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
             self.live(attempt.job, *step);
         }

@@ -1,11 +1,12 @@
 //! What can be asked of the desk.
 
-use jobhall_core::needs::{Abilities, Accepts, Needs};
+use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{
-    AttemptId, Failure, JobId, Json, Key, LeaseId, QueueName, Report, RetryPolicy, Scope, Time, TypeConfig,
-    TypeName, WorkerName,
+    AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueConfig, QueueName, Report,
+    RetryPolicy, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
 };
 
+use crate::edit::Edit;
 use crate::effect::{SessionId, VacancyId};
 
 /// What to do when a live job has the same (type, key).
@@ -35,6 +36,30 @@ pub struct SubmitJob {
     pub params: Json,
     /// Which workers suit.
     pub needs: Needs,
+    /// What it takes of its worker's numbers while it runs.
+    pub uses: Uses,
+    /// Whether another worker is preferred to those that had it before.
+    pub avoid: bool,
+    /// When on a day it may start.
+    pub windows: Windows,
+    /// What it weighs against limits; 0 is exempt from them.
+    pub throttle_factor: u32,
+    /// How long an attempt may take; what is none is as the type says.
+    pub timeouts: Timeouts,
+    /// The jobs that must end before it.
+    pub after: Vec<JobId>,
+    /// Whether any end of those will do.
+    pub after_any: bool,
+    /// The group it belongs to.
+    pub group: Option<GroupId>,
+    /// Whether it serves its group without being a member of it.
+    pub attached: bool,
+    /// The job that it is a speculative copy of.
+    pub copy_of: Option<JobId>,
+    /// Whose it is.
+    pub owner: Option<Owner>,
+    /// What it is found by.
+    pub tags: Vec<Tag>,
     /// Lower goes first.
     pub priority: i32,
     /// Not before this moment; none: now.
@@ -60,6 +85,18 @@ impl SubmitJob {
             queue: QueueName::new("default").expect("a constant name"),
             params: Json::empty_object(),
             needs: Needs::default(),
+            uses: Uses::default(),
+            avoid: false,
+            windows: Windows::default(),
+            throttle_factor: 1,
+            timeouts: Timeouts::default(),
+            after: Vec::new(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+            owner: None,
+            tags: Vec::new(),
             priority: 100,
             run_at: None,
             retry: None,
@@ -116,6 +153,19 @@ pub enum Request {
         /// Why, as its error will say.
         failure: Failure,
     },
+    /// Change a job that no worker has.
+    Edit {
+        /// The job.
+        id: JobId,
+        /// What changes.
+        edit: Box<Edit>,
+    },
+    /// Have a job that no worker has run at once, whatever its time, its backoff and its windows.
+    RunNow(JobId),
+    /// Keep a job from being claimed.
+    Hold(JobId),
+    /// Keep it no longer.
+    Release(JobId),
     /// Make a new job like this completed one.
     Retry {
         /// The completed job.
@@ -149,6 +199,17 @@ pub enum Request {
         /// The new configuration; none forgets it, and the type has the defaults again.
         config: Option<TypeConfig>,
         /// The rev that this was decided on, 0 for a type that must not be there; none overwrites any.
+        expected: Option<u32>,
+    },
+    /// Tell what is configured for every queue that someone configured.
+    QueueConfigs,
+    /// Change what is configured for a queue.
+    SetQueue {
+        /// The queue.
+        queue: QueueName,
+        /// The new configuration; none forgets it, and the queue has the defaults again.
+        config: Option<QueueConfig>,
+        /// The rev that this was decided on, 0 for a queue that must not be configured; none overwrites any.
         expected: Option<u32>,
     },
     /// A worker comes, or comes back with the attempts that it still has.

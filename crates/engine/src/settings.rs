@@ -1,6 +1,7 @@
 //! What is configured, kept in memory and in the store.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jobhall_core::{TypeConfig, TypeConfigError, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
@@ -8,6 +9,7 @@ use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Un
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS};
 use crate::effect::Ticket;
+use crate::limits::LimitOf;
 use crate::settle::Pending;
 
 /// A change of a type's configuration on its way.
@@ -23,8 +25,9 @@ pub(crate) struct SettingPending {
 
 impl Desk {
     /// What is configured for a type, or what it would have.
-    pub fn type_config(&self, job_type: &TypeName) -> TypeConfig {
-        self.types.get(job_type).map_or_else(|| TypeConfig::of(job_type), |(_, config)| *config)
+    pub fn type_config(&self, job_type: &TypeName) -> Arc<TypeConfig> {
+        let known = self.types.get(job_type).map(|(_, config)| config.clone());
+        known.unwrap_or_else(|| Arc::new(TypeConfig::of(job_type)))
     }
 
     /// The types that are known, because someone submitted a job of theirs or configured them.
@@ -37,19 +40,31 @@ impl Desk {
     /// The same with revs and contents, for others to read.
     pub(crate) fn all_types(&self) -> Answer {
         let mut types: Vec<_> =
-            self.types.iter().map(|(name, (rev, config))| (name.clone(), *rev, *config)).collect();
+            self.types.iter().map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone())).collect();
         types.sort_by(|one, other| one.0.cmp(&other.0));
         Answer::Types(types)
     }
 
-    pub(crate) fn learn_type(&mut self, setting: &Setting) -> Result<(), StoreError> {
+    pub(crate) fn learn_type(&mut self, setting: &Setting, known: bool) -> Result<(), StoreError> {
         let wrong = |why: String| {
             StoreError::new(format!("the stored type {:?} is not readable: {why}", setting.name))
         };
         let name = TypeName::new(&setting.name).map_err(|error| wrong(error.to_string()))?;
         let config = serde_json::from_str(&setting.value).map_err(|error| wrong(error.to_string()))?;
-        self.types.insert(name, (setting.rev, config));
+        self.keep_type(name, setting.rev, Some(config), known);
         Ok(())
+    }
+
+    /// Remembers what a type has now, and acts on it.
+    fn keep_type(&mut self, name: TypeName, rev: u32, config: Option<TypeConfig>, known: bool) {
+        let config = config.map(Arc::new);
+        match &config {
+            Some(config) => self.types.insert(name.clone(), (rev, config.clone())),
+            None => self.types.remove(&name),
+        };
+        let (limits, paused) =
+            config.as_ref().map_or((&[][..], false), |config| (&config.limits, config.paused));
+        self.apply_limits(&LimitOf::Type(name), limits, paused, known);
     }
 
     pub(crate) fn set_type(
@@ -60,7 +75,7 @@ impl Desk {
         ticket: Ticket,
         rounds: u8,
     ) {
-        if let Err(error) = config.map_or(Ok(()), |config| config.check()) {
+        if let Err(error) = config.as_ref().map_or(Ok(()), TypeConfig::check) {
             return self.answer(ticket, Err(error.into()));
         }
         if rounds > ROUNDS {
@@ -81,10 +96,7 @@ impl Desk {
 
     pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
         let SettingPending { job_type, rev, config, ticket, .. } = pending;
-        match config {
-            Some(config) => self.types.insert(job_type, (rev, config)),
-            None => self.types.remove(&job_type),
-        };
+        self.keep_type(job_type, rev, config, false);
         self.answer(ticket, Ok(Answer::Rev(rev)));
     }
 
@@ -93,9 +105,9 @@ impl Desk {
         for conflict in conflicts {
             let Conflict::Setting { stored, .. } = conflict else { continue };
             let learned = match stored {
-                Some(setting) => self.learn_type(&setting),
+                Some(setting) => self.learn_type(&setting, false),
                 None => {
-                    self.types.remove(&job_type);
+                    self.keep_type(job_type.clone(), 0, None, false);
                     Ok(())
                 }
             };
@@ -112,6 +124,8 @@ impl From<TypeConfigError> for Refused {
     fn from(error: TypeConfigError) -> Refused {
         match error {
             TypeConfigError::Retry(error) => Refused::Retry(error),
+            TypeConfigError::Timeouts(error) => Refused::Timeouts(error),
+            TypeConfigError::Limits(error) => Refused::Limit(error),
             TypeConfigError::Outside { field, given, most } => {
                 Refused::Bound { field, given, least: 0, most }
             }
@@ -127,7 +141,7 @@ fn write(job_type: &TypeName, expected: u32, config: Option<&TypeConfig>) -> Set
 
 /// A type registers itself when it is first submitted.
 pub(crate) fn first_use<'a>(
-    types: &HashMap<TypeName, (u32, TypeConfig)>,
+    types: &HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     used: impl Iterator<Item = &'a TypeName>,
 ) -> Vec<SettingWrite> {
     let mut new: Vec<&TypeName> = used.filter(|job_type| !types.contains_key(job_type)).collect();

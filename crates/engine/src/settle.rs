@@ -6,6 +6,7 @@ use crate::answer::Refused;
 use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::load::storage;
+use crate::queue_settings::QueuePending;
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
@@ -20,6 +21,7 @@ pub(crate) enum Pending {
     Submit(Box<Plan>),
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
+    Queue(Box<QueuePending>),
 }
 
 impl Desk {
@@ -50,6 +52,7 @@ impl Desk {
             Pending::Submit(plan) => self.submitted(*plan),
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
+            Pending::Queue(pending) => self.queue_stored(*pending),
         }
     }
 
@@ -63,6 +66,7 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+            Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
         }
     }
 
@@ -135,6 +139,7 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 

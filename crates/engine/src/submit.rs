@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted, TypeConfig,
-    transition,
+    Blocked, Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted,
+    TypeConfig, transition,
 };
 use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
 
@@ -241,7 +241,9 @@ impl Desk {
     pub(crate) fn submitted(&mut self, plan: Plan) {
         self.answer(plan.ticket, Ok(Answer::Submitted(plan.answer)));
         for job in &plan.submit.jobs {
-            self.types.entry(job.job_type.clone()).or_insert_with(|| (1, TypeConfig::of(&job.job_type)));
+            self.types
+                .entry(job.job_type.clone())
+                .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
         }
         for (id, step) in plan.moves {
             self.moved(id, step);
@@ -337,14 +339,14 @@ impl Desk {
             }
             Conflict::NotOpen(holder) => plan.holder_ended(holder),
             Conflict::Setting { stored: Some(setting), .. } => {
-                if let Err(error) = self.learn_type(&setting) {
+                if let Err(error) = self.learn_type(&setting, false) {
                     let message = error.to_string();
                     return Some(Err(Refused::Storage { full: false, message }));
                 }
             }
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::Setting { stored: None, .. } => {}
+            Conflict::Setting { stored: None, .. } | Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
         }
         None
     }
@@ -352,7 +354,7 @@ impl Desk {
     fn replan_held(&mut self, plan: &mut Plan, id: JobId, held_by: &Job) -> Option<Result<Answer, Refused>> {
         // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
         let holder = match held_by.life.state {
-            State::Blocked(holder) => holder,
+            State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
             _ => held_by.id,
         };
         let last = self.successors.get(&holder.get()).copied().unwrap_or(held_by.id);
@@ -431,7 +433,27 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
 }
 
 fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
+    let mut after = wanted.after.clone();
+    let mut tags = wanted.tags.clone();
+    after.sort_unstable();
+    after.dedup();
+    tags.sort_unstable();
+    tags.dedup();
     Spec {
+        uses: wanted.uses.clone(),
+        avoid: wanted.avoid,
+        windows: wanted.windows.clone(),
+        throttle_factor: wanted.throttle_factor,
+        timeouts: wanted.timeouts,
+        after: after.into(),
+        after_any: wanted.after_any,
+        parent: None,
+        group: wanted.group,
+        attached: wanted.attached,
+        copy_of: wanted.copy_of,
+        owner: wanted.owner.clone(),
+        tags: tags.into(),
+        schedule: None,
         job_type: wanted.job_type.clone(),
         key: wanted.key.clone(),
         queue: wanted.queue.clone(),

@@ -55,6 +55,7 @@ impl Desk {
             why.extend(queue.then(|| Why::Paused(LimitOf::Queue(class.queue.clone()))));
             why.extend(job_type.then(|| Why::Paused(LimitOf::Type(class.job_type.clone()))));
         }
+        why.extend(entry.life.hold.then_some(Why::Held));
         if let Placed::Limited(at) = entry.placed {
             why.extend(self.why_limited(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
         }

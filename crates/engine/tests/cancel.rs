@@ -43,7 +43,7 @@ fn a_leased_job_is_cancelled_when_its_worker_confirms() {
         let held = hall.take_one("w");
         hall.progress("w", &held).unwrap();
         assert_eq!(hall.cancel(id), Ok(Answer::State(StateName::Running)), "requested");
-        assert!(hall.stored(id).life.state.held().unwrap().cancel.is_some(), "and stored");
+        assert!(hall.stored(id).life.state.held().unwrap().is_cancelled(), "and stored");
         assert!(
             hall.effects.iter().any(|e| matches!(e, Effect::Cancel(_, attempt) if *attempt == held.attempt))
         );

@@ -200,7 +200,8 @@ fn reuse_is_capped_by_the_window_of_the_type() {
     let held = hall.take_one("w");
     hall.report("w", &held, passed()).unwrap();
     let job_type = TypeName::new("t").unwrap();
-    let config = jobhall_core::TypeConfig { reuse_window_ms: 10_000, ..hall.desk.type_config(&job_type) };
+    let config =
+        jobhall_core::TypeConfig { reuse_window_ms: 10_000, ..(*hall.desk.type_config(&job_type)).clone() };
     hall.ask(Request::SetType { job_type, config: Some(config), expected: None }).unwrap();
     assert_eq!(disposition(hall.submit(reuse.clone()).unwrap(), first.id), Disposition::Reused);
     hall.pass(10_010);

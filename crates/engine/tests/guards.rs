@@ -84,7 +84,7 @@ fn h18_a_job_is_never_run_from_memory_alone() {
         id: first,
         expected: stored.life.rev,
         life: step.life,
-        params: None,
+        spec: None,
         past: None,
         want_spec: false,
     };

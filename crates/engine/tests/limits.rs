@@ -409,7 +409,8 @@ fn explanations_name_the_limit_and_who_has_it() {
 #[test]
 fn a_configuration_that_is_wrong_changes_nothing() {
     let mut hall = Hall::new();
-    let set = |config, expected| Request::SetQueue { queue: queue("default"), config: Some(config), expected };
+    let set =
+        |config, expected| Request::SetQueue { queue: queue("default"), config: Some(config), expected };
     let wrong = QueueConfig { paused: true, limits: vec![at_once(0)] };
     assert!(matches!(hall.ask(set(wrong, None)), Err(Refused::Limit(_))));
     assert_eq!(hall.ask(Request::QueueConfigs), Ok(Answer::QueueConfigs(Vec::new())));

@@ -20,7 +20,7 @@ fn complete(hall: &mut Hall, wanted: SubmitJob) -> JobId {
 }
 
 fn set(hall: &mut Hall, name: &str, change: impl Fn(&mut TypeConfig)) {
-    let mut config = hall.desk.type_config(&type_name(name));
+    let mut config = (*hall.desk.type_config(&type_name(name))).clone();
     change(&mut config);
     hall.ask(Request::SetType { job_type: type_name(name), config: Some(config), expected: None }).unwrap();
 }
@@ -37,7 +37,7 @@ fn h17_a_type_registers_itself_on_first_use_and_keeps_its_configuration() {
     assert_eq!(hall.desk.types(), [type_name("mail")]);
     let id = hall.submit(job("mail")).unwrap().id;
     assert_eq!(hall.show(id).job.spec.retry.max_attempts, 9);
-    let mut wrong = hall.desk.type_config(&type_name("mail"));
+    let mut wrong = (*hall.desk.type_config(&type_name("mail"))).clone();
     wrong.retry.max_attempts = 0;
     let refused =
         hall.ask(Request::SetType { job_type: type_name("mail"), config: Some(wrong), expected: None });
@@ -246,10 +246,12 @@ fn a_stopped_hall_hands_out_nothing_and_answers_everyone() {
 #[test]
 fn a_type_is_changed_only_from_the_rev_that_was_meant() {
     let mut hall = Hall::new();
-    let set = |hall: &mut Hall, config, expected| {
+    let set = |hall: &mut Hall, config: Option<&TypeConfig>, expected| {
+        let config = config.cloned();
         hall.ask(Request::SetType { job_type: type_name("mail"), config, expected })
     };
-    let config = Some(hall.desk.type_config(&type_name("mail")));
+    let config = hall.desk.type_config(&type_name("mail"));
+    let config = Some(&*config);
     assert_eq!(set(&mut hall, config, Some(0)), Ok(Answer::Rev(1)));
     let changed = |rev| Err(Refused::Changed { job_type: type_name("mail"), rev });
     assert_eq!(set(&mut hall, config, Some(0)), changed(1));

@@ -161,9 +161,11 @@ impl From<Refused> for Trouble {
         let code = match &refused {
             Refused::KeyHeld { .. } => Code::KeyHeld,
             Refused::SubmitKeyReused => Code::IdempotencyKeyReused,
-            Refused::KeyTwice { .. } | Refused::Bound { .. } | Refused::Retry(_) | Refused::Delay(_) => {
-                Code::BadRequest
-            }
+            Refused::KeyTwice { .. }
+            | Refused::Bound { .. }
+            | Refused::Retry(_)
+            | Refused::Timeouts(_)
+            | Refused::Delay(_) => Code::BadRequest,
             Refused::NoSuchJob(_) => Code::NotFound,
             Refused::Changed { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {

@@ -36,6 +36,9 @@ impl Filter {
             job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(Trouble::bad)?,
             key: asked.key.as_deref().map(Key::new).transpose().map_err(Trouble::bad)?,
             queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(Trouble::bad)?,
+            group: None,
+            owner: None,
+            tag: None,
             created_after: asked.created_after.map(|at| at.0),
             created_before: asked.created_before.map(|at| at.0),
         };
@@ -90,9 +93,11 @@ fn states(text: Option<&str>) -> Result<Vec<StateName>, Trouble> {
 fn stored(name: &StateName) -> &[StateName] {
     match name {
         StateName::Scheduled | StateName::Retrying => &[StateName::Queued],
-        StateName::Assigned | StateName::Accepted | StateName::Running => {
-            &[StateName::Assigned, StateName::Accepted, StateName::Running]
+        StateName::Assigned | StateName::Accepted | StateName::Running | StateName::Waiting => {
+            &[StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting]
         }
+        // The end of what it came after is stored with its claim, or a moment later.
+        StateName::Queued => &[StateName::Queued, StateName::Blocked],
         other => std::slice::from_ref(other),
     }
 }

@@ -197,7 +197,7 @@ impl Floor {
         for (attempt, _) in &kept {
             renewed.kept.push(attempt.to_string());
             let shown = self.engine.show(attempt.job).await?;
-            let cancel = shown.job.life.state.held().is_some_and(|held| held.cancel.is_some());
+            let cancel = shown.job.life.state.held().is_some_and(|held| held.stop.is_some());
             renewed.cancel.extend(cancel.then(|| attempt.to_string()));
         }
         if kept.is_empty() {

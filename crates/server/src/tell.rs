@@ -49,7 +49,7 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         result_artifact: None,
         error: life.state.error().map(failure).transpose()?,
         retry_of: spec.retry_of.map(|id| id.get()),
-        cancel_requested: life.state.held().is_some_and(|held| held.cancel.is_some()),
+        cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
         attempts: Vec::new(),
     })
 }

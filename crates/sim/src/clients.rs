@@ -64,7 +64,7 @@ impl Sim {
             Action::Explain(n) => self.call_on(*n, Request::Explain),
             Action::SetType(at, config) => {
                 let job_type = crate::words::type_name(*at);
-                self.call(Request::SetType { job_type, config: Some(*config), expected: None });
+                self.call(Request::SetType { job_type, config: Some(config.clone()), expected: None });
             }
             trouble => self.trouble(trouble),
         }

@@ -80,7 +80,7 @@ impl Vault {
                 let expected = life.rev;
                 let (rev, updated_at) = (life.rev + 1, life.updated_at.plus_ms(1));
                 let life = Life { rev, updated_at, state: State::Queued(None), ..life };
-                unit.changes.push(Change { id, expected, life, params: None, past: None, want_spec: false });
+                unit.changes.push(Change { id, expected, life, spec: None, past: None, want_spec: false });
             }
         }
     }

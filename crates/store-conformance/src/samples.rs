@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jobhall_core::needs::Needs;
 use jobhall_core::{
     Backoff, Decision, Event, Failure, Job, JobId, Json, Key, LeaseId, Life, Outcome, OutcomeSet, QueueName,
     Report, RetryPolicy, Spec, Step, Time, TypeName, WorkerName, transition,
@@ -31,17 +30,9 @@ pub(crate) fn worker(name: &str) -> WorkerName {
 
 /// What is asked for: of this type, under this key.
 pub(crate) fn spec(job_type: &str, key: Option<&str>, created_at: Time) -> Spec {
-    Spec {
-        job_type: type_name(job_type),
-        key: key.map(|key| Key::new(key).expect("a valid key")),
-        queue: QueueName::new("default").expect("a valid queue"),
-        params: Json::empty_object(),
-        needs: Needs::parse("").expect("no needs"),
-        priority: 100,
-        retry: patient(),
-        created_at,
-        retry_of: None,
-    }
+    let queue = QueueName::new("default").expect("a valid queue");
+    let key = key.map(|key| Key::new(key).expect("a valid key"));
+    Spec { key, retry: patient(), ..Spec::plain(type_name(job_type), queue, created_at) }
 }
 
 /// Three attempts with a short pause.
@@ -97,7 +88,7 @@ pub(crate) fn change_of(job: &Job, step: Step) -> Change {
         id: job.id,
         expected: job.life.rev,
         life: step.life,
-        params: step.params,
+        spec: step.params.map(|params| Arc::new(Spec { params, ..(*job.spec).clone() })),
         past: step.past,
         want_spec: false,
     }

@@ -6,26 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jobhall_core::needs::Needs;
 use jobhall_core::{
-    Decision, Dice, Event, Job, JobId, Json, Key, LeaseId, Life, QueueName, Report, RetryPolicy, Spec, Time,
-    TypeName, WorkerName, transition,
+    Decision, Dice, Event, Job, JobId, Json, Key, LeaseId, Life, QueueName, Report, Spec, Time, TypeName,
+    WorkerName, transition,
 };
 use jobhall_store::{Change, Insert, Store, Unit};
 use jobhall_store_sqlite::{Options, Sqlite};
 
 fn spec(key: Option<Key>) -> Spec {
-    Spec {
-        job_type: TypeName::new("thumbnail").expect("a name"),
-        key,
-        queue: QueueName::new("default").expect("a name"),
-        params: Json::trusted(&format!("{{\"file\":\"{}\"}}", "x".repeat(200))),
-        needs: Needs::default(),
-        priority: 100,
-        retry: RetryPolicy::named(),
-        created_at: Time::EPOCH.plus_ms(1_700_000_000_000),
-        retry_of: None,
-    }
+    let job_type = TypeName::new("thumbnail").expect("a name");
+    let queue = QueueName::new("default").expect("a name");
+    let params = Json::trusted(&format!("{{\"file\":\"{}\"}}", "x".repeat(200)));
+    Spec { key, params, ..Spec::plain(job_type, queue, Time::EPOCH.plus_ms(1_700_000_000_000)) }
 }
 
 fn moved(job: &mut Job, event: &Event<'_>) -> Change {
@@ -33,7 +25,7 @@ fn moved(job: &mut Job, event: &Event<'_>) -> Change {
         panic!("{} does not move {job:?}", event.name());
     };
     let expected = std::mem::replace(&mut job.life, step.life.clone()).rev;
-    Change { id: job.id, expected, life: step.life, params: None, past: None, want_spec: false }
+    Change { id: job.id, expected, life: step.life, spec: None, past: None, want_spec: false }
 }
 
 fn claim(job: &mut Job) -> Change {

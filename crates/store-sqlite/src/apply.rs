@@ -21,6 +21,7 @@ use jobhall_store::{
 use rusqlite::Statement;
 
 use crate::row;
+use crate::spec;
 use crate::statements::Writes;
 use crate::submitted;
 use crate::trouble::{Trouble, damaged};
@@ -126,9 +127,12 @@ impl Writes<'_> {
     fn checks_and_settings(&mut self, unit: &Unit) -> Result<Vec<Conflict>, Trouble> {
         let mut conflicts = Vec::new();
         for check in &unit.checks {
-            let Check::Open(id) = check;
-            if !self.is_open(*id)? {
-                conflicts.push(Conflict::NotOpen(*id));
+            match check {
+                Check::Open(id) if !self.is_open(*id)? => conflicts.push(Conflict::NotOpen(*id)),
+                Check::Joinable(id) if !self.is_joinable(*id)? => {
+                    conflicts.push(Conflict::NotJoinable(*id));
+                }
+                Check::Open(_) | Check::Joinable(_) => {}
             }
         }
         for (write, wanted) in unit.settings.iter().enumerate() {
@@ -136,6 +140,9 @@ impl Writes<'_> {
             if stored.as_ref().map_or(0, |stored| stored.rev) != wanted.expected {
                 conflicts.push(Conflict::Setting { write, stored });
             }
+        }
+        for (write, wanted) in unit.groups.iter().enumerate() {
+            conflicts.extend(self.group_conflict(write, wanted)?);
         }
         Ok(conflicts)
     }
@@ -206,9 +213,19 @@ impl Writes<'_> {
         if run(&mut self.insert_job)? == 0 {
             return self.what_stands_against(job.id, place, key.as_deref()).map(Some);
         }
-        row::bind_spec(&mut self.insert_spec, job.id, &job.spec)?;
-        run(&mut self.insert_spec)?;
+        self.insert_spec_of(job)?;
         Ok(None)
+    }
+
+    fn insert_spec_of(&mut self, job: &Job) -> Result<(), Trouble> {
+        if spec::is_plain(&job.spec) {
+            spec::bind(&mut self.insert_spec, job.id, &job.spec)?;
+            run(&mut self.insert_spec)?;
+        } else {
+            spec::bind_whole(&mut self.insert_spec_whole, job.id, &job.spec)?;
+            run(&mut self.insert_spec_whole)?;
+        }
+        Ok(())
     }
 
     fn reusable(&mut self, job: &Job, since: Time) -> Result<Option<Conflict>, Trouble> {
@@ -266,10 +283,9 @@ impl Writes<'_> {
     /// What an applied unit leaves besides its jobs.
     fn write_company(&mut self, unit: &Unit) -> Result<(), Trouble> {
         for change in &unit.changes {
-            if let Some(params) = &change.params {
-                self.replace_params.raw_bind_parameter(1, change.id.get().cast_signed())?;
-                self.replace_params.raw_bind_parameter(2, params.as_str())?;
-                run(&mut self.replace_params)?;
+            if let Some(spec) = &change.spec {
+                spec::bind_whole(&mut self.replace_spec, change.id, spec)?;
+                run(&mut self.replace_spec)?;
             }
             if let Some(past) = &change.past {
                 row::bind_attempt(&mut self.insert_attempt, change.id, past)?;
@@ -279,6 +295,7 @@ impl Writes<'_> {
         for write in &unit.settings {
             self.record_setting(write)?;
         }
+        self.write_groups(unit)?;
         for entry in &unit.audit {
             self.record_act(entry)?;
         }
@@ -322,7 +339,7 @@ impl Writes<'_> {
             self.spec.raw_bind_parameter(1, change.id.get().cast_signed())?;
             let mut rows = self.spec.raw_query();
             let found = rows.next()?.ok_or_else(|| damaged("job", "it has no spec"))?;
-            specs.push(Arc::new(row::spec(found, 0)?));
+            specs.push(Arc::new(spec::spec(found, 0)?));
         }
         Ok(specs)
     }

@@ -71,7 +71,7 @@ impl Call {
             Call::Commit(units, _) => units.iter().map(|unit| unit.changes.len() + unit.inserts.len()).sum(),
             Call::TakeBlock(..) => 1,
             Call::SettleBlocks(changes, _) => changes.len(),
-            Call::Prune(prune, _) => prune.jobs.len(),
+            Call::Prune(prune, _) => prune.jobs.len() + prune.groups.len(),
         }
     }
 

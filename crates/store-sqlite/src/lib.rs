@@ -14,12 +14,14 @@ mod apply;
 mod call;
 mod database;
 mod file_system;
+mod groups;
 mod migrations;
 mod options;
 mod place;
 mod readers;
 mod reads;
 mod row;
+mod spec;
 mod statements;
 mod stats;
 mod submitted;
@@ -33,10 +35,10 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Prune, Pruned,
-    Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
+    Prune, Pruned, Setting, Store, StoreError, Unit,
 };
 use tokio::sync::oneshot;
 
@@ -174,6 +176,32 @@ impl Store for Sqlite {
         limit: usize,
     ) -> Later<Result<JobPage, StoreError>> {
         self.readers.read(move |reads| reads.page(&filter, before, limit))
+    }
+
+    fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
+        self.readers.read(move |reads| reads.groups(&ids))
+    }
+
+    fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+        open: bool,
+    ) -> Later<Result<Vec<Group>, StoreError>> {
+        self.readers.read(move |reads| reads.groups_below(before, limit, open))
+    }
+
+    fn members(
+        &self,
+        group: GroupId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Member>, StoreError>> {
+        self.readers.read(move |reads| reads.members_of(group, after, limit))
+    }
+
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
+        self.readers.read(move |reads| reads.links_after(after.as_ref(), limit))
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

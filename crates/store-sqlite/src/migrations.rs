@@ -32,6 +32,7 @@ pub(crate) struct Migration {
 pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0001_jobs", sql: include_str!("migrations/0001_jobs.sql") },
     Migration { name: "0002_audit", sql: include_str!("migrations/0002_audit.sql") },
+    Migration { name: "0003_kernel", sql: include_str!("migrations/0003_kernel.sql") },
 ];
 
 /// Called before every statement of a migration; for tests.

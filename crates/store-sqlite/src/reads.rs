@@ -1,7 +1,7 @@
 //! The reads of the port, each on one snapshot.
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
+use jobhall_core::{GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, StateName, Time, TypeName};
 use jobhall_store::{
     AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
 };
@@ -24,7 +24,7 @@ fn last_id(job: &Job) -> i64 {
     job.id.get().cast_signed()
 }
 
-fn limit(rows: usize) -> i64 {
+pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
@@ -124,6 +124,8 @@ impl Reads<'_> {
                 key: row::text_or_null(job, 2)?.map(row::key).transpose()?,
                 succeeded: row::state_name(job.get(3)?)? == StateName::Succeeded,
                 ended_at: row::time(job, 4)?,
+                parent: row::job_id_or_null(job, 5)?,
+                group: row::job_id_or_null(job, 6)?.map(GroupId::of),
             });
         }
         Ok(found)
@@ -150,6 +152,9 @@ impl Reads<'_> {
         self.list.raw_bind_parameter(7, limit(at_most))?;
         self.list.raw_bind_parameter(8, filter.created_after.map(Time::as_ms))?;
         self.list.raw_bind_parameter(9, filter.created_before.map(Time::as_ms))?;
+        self.list.raw_bind_parameter(10, filter.group.map(|group| group.get().cast_signed()))?;
+        self.list.raw_bind_parameter(11, filter.owner.as_ref().map(Owner::as_str))?;
+        self.list.raw_bind_parameter(12, filter.tag.as_ref().map(|tag| format!("\"{tag}\"")))?;
         let mut rows = self.list.raw_query();
         let mut jobs = Vec::new();
         while let Some(job) = rows.next()? {

@@ -2,23 +2,33 @@
 
 use std::sync::Arc;
 
-use jobhall_core::needs::Needs;
 use jobhall_core::{
-    Again, Backoff, CancelRequest, Defeat, Failure, Held, Job, JobId, Json, Key, LeaseId, Life, Outcome,
-    OutcomeSet, PastAttempt, QueueName, RetryPolicy, Spec, State, StateName, Success, Tenure, Time, TypeName,
-    WorkerName,
+    Again, Blocked, Defeat, Failure, Held, Job, JobId, Json, Key, LeaseId, Life, Outcome, PastAttempt, State,
+    StateName, StopRequest, StopWhy, Success, Tenure, Time, TypeName, WaitFor, Waiting, WorkerName,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
 use serde::{Deserialize, Serialize};
 
+use crate::spec;
 use crate::trouble::{Trouble, damaged};
 
-/// A cancel on its way, as stored.
+/// A stop on its way, as stored.
 #[derive(Serialize, Deserialize)]
-struct StoredCancel {
+struct StoredStop {
     at: i64,
     failure: Failure,
+    /// Whether it is for its time; otherwise someone asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    timed_out: bool,
+}
+
+/// A suspended attempt, as stored.
+#[derive(Serialize, Deserialize)]
+struct StoredWait {
+    since: i64,
+    /// None: it waits for jobs, else for the outside.
+    until: Option<i64>,
 }
 
 /// Binds ?1 to ?19: what every write of a job's row sets. ?2 is the rev that a change was decided on.
@@ -41,10 +51,42 @@ pub(crate) fn bind_life(
     to.raw_bind_parameter(10, life.run_at.as_ms())?;
     to.raw_bind_parameter(11, life.updated_at.as_ms())?;
     bind_tenure(to, state.tenure())?;
-    to.raw_bind_parameter(17, stored_cancel(state)?)?;
+    to.raw_bind_parameter(17, stored_stop(state)?)?;
     to.raw_bind_parameter(18, life.again.as_ref().map(|again| again.params.as_str()))?;
     to.raw_bind_parameter(19, stored_error(state)?)?;
+    bind_waits(to, life)?;
     Ok(())
+}
+
+/// Binds ?26 to ?30: what most jobs never have.
+fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), Trouble> {
+    let depends = matches!(life.state, State::Blocked(blocked) if blocked.dependencies);
+    let waits = match &life.state {
+        State::Waiting(waiting) => {
+            let until = match waiting.on {
+                WaitFor::Outside { until } => Some(until.as_ms()),
+                WaitFor::Jobs => None,
+            };
+            Some(to_json(&StoredWait { since: waiting.since.as_ms(), until })?)
+        }
+        _ => None,
+    };
+    let waited_ms = life.state.tenure().map_or(0, |tenure| tenure.waited_ms);
+    let early = holding(&life.state).and_then(|held| held.early.as_ref());
+    to.raw_bind_parameter(26, life.hold.then_some(1))?;
+    to.raw_bind_parameter(27, depends.then_some(1))?;
+    to.raw_bind_parameter(28, waits)?;
+    to.raw_bind_parameter(29, Some(waited_ms.cast_signed()).filter(|&ms| ms > 0))?;
+    to.raw_bind_parameter(30, early.map(to_json).transpose()?)?;
+    Ok(())
+}
+
+/// The hold of a live attempt, also of one that waits for the outside.
+fn holding(state: &State) -> Option<&Held> {
+    match state {
+        State::Waiting(waiting) => Some(&waiting.held),
+        state => state.held(),
+    }
 }
 
 /// Binds ?12 to ?16.
@@ -60,7 +102,7 @@ fn bind_tenure(to: &mut Statement<'_>, tenure: Option<&Tenure>) -> Result<(), Tr
 /// Binds ?20 to ?23: what a blocked or a completed job has. A statement that ends a job has no ?20.
 pub(crate) fn bind_end(to: &mut Statement<'_>, state: &State) -> Result<(), Trouble> {
     let (behind, outcome, value) = match state {
-        State::Blocked(holder) => (Some(holder.get().cast_signed()), None, None),
+        State::Blocked(blocked) => (blocked.holder.map(|id| id.get().cast_signed()), None, None),
         State::Succeeded(success) => (None, Some(success.outcome), Some(success.value.as_str())),
         State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => {
             (None, Some(defeat.outcome), None)
@@ -85,9 +127,10 @@ pub(crate) fn bind_keys(
     Ok(())
 }
 
-fn stored_cancel(state: &State) -> Result<Option<String>, Trouble> {
-    let Some(cancel) = state.held().and_then(|held| held.cancel.as_ref()) else { return Ok(None) };
-    to_json(&StoredCancel { at: cancel.at.as_ms(), failure: cancel.failure.clone() }).map(Some)
+fn stored_stop(state: &State) -> Result<Option<String>, Trouble> {
+    let Some(stop) = holding(state).and_then(|held| held.stop.as_ref()) else { return Ok(None) };
+    let timed_out = stop.why == StopWhy::TimeOut;
+    to_json(&StoredStop { at: stop.at.as_ms(), failure: stop.failure.clone(), timed_out }).map(Some)
 }
 
 fn stored_error(state: &State) -> Result<Option<String>, Trouble> {
@@ -105,34 +148,6 @@ pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> R
     serde_json::from_str(text).map_err(|error| damaged(what, error))
 }
 
-/// Binds a spec to `insert_spec`.
-pub(crate) fn bind_spec(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), Trouble> {
-    let (backoff, ms, cap_ms) = match spec.retry.backoff {
-        Backoff::Constant { ms } => (0u8, ms, None),
-        Backoff::Linear { ms, cap_ms } => (1, ms, Some(cap_ms)),
-        Backoff::Exponential { ms, cap_ms } => (2, ms, Some(cap_ms)),
-    };
-    to.raw_bind_parameter(1, id.get().cast_signed())?;
-    to.raw_bind_parameter(2, spec.job_type.as_str())?;
-    to.raw_bind_parameter(3, spec.key.as_ref().map(Key::as_str))?;
-    to.raw_bind_parameter(4, spec.queue.as_str())?;
-    to.raw_bind_parameter(5, spec.needs.as_str())?;
-    to.raw_bind_parameter(6, spec.priority)?;
-    to.raw_bind_parameter(7, spec.retry.max_attempts)?;
-    to.raw_bind_parameter(8, backoff)?;
-    to.raw_bind_parameter(9, ms.cast_signed())?;
-    to.raw_bind_parameter(10, cap_ms.map(u64::cast_signed))?;
-    to.raw_bind_parameter(11, outcome_bits(spec.retry.on))?;
-    to.raw_bind_parameter(12, spec.created_at.as_ms())?;
-    to.raw_bind_parameter(13, spec.retry_of.map(|id| id.get().cast_signed()))?;
-    to.raw_bind_parameter(14, spec.params.as_str())?;
-    Ok(())
-}
-
-fn outcome_bits(set: OutcomeSet) -> u8 {
-    Outcome::ALL.into_iter().filter(|&outcome| set.contains(outcome)).fold(0, |bits, o| bits | 1 << o as u8)
-}
-
 /// A whole job, in the order of the columns of `job.sql`.
 pub(crate) fn job(row: &Row<'_>) -> Result<Job, Trouble> {
     let life = Life {
@@ -142,12 +157,13 @@ pub(crate) fn job(row: &Row<'_>) -> Result<Job, Trouble> {
         lost: row.get(5)?,
         snoozed: row.get(6)?,
         unaccepted: row.get(7)?,
+        hold: flag(row, 22)?,
         run_at: time(row, 8)?,
         updated_at: time(row, 9)?,
         again: text_or_null(row, 19)?.map(|params| Box::new(Again { params: Json::trusted(params) })),
         state: state(row)?,
     };
-    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec(row, 22)?), life })
+    Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), life })
 }
 
 fn state(row: &Row<'_>) -> Result<State, Trouble> {
@@ -155,10 +171,13 @@ fn state(row: &Row<'_>) -> Result<State, Trouble> {
     let name = state_name(row.get(2)?)?;
     Ok(match name {
         StateName::Queued => State::Queued(error()?.map(Box::new)),
-        StateName::Blocked => State::Blocked(job_id(row, 15)?),
+        StateName::Blocked => {
+            State::Blocked(Blocked { holder: job_id_or_null(row, 15)?, dependencies: flag(row, 23)? })
+        }
         StateName::Assigned => State::Assigned(held(row, error()?)?),
         StateName::Accepted => State::Accepted(held(row, error()?)?),
         StateName::Running => State::Running(held(row, error()?)?),
+        StateName::Waiting => State::Waiting(Box::new(waiting(row)?)),
         StateName::Succeeded => State::Succeeded(Box::new(Success {
             at: time(row, 17)?,
             outcome: outcome(row.get(16)?)?,
@@ -181,14 +200,26 @@ fn state(row: &Row<'_>) -> Result<State, Trouble> {
 
 fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Held>, Trouble> {
     let tenure = tenure(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
-    let cancel = match text_or_null(row, 18)? {
+    let stop = match text_or_null(row, 18)? {
         Some(text) => {
-            let StoredCancel { at, failure } = from_json("cancel", text)?;
-            Some(CancelRequest { at: moment(at)?, failure })
+            let StoredStop { at, failure, timed_out } = from_json("cancel", text)?;
+            let why = if timed_out { StopWhy::TimeOut } else { StopWhy::Cancel };
+            Some(StopRequest { at: moment(at)?, why, failure })
         }
         None => None,
     };
-    Ok(Box::new(Held { tenure, cancel, error }))
+    let early = text_or_null(row, 26)?.map(|text| from_json("early", text)).transpose()?;
+    Ok(Box::new(Held { tenure, stop, error, early }))
+}
+
+fn waiting(row: &Row<'_>) -> Result<Waiting, Trouble> {
+    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
+    let StoredWait { since, until } = from_json("waits", text)?;
+    let on = match until {
+        Some(until) => WaitFor::Outside { until: moment(until)? },
+        None => WaitFor::Jobs,
+    };
+    Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })
 }
 
 fn tenure(row: &Row<'_>) -> Result<Option<Tenure>, Trouble> {
@@ -201,37 +232,8 @@ fn tenure(row: &Row<'_>) -> Result<Option<Tenure>, Trouble> {
         assigned_at: time(row, 12)?,
         accepted_at: time_or_null(row, 13)?,
         started_at: time_or_null(row, 14)?,
+        waited_ms: row.get::<_, Option<i64>>(25)?.unwrap_or(0).cast_unsigned(),
     }))
-}
-
-/// A spec whose first column is at `first`, in the order of `spec.sql`.
-pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<Spec, Trouble> {
-    let retry_of: Option<i64> = row.get(first + 11)?;
-    Ok(Spec {
-        job_type: job_type(text(row, first)?)?,
-        key: text_or_null(row, first + 1)?.map(key).transpose()?,
-        queue: QueueName::new(text(row, first + 2)?).map_err(|error| damaged("queue", error))?,
-        needs: Needs::parse(text(row, first + 3)?).map_err(|error| damaged("needs", error))?,
-        priority: row.get(first + 4)?,
-        retry: retry(row, first + 5)?,
-        created_at: time(row, first + 10)?,
-        retry_of: retry_of.map(|_| job_id(row, first + 11)).transpose()?,
-        params: Json::trusted(text(row, first + 12)?),
-    })
-}
-
-fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, Trouble> {
-    let ms = row.get::<_, i64>(first + 2)?.cast_unsigned();
-    let cap_ms = row.get::<_, Option<i64>>(first + 3)?.unwrap_or_default().cast_unsigned();
-    let backoff = match row.get::<_, u8>(first + 1)? {
-        0 => Backoff::Constant { ms },
-        1 => Backoff::Linear { ms, cap_ms },
-        2 => Backoff::Exponential { ms, cap_ms },
-        other => return Err(damaged("backoff", other)),
-    };
-    let bits: u8 = row.get(first + 4)?;
-    let on: Vec<_> = Outcome::ALL.into_iter().filter(|&outcome| bits & 1 << outcome as u8 != 0).collect();
-    Ok(RetryPolicy { max_attempts: row.get(first)?, backoff, on: OutcomeSet::of(&on) })
 }
 
 /// A row of `attempts.sql`.
@@ -304,6 +306,16 @@ fn time_or_null(row: &Row<'_>, column: usize) -> Result<Option<Time>, Trouble> {
 pub(crate) fn job_id(row: &Row<'_>, column: usize) -> Result<JobId, Trouble> {
     let number: i64 = row.get(column)?;
     JobId::new(number.cast_unsigned()).map_err(|error| damaged("id", error))
+}
+
+/// A job's id, or NULL.
+pub(crate) fn job_id_or_null(row: &Row<'_>, column: usize) -> Result<Option<JobId>, Trouble> {
+    row.get::<_, Option<i64>>(column)?.map(|_| job_id(row, column)).transpose()
+}
+
+/// 1, or NULL.
+pub(crate) fn flag(row: &Row<'_>, column: usize) -> Result<bool, Trouble> {
+    Ok(row.get::<_, Option<i64>>(column)?.is_some())
 }
 
 /// A text, not copied.

@@ -31,18 +31,19 @@ statements!(
     /// What the writer says.
     Writes:
     begin commit rollback savepoint rollback_to release checkpoint
-    insert_job insert_spec change_live change_end change_any take_key replace_params insert_attempt
+    insert_job insert_spec insert_spec_whole change_live change_end change_any take_key replace_spec insert_attempt
     standing state live_holder next_holder success_since job spec
-    setting put_setting remove_setting submit_key put_submit_key
+    setting put_setting remove_setting group_row group_rev put_group put_link remove_links submit_key put_submit_key
     insert_feed feed_last feed_kept_from insert_audit
-    prune_feed prune_job prune_spec prune_attempts prune_submit_keys prune_audit
+    prune_feed prune_group prune_job prune_spec prune_attempts prune_submit_keys prune_audit
     insert_block close_block shrink_block meta put_meta
 );
 
 statements!(
     /// What a reader asks.
     Reads:
-    job open_jobs attempts blocks completed list id_span settings feed audit meta
+    job open_jobs attempts blocks completed list id_span settings group_row group_page open_groups members links feed
+    audit meta
 );
 
 #[cfg(test)]
@@ -92,6 +93,10 @@ mod tests {
             (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
             (include_str!("sql/prune_submit_keys.sql"), "INDEX submit_keys_at (at<?)"),
             (include_str!("sql/prune_audit.sql"), "INDEX audit_at (at<?)"),
+            (include_str!("sql/open_groups.sql"), "INDEX groups_open (open=? AND rowid<?)"),
+            (include_str!("sql/group_page.sql"), "SEARCH groups USING INTEGER PRIMARY KEY (rowid<?)"),
+            (include_str!("sql/members.sql"), "INDEX specs_group (group_id=? AND rowid>?)"),
+            (include_str!("sql/links.sql"), "SEARCH links USING PRIMARY KEY ((parent,call)>(?,?))"),
             (include_str!("sql/audit.sql"), "SEARCH audit USING INTEGER PRIMARY KEY (rowid<?)"),
         ] {
             let plan = plan(&conn, sql);

@@ -62,6 +62,10 @@ impl Writes<'_> {
         for id in &prune.jobs {
             pruned.jobs += self.remove_job(*id)?;
         }
+        for id in &prune.groups {
+            self.prune_group.raw_bind_parameter(1, id.get().cast_signed())?;
+            run(&mut self.prune_group)?;
+        }
         if let Some(before) = prune.feed_before {
             pruned.feed = self.remove_feed(before)?;
         }
@@ -85,6 +89,8 @@ impl Writes<'_> {
         run(&mut self.prune_spec)?;
         self.prune_attempts.raw_bind_parameter(1, id.get().cast_signed())?;
         run(&mut self.prune_attempts)?;
+        self.remove_links.raw_bind_parameter(1, id.get().cast_signed())?;
+        run(&mut self.remove_links)?;
         Ok(1)
     }
 
@@ -130,6 +136,6 @@ pub(crate) fn block(found: &rusqlite::Row<'_>) -> Result<Block, Trouble> {
     Ok(Block { first: row::job_id(found, 0)?, last: row::job_id(found, 1)?, live })
 }
 
-fn ids(numbers: &[u64]) -> Result<Vec<JobId>, Trouble> {
+pub(crate) fn ids(numbers: &[u64]) -> Result<Vec<JobId>, Trouble> {
     numbers.iter().map(|&n| JobId::new(n).map_err(|error| damaged("block", error))).collect()
 }

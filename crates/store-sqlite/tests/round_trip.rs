@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fixture::{at, change, id, inserting, open, wait};
-use jobhall_core::needs::Needs;
+use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, Job, Json, Key, LeaseId, Life, Outcome, OutcomeSet, QueueName,
-    Report, RetryPolicy, Spec, Time, TypeName, Verdict, When, WorkerName, transition,
+    Backoff, Decision, Dice, Event, Failure, GroupId, Job, Json, Key, LeaseId, Life, Outcome, OutcomeSet,
+    Owner, QueueName, Report, RetryPolicy, ScheduleName, Spec, Tag, Time, Timeouts, TypeName, Verdict, When,
+    Windows, WorkerName, transition,
 };
 use jobhall_store::{Memory, Store, Unit};
 use jobhall_store_sqlite::Sqlite;
@@ -26,6 +27,14 @@ enum Happening {
     LeaseEnd,
     Cancel(Failure),
     Again(Json),
+    Hold(bool),
+    Wait,
+    Resume,
+    StartedOutside(i64),
+    OutsideOutcome(Report),
+    TimeOut(Failure, bool),
+    Edit(i64),
+    DependenciesMet,
 }
 
 fn json() -> impl Strategy<Value = Json> {
@@ -73,6 +82,14 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::LeaseEnd),
         1 => failure().prop_map(Happening::Cancel),
         1 => json().prop_map(Happening::Again),
+        1 => any::<bool>().prop_map(Happening::Hold),
+        2 => Just(Happening::Wait),
+        1 => Just(Happening::Resume),
+        2 => (0i64..99_999).prop_map(Happening::StartedOutside),
+        2 => report().prop_map(Happening::OutsideOutcome),
+        1 => (failure(), any::<bool>()).prop_map(|(failure, forced)| Happening::TimeOut(failure, forced)),
+        1 => (0i64..99_999).prop_map(Happening::Edit),
+        3 => Just(Happening::DependenciesMet),
     ]
 }
 
@@ -96,17 +113,54 @@ fn spec() -> impl Strategy<Value = Spec> {
     let needs = prop::sample::select(vec!["", "os=linux", "gpu>=1, region in (eu,us), !spot"]);
     let retry_of = prop::option::of((1u64..1 << 53).prop_map(id));
     ("[a-z][a-z.-]{0,8}", key, "[a-z]{1,8}", json(), needs, any::<i32>(), retry(), 0i64..9_999, retry_of)
-        .prop_map(|(job_type, key, queue, params, needs, priority, retry, created_at, retry_of)| Spec {
-            job_type: TypeName::new(&job_type).unwrap(),
-            key,
-            queue: QueueName::new(&queue).unwrap(),
-            params,
-            needs: Needs::parse(needs).unwrap(),
-            priority,
-            retry,
-            created_at: at(created_at),
-            retry_of,
+        .prop_map(|(job_type, key, queue, params, needs, priority, retry, created_at, retry_of)| {
+            let (job_type, queue) = (TypeName::new(&job_type).unwrap(), QueueName::new(&queue).unwrap());
+            let needs = Needs::parse(needs).unwrap();
+            Spec {
+                key,
+                params,
+                needs,
+                priority,
+                retry,
+                retry_of,
+                ..Spec::plain(job_type, queue, at(created_at))
+            }
         })
+        .prop_flat_map(particular)
+}
+
+/// Sometimes asks for something in particular.
+fn particular(plain: Spec) -> impl Strategy<Value = Spec> {
+    let ids = || prop::option::of((1u64..1 << 53).prop_map(id));
+    let uses = prop::sample::select(vec!["", "gpu=1", "gpu=1.5, mem_gb=8"]);
+    let windows = prop::sample::select(vec!["", "22:00-06:00 Europe/Berlin", "09:00-17:00"]);
+    let times = (prop::option::of(1u64..9_999), prop::option::of(1u64..9_999));
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let after = prop::collection::btree_set((1u64..1 << 53).prop_map(id), 0..3);
+    let tags = prop::collection::btree_set("[a-zé:]{1,9}", 0..3);
+    let words = (prop::option::of("[ -~é]{1,20}"), prop::option::of("[a-z]{1,9}"));
+    let more = (uses, windows, 0u32..3, times, flags, after, (ids(), ids(), ids()), tags, words);
+    let whole = more.prop_map({
+        let plain = plain.clone();
+        move |(uses, windows, throttle_factor, times, flags, after, ids, tags, words)| Spec {
+            uses: Uses::parse(uses).unwrap(),
+            avoid: flags.0,
+            windows: Windows::parse(windows).unwrap(),
+            throttle_factor,
+            timeouts: Timeouts { total_ms: times.0, silence_ms: times.1 },
+            after: after.into_iter().collect(),
+            after_any: flags.1,
+            parent: ids.0,
+            group: ids.1.map(GroupId::of),
+            attached: flags.2,
+            copy_of: ids.2,
+            owner: words.0.map(|owner| Owner::new(&owner).unwrap()),
+            tags: tags.iter().map(|tag| Tag::new(tag).unwrap()).collect(),
+            schedule: words.1.map(|name| ScheduleName::new(&name).unwrap()),
+            ..plain.clone()
+        }
+    });
+    prop_oneof![Just(plain), whole]
 }
 
 /// What `core` makes of it, at a moment when the job is due.
@@ -127,11 +181,37 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
         Happening::LeaseEnd => Event::LeaseEnd,
         Happening::Cancel(failure) => Event::Cancel(failure),
         Happening::Again(params) => Event::Again(params),
+        Happening::Hold(true) => Event::Hold,
+        Happening::Hold(false) => Event::Unhold,
+        Happening::Wait => Event::Wait { claim, lease },
+        Happening::Resume => Event::Resume,
+        Happening::StartedOutside(until) => {
+            Event::StartedOutside { claim, lease, until: at(*until), retry: &retry, dice: Dice(0) }
+        }
+        Happening::OutsideOutcome(report) => {
+            Event::OutsideOutcome { attempt: None, report, retry: &retry, dice: Dice(0) }
+        }
+        Happening::TimeOut(failure, forced) => {
+            Event::TimeOut { failure, retry: &retry, dice: Dice(0), forced: *forced }
+        }
+        Happening::Edit(run_at) => Event::Edit { run_at: Some(at(*run_at)) },
+        Happening::DependenciesMet => Event::DependenciesMet,
     };
     let now = job.life.updated_at.max(job.life.run_at);
     match transition(&job.life, &event, now.plus_ms(1)) {
         Ok(Decision::Step(step)) => {
-            let change = jobhall_store::Change { want_spec: true, ..change(job, *step) };
+            let edited = matches!(happening, Happening::Edit(_)).then(|| {
+                let tags = [Tag::new("edited").unwrap()].into();
+                Arc::new(Spec {
+                    priority: 7,
+                    uses: Uses::parse("gpu=2").unwrap(),
+                    tags,
+                    ..(*job.spec).clone()
+                })
+            });
+            let change = change(job, *step);
+            let spec = edited.or(change.spec.clone());
+            let change = jobhall_store::Change { want_spec: true, spec, ..change };
             Some(Unit { changes: vec![change], ..Unit::default() })
         }
         _ => None,
@@ -150,7 +230,9 @@ fn live(spec: Spec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
     let block = wait(store.take_block(10)).unwrap();
     assert_eq!(block, memory.take_block_now(10));
     let created = spec.created_at;
-    let job = Job { id: block.first, spec: Arc::new(spec), life: Life::queued(created, created.plus_ms(5)) };
+    let life = Life::queued(created, created.plus_ms(5));
+    let life = if spec.after.is_empty() { life } else { life.after_others() };
+    let job = Job { id: block.first, spec: Arc::new(spec), life };
     let commit = |unit: Unit| {
         let answer = wait(store.commit(vec![unit.clone()])).unwrap();
         assert_eq!(answer, memory.commit_now(vec![unit]));
@@ -176,7 +258,7 @@ fn live(spec: Spec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
 #[test]
 fn any_course_of_a_job_is_stored_without_loss() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 128,
+        cases: 256,
         failure_persistence: None,
         ..ProptestConfig::default()
     });
@@ -188,8 +270,18 @@ fn any_course_of_a_job_is_stored_without_loss() {
     });
     done.unwrap();
     let seen = seen.into_inner();
-    for state in ["queued", "assigned", "accepted", "running", "succeeded", "failed", "crashed", "cancelled"]
-    {
+    for state in [
+        "queued",
+        "blocked",
+        "assigned",
+        "accepted",
+        "running",
+        "waiting",
+        "succeeded",
+        "failed",
+        "crashed",
+        "cancelled",
+    ] {
         assert!(seen.contains(state), "no case reached {state}: {seen:?}");
     }
 }

@@ -22,15 +22,17 @@ use std::future::Future;
 use std::pin::Pin;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, PastAttempt, QueueName, StateName, Time, TypeName};
+use jobhall_core::{
+    Group, GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, StateName, Tag, Time, TypeName,
+};
 
 pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
 pub use memory::Memory;
 pub use unit::{
-    Change, Check, Committed, Conflict, Done, Insert, KeyPlace, Setting, SettingKind, SettingWrite,
-    SubmitKey, Unit, key_place,
+    Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
+    SettingKind, SettingWrite, SubmitKey, Unit, key_place,
 };
 
 /// An answer that comes later.
@@ -60,8 +62,10 @@ pub enum BlockChange {
 /// What upkeep removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// These jobs with their attempts, if they are completed; an open one is left alone.
+    /// These jobs with their attempts and links, if they are completed; an open one is left alone.
     pub jobs: Vec<JobId>,
+    /// These groups, if they have ended; an open one is left alone.
+    pub groups: Vec<GroupId>,
     /// Feed rows older than this.
     pub feed_before: Option<Time>,
     /// Submit keys older than this.
@@ -94,6 +98,12 @@ pub struct JobFilter {
     pub key: Option<Key>,
     /// The queue.
     pub queue: Option<QueueName>,
+    /// The group.
+    pub group: Option<GroupId>,
+    /// The owner.
+    pub owner: Option<Owner>,
+    /// One of the tags.
+    pub tag: Option<Tag>,
     /// Submitted at this moment or later.
     pub created_after: Option<Time>,
     /// Submitted before this moment.
@@ -107,6 +117,9 @@ impl JobFilter {
             && self.job_type.as_ref().is_none_or(|job_type| *job_type == job.spec.job_type)
             && self.key.as_ref().is_none_or(|key| job.spec.key.as_ref() == Some(key))
             && self.queue.as_ref().is_none_or(|queue| *queue == job.spec.queue)
+            && self.group.is_none_or(|group| job.spec.group == Some(group))
+            && self.owner.as_ref().is_none_or(|owner| job.spec.owner.as_ref() == Some(owner))
+            && self.tag.as_ref().is_none_or(|tag| job.spec.tags.contains(tag))
             && self.created_after.is_none_or(|after| job.spec.created_at >= after)
             && self.created_before.is_none_or(|before| job.spec.created_at < before)
     }
@@ -159,6 +172,28 @@ pub trait Store: Send + Sync + 'static {
         before: Option<JobId>,
         limit: usize,
     ) -> Later<Result<JobPage, StoreError>>;
+
+    /// The groups with these ids, in the order asked; none where there is no such group.
+    fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>>;
+
+    /// Groups, newest id first, below `before`, at most `limit`; only those that have not ended if `open`.
+    fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+        open: bool,
+    ) -> Later<Result<Vec<Group>, StoreError>>;
+
+    /// The jobs of a group in id order, after `after`, at most `limit`.
+    fn members(
+        &self,
+        group: GroupId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Member>, StoreError>>;
+
+    /// Links in the order of (parent, call), after this one, at most `limit`.
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>>;
 
     /// All settings.
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>>;

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, PastAttempt, Submitted, Time, TypeName};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, Submitted, Time, TypeName};
 
 use crate::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later,
-    Prune, Pruned, Setting, SettingKind, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later, Link,
+    Member, Prune, Pruned, Setting, SettingKind, Store, StoreError, Unit,
 };
 
 /// A (type, key).
@@ -32,6 +32,8 @@ struct Tables {
     live_keys: BTreeMap<KeyOf, JobId>,
     next_keys: BTreeMap<KeyOf, JobId>,
     settings: BTreeMap<(SettingKind, String), Setting>,
+    groups: BTreeMap<GroupId, Group>,
+    links: BTreeMap<(JobId, String), JobId>,
     submit_keys: BTreeMap<(String, String), StoredKey>,
     blocks: BTreeMap<JobId, Block>,
     last_id: u64,
@@ -168,7 +170,13 @@ impl Tables {
             if self.jobs.get(id).is_some_and(|job| job.life.state.is_terminal()) {
                 self.jobs.remove(id);
                 self.attempts.remove(id);
+                self.links.retain(|(parent, _), _| parent != id);
                 pruned.jobs += 1;
+            }
+        }
+        for id in &prune.groups {
+            if self.groups.get(id).is_some_and(|group| group.end.is_some()) {
+                self.groups.remove(id);
             }
         }
         if let Some(before) = prune.feed_before {
@@ -220,10 +228,39 @@ impl Tables {
                     key: job.spec.key.clone(),
                     succeeded: job.life.state.name() == jobhall_core::StateName::Succeeded,
                     ended_at,
+                    parent: job.spec.parent,
+                    group: job.spec.group,
                 })
             })
             .take(limit)
             .collect()
+    }
+
+    fn group_page(&self, before: Option<GroupId>, limit: usize, open: bool) -> Vec<Group> {
+        let older = self.groups.values().rev().filter(|group| before.is_none_or(|before| group.id < before));
+        older.filter(|group| !open || group.end.is_none()).take(limit).cloned().collect()
+    }
+
+    fn members(&self, group: GroupId, after: Option<JobId>, limit: usize) -> Vec<Member> {
+        let jobs = self.jobs.values().filter(|job| job.spec.group == Some(group));
+        let later = jobs.filter(|job| after.is_none_or(|after| job.id > after));
+        let member = |job: &Job| Member {
+            id: job.id,
+            copy_of: job.spec.copy_of,
+            attached: job.spec.attached,
+            state: job.life.state.name(),
+        };
+        later.take(limit).map(member).collect()
+    }
+
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Vec<Link> {
+        let later = self.links.iter().filter(|(at, _)| after.as_ref().is_none_or(|after| *at > after));
+        let link = |((parent, call), job): (&(JobId, String), &JobId)| Link {
+            parent: *parent,
+            call: call.clone(),
+            job: *job,
+        };
+        later.take(limit).map(link).collect()
     }
 
     fn feed(&self, after: u64, limit: usize) -> FeedPage {
@@ -281,6 +318,33 @@ impl Store for Memory {
         limit: usize,
     ) -> Later<Result<JobPage, StoreError>> {
         ready(Ok(self.list_now(&filter, before, limit)))
+    }
+
+    fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
+        let tables = self.tables();
+        ready(Ok(ids.iter().map(|id| tables.groups.get(id).cloned()).collect()))
+    }
+
+    fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+        open: bool,
+    ) -> Later<Result<Vec<Group>, StoreError>> {
+        ready(Ok(self.tables().group_page(before, limit, open)))
+    }
+
+    fn members(
+        &self,
+        group: GroupId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Member>, StoreError>> {
+        ready(Ok(self.tables().members(group, after, limit)))
+    }
+
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
+        ready(Ok(self.tables().links(after, limit)))
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

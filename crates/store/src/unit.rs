@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, Json, Life, PastAttempt, Spec, State, Submitted, Time};
+use jobhall_core::{Group, GroupId, Job, JobId, Life, PastAttempt, Spec, State, StateName, Submitted, Time};
 
 use crate::audit::AuditEntry;
 
@@ -10,12 +10,12 @@ use crate::audit::AuditEntry;
 /// all its conflicts:
 ///
 /// 1. the submit key;
-/// 2. checks, settings, and the revs of the changes;
+/// 2. checks, settings, groups, and the revs of the changes;
 /// 3. keys that the changes release and take: a successor left behind, a place already held;
 /// 4. inserts, in order: an id that is used already (`Stale`), a reusable success, then the place on the key (an
 ///    earlier insert of the unit may hold it).
 ///
-/// A job is changed at most once in a unit, and so is a setting.
+/// A job is changed at most once in a unit, and so are a setting and a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
     /// What must be so.
@@ -26,6 +26,12 @@ pub struct Unit {
     pub inserts: Vec<Insert>,
     /// Settings that come with it.
     pub settings: Vec<SettingWrite>,
+    /// Groups that come with it.
+    pub groups: Vec<GroupWrite>,
+    /// Sub-jobs that attempts ask for. A link of the same (parent, call) gives way.
+    pub links: Vec<Link>,
+    /// Parents whose links go away.
+    pub unlinked: Vec<JobId>,
     /// Who did it and what it is, if anyone will ask.
     pub audit: Vec<AuditEntry>,
     /// The idempotency key it is done under.
@@ -37,6 +43,8 @@ pub struct Unit {
 pub enum Check {
     /// The job exists and is not completed.
     Open(JobId),
+    /// The group exists and takes members.
+    Joinable(GroupId),
 }
 
 /// A decided move of one stored job.
@@ -48,8 +56,8 @@ pub struct Change {
     pub expected: u32,
     /// What the job becomes.
     pub life: Life,
-    /// Params that replace the stored ones.
-    pub params: Option<Json>,
+    /// What is asked for from now on, if that changes. Type, key, queue, group, parent and creation never do.
+    pub spec: Option<Arc<Spec>>,
     /// An ended attempt, for the history.
     pub past: Option<Box<PastAttempt>>,
     /// Whether the job's spec is wanted back: the caller does not have it.
@@ -79,7 +87,7 @@ pub enum KeyPlace {
 /// Which place a state has on its job's key.
 pub fn key_place(state: &State) -> KeyPlace {
     match state {
-        State::Blocked(_) => KeyPlace::Next,
+        State::Blocked(blocked) if blocked.holder.is_some() => KeyPlace::Next,
         state if state.is_terminal() => KeyPlace::Free,
         _ => KeyPlace::Live,
     }
@@ -90,6 +98,10 @@ pub fn key_place(state: &State) -> KeyPlace {
 pub enum SettingKind {
     /// A change of many jobs.
     Operation,
+    /// A queue.
+    Queue,
+    /// A schedule.
+    Schedule,
     /// A credential.
     Token,
     /// A job type.
@@ -98,12 +110,20 @@ pub enum SettingKind {
 
 impl SettingKind {
     /// All kinds.
-    pub const ALL: [SettingKind; 3] = [SettingKind::Operation, SettingKind::Token, SettingKind::Type];
+    pub const ALL: [SettingKind; 5] = [
+        SettingKind::Operation,
+        SettingKind::Queue,
+        SettingKind::Schedule,
+        SettingKind::Token,
+        SettingKind::Type,
+    ];
 
     /// The name in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             SettingKind::Operation => "operation",
+            SettingKind::Queue => "queue",
+            SettingKind::Schedule => "schedule",
             SettingKind::Token => "token",
             SettingKind::Type => "type",
         }
@@ -134,6 +154,39 @@ pub struct SettingWrite {
     pub expected: u32,
     /// The new content, as JSON; none removes the setting.
     pub value: Option<String>,
+}
+
+/// A write of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupWrite {
+    /// The stored rev it was decided on; 0 means that there must be none.
+    pub expected: u32,
+    /// What the group becomes; its rev is one above the expected one.
+    pub group: Group,
+}
+
+/// A sub-job by the name that its parent gave it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The job whose attempt asked.
+    pub parent: JobId,
+    /// What it calls the answer: a retried parent asks again by the same name.
+    pub call: String,
+    /// The job that answers: its own, or one that it joined.
+    pub job: JobId,
+}
+
+/// A job of a group, as far as counting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The job.
+    pub id: JobId,
+    /// The job that it is a copy of.
+    pub copy_of: Option<JobId>,
+    /// Whether it serves the group without being a member.
+    pub attached: bool,
+    /// Its stored state.
+    pub state: StateName,
 }
 
 /// An idempotency key, stored with the answer in the same transaction.
@@ -181,6 +234,8 @@ pub enum Conflict {
     },
     /// A checked job is completed or does not exist.
     NotOpen(JobId),
+    /// A checked group takes no members, or does not exist.
+    NotJoinable(GroupId),
     /// The place on the key is taken.
     KeyHeld {
         /// The job that wants it.
@@ -206,6 +261,13 @@ pub enum Conflict {
     Repeated(Vec<Submitted>),
     /// The submit key was used for another request.
     SubmitKeyReused,
+    /// The group has another rev; here it is, if it exists.
+    Group {
+        /// Position among the groups.
+        write: usize,
+        /// As it stands.
+        stored: Option<Box<Group>>,
+    },
     /// The setting has another rev; here it is, if it exists.
     Setting {
         /// Position among the settings.

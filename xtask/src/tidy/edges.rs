@@ -11,7 +11,7 @@ const DEV_ONLY: [&str; 2] = ["sim", "store-conformance"];
 const APPLICATION: &[&str] = &["engine", "tree", "core", "store", "blobs"];
 
 /// Third-party packages that `core` may stand on.
-const CORE_ALLOWED: [&str; 2] = ["serde", "serde_json"];
+const CORE_ALLOWED: [&str; 3] = ["jiff", "serde", "serde_json"];
 
 /// The rooms that `room` may depend on, or none for a room that is not in the plan.
 fn allowed(room: &str) -> Option<&'static [&'static str]> {

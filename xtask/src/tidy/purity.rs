@@ -4,7 +4,7 @@ use super::source;
 use super::{Fault, File};
 
 /// Banned paths and words, each as the tokens it is made of.
-const BANNED: [&[&str]; 14] = [
+const BANNED: [&[&str]; 17] = [
     &["std", ":", ":", "fs"],
     &["std", ":", ":", "net"],
     &["std", ":", ":", "io"],
@@ -15,6 +15,9 @@ const BANNED: [&[&str]; 14] = [
     &["std", ":", ":", "*"],
     &["SystemTime"],
     &["Instant", ":", ":", "now"],
+    &["Timestamp", ":", ":", "now"],
+    &["Zoned", ":", ":", "now"],
+    &["TimeZone", ":", ":", "system"],
     &["async"],
     &[".", "await"],
     &["tokio"],

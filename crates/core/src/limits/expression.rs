@@ -6,7 +6,7 @@
 //!   owner  queue  type  group  schedule                         a name the job has
 //!   params.customer.id        a value in its params             17
 //!   params["odd name"][0]     the same with odd names, and in lists
-//!   tag:region                the rest of the tag region=…      eu
+//!   tag:region                the rest of its tag region=… or region:…
 //! ```
 //!
 //! A number and the same digits as text are one value. What is missing, `null`, a list or an object is no value: such
@@ -90,7 +90,13 @@ impl KeyExpression {
             Source::Queue => Some(spec.queue.to_string()),
             Source::Type => Some(spec.job_type.to_string()),
             Source::Params(steps) => path::value(spec.params.as_str(), steps),
-            Source::Owner | Source::Group | Source::Schedule | Source::Tag(_) => None,
+            Source::Owner => spec.owner.as_ref().map(ToString::to_string),
+            Source::Group => spec.group.as_ref().map(ToString::to_string),
+            Source::Schedule => spec.schedule.as_ref().map(ToString::to_string),
+            Source::Tag(name) => spec.tags.iter().find_map(|tag| {
+                let rest = tag.as_str().strip_prefix(&**name)?.strip_prefix(['=', ':'])?;
+                Some(rest.to_owned())
+            }),
         }
     }
 }

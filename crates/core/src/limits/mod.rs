@@ -43,8 +43,6 @@ pub const CONCURRENCY_MAX: u32 = 1_000_000;
 pub const TOKENS_MAX: u32 = 1_000_000;
 /// The longest time that a rate may be spread over: a year, in milliseconds.
 pub const PER_MS_MAX: u64 = crate::bounds::DELAY_MS;
-/// The most that a job may weigh.
-pub const WEIGHT_MAX: u32 = 1_000_000;
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 512;
 /// The deepest path into params.

@@ -28,7 +28,7 @@ impl Position {
     }
 }
 
-/// The first thing wrong with a text of needs, accepts or abilities.
+/// The first thing wrong with a text of needs, uses, accepts or abilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SelectorError {
     /// Where it is.

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::{
-    ABILITIES_MAX, DECIMALS_MAX, LIST_ENTRIES_MAX, NAME_CHARS_MAX, TERMS_MAX, TEXT_BYTES_MAX, VALUE_CHARS_MAX,
+    ABILITIES_MAX, DECIMALS_MAX, LIST_ENTRIES_MAX, NAME_CHARS_MAX, Number, TERMS_MAX, TEXT_BYTES_MAX,
+    VALUE_CHARS_MAX,
 };
 
-/// What can be wrong with a text of needs, accepts or abilities.
+/// What can be wrong with a text of needs, uses, accepts or abilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SelectorErrorKind {
     /// Something else has to stand here.
@@ -85,6 +86,23 @@ pub enum SelectorErrorKind {
         /// The name as it was written.
         name: Box<str>,
     },
+    /// A resource said twice.
+    DuplicateResource {
+        /// The name as it was written.
+        name: Box<str>,
+    },
+    /// A resource without how much is used of it.
+    MissingAmount {
+        /// The name as it was written.
+        name: Box<str>,
+    },
+    /// What is used of a resource is not a number above zero.
+    BadAmount {
+        /// As it was written.
+        amount: Box<str>,
+        /// The resource and amount that were probably meant.
+        did_you_mean: Option<Box<str>>,
+    },
     /// Names are lowercase.
     UppercaseName {
         /// The name as it was written.
@@ -118,6 +136,8 @@ impl SelectorErrorKind {
             Self::UppercaseName { did_you_mean, .. } => format!("; did you mean \"{did_you_mean}\"?"),
             Self::UnknownName { did_you_mean: Some(name), .. } => format!("; did you mean \"{name}\"?"),
             Self::UnknownName { did_you_mean: None, .. } => "; use \"queue\" or \"type\"".to_owned(),
+            Self::MissingAmount { name } => format!("; did you mean \"{name}=1\"?"),
+            Self::BadAmount { did_you_mean: Some(meant), .. } => format!("; did you mean \"{meant}\"?"),
             _ => String::new(),
         }
     }
@@ -155,6 +175,15 @@ impl fmt::Display for SelectorErrorKind {
             Self::TooManyAbilities => write!(f, "more than {ABILITIES_MAX} abilities"),
             Self::ControlCharacter { found } => write!(f, "control character U+{:04X}", u32::from(*found)),
             Self::DuplicateAbility { name } => write!(f, "ability \"{name}\" is given a second time"),
+            Self::DuplicateResource { name } => write!(f, "resource \"{name}\" is given a second time"),
+            Self::MissingAmount { name } => write!(f, "expected \"=\" and an amount after \"{name}\""),
+            Self::BadAmount { amount, .. } => {
+                let largest = Number::from_thousandths(i64::MAX);
+                write!(
+                    f,
+                    "amount {amount} is not a number from 0.001 to {largest} with {DECIMALS_MAX} decimals at most"
+                )
+            }
             Self::UppercaseName { name, .. } => write!(f, "name \"{name}\" is not lowercase"),
             Self::UnknownName { name, .. } => write!(f, "unknown name \"{name}\""),
             Self::NotComparable { name, operator } => {

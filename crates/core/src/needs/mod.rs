@@ -1,4 +1,4 @@
-//! Who can do what: the abilities of a worker, the needs of a job, and what a worker accepts.
+//! Who can do what: the abilities of a worker, the needs and uses of a job, and what a worker accepts.
 //!
 //! Matching is decided per class of jobs, so two needs that say the same in another order or spacing must be
 //! one class. That is why every text here has one canonical form, and why [`Needs`] is equal, ordered and
@@ -8,6 +8,7 @@
 //! ```text
 //! abilities   os=linux, gpu=2, lang=[rust,python], spot
 //! needs       os=linux, gpu>=1, region in (eu,us), !spot
+//! uses        gpu=1, mem_gb=8
 //! accepts     queue in (mail,sms), type!=deploy
 //! ```
 //!
@@ -33,6 +34,7 @@ mod accepts;
 mod cursor;
 mod error;
 mod error_kind;
+mod left;
 mod number;
 mod parse;
 mod selector;
@@ -40,6 +42,7 @@ mod suggest;
 mod term;
 mod token;
 mod unmet;
+mod uses;
 mod value;
 
 #[cfg(test)]
@@ -52,18 +55,20 @@ pub use ability::Abilities;
 pub use accepts::Accepts;
 pub use error::{Position, SelectorError};
 pub use error_kind::SelectorErrorKind;
+pub use left::{Left, Shortage};
 pub use number::Number;
 pub use unmet::{Holder, Reason, Unmet};
+pub use uses::Uses;
 pub use value::{Scalar, Value};
 
-pub(crate) use suggest::did_you_mean;
+pub(crate) use suggest::{did_you_mean, slips};
 
 use parse::Vocabulary;
 use selector::Selector;
 
 /// The longest text in bytes, as it was written and in its canonical form.
 pub const TEXT_BYTES_MAX: usize = 1_024;
-/// The most terms in needs or accepts, counted as written.
+/// The most terms in needs, uses or accepts, counted as written.
 pub const TERMS_MAX: usize = 32;
 /// The most abilities of one worker.
 pub const ABILITIES_MAX: usize = 64;

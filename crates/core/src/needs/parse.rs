@@ -5,12 +5,14 @@
 //! term      = "!" name | name [ operator scalar | ("in" | "notin") "(" scalars ")" ]
 //! abilities = [ ability { "," ability } ]
 //! ability   = name [ "=" ( scalar | "[" scalars "]" ) ]
+//! uses      = [ name "=" number { "," name "=" number } ]
 //! scalars   = scalar { "," scalar }
 //! ```
 
 use std::collections::BTreeMap;
 
 use super::cursor::Cursor;
+use super::number::Number;
 use super::term::{Comparison, Condition, Term};
 use super::value::{Scalar, Value};
 use super::{ABILITIES_MAX, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TEXT_BYTES_MAX};
@@ -51,6 +53,22 @@ pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, Selecto
         abilities.insert(name, parser.ability_value()?);
     }
     Ok(abilities)
+}
+
+/// Reads what a job uses, by name.
+pub(super) fn uses(text: &str) -> Result<BTreeMap<Box<str>, Number>, SelectorError> {
+    let mut parser = Parser::new(text, Vocabulary::Abilities)?;
+    let mut uses = BTreeMap::new();
+    while parser.has_another(uses.len(), TERMS_MAX, Kind::TooManyTerms)? {
+        let start = parser.cursor.offset();
+        let name = parser.name()?;
+        if uses.contains_key(&name) {
+            return Err(parser.cursor.error_at(start, Kind::DuplicateResource { name }));
+        }
+        let amount = parser.amount(&name)?;
+        uses.insert(name, amount);
+    }
+    Ok(uses)
 }
 
 /// Refuses a text whose canonical form would not be read back, as it has more spaces.

@@ -15,7 +15,7 @@ fn nearest<'a>(name: &str, known: &'a [&'static str]) -> Option<&'a &'static str
 }
 
 /// How many letters have to be added, left out or changed (Levenshtein). Names are short and ASCII.
-pub(super) fn slips(from: &str, to: &str) -> usize {
+pub(crate) fn slips(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().enumerate() {
         let mut diagonal = row[0];

@@ -1,19 +1,21 @@
-//! What needs, abilities and accepts promise. Tests named `l13_` prove row 13 of Lazyboss: a job goes only to
+//! What needs, uses, abilities and accepts promise. Tests named `l13_` prove row 13 of Lazyboss: a job goes only to
 //! a worker that has what it asks for.
 
 mod abilities;
 mod accepts;
 mod bounds;
 mod errors;
+mod left;
 mod matching;
 mod numbers;
 mod oracle;
 mod properties;
 mod selectors;
+mod uses;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
-use super::{Abilities, Accepts, Needs, SelectorError};
+use super::{Abilities, Accepts, Needs, SelectorError, Uses};
 
 fn abilities(text: &str) -> Abilities {
     Abilities::parse(text).expect("abilities")
@@ -25,6 +27,14 @@ fn needs(text: &str) -> Needs {
 
 fn accepts(text: &str) -> Accepts {
     Accepts::parse(text).expect("accepts")
+}
+
+fn uses(text: &str) -> Uses {
+    Uses::parse(text).expect("uses")
+}
+
+fn uses_error(text: &str) -> SelectorError {
+    Uses::parse(text).expect_err("refused")
 }
 
 fn needs_error(text: &str) -> SelectorError {

@@ -47,6 +47,25 @@ impl Parser<'_> {
         }
     }
 
+    /// How much is used of a resource: a number above zero after `=`.
+    pub(super) fn amount(&mut self, name: &str) -> Result<Number, SelectorError> {
+        if !self.cursor.eat("=") {
+            return Err(self.cursor.error(Kind::MissingAmount { name: name.into() }));
+        }
+        self.cursor.skip_spaces();
+        let start = self.cursor.offset();
+        let text = self.cursor.take_while(is_bare);
+        if text.is_empty() {
+            return Err(self.cursor.error(Kind::MissingAmount { name: name.into() }));
+        }
+        self.check_length(start, text.len())?;
+        let number = Number::parse(text).ok().filter(|number| number.thousandths() > 0);
+        number.ok_or_else(|| {
+            let did_you_mean = unit_in_name(name, text);
+            self.cursor.error_at(start, Kind::BadAmount { amount: text.into(), did_you_mean })
+        })
+    }
+
     /// A number or a word.
     pub(super) fn scalar(&mut self, after: &'static str) -> Result<Scalar, SelectorError> {
         self.cursor.skip_spaces();
@@ -158,6 +177,14 @@ impl Parser<'_> {
         let found = self.cursor.peek().unwrap_or_default();
         self.cursor.error(Kind::UnexpectedCharacter { found, expected })
     }
+}
+
+/// `mem=8GB` as it was probably meant: amounts have no units, so the unit belongs into the name.
+fn unit_in_name(name: &str, amount: &str) -> Option<Box<str>> {
+    let digits = amount.find(|letter: char| letter.is_ascii_alphabetic())?;
+    let (number, unit) = amount.split_at(digits);
+    let number = Number::parse(number).ok().filter(|number| number.thousandths() > 0)?;
+    Some(format!("{name}_{}={number}", unit.to_ascii_lowercase()).into())
 }
 
 fn check_name(name: &str, vocabulary: Vocabulary) -> Result<(), Kind> {

@@ -30,6 +30,8 @@ pub enum Op {
     Claim,
     Accept,
     Progress,
+    Wait,
+    Resume,
     Report(Report),
     TakeBack,
     LeaseEnd,
@@ -46,6 +48,8 @@ impl Op {
             Op::Claim => Event::Claim { lease, worker: WorkerName::new("w1").expect("a name") },
             Op::Accept => Event::Accept { claim, lease },
             Op::Progress => Event::Progress { claim, lease },
+            Op::Wait => Event::Wait { claim, lease },
+            Op::Resume => Event::Resume,
             Op::Report(report) => Event::Report { claim, lease, report, retry, dice: Dice(0) },
             Op::TakeBack => Event::TakeBack,
             Op::LeaseEnd => Event::LeaseEnd,
@@ -121,6 +125,7 @@ pub fn lives() -> Vec<(&'static str, Life)> {
         ("assigned", made(&[Op::Claim])),
         ("accepted", made(&[Op::Claim, Op::Accept])),
         ("running", made(&[Op::Claim, Op::Progress])),
+        ("waiting", made(&[Op::Claim, Op::Wait])),
         ("retrying", made(&[Op::Claim, failed(None)])),
         ("succeeded", made(&[Op::Claim, passed()])),
         ("failed", made(&[Op::Claim, failed(Some(When::Never))])),
@@ -131,7 +136,7 @@ pub fn lives() -> Vec<(&'static str, Life)> {
 
 /// The same for the states in which a cancel can be on its way to the worker.
 pub fn cancelling_lives() -> Vec<(&'static str, Life)> {
-    let held = |(name, _): &(&str, Life)| ["assigned", "accepted", "running"].contains(name);
+    let held = |(name, _): &(&str, Life)| ["assigned", "accepted", "running", "waiting"].contains(name);
     lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[cancel()]))).collect()
 }
 
@@ -151,6 +156,8 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
         ("report crashed, never again", crashed(Some(When::Never)), FIRST),
         ("report timed out", timed_out, FIRST),
         ("report cancelled", Op::Report(Report::Cancelled), FIRST),
+        ("wait", Op::Wait, FIRST),
+        ("resume", Op::Resume, FIRST),
         ("accept, foreign lease", Op::Accept, FOREIGN),
         ("progress, foreign lease", Op::Progress, FOREIGN),
         ("report passed, foreign lease", passed(), FOREIGN),
@@ -172,10 +179,14 @@ pub fn effect(life: &Life, op: &Op, card: Card) -> String {
         Err(Refusal::LeaseLost { .. }) => return "lease lost".to_owned(),
         Err(Refusal::NotDue(_)) => return "not due".to_owned(),
         Err(Refusal::NotRequested) => return "not requested".to_owned(),
+        Err(Refusal::OnHold) => return "on hold".to_owned(),
+        Err(Refusal::Stopping) => return "stopping".to_owned(),
+        Err(Refusal::ToldOtherwise) => return "told otherwise".to_owned(),
+        Err(Refusal::OtherAttempt { .. }) => return "other attempt".to_owned(),
         Err(refusal @ Refusal::NotCompleted { .. }) => panic!("{refusal}: a rule of manual retries"),
     };
     let mut words = step.life.name(now).to_string();
-    let cancelling = |life: &Life| life.state.held().is_some_and(|held| held.cancel.is_some());
+    let cancelling = |life: &Life| life.state.held().is_some_and(|held| held.is_cancelled());
     if cancelling(&step.life) && !cancelling(life) {
         words += ", cancel requested";
     }

@@ -97,7 +97,7 @@ fn a_job_is_cancelled_from_every_state_before_its_end() {
         } else {
             assert_eq!((state_of(&step.life), step.reason), (name, Reason::CancelRequested));
             let held = step.life.state.held().expect("still held");
-            assert_eq!(held.cancel.as_ref().map(|cancel| &cancel.failure), Some(&failure("stop")));
+            assert_eq!(held.stop.as_ref().map(|cancel| &cancel.failure), Some(&failure("stop")));
             assert_eq!(Some(&held.tenure), life.state.tenure());
         }
     }

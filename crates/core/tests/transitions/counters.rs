@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jobhall_core::needs::Needs;
-use jobhall_core::{Job, JobId, Json, Life, QueueName, Reason, RetryPolicy, Spec, State, TypeName};
+use jobhall_core::{Job, JobId, Life, QueueName, Reason, Spec, State, TypeName};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{Turn, steps, turns};
@@ -121,17 +120,8 @@ fn counts(turn: &Turn) -> bool {
 }
 
 fn job(life: Life) -> Job {
-    let spec = Spec {
-        job_type: TypeName::new("t").expect("a name"),
-        key: None,
-        queue: QueueName::new("q").expect("a name"),
-        params: Json::empty_object(),
-        needs: Needs::default(),
-        priority: 100,
-        retry: RetryPolicy::named(),
-        created_at: at(5),
-        retry_of: None,
-    };
+    let (job_type, queue) = (TypeName::new("t").expect("a name"), QueueName::new("q").expect("a name"));
+    let spec = Spec::plain(job_type, queue, at(5));
     Job { id: JobId::new(1).expect("an id"), spec: Arc::new(spec), life }
 }
 

@@ -36,7 +36,11 @@ proptest! {
                     prop_assert_eq!((*state, *event), (turn.before.state.name(), name));
                 }
                 Err(Refusal::NotRequested) => prop_assert_eq!(&turn.op, &Op::Report(Report::Cancelled)),
-                Err(Refusal::NotDue(_)) => prop_assert_eq!(&turn.op, &Op::Claim),
+                Err(Refusal::NotDue(_) | Refusal::OnHold) => prop_assert_eq!(&turn.op, &Op::Claim),
+                Err(Refusal::Stopping) => prop_assert_eq!(&turn.op, &Op::Wait),
+                Err(Refusal::ToldOtherwise | Refusal::OtherAttempt { .. }) => {
+                    prop_assert!(false, "a rule of outcomes from outside");
+                }
                 Err(Refusal::NotCompleted { .. }) => prop_assert!(false, "a rule of manual retries"),
                 Ok(_) => {}
             }

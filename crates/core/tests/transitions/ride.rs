@@ -62,7 +62,7 @@ impl Turn {
 
     /// Whether the event comes from a worker.
     pub fn by_worker(&self) -> bool {
-        matches!(self.op, Op::Accept | Op::Progress | Op::Report(_))
+        matches!(self.op, Op::Accept | Op::Progress | Op::Wait | Op::Report(_))
     }
 }
 
@@ -188,6 +188,8 @@ fn op(mood: Mood) -> impl Strategy<Value = Op> {
         lease_end => Just(Op::LeaseEnd),
         cancel => causes().prop_map(Op::Cancel),
         again => (0..9).prop_map(|n: i32| Op::Again(Json::trusted(&n.to_string()))),
+        2 => Just(Op::Wait),
+        2 => Just(Op::Resume),
         1 => Just(Op::Release),
         1 => Just(Op::Report(Report::Cancelled)),
     ]

@@ -12,39 +12,46 @@ use crate::support::{at, cancelling_lives, effect, events, lives};
 const LOST: &str = "lease lost";
 const NONE: &str = "–";
 
-/// An event and what it does: to the three states before a claim, the three held ones, retrying, the four ends.
-type Row = (&'static str, [&'static str; 3], [&'static str; 3], &'static str, [&'static str; 4]);
+/// An event and what it does: to the three states before a claim, the four held ones, retrying, the four ends.
+type Row = (&'static str, [&'static str; 3], [&'static str; 4], &'static str, [&'static str; 4]);
 
-const TABLE: [Row; 20] = [
-    ("claim", ["not due", "assigned", NONE], [NONE; 3], "assigned", [NONE; 4]),
-    ("accept", [LOST; 3], ["accepted", "same", "same"], LOST, [LOST; 4]),
-    ("progress", [LOST; 3], ["running", "running", "same"], LOST, [LOST; 4]),
-    ("report passed", [LOST; 3], ["succeeded"; 3], LOST, ["same", LOST, LOST, "same"]),
-    ("report skipped", [LOST; 3], ["succeeded"; 3], LOST, [LOST, LOST, LOST, "same"]),
-    ("report failed", [LOST; 3], ["retrying"; 3], LOST, [LOST, "same", LOST, "same"]),
-    ("report failed, never again", [LOST; 3], ["failed"; 3], LOST, [LOST, "same", LOST, "same"]),
-    ("report failed, snooze", [LOST; 3], ["retrying"; 3], LOST, [LOST, "same", LOST, "same"]),
-    ("report crashed", [LOST; 3], ["retrying"; 3], LOST, [LOST, LOST, "same", "same"]),
-    ("report crashed, never again", [LOST; 3], ["crashed"; 3], LOST, [LOST, LOST, "same", "same"]),
-    ("report timed out", [LOST; 3], ["retrying"; 3], LOST, [LOST, LOST, LOST, "same"]),
-    ("report cancelled", [LOST; 3], ["not requested"; 3], LOST, [LOST, LOST, LOST, "same"]),
-    ("accept, foreign lease", [LOST; 3], [LOST; 3], LOST, [LOST; 4]),
-    ("progress, foreign lease", [LOST; 3], [LOST; 3], LOST, [LOST; 4]),
-    ("report passed, foreign lease", [LOST; 3], [LOST; 3], LOST, [LOST; 4]),
-    ("take back", [NONE; 3], ["queued", NONE, NONE], NONE, [NONE; 4]),
-    ("lease end", [NONE; 3], ["queued", "retrying", "retrying"], NONE, [NONE; 4]),
+const TABLE: [Row; 22] = [
+    ("claim", ["not due", "assigned", NONE], [NONE; 4], "assigned", [NONE; 4]),
+    ("accept", [LOST; 3], ["accepted", "same", "same", "same"], LOST, [LOST; 4]),
+    ("progress", [LOST; 3], ["running", "running", "same", "same"], LOST, [LOST; 4]),
+    ("report passed", [LOST; 3], ["succeeded"; 4], LOST, ["same", LOST, LOST, "same"]),
+    ("report skipped", [LOST; 3], ["succeeded"; 4], LOST, [LOST, LOST, LOST, "same"]),
+    ("report failed", [LOST; 3], ["retrying"; 4], LOST, [LOST, "same", LOST, "same"]),
+    ("report failed, never again", [LOST; 3], ["failed"; 4], LOST, [LOST, "same", LOST, "same"]),
+    ("report failed, snooze", [LOST; 3], ["retrying"; 4], LOST, [LOST, "same", LOST, "same"]),
+    ("report crashed", [LOST; 3], ["retrying"; 4], LOST, [LOST, LOST, "same", "same"]),
+    ("report crashed, never again", [LOST; 3], ["crashed"; 4], LOST, [LOST, LOST, "same", "same"]),
+    ("report timed out", [LOST; 3], ["retrying"; 4], LOST, [LOST, LOST, LOST, "same"]),
+    ("report cancelled", [LOST; 3], ["not requested"; 4], LOST, [LOST, LOST, LOST, "same"]),
+    ("wait", [LOST; 3], ["waiting", "waiting", "waiting", "same"], LOST, [LOST; 4]),
+    ("resume", [NONE; 3], [NONE, NONE, NONE, "running"], NONE, [NONE; 4]),
+    ("accept, foreign lease", [LOST; 3], [LOST; 4], LOST, [LOST; 4]),
+    ("progress, foreign lease", [LOST; 3], [LOST; 4], LOST, [LOST; 4]),
+    ("report passed, foreign lease", [LOST; 3], [LOST; 4], LOST, [LOST; 4]),
+    ("take back", [NONE; 3], ["queued", NONE, NONE, NONE], NONE, [NONE; 4]),
+    ("lease end", [NONE; 3], ["queued", "retrying", "retrying", "retrying"], NONE, [NONE; 4]),
     (
         "cancel",
         ["cancelled"; 3],
-        ["assigned, cancel requested", "accepted, cancel requested", "running, cancel requested"],
+        [
+            "assigned, cancel requested",
+            "accepted, cancel requested",
+            "running, cancel requested",
+            "waiting, cancel requested",
+        ],
         "cancelled",
         [NONE, NONE, NONE, "same"],
     ),
-    ("release", [NONE, NONE, "queued"], [NONE; 3], NONE, [NONE; 4]),
+    ("release", [NONE, NONE, "queued"], [NONE; 4], NONE, [NONE; 4]),
     (
         "again",
         ["scheduled, again noted", "queued, again noted", "blocked, again noted"],
-        ["assigned, again noted", "accepted, again noted", "running, again noted"],
+        ["assigned, again noted", "accepted, again noted", "running, again noted", "waiting, again noted"],
         "retrying, again noted",
         [NONE; 4],
     ),
@@ -68,13 +75,15 @@ fn a_job_whose_cancel_is_requested_takes_no_other_way() {
     for (name, op, card) in events() {
         let found: Vec<_> = cancelling_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
         let expected = match name {
-            "accept" => ["accepted", "same", "same"],
-            "progress" => ["running", "running", "same"],
-            "take back" => ["cancelled", NONE, NONE],
-            "cancel" => ["same"; 3],
-            "claim" | "release" | "again" => [NONE; 3],
-            _ if name.ends_with("foreign lease") => [LOST; 3],
-            _ => ["cancelled"; 3],
+            "accept" => ["accepted", "same", "same", "same"],
+            "progress" => ["running", "running", "same", "same"],
+            "take back" => ["cancelled", NONE, NONE, NONE],
+            "cancel" => ["same"; 4],
+            "wait" => ["stopping", "stopping", "stopping", "same"],
+            "resume" => [NONE, NONE, NONE, "running"],
+            "claim" | "release" | "again" => [NONE; 4],
+            _ if name.ends_with("foreign lease") => [LOST; 4],
+            _ => ["cancelled"; 4],
         };
         assert_eq!(found, expected, "{name}");
     }
@@ -87,7 +96,7 @@ fn the_samples_stand_in_the_states_they_are_named_after() {
     assert_eq!(names.len(), StateName::ALL.len());
 }
 
-const REASONS: [Reason; 16] = [
+const REASONS: [Reason; 18] = [
     Reason::Claimed,
     Reason::Accepted,
     Reason::Started,
@@ -104,6 +113,8 @@ const REASONS: [Reason; 16] = [
     Reason::CancelRequested,
     Reason::Released,
     Reason::AgainAsked,
+    Reason::Suspended,
+    Reason::Resumed,
 ];
 
 #[test]
@@ -120,11 +131,15 @@ fn random_rides_reach_every_reason_and_every_refusal() {
                 Refusal::NotDue(_) => "not due",
                 Refusal::NotRequested => "not requested",
                 Refusal::NotCompleted { .. } => "not completed",
+                Refusal::OnHold => "on hold",
+                Refusal::Stopping => "stopping",
+                Refusal::ToldOtherwise => "told otherwise",
+                Refusal::OtherAttempt { .. } => "other attempt",
             },
         ));
     }
     assert_eq!(reasons, BTreeSet::from(REASONS));
-    assert_eq!(refused, BTreeSet::from(["illegal", "lease lost", "not due", "not requested"]));
+    assert_eq!(refused, BTreeSet::from(["illegal", "lease lost", "not due", "not requested", "stopping"]));
 }
 
 #[test]
@@ -138,6 +153,10 @@ fn refusals_read_well() {
         ),
         (Refusal::NotDue(at(1_500)), "the job is not due before 1500 ms"),
         (Refusal::NotCompleted { state: StateName::Running }, "the job is running, not completed"),
+        (Refusal::OnHold, "the job is on hold"),
+        (Refusal::Stopping, "the attempt is being stopped"),
+        (Refusal::ToldOtherwise, "another outcome of this attempt was told before"),
+        (Refusal::OtherAttempt { current: 3 }, "the job is at attempt 3"),
         (Refusal::NotRequested, "outcome cancelled refused: no cancel was requested"),
     ] {
         assert_eq!(refusal.to_string(), words);

@@ -57,7 +57,7 @@ fn each_phase_is_dated_when_it_begins() {
     let running = after(&accepted, &[Op::Progress]);
     assert_eq!(tenure(&running).started_at, Some(moment(3)));
     let cancelling = after(&running, &[cancel()]);
-    let request = cancelling.state.held().and_then(|held| held.cancel.clone()).expect("a request");
+    let request = cancelling.state.held().and_then(|held| held.stop.clone()).expect("a request");
     assert_eq!(request.at, moment(4));
     let succeeded = after(&running, &[passed()]);
     assert_eq!(tenure(&succeeded), tenure(&running));

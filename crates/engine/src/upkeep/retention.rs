@@ -35,11 +35,12 @@ fn run(desk: &mut Desk) {
     desk.deadlines.retention.at = None;
     desk.want(Asked::Prune(Prune {
         jobs: Vec::new(),
+        groups: Vec::new(),
         feed_before: Some(now.minus_ms(desk.config.feed_ms)),
         submit_keys_before: Some(now.minus_ms(desk.config.submit_key_ms)),
         audit_before: Some(now.minus_ms(desk.config.audit_ms)),
     }));
-    let ruled = |(_, config): &(u32, jobhall_core::TypeConfig)| {
+    let ruled = |(_, config): &(u32, std::sync::Arc<jobhall_core::TypeConfig>)| {
         config.keep_ms.is_some() || config.keep_count.is_some()
     };
     if desk.types.values().any(ruled) {

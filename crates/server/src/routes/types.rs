@@ -27,7 +27,7 @@ const ROUNDS: usize = 20;
 pub(super) struct Types(BTreeMap<TypeName, Stored>);
 
 /// A configuration and its version.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Stored {
     rev: u32,
     config: TypeConfig,
@@ -41,7 +41,7 @@ impl Types {
 
     /// What a type has, configured or not.
     pub(super) fn config(&self, name: &TypeName) -> TypeConfig {
-        self.0.get(name).map_or_else(|| TypeConfig::of(name), |stored| stored.config)
+        self.0.get(name).map_or_else(|| TypeConfig::of(name), |stored| stored.config.clone())
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn set(
     let stored = Stored { rev, config };
     app.acted(&who, "type_set", &name, "").await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
-    let response = error::made(rev == 1, &address, &tell::type_settings(&name, &config));
+    let response = error::made(rev == 1, &address, &tell::type_settings(&name, &stored.config));
     Ok(error::tagged(response, &stored.tag()))
 }
 
@@ -119,6 +119,7 @@ fn changed(before: TypeConfig, given: &SetType) -> TypeConfig {
         keep_ms: given.keep_ms.unwrap_or(before.keep_ms),
         keep_count: given.keep_count.unwrap_or(before.keep_count),
         reuse_window_ms: given.reuse_window_ms.unwrap_or(before.reuse_window_ms),
+        ..before
     }
 }
 
@@ -159,7 +160,7 @@ impl Wanted {
             }
             let config = make(types.config(name));
             let rev = stored.map_or(0, |stored| stored.rev);
-            match app.engine.set_type(name.clone(), config, Some(rev)).await {
+            match app.engine.set_type(name.clone(), config.clone(), Some(rev)).await {
                 Ok(rev) => return Ok((rev, config)),
                 Err(Refused::Changed { .. }) => {}
                 Err(refused) => return Err(refused.into()),

@@ -130,7 +130,7 @@ impl Checker {
         let held = row.as_ref().and_then(|row| row.life.state.held());
         let good = match &row {
             Some(row) => {
-                matches!(row.life.state, State::Cancelled(_)) || held.is_some_and(|h| h.cancel.is_some())
+                matches!(row.life.state, State::Cancelled(_)) || held.is_some_and(|h| h.is_cancelled())
             }
             None => self.removed.contains(&id),
         };

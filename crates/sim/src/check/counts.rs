@@ -18,7 +18,7 @@ struct Found {
 
 impl Found {
     fn told(tally: &Tally) -> Found {
-        let held = [StateName::Assigned, StateName::Accepted, StateName::Running];
+        let held = [StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting];
         Found {
             fresh: tally.of(StateName::Queued) + tally.of(StateName::Scheduled),
             retrying: tally.of(StateName::Retrying),

@@ -64,7 +64,7 @@ impl Checker {
                 let same = old.tenure.lease == new.tenure.lease
                     && old.tenure.worker == new.tenure.worker
                     && before.life.claim == after.life.claim
-                    && (old.cancel.is_none() || new.cancel.is_some());
+                    && (!old.is_cancelled() || new.is_cancelled());
                 self.must(same, Invariant::Lease, &[id], || {
                     format!("job {id} changed hands without a claim: {old:?} to {new:?}")
                 });
@@ -95,7 +95,7 @@ impl Checker {
         let tenure = &held.tenure;
         let end = End { lease: tenure.lease, worker: tenure.worker.clone(), by: by.clone() };
         self.holder_said(id, before.life.claim, &end);
-        self.must(by != By::Cancel || held.cancel.is_some(), Invariant::Cancel, &[id], || {
+        self.must(by != By::Cancel || held.is_cancelled(), Invariant::Cancel, &[id], || {
             format!("job {id} is cancelled, but nobody asked for it")
         });
         let base = self.base.get(&id).copied().unwrap_or(0);

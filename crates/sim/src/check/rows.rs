@@ -1,6 +1,6 @@
 //! What every commit does to the rows.
 
-use jobhall_core::{Job, JobId, Key, Spec, State, StateName, TypeName};
+use jobhall_core::{Blocked, Job, JobId, Key, Spec, State, StateName, TypeName};
 use jobhall_store::{Committed, FeedEntry, SubmitKey, Unit};
 
 use super::shelf::Shelf;
@@ -51,9 +51,9 @@ impl Checker {
                     "a change of a job that was never inserted",
                 );
             };
-            if let Some(params) = &change.params {
-                self.must(after.spec.params == *params, Invariant::Stored, &[change.id], || {
-                    "changed params were not stored".to_owned()
+            if let Some(spec) = &change.spec {
+                self.must(after.spec == *spec, Invariant::Stored, &[change.id], || {
+                    "what is asked for from now on was not stored".to_owned()
                 });
             }
             self.follows_up(unit, &before, &after);
@@ -195,7 +195,7 @@ impl Checker {
                 let known = asked || defeat.failure.reason == "superseded";
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
             }
-            (State::Blocked(holder), State::Queued(_)) => {
+            (State::Blocked(Blocked { holder: Some(holder), .. }), State::Queued(_)) => {
                 let ended = self.rows.get(holder).is_none_or(|job| job.life.state.is_terminal());
                 self.must(ended, Invariant::Key, &[id, *holder], || {
                     format!("job {id} was released while {holder} is open")

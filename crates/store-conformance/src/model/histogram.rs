@@ -86,6 +86,8 @@ fn kind_of(conflict: &Conflict, unit: &Unit) -> &'static str {
         Conflict::Stale { job: Some(_), .. } => "stale, change",
         Conflict::Stale { job: None, .. } => "stale, job gone",
         Conflict::NotOpen(_) => "not open",
+        Conflict::NotJoinable(_) => "not joinable",
+        Conflict::Group { .. } => "group",
         Conflict::KeyHeld { id, .. } if inserted(*id) => "key held, insert",
         Conflict::KeyHeld { .. } => "key held, change",
         Conflict::Reusable { .. } => "reusable",

@@ -106,6 +106,7 @@ impl Model {
                 let ago = |ticks: u16| at(self.now_ms).minus_ms(u64::from(ticks) % 3_000 * 10);
                 Call::Prune(Prune {
                     jobs: picks.iter().map(|&n| pick(n)).collect(),
+                    groups: Vec::new(),
                     feed_before: feed.map(ago),
                     submit_keys_before: keys.map(ago),
                     audit_before: None,

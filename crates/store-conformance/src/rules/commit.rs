@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use jobhall_core::needs::Needs;
-use jobhall_core::{Backoff, Event, Job, Json, Life, RetryPolicy, Spec, State};
+use jobhall_core::needs::{Needs, Uses};
+use jobhall_core::{
+    Backoff, Event, GroupId, Job, Json, Life, Owner, RetryPolicy, ScheduleName, Spec, State, Tag, Timeouts,
+    Windows,
+};
 use jobhall_store::{Conflict, FeedPage, SettingKind, SettingWrite, Store, Unit};
 
 use crate::desk::Desk;
@@ -31,9 +34,23 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
         priority: -5,
         retry: RetryPolicy { backoff: Backoff::Linear { ms: 3, cap_ms: 9 }, ..RetryPolicy::named() },
         retry_of: Some(earlier.id),
+        uses: Uses::parse("gpu=1, mem_gb=2.5").expect("valid uses"),
+        avoid: true,
+        windows: Windows::parse("22:00-06:00 Europe/Berlin").expect("valid windows"),
+        throttle_factor: 0,
+        timeouts: Timeouts { total_ms: Some(7), silence_ms: Some(3) },
+        after: [earlier.id].into(),
+        after_any: true,
+        parent: Some(earlier.id),
+        group: Some(GroupId::of(earlier.id)),
+        attached: true,
+        copy_of: Some(earlier.id),
+        owner: Some(Owner::new("Ada B").expect("a valid owner")),
+        tags: ["eu", "nightly"].map(|tag| Tag::new(tag).expect("a valid tag")).into(),
+        schedule: Some(ScheduleName::new("nightly").expect("a valid name")),
         ..(*job.spec).clone()
     });
-    job.life = Life { run_at: desk.now(), ..job.life };
+    job.life = Life { run_at: desk.now(), hold: true, ..job.life };
     let stored = desk.put(job.clone());
     assert_eq!(desk.get(job.id), Some(stored));
     assert_eq!(desk.get(earlier.id), Some(earlier));
@@ -62,7 +79,7 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     job = desk.apply(desk.decide(&job, &Event::Again(&params)));
     assert_eq!(job.life.again.as_ref().map(|again| &again.params), Some(&params));
     job = desk.apply(desk.decide(&job, &Event::Cancel(&cancelled)));
-    let request = job.life.state.held().and_then(|held| held.cancel.clone());
+    let request = job.life.state.held().and_then(|held| held.stop.clone());
     assert_eq!(request.map(|request| request.failure), Some(cancelled));
     let change = desk.report(&job, &passed("null"));
     let expected = change.life.clone();

@@ -11,6 +11,7 @@ pub mod commit;
 pub mod concurrency;
 pub mod durable;
 pub mod feed;
+pub mod groups;
 pub mod keys;
 pub mod reads;
 pub mod reuse;
@@ -70,6 +71,12 @@ macro_rules! every_rule {
                 inserts_are_looked_at_last
                 every_conflict_of_the_inserts_is_listed
                 a_check_wants_a_job_that_is_there_and_open
+            }
+            groups {
+                l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev
+                a_closed_group_refuses_members
+                l21_the_jobs_of_a_group_are_found
+                links_are_kept_until_their_parent_has_ended
             }
             keys {
                 h06_g4_one_live_job_per_type_and_key

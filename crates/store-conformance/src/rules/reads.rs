@@ -104,6 +104,8 @@ pub fn a_completed_job_tells_what_retention_asks(store: &dyn Store) {
             key: job.spec.key.clone(),
             succeeded: n == 0,
             ended_at: job.life.state.ended_at().expect("it has ended"),
+            parent: None,
+            group: None,
         })
         .collect();
     assert_eq!(wait(store.completed(None, 10)), Ok(expected));

@@ -64,7 +64,7 @@ impl Fault {
             Fault::ForgetsSubmitKeys => unit.submit_key = None,
             Fault::IgnoresReuse => unit.inserts.iter_mut().for_each(|insert| insert.reuse_since = None),
             Fault::IgnoresChecks => unit.checks.clear(),
-            Fault::KeepsOldParams => unit.changes.iter_mut().for_each(|change| change.params = None),
+            Fault::KeepsOldParams => unit.changes.iter_mut().for_each(|change| change.spec = None),
             Fault::ForgetsSpecs => unit.changes.iter_mut().for_each(|change| change.want_spec = false),
             Fault::ForgetsActs => unit.audit.clear(),
             Fault::IgnoresSettingRevs => ignore_setting_revs(unit, memory),

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, PastAttempt, TypeName};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, PastAttempt, TypeName};
 use jobhall_store::{
     AuditRow, Block, BlockChange, CommitError, Committed, Conflict, FeedPage, JobFilter, JobPage, Later,
-    Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
+    Link, Member, Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
 };
 
 pub use fault::Fault;
@@ -198,6 +198,32 @@ impl Store for Faulty {
             completed.reverse();
         }
         ready(Ok(completed))
+    }
+
+    fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
+        self.memory.groups(ids)
+    }
+
+    fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+        open: bool,
+    ) -> Later<Result<Vec<Group>, StoreError>> {
+        self.memory.group_page(before, limit, open)
+    }
+
+    fn members(
+        &self,
+        group: GroupId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Member>, StoreError>> {
+        self.memory.members(group, after, limit)
+    }
+
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
+        self.memory.links(after, limit)
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Memory, Prune,
-    Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
+    Memory, Prune, Pruned, Setting, Store, StoreError, Unit,
 };
 
 /// The handle.
@@ -56,6 +56,32 @@ impl Store for Shared {
 
     fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
         self.0.completed(before, limit)
+    }
+
+    fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
+        self.0.groups(ids)
+    }
+
+    fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+        open: bool,
+    ) -> Later<Result<Vec<Group>, StoreError>> {
+        self.0.group_page(before, limit, open)
+    }
+
+    fn members(
+        &self,
+        group: GroupId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Member>, StoreError>> {
+        self.0.members(group, after, limit)
+    }
+
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
+        self.0.links(after, limit)
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

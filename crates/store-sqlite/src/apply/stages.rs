@@ -104,8 +104,9 @@ impl Writes<'_> {
             None => None,
         };
         let state = row::state_name(found.get(1)?)?;
+        let behind: Option<i64> = found.get(6)?;
         let place = match state {
-            jobhall_core::StateName::Blocked => KeyPlace::Next,
+            jobhall_core::StateName::Blocked if behind.is_some() => KeyPlace::Next,
             state if state.is_terminal() => KeyPlace::Free,
             _ => KeyPlace::Live,
         };

@@ -1,4 +1,4 @@
--- A new job's immutable part.
+-- A new job's immutable part, of one that asks for nothing in particular.
 INSERT INTO specs (
     id, type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on,
     created_at, retry_of, params

@@ -1,2 +1,2 @@
 -- A completed job; an open one is left alone.
-DELETE FROM jobs WHERE id = ?1 AND state >= 7
+DELETE FROM jobs WHERE id = ?1 AND state >= 8

@@ -1,6 +1,9 @@
 -- What was asked for, for a caller that does not have it. The order of the columns is that of row::spec.
 SELECT
     type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at,
-    retry_of, params
+    retry_of, params,
+    uses, avoid, windows, throttle_factor, total_ms, silence_ms, after,
+    after_any, parent, group_id, attached, copy_of, owner, tags,
+    schedule
 FROM specs
 WHERE id = ?1

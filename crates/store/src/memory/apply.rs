@@ -6,8 +6,8 @@ use jobhall_core::{Job, JobId, Spec, State, Time, guard};
 
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
-    AuditRow, Change, Check, Committed, Conflict, Done, FeedRow, Insert, KeyPlace, News, Setting,
-    SettingWrite, SubmitKey, Unit, key_place,
+    AuditRow, Change, Check, Committed, Conflict, Done, FeedRow, GroupWrite, Insert, KeyPlace, Link, News,
+    Setting, SettingWrite, SubmitKey, Unit, key_place,
 };
 
 /// What a refused unit must put back.
@@ -41,6 +41,7 @@ impl Tables {
         refuse_if(conflicts)?;
         let mut conflicts: Vec<_> = unit.checks.iter().filter_map(|check| self.check(check)).collect();
         conflicts.extend(unit.settings.iter().enumerate().filter_map(|(at, write)| self.setting(at, write)));
+        conflicts.extend(unit.groups.iter().enumerate().filter_map(|(at, write)| self.group(at, write)));
         conflicts.extend(unit.changes.iter().filter_map(|change| self.stale(change)));
         refuse_if(conflicts)?;
 
@@ -66,9 +67,22 @@ impl Tables {
     }
 
     fn check(&self, check: &Check) -> Option<Conflict> {
-        let Check::Open(id) = check;
-        let open = self.jobs.get(id).is_some_and(|job| !job.life.state.is_terminal());
-        (!open).then_some(Conflict::NotOpen(*id))
+        match check {
+            Check::Open(id) => {
+                let open = self.jobs.get(id).is_some_and(|job| !job.life.state.is_terminal());
+                (!open).then_some(Conflict::NotOpen(*id))
+            }
+            Check::Joinable(id) => {
+                let joinable = self.groups.get(id).is_some_and(|group| !group.closed);
+                (!joinable).then_some(Conflict::NotJoinable(*id))
+            }
+        }
+    }
+
+    fn group(&self, write: usize, wanted: &GroupWrite) -> Option<Conflict> {
+        let stored = self.groups.get(&wanted.group.id);
+        let rev = stored.map_or(0, |stored| stored.rev);
+        (rev != wanted.expected).then(|| Conflict::Group { write, stored: stored.cloned().map(Box::new) })
     }
 
     fn setting(&self, write: usize, wanted: &SettingWrite) -> Option<Conflict> {
@@ -211,6 +225,15 @@ impl Tables {
                 }
             }
         }
+        for GroupWrite { group, .. } in unit.groups {
+            self.groups.insert(group.id, group);
+        }
+        for Link { parent, call, job } in unit.links {
+            self.links.insert((parent, call), job);
+        }
+        for gone in unit.unlinked {
+            self.links.retain(|(parent, _), _| *parent != gone);
+        }
         for entry in unit.audit {
             self.last_act += 1;
             self.audit.push(AuditRow { n: self.last_act, entry });
@@ -230,9 +253,6 @@ fn key_of(job: &Job) -> Option<KeyOf> {
 }
 
 fn changed(before: &Job, change: &Change) -> Job {
-    let spec = match &change.params {
-        Some(params) => Arc::new(Spec { params: params.clone(), ..(*before.spec).clone() }),
-        None => before.spec.clone(),
-    };
+    let spec = change.spec.as_ref().unwrap_or(&before.spec).clone();
     Job { id: before.id, spec, life: change.life.clone() }
 }

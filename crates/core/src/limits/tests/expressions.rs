@@ -6,19 +6,18 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 
 use super::super::{EXPRESSION_BYTES_MAX, KeyExpression, PATH_MAX, VALUE_BYTES_MAX};
-use crate::{Json, Key, QueueName, RetryPolicy, Spec, Time, TypeName};
+use crate::{GroupId, Json, Key, Owner, QueueName, ScheduleName, Spec, Tag, Time, TypeName};
 
 fn spec(params: &str) -> Spec {
+    let (job_type, queue) = (TypeName::new("render").unwrap(), QueueName::new("fast").unwrap());
     Spec {
-        job_type: TypeName::new("render").unwrap(),
         key: Some(Key::new("acme/7/a").unwrap()),
-        queue: QueueName::new("fast").unwrap(),
         params: Json::params(params).unwrap(),
-        needs: crate::needs::Needs::default(),
-        priority: 100,
-        retry: RetryPolicy::once(),
-        created_at: Time::EPOCH,
-        retry_of: None,
+        owner: Some(Owner::new("Ann Other").unwrap()),
+        group: Some(GroupId::new(9).unwrap()),
+        schedule: Some(ScheduleName::new("nightly").unwrap()),
+        tags: ["region=eu", "regional=1", "tier:gold"].map(|tag| Tag::new(tag).unwrap()).into(),
+        ..Spec::plain(job_type, queue, Time::EPOCH)
     }
 }
 
@@ -34,11 +33,20 @@ fn names_of_a_job() {
         ("key.before(\"+\")", "acme/7/a"),
         ("type", "render"),
         ("queue", "fast"),
+        ("owner", "Ann Other"),
+        ("owner.before(\" \")", "Ann"),
+        ("group", "9"),
+        ("schedule", "nightly"),
+        ("tag:region", "eu"),
+        ("tag:tier", "gold"),
     ] {
         assert_eq!(value(expression, "{}").as_deref(), Some(expected), "{expression}");
     }
-    let without = Spec { key: None, ..spec("{}") };
-    assert_eq!(KeyExpression::parse("key").unwrap().value(&without), None);
+    let spec = spec("{}");
+    let without = Spec::plain(spec.job_type, spec.queue, Time::EPOCH);
+    for expression in ["key", "owner", "group", "schedule", "tag:region", "tag:r"] {
+        assert_eq!(KeyExpression::parse(expression).unwrap().value(&without), None, "{expression}");
+    }
 }
 
 #[test]

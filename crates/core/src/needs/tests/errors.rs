@@ -1,7 +1,7 @@
 //! Every kind of mistake, where it is found and how it is said.
 
 use super::super::{Position, SelectorError, SelectorErrorKind as Kind};
-use super::{abilities_error, accepts_error, needs_error};
+use super::{abilities_error, accepts_error, needs_error, uses_error};
 
 type Case = (&'static str, usize, Kind, &'static str);
 
@@ -266,4 +266,45 @@ fn a_caret_line_is_cut_around_the_mistake() {
     assert_eq!(needs_error(&text).caret(&text), format!("{line}\n{}^", " ".repeat(60)));
     let nowhere = SelectorError { position: Position { offset: 0, column: 0 }, kind: Kind::MissingName };
     assert_eq!(nowhere.caret("a"), "a\n^");
+}
+
+fn bad_amount(amount: &str, did_you_mean: Option<&str>) -> Kind {
+    Kind::BadAmount { amount: amount.into(), did_you_mean: did_you_mean.map(Into::into) }
+}
+
+#[test]
+fn an_amount_that_cannot_be_used() {
+    const RANGE: &str = "is not a number from 0.001 to 9223372036854775.807 with 3 decimals at most";
+    for (text, offset, amount, meant) in [
+        ("gpu=0", 4, "0", None),
+        ("gpu=-1", 4, "-1", None),
+        ("gpu=0.0001", 4, "0.0001", None),
+        ("gpu=99999999999999999999", 4, "99999999999999999999", None),
+        ("a=1, gpu= lots", 10, "lots", None),
+        ("mem=8GB", 4, "8GB", Some("mem_gb=8")),
+        ("mem=0.5tb", 4, "0.5tb", Some("mem_tb=0.5")),
+    ] {
+        let error = uses_error(text);
+        assert_eq!((error.position.offset, &error.kind), (offset, &bad_amount(amount, meant)), "{text}");
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean \"{meant}\"?"));
+        assert_eq!(error.to_string(), format!("amount {amount} {RANGE} at column {}{meant}", offset + 1));
+    }
+    for (text, offset) in [("gpu", 3), ("gpu, mem=1", 3), ("gpu>=1", 3), ("gpu=", 4), ("gpu=\"1\"", 4)] {
+        let error = uses_error(text);
+        assert_eq!(error.kind, Kind::MissingAmount { name: "gpu".into() }, "{text}");
+        assert_eq!(error.position.offset, offset, "{text}");
+        let said = format!(
+            "expected \"=\" and an amount after \"gpu\" at column {}; did you mean \"gpu=1\"?",
+            offset + 1
+        );
+        assert_eq!(error.to_string(), said, "{text}");
+    }
+    let twice = uses_error("gpu=1, gpu=2");
+    assert_eq!(twice.kind, Kind::DuplicateResource { name: "gpu".into() });
+    assert_eq!(twice.to_string(), "resource \"gpu\" is given a second time at column 8");
+    assert!(uses_error("GPU=1").to_string().ends_with("did you mean \"gpu\"?"));
+    let many = (0..33).map(|index| format!("a{index}=1")).collect::<Vec<_>>().join(",");
+    assert!(uses_error(&many).to_string().starts_with("more than 32 terms"));
+    assert!(uses_error(&" ".repeat(1_025)).to_string().starts_with("text of 1025 bytes"));
+    assert_eq!(uses_error("gpu=1 mem=2").to_string(), "expected \",\", found 'm', at column 7");
 }

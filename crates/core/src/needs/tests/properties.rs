@@ -8,7 +8,7 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 
 use super::super::number::Number;
-use super::super::{Abilities, Accepts, Needs, SelectorError, Unmet};
+use super::super::{Abilities, Accepts, Needs, SelectorError, Unmet, Uses};
 use super::oracle::{Asked, Worker, asked, worker, written_all, written_worker};
 use super::{abilities, hash_of, needs};
 
@@ -70,7 +70,7 @@ fn check_error(text: &str, error: &SelectorError) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Reads a text as all three; what is accepted is read back the same, what is refused says where.
+/// Reads a text as all four; what is accepted is read back the same, what is refused says where.
 fn check_text(text: &str) -> Result<(), TestCaseError> {
     match Needs::parse(text) {
         Ok(read) => prop_assert_eq!(Needs::parse(read.as_str()), Ok(read)),
@@ -78,6 +78,10 @@ fn check_text(text: &str) -> Result<(), TestCaseError> {
     }
     match Accepts::parse(text) {
         Ok(read) => prop_assert_eq!(Accepts::parse(read.as_str()), Ok(read)),
+        Err(error) => check_error(text, &error)?,
+    }
+    match Uses::parse(text) {
+        Ok(read) => prop_assert_eq!(Uses::parse(read.as_str()), Ok(read)),
         Err(error) => check_error(text, &error)?,
     }
     match Abilities::parse(text) {

@@ -1,0 +1,224 @@
+//! Groups: a set of jobs with one verdict.
+
+use std::fmt;
+
+use crate::id::GroupId;
+use crate::name::{Key, Owner, Tag};
+use crate::outcome::Failure;
+use crate::time::Time;
+
+/// How many members stand where. Every member is counted once, so the sum is the number of members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupCounts {
+    /// Nobody has begun with them, or they wait for another attempt.
+    pub pending: u64,
+    /// A worker has them, or they wait for others in the middle of an attempt.
+    pub active: u64,
+    /// Ended well.
+    pub succeeded: u64,
+    /// The work said no.
+    pub failed: u64,
+    /// The environment broke.
+    pub crashed: u64,
+    /// Stopped on request.
+    pub cancelled: u64,
+}
+
+impl GroupCounts {
+    /// All members.
+    pub fn total(&self) -> u64 {
+        self.open() + self.succeeded + self.failed + self.crashed + self.cancelled
+    }
+
+    /// Members that are not completed.
+    pub fn open(&self) -> u64 {
+        self.pending + self.active
+    }
+
+    /// What they make of their group once all are completed. An empty group has succeeded.
+    pub fn verdict(&self) -> GroupVerdict {
+        match self {
+            counts if counts.failed + counts.crashed > 0 => GroupVerdict::Failed,
+            counts if counts.cancelled > 0 => GroupVerdict::Cancelled,
+            _ => GroupVerdict::Succeeded,
+        }
+    }
+}
+
+/// How a group ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupVerdict {
+    /// Every member succeeded.
+    Succeeded,
+    /// A member failed or crashed.
+    Failed,
+    /// It was stopped on request, or a member was and none failed.
+    Cancelled,
+}
+
+impl GroupVerdict {
+    /// All of them. Codes in stores are positions in this list.
+    pub const ALL: [GroupVerdict; 3] =
+        [GroupVerdict::Succeeded, GroupVerdict::Failed, GroupVerdict::Cancelled];
+}
+
+/// Where a group stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupState {
+    /// Nothing of it has begun.
+    New,
+    /// Some of it has begun, and not all of it is completed.
+    Running,
+    /// Every member succeeded.
+    Succeeded,
+    /// A member failed or crashed.
+    Failed,
+    /// It was stopped on request.
+    Cancelled,
+}
+
+impl GroupState {
+    /// The name used everywhere from SQL to dashboard.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            GroupState::New => "new",
+            GroupState::Running => "running",
+            GroupState::Succeeded => "succeeded",
+            GroupState::Failed => "failed",
+            GroupState::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for GroupState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The end of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupEnd {
+    /// When.
+    pub at: Time,
+    /// How.
+    pub verdict: GroupVerdict,
+    /// Its members at that moment: all completed.
+    pub counts: GroupCounts,
+}
+
+/// A set of jobs with one verdict. Its members are the jobs that name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its number.
+    pub id: GroupId,
+    /// Rises at every write, from 1.
+    pub rev: u32,
+    /// What people call it.
+    pub name: Option<Key>,
+    /// Whose it is.
+    pub owner: Option<Owner>,
+    /// What it is found by.
+    pub tags: Box<[Tag]>,
+    /// The group whose failed members it tries again.
+    pub retry_of: Option<GroupId>,
+    /// When it was made.
+    pub created_at: Time,
+    /// Whether it takes no more members. Only a closed group can end.
+    pub closed: bool,
+    /// Why it is being stopped, if someone asked for that.
+    pub cancel: Option<Failure>,
+    /// Its end, once there is one.
+    pub end: Option<GroupEnd>,
+}
+
+impl Group {
+    /// Where the group stands with these members. An ended one keeps its verdict whatever is counted.
+    pub fn state(&self, counts: &GroupCounts) -> GroupState {
+        match self.end.map(|end| end.verdict) {
+            Some(GroupVerdict::Succeeded) => GroupState::Succeeded,
+            Some(GroupVerdict::Failed) => GroupState::Failed,
+            Some(GroupVerdict::Cancelled) => GroupState::Cancelled,
+            None if counts.total() == counts.pending => GroupState::New,
+            None => GroupState::Running,
+        }
+    }
+
+    /// The end that has come, if it has: it takes no more members and all are completed.
+    pub fn ends(&self, counts: &GroupCounts, now: Time) -> Option<GroupEnd> {
+        let over = self.end.is_none() && self.closed && counts.open() == 0;
+        let verdict = match &self.cancel {
+            Some(_) if counts.failed + counts.crashed == 0 => GroupVerdict::Cancelled,
+            _ => counts.verdict(),
+        };
+        over.then_some(GroupEnd { at: now, verdict, counts: *counts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(closed: bool) -> Group {
+        Group {
+            id: GroupId::new(7).unwrap(),
+            rev: 1,
+            name: None,
+            owner: None,
+            tags: Box::default(),
+            retry_of: None,
+            created_at: Time::EPOCH,
+            closed,
+            cancel: None,
+            end: None,
+        }
+    }
+
+    fn counts(numbers: [u64; 6]) -> GroupCounts {
+        let [pending, active, succeeded, failed, crashed, cancelled] = numbers;
+        GroupCounts { pending, active, succeeded, failed, crashed, cancelled }
+    }
+
+    #[test]
+    fn a_group_ends_once_it_is_closed_and_all_its_members_are_completed() {
+        let now = Time::EPOCH.plus_ms(9);
+        for (numbers, verdict) in [
+            ([0, 0, 0, 0, 0, 0], GroupVerdict::Succeeded),
+            ([0, 0, 3, 0, 0, 0], GroupVerdict::Succeeded),
+            ([0, 0, 3, 1, 0, 1], GroupVerdict::Failed),
+            ([0, 0, 3, 0, 1, 0], GroupVerdict::Failed),
+            ([0, 0, 3, 0, 0, 1], GroupVerdict::Cancelled),
+        ] {
+            let counts = counts(numbers);
+            assert_eq!(group(true).ends(&counts, now), Some(GroupEnd { at: now, verdict, counts }));
+            assert_eq!(group(false).ends(&counts, now), None, "open for members");
+        }
+        for numbers in [[1, 0, 3, 0, 0, 0], [0, 1, 3, 1, 0, 0]] {
+            assert_eq!(group(true).ends(&counts(numbers), now), None);
+        }
+    }
+
+    #[test]
+    fn a_cancelled_group_is_cancelled_unless_a_member_failed() {
+        let now = Time::EPOCH;
+        let cancelled = Group { cancel: Some(Failure::new("cancelled", "")), ..group(true) };
+        let verdict = |numbers| cancelled.ends(&counts(numbers), now).unwrap().verdict;
+        assert_eq!(verdict([0, 0, 3, 0, 0, 0]), GroupVerdict::Cancelled);
+        assert_eq!(verdict([0, 0, 3, 1, 0, 2]), GroupVerdict::Failed);
+    }
+
+    #[test]
+    fn a_group_is_new_until_something_has_begun() {
+        let open = group(false);
+        assert_eq!(open.state(&counts([0; 6])), GroupState::New);
+        assert_eq!(open.state(&counts([5, 0, 0, 0, 0, 0])), GroupState::New);
+        assert_eq!(open.state(&counts([5, 1, 0, 0, 0, 0])), GroupState::Running);
+        assert_eq!(open.state(&counts([5, 0, 0, 0, 0, 1])), GroupState::Running);
+        let counts = counts([0, 0, 1, 0, 0, 0]);
+        let ended = |verdict| {
+            let end = Some(GroupEnd { at: Time::EPOCH, verdict, counts });
+            Group { end, ..group(true) }.state(&counts).to_string()
+        };
+        assert_eq!(GroupVerdict::ALL.map(ended), ["succeeded", "failed", "cancelled"]);
+    }
+}

@@ -1,0 +1,22 @@
+//! What no sequence of transitions could have made.
+
+use crate::job::Life;
+
+/// Whether one stored life may replace another. Stores do not decide, but the reference store refuses what no
+/// sequence of transitions could have made.
+pub fn guard(old: &Life, new: &Life) -> Result<(), &'static str> {
+    let rules = [
+        (!old.state.is_terminal(), "a completed job never changes"),
+        (new.rev > old.rev, "rev rises at every transition"),
+        (new.updated_at > old.updated_at, "updated_at rises at every transition"),
+        (new.claim >= old.claim && new.claim - old.claim <= 1, "claim rises by one"),
+        (new.attempt >= old.attempt && new.attempt - old.attempt <= 1, "attempt rises by one"),
+        (new.attempt <= new.claim, "an attempt needs a claim"),
+        (new.lost >= old.lost && new.snoozed >= old.snoozed, "counters do not fall"),
+        (new.claim == old.claim || new.state.held().is_some(), "a claim leaves the job held"),
+    ];
+    match rules.iter().find(|(holds, _)| !holds) {
+        Some((_, rule)) => Err(rule),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,220 @@
+//! THE match: which state follows which event. Submit, reports, recovery and the simulator all come through here.
+
+mod guard;
+mod next;
+mod outside;
+mod refusal;
+mod step;
+
+use crate::event::Event;
+use crate::id::LeaseId;
+use crate::job::Life;
+use crate::outcome::{Outcome, Report};
+use crate::state::{State, StopWhy, Tenure, WaitFor};
+use crate::time::Time;
+
+use next::Next;
+
+pub use guard::guard;
+pub use refusal::Refusal;
+pub use step::{Decision, Reason, Step};
+
+/// Decides what `event` does to a job at the moment `now`. Total: every pair has a decision or a typed refusal.
+pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision, Refusal> {
+    let step = Next { life, now, at: now.max(life.updated_at.plus_ms(1)) };
+    let illegal = Refusal::Illegal { state: life.state.name(), event: event.name() };
+    match (&life.state, event) {
+        (State::Queued(error), Event::Claim { lease, worker }) => {
+            if life.run_at > now {
+                return Err(Refusal::NotDue(life.run_at));
+            }
+            if life.hold {
+                return Err(Refusal::OnHold);
+            }
+            let tenure = Tenure {
+                lease: *lease,
+                worker: worker.clone(),
+                assigned_at: step.at,
+                accepted_at: None,
+                started_at: None,
+                waited_ms: 0,
+            };
+            Ok(step.claim(tenure, error.as_deref()))
+        }
+        (State::Queued(_) | State::Blocked(_), Event::Cancel(failure)) => {
+            Ok(step.cancel((*failure).clone(), Outcome::Cancelled, None))
+        }
+        (State::Queued(_) | State::Blocked(_), Event::Edit { run_at }) => Ok(step.edit(*run_at)),
+        (State::Blocked(blocked), Event::Release) if blocked.holder.is_some() => Ok(step.release(blocked)),
+        (State::Blocked(blocked), Event::DependenciesMet) if blocked.dependencies => Ok(step.met(blocked)),
+        (State::Blocked(blocked), Event::DependencyFailed { failure, cancelled }) if blocked.dependencies => {
+            Ok(step.taken_along(failure, *cancelled))
+        }
+        (State::Queued(_) | State::Blocked(_), Event::Again(params)) => Ok(step.again(params)),
+        (state, Event::Hold | Event::Unhold) if !state.is_terminal() => {
+            Ok(step.hold(matches!(event, Event::Hold)))
+        }
+
+        (State::Assigned(held), Event::Accept { claim, lease }) => {
+            step.current(held, *claim, *lease, event)?;
+            Ok(step.accept(held))
+        }
+        (State::Accepted(held) | State::Running(held), Event::Accept { claim, lease }) => {
+            step.current(held, *claim, *lease, event)?;
+            Ok(Decision::Same)
+        }
+        (State::Assigned(held) | State::Accepted(held), Event::Progress { claim, lease }) => {
+            step.current(held, *claim, *lease, event)?;
+            Ok(step.start(held))
+        }
+        (State::Running(held), Event::Progress { claim, lease }) => {
+            step.current(held, *claim, *lease, event)?;
+            Ok(Decision::Same)
+        }
+        (
+            State::Assigned(held) | State::Accepted(held) | State::Running(held),
+            Event::Wait { claim, lease },
+        ) => {
+            step.current(held, *claim, *lease, event)?;
+            step.suspend(held, WaitFor::Jobs)
+        }
+        (
+            State::Waiting(waiting),
+            Event::Accept { claim, lease } | Event::Progress { claim, lease } | Event::Wait { claim, lease },
+        ) if waiting.on == WaitFor::Jobs => {
+            step.current(&waiting.held, *claim, *lease, event)?;
+            Ok(Decision::Same)
+        }
+        (State::Waiting(waiting), Event::Resume) if waiting.on == WaitFor::Jobs => Ok(step.resume(waiting)),
+        (
+            State::Assigned(held) | State::Accepted(held) | State::Running(held),
+            Event::Report { claim, lease, report, retry, dice },
+        ) => {
+            step.current(held, *claim, *lease, event)?;
+            step.report(held, report, retry, *dice)
+        }
+        (State::Waiting(waiting), Event::Report { claim, lease, report, retry, dice })
+            if waiting.on == WaitFor::Jobs =>
+        {
+            step.current(&waiting.held, *claim, *lease, event)?;
+            step.report(&step.waited(waiting), report, retry, *dice)
+        }
+        // An assigned job whose worker is gone was never accepted, or nobody knows: it is taken back, not lost.
+        (State::Assigned(held), Event::TakeBack | Event::LeaseEnd) => Ok(step.take_back(held)),
+        (State::Accepted(held) | State::Running(held), Event::LeaseEnd) => Ok(step.lose(held)),
+        (State::Waiting(waiting), Event::LeaseEnd) if waiting.on == WaitFor::Jobs => {
+            Ok(step.lose(&step.waited(waiting)))
+        }
+        (State::Assigned(held) | State::Accepted(held) | State::Running(held), Event::Cancel(failure)) => {
+            Ok(step.request_stop(held, StopWhy::Cancel, failure))
+        }
+        (State::Waiting(waiting), Event::Cancel(failure)) => match waiting.on {
+            WaitFor::Jobs => Ok(step.request_stop(&waiting.held, StopWhy::Cancel, failure)),
+            WaitFor::Outside { .. } => {
+                let last = Some(step.waited(waiting).tenure);
+                Ok(step.cancel((*failure).clone(), Outcome::Cancelled, last))
+            }
+        },
+        (State::Accepted(held) | State::Running(held), Event::TimeOut { failure, retry, dice, forced }) => {
+            Ok(step.time_out(held, failure, retry, *dice, *forced))
+        }
+        (State::Waiting(waiting), Event::TimeOut { failure, retry, dice, .. }) => match waiting.on {
+            WaitFor::Outside { until } if until <= now => Ok(step.timed_out(waiting, failure, retry, *dice)),
+            WaitFor::Outside { .. } | WaitFor::Jobs => Ok(Decision::Same),
+        },
+        (State::Assigned(_), Event::TimeOut { .. }) => Ok(Decision::Same),
+        (
+            State::Assigned(_) | State::Accepted(_) | State::Running(_) | State::Waiting(_),
+            Event::Again(params),
+        ) => {
+            if life.state.held().is_some_and(|held| held.is_cancelled()) {
+                Err(illegal)
+            } else {
+                Ok(step.again(params))
+            }
+        }
+        (_, Event::StartedOutside { .. } | Event::OutsideOutcome { .. }) => outside::transition(&step, event),
+
+        (State::Cancelled(_), Event::Cancel(_)) => Ok(Decision::Same),
+        (state, Event::Report { claim, lease, report, .. }) if state.is_terminal() => {
+            if by_holder(life, *claim, *lease) && says_again(life, report) {
+                Ok(Decision::Same)
+            } else {
+                Err(lease_lost(life, event))
+            }
+        }
+        (_, Event::Accept { .. } | Event::Progress { .. } | Event::Report { .. } | Event::Wait { .. }) => {
+            Err(lease_lost(life, event))
+        }
+
+        (State::Queued(_) | State::Blocked(_), Event::TakeBack | Event::LeaseEnd | Event::TimeOut { .. })
+        | (State::Queued(_), Event::Release | Event::DependenciesMet | Event::DependencyFailed { .. })
+        | (State::Queued(_), Event::Resume)
+        | (
+            State::Blocked(_),
+            Event::Claim { .. }
+            | Event::Release
+            | Event::DependenciesMet
+            | Event::DependencyFailed { .. }
+            | Event::Resume,
+        )
+        | (
+            State::Assigned(_) | State::Accepted(_) | State::Running(_) | State::Waiting(_),
+            Event::Claim { .. }
+            | Event::Release
+            | Event::DependenciesMet
+            | Event::DependencyFailed { .. }
+            | Event::Edit { .. }
+            | Event::Resume
+            | Event::Hold
+            | Event::Unhold
+            | Event::TakeBack
+            | Event::LeaseEnd,
+        )
+        | (State::Queued(_) | State::Blocked(_), Event::Hold | Event::Unhold)
+        | (
+            State::Succeeded(_) | State::Failed(_) | State::Crashed(_) | State::Cancelled(_),
+            Event::Claim { .. }
+            | Event::TakeBack
+            | Event::LeaseEnd
+            | Event::Release
+            | Event::DependenciesMet
+            | Event::DependencyFailed { .. }
+            | Event::Edit { .. }
+            | Event::Resume
+            | Event::Hold
+            | Event::Unhold
+            | Event::TimeOut { .. }
+            | Event::Again(_)
+            | Event::Cancel(_),
+        ) => Err(illegal),
+    }
+}
+
+fn lease_lost(life: &Life, event: &Event<'_>) -> Refusal {
+    Refusal::LeaseLost { state: life.state.name(), event: event.name() }
+}
+
+/// Whether these are the claim and lease of the last hold.
+fn by_holder(life: &Life, claim: u32, lease: LeaseId) -> bool {
+    claim == life.claim && life.state.tenure().is_some_and(|tenure| tenure.lease == lease)
+}
+
+/// Whether a report on a completed job says again what ended it.
+fn says_again(life: &Life, report: &Report) -> bool {
+    match &life.state {
+        State::Succeeded(success) => match report {
+            Report::Passed(value) | Report::Skipped(value) => {
+                report.outcome() == success.outcome && *value == success.value
+            }
+            _ => false,
+        },
+        State::Cancelled(defeat) => defeat.outcome == Outcome::Cancelled,
+        // An attempt that the hall stopped for its time may have said anything but a success.
+        State::Crashed(defeat) if defeat.failure.reason == next::TIMED_OUT => !report.outcome().is_success(),
+        State::Failed(defeat) | State::Crashed(defeat) => {
+            report.outcome() == defeat.outcome && report.failure() == Some(&defeat.failure)
+        }
+        _ => false,
+    }
+}

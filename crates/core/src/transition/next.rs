@@ -1,0 +1,376 @@
+//! Builds what follows: the lives that an event leads to.
+
+use super::{Decision, Reason, Refusal, Step, lease_lost};
+use crate::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
+use crate::event::Event;
+use crate::id::LeaseId;
+use crate::job::{Again, Life, PastAttempt};
+use crate::json::Json;
+use crate::outcome::{Failure, Outcome, Report, Verdict, When};
+use crate::retry::{Dice, RetryPolicy};
+use crate::state::{Blocked, Defeat, Held, State, StopRequest, StopWhy, Success, Tenure, WaitFor, Waiting};
+use crate::time::Time;
+
+/// The reason of a failure that a time-out makes.
+pub(super) const TIMED_OUT: &str = "timed_out";
+
+/// Builds the next life: one rev later, at a later moment.
+pub(super) struct Next<'a> {
+    pub life: &'a Life,
+    /// The moment it happens.
+    pub now: Time,
+    /// The moment it is stamped with.
+    pub at: Time,
+}
+
+impl Next<'_> {
+    pub fn current(&self, held: &Held, claim: u32, lease: LeaseId, event: &Event<'_>) -> Result<(), Refusal> {
+        let current = claim == self.life.claim && lease == held.tenure.lease;
+        if current { Ok(()) } else { Err(lease_lost(self.life, event)) }
+    }
+
+    fn step(&self, state: State, reason: Reason) -> Step {
+        let life = Life { rev: self.life.rev + 1, updated_at: self.at, state, ..self.life.clone() };
+        Step { life, reason, past: None, params: None, follow_up: None }
+    }
+
+    pub fn to(&self, state: State, reason: Reason) -> Decision {
+        Decision::Step(Box::new(self.step(state, reason)))
+    }
+
+    pub fn claim(&self, tenure: Tenure, error: Option<&Failure>) -> Decision {
+        let held = Held { tenure, stop: None, error: error.cloned(), early: None };
+        let mut step = self.step(State::Assigned(Box::new(held)), Reason::Claimed);
+        step.life.claim += 1;
+        Decision::Step(Box::new(step))
+    }
+
+    /// An attempt counts from the moment its worker is known to have it.
+    fn begin(&self, step: &mut Step, tenure: &mut Tenure) {
+        if tenure.accepted_at.is_none() {
+            tenure.accepted_at = Some(self.at);
+            step.life.attempt += 1;
+            step.life.unaccepted = 0;
+        }
+    }
+
+    pub fn accept(&self, held: &Held) -> Decision {
+        let mut held = held.clone();
+        let mut step = self.step(State::Queued(None), Reason::Accepted);
+        self.begin(&mut step, &mut held.tenure);
+        held.error = None;
+        step.life.state = State::Accepted(Box::new(held));
+        Decision::Step(Box::new(step))
+    }
+
+    pub fn start(&self, held: &Held) -> Decision {
+        let mut held = held.clone();
+        let mut step = self.step(State::Queued(None), Reason::Started);
+        self.begin(&mut step, &mut held.tenure);
+        held.tenure.started_at = Some(self.at);
+        held.error = None;
+        step.life.state = State::Running(Box::new(held));
+        Decision::Step(Box::new(step))
+    }
+
+    pub fn again(&self, params: &Json) -> Decision {
+        let mut step = self.step(self.life.state.clone(), Reason::AgainAsked);
+        step.life.again = Some(Box::new(Again { params: params.clone() }));
+        Decision::Step(Box::new(step))
+    }
+
+    /// The end of the job. A follow-up that was asked for is made, except after a cancel.
+    fn end(&self, mut step: Step, state: State) -> Decision {
+        let again = step.life.again.take();
+        if !matches!(state, State::Cancelled(_)) {
+            step.follow_up = again.map(|again| *again);
+        }
+        step.life.state = state;
+        Decision::Step(Box::new(step))
+    }
+
+    pub fn cancel(&self, failure: Failure, outcome: Outcome, last: Option<Tenure>) -> Decision {
+        let step = self.step(State::Queued(None), Reason::Cancelled);
+        self.end(step, State::Cancelled(Box::new(Defeat { at: self.at, outcome, failure, last })))
+    }
+
+    /// The state that the job is in, with this hold.
+    pub fn with_held(&self, held: Held) -> State {
+        match &self.life.state {
+            State::Assigned(_) => State::Assigned(Box::new(held)),
+            State::Accepted(_) => State::Accepted(Box::new(held)),
+            State::Waiting(waiting) => State::Waiting(Box::new(Waiting { held, ..(**waiting).clone() })),
+            _ => State::Running(Box::new(held)),
+        }
+    }
+
+    /// A stop on its way to the worker. A cancel goes over a time-out, never the other way.
+    pub fn request_stop(&self, held: &Held, why: StopWhy, failure: &Failure) -> Decision {
+        if held.stop.as_ref().is_some_and(|stop| stop.why >= why) {
+            return Decision::Same;
+        }
+        let stop = Some(StopRequest { at: self.at, why, failure: failure.clone() });
+        let (again, reason) = match why {
+            StopWhy::Cancel => (None, Reason::CancelRequested),
+            StopWhy::TimeOut => (self.life.again.clone(), Reason::TimeOutRequested),
+        };
+        let mut step = self.step(self.with_held(Held { stop, ..held.clone() }), reason);
+        step.life.again = again;
+        Decision::Step(Box::new(step))
+    }
+
+    /// The attempt's time is over: its worker is told, and when that does not help it is given up.
+    pub fn time_out(
+        &self,
+        held: &Held,
+        failure: &Failure,
+        retry: &RetryPolicy,
+        dice: Dice,
+        forced: bool,
+    ) -> Decision {
+        match &held.stop {
+            Some(stop) if forced && stop.why == StopWhy::TimeOut => {
+                let (mut step, tenure) = self.begun(held);
+                step.reason = Reason::Retried;
+                let ending = Ending { tenure, outcome: Outcome::TimedOut, failure: &stop.failure };
+                self.fail(step, ending, None, retry, dice)
+            }
+            _ => self.request_stop(held, StopWhy::TimeOut, failure),
+        }
+    }
+
+    /// Nobody told the outcome from outside in time.
+    pub fn timed_out(
+        &self,
+        waiting: &Waiting,
+        failure: &Failure,
+        retry: &RetryPolicy,
+        dice: Dice,
+    ) -> Decision {
+        let (step, tenure) = self.begun(&self.waited(waiting));
+        self.fail(step, Ending { tenure, outcome: Outcome::TimedOut, failure }, None, retry, dice)
+    }
+
+    pub fn hold(&self, hold: bool) -> Decision {
+        if self.life.hold == hold {
+            return Decision::Same;
+        }
+        let reason = if hold { Reason::HeldBack } else { Reason::LetGo };
+        let mut step = self.step(self.life.state.clone(), reason);
+        step.life.hold = hold;
+        Decision::Step(Box::new(step))
+    }
+
+    pub fn edit(&self, run_at: Option<Time>) -> Decision {
+        let mut step = self.step(self.life.state.clone(), Reason::Edited);
+        step.life.run_at = run_at.unwrap_or(self.life.run_at);
+        Decision::Step(Box::new(step))
+    }
+
+    /// The key has become free.
+    pub fn release(&self, blocked: &Blocked) -> Decision {
+        self.unblock(Blocked { holder: None, ..*blocked }, Reason::Released)
+    }
+
+    /// The last of the jobs it was to come after has ended.
+    pub fn met(&self, blocked: &Blocked) -> Decision {
+        self.unblock(Blocked { dependencies: false, ..*blocked }, Reason::DependenciesMet)
+    }
+
+    fn unblock(&self, left: Blocked, reason: Reason) -> Decision {
+        let free = left.holder.is_none() && !left.dependencies;
+        self.to(if free { State::Queued(None) } else { State::Blocked(left) }, reason)
+    }
+
+    /// A job it was to come after did not succeed.
+    pub fn taken_along(&self, failure: &Failure, cancelled: bool) -> Decision {
+        let step = self.step(State::Queued(None), Reason::DependencyFailed);
+        let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
+        let defeat = Box::new(Defeat { at: self.at, outcome, failure: failure.clone(), last: None });
+        self.end(step, if cancelled { State::Cancelled(defeat) } else { State::Failed(defeat) })
+    }
+
+    /// The attempt waits for others. One that is being stopped does not begin to.
+    pub fn suspend(&self, held: &Held, on: WaitFor) -> Result<Decision, Refusal> {
+        if held.stop.is_some() {
+            return Err(Refusal::Stopping);
+        }
+        let (mut step, mut tenure) = self.begun(held);
+        tenure.started_at.get_or_insert(self.at);
+        let held = Held { tenure, error: None, ..held.clone() };
+        step.reason = Reason::Suspended;
+        step.life.state = State::Waiting(Box::new(Waiting { held, on, since: self.at }));
+        Ok(Decision::Step(Box::new(step)))
+    }
+
+    pub fn resume(&self, waiting: &Waiting) -> Decision {
+        self.to(State::Running(Box::new(self.waited(waiting))), Reason::Resumed)
+    }
+
+    /// The hold of a suspended attempt, with the time that it has waited.
+    pub fn waited(&self, waiting: &Waiting) -> Held {
+        let mut held = waiting.held.clone();
+        held.tenure.waited_ms += self.at.since(waiting.since);
+        held
+    }
+
+    /// A step of an attempt that has begun, whether or not that was ever said.
+    fn begun(&self, held: &Held) -> (Step, Tenure) {
+        let mut tenure = held.tenure.clone();
+        let mut step = self.step(State::Queued(None), Reason::Succeeded);
+        self.begin(&mut step, &mut tenure);
+        (step, tenure)
+    }
+
+    /// An attempt whose worker is gone, but whose success was told from outside.
+    fn told_success(&self, held: &Held) -> Option<Decision> {
+        match held.early.as_deref() {
+            Some(early @ (Report::Passed(value) | Report::Skipped(value))) => {
+                let (step, last) = self.begun(held);
+                let success = Success { at: self.at, outcome: early.outcome(), value: value.clone(), last };
+                Some(self.end(step, State::Succeeded(Box::new(success))))
+            }
+            _ => None,
+        }
+    }
+
+    pub fn take_back(&self, held: &Held) -> Decision {
+        if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
+            return self.cancel(stop.failure.clone(), Outcome::Cancelled, None);
+        }
+        if let Some(success) = self.told_success(held) {
+            return success;
+        }
+        let mut step = self.step(State::Queued(held.error.clone().map(Box::new)), Reason::TakenBack);
+        step.life.unaccepted += 1;
+        if step.life.unaccepted < UNACCEPTED_CLAIMS {
+            return Decision::Step(Box::new(step));
+        }
+        step.reason = Reason::Unaccepted;
+        let words = format!("{UNACCEPTED_CLAIMS} claims in a row were not accepted in time");
+        let failure = Failure::new("unaccepted", words);
+        self.end(
+            step,
+            State::Crashed(Box::new(Defeat { at: self.at, outcome: Outcome::Lost, failure, last: None })),
+        )
+    }
+
+    pub fn lose(&self, held: &Held) -> Decision {
+        let tenure = held.tenure.clone();
+        let mut step = self.step(State::Queued(None), Reason::Lost);
+        if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
+            return self.cancel(stop.failure.clone(), Outcome::Lost, Some(tenure));
+        }
+        if let Some(success) = self.told_success(held) {
+            return success;
+        }
+        step.life.lost += 1;
+        let failure = Failure::new("lost", format!("worker {} was not heard of any more", tenure.worker));
+        if step.life.lost < LOST_LEASES {
+            step.life.run_at = self.now;
+            return self.requeue(step, tenure, Outcome::Lost, failure);
+        }
+        step.reason = Reason::Poison;
+        let words = format!(
+            "{LOST_LEASES} workers were lost while they had this job, the last one {}",
+            tenure.worker
+        );
+        let failure = Failure::new("poison", words);
+        let defeat = Defeat { at: self.at, outcome: Outcome::Lost, failure, last: Some(tenure) };
+        self.end(step, State::Crashed(Box::new(defeat)))
+    }
+
+    fn requeue(&self, mut step: Step, tenure: Tenure, outcome: Outcome, failure: Failure) -> Decision {
+        let past = PastAttempt::of(step.life.claim, tenure, self.at, outcome, failure.clone());
+        step.past = Some(Box::new(past));
+        step.life.state = State::Queued(Some(Box::new(failure)));
+        Decision::Step(Box::new(step))
+    }
+
+    pub fn report(
+        &self,
+        held: &Held,
+        report: &Report,
+        retry: &RetryPolicy,
+        dice: Dice,
+    ) -> Result<Decision, Refusal> {
+        let (mut step, tenure) = self.begun(held);
+        if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
+            step.reason = Reason::Cancelled;
+            let (at, outcome, failure) = (self.at, Outcome::Cancelled, stop.failure.clone());
+            let defeat = Defeat { at, outcome, failure, last: Some(tenure) };
+            return Ok(self.end(step, State::Cancelled(Box::new(defeat))));
+        }
+        // What was told from outside goes over what the starter of the work says.
+        let report = held.early.as_deref().unwrap_or(report);
+        if let Some(stop) = held.stop.as_ref().filter(|_| !report.outcome().is_success()) {
+            let ending = Ending { tenure, outcome: Outcome::TimedOut, failure: &stop.failure };
+            return Ok(self.fail(step, ending, None, retry, dice));
+        }
+        match report {
+            Report::Passed(value) | Report::Skipped(value) => {
+                let success =
+                    Success { at: self.at, outcome: report.outcome(), value: value.clone(), last: tenure };
+                Ok(self.end(step, State::Succeeded(Box::new(success))))
+            }
+            Report::Failed(failure, verdict)
+            | Report::Crashed(failure, verdict)
+            | Report::TimedOut(failure, verdict) => {
+                let ending = Ending { tenure, outcome: report.outcome(), failure };
+                Ok(self.fail(step, ending, verdict.as_ref(), retry, dice))
+            }
+            Report::Cancelled => Err(Refusal::NotRequested),
+        }
+    }
+
+    fn fail(
+        &self,
+        mut step: Step,
+        ending: Ending<'_>,
+        verdict: Option<&Verdict>,
+        retry: &RetryPolicy,
+        dice: Dice,
+    ) -> Decision {
+        let when = verdict.map(|verdict| verdict.when);
+        let left = step.life.tries() < u32::from(retry.max_attempts);
+        let (delay_ms, reason) = match when {
+            Some(When::Snooze(ms)) if step.life.snoozed < SNOOZES => (Some(ms), Reason::Snoozed),
+            Some(When::Never) => (None, Reason::NotRetried),
+            _ if !left => (None, Reason::Exhausted),
+            Some(When::Now) => (Some(0), Reason::Retried),
+            Some(When::In(ms) | When::Snooze(ms)) => (Some(ms), Reason::Retried),
+            None if !retry.on.contains(ending.outcome) => (None, Reason::NotRetried),
+            None => (Some(retry.backoff.delay_ms(step.life.tries(), dice)), Reason::Retried),
+        };
+        step.reason = reason;
+        let Some(delay_ms) = delay_ms else {
+            return self.end(step, ending.into_state(self.at));
+        };
+        if reason == Reason::Snoozed {
+            step.life.snoozed += 1;
+        }
+        step.life.run_at = self.now.plus_ms(delay_ms);
+        step.params = verdict.and_then(|verdict| verdict.params.clone());
+        self.requeue(step, ending.tenure, ending.outcome, ending.failure.clone())
+    }
+}
+
+/// An attempt that ended without success.
+struct Ending<'a> {
+    tenure: Tenure,
+    outcome: Outcome,
+    failure: &'a Failure,
+}
+
+impl Ending<'_> {
+    fn into_state(self, at: Time) -> State {
+        let failed = self.outcome == Outcome::Failed;
+        let defeat = Box::new(Defeat {
+            at,
+            outcome: self.outcome,
+            failure: self.failure.clone(),
+            last: Some(self.tenure),
+        });
+        if failed { State::Failed(defeat) } else { State::Crashed(defeat) }
+    }
+}

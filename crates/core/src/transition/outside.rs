@@ -1,0 +1,75 @@
+//! Work that goes on outside: the worker only starts it, and someone else tells the outcome, in whatever order the
+//! two arrive.
+
+use super::next::Next;
+use super::{Decision, Reason, Refusal, by_holder, lease_lost, says_again};
+use crate::event::Event;
+use crate::outcome::Report;
+use crate::retry::{Dice, RetryPolicy};
+use crate::state::{Held, State, WaitFor};
+
+/// An outcome that someone outside tells.
+struct Told<'a> {
+    attempt: Option<u32>,
+    report: &'a Report,
+    retry: &'a RetryPolicy,
+    dice: Dice,
+}
+
+/// [`Event::StartedOutside`] and [`Event::OutsideOutcome`] on any state.
+pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision, Refusal> {
+    match *event {
+        Event::StartedOutside { claim, lease, until, retry, dice } => match &step.life.state {
+            State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
+                step.current(held, claim, lease, event)?;
+                match held.early.as_deref() {
+                    Some(early) => step.report(held, early, retry, dice),
+                    None if held.is_cancelled() => step.report(held, &Report::Cancelled, retry, dice),
+                    None => step.suspend(held, WaitFor::Outside { until }),
+                }
+            }
+            State::Waiting(waiting) if waiting.on == WaitFor::Jobs => {
+                step.current(&waiting.held, claim, lease, event)?;
+                Err(Refusal::Illegal { state: step.life.state.name(), event: event.name() })
+            }
+            _ if by_holder(step.life, claim, lease) => Ok(Decision::Same),
+            _ => Err(lease_lost(step.life, event)),
+        },
+        Event::OutsideOutcome { attempt, report, retry, dice } => {
+            told(step, event, &Told { attempt, report, retry, dice })
+        }
+        _ => Err(Refusal::Illegal { state: step.life.state.name(), event: event.name() }),
+    }
+}
+
+fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision, Refusal> {
+    let life = step.life;
+    // An assigned job counts its attempt when the worker accepts; whoever tells its outcome names that one.
+    let current = life.attempt + u32::from(matches!(life.state, State::Assigned(_)));
+    if told.attempt.is_some_and(|attempt| attempt != current) {
+        return Err(Refusal::OtherAttempt { current });
+    }
+    match &life.state {
+        State::Waiting(waiting) if waiting.on != WaitFor::Jobs => {
+            step.report(&step.waited(waiting), told.report, told.retry, told.dice)
+        }
+        State::Waiting(waiting) => keep(step, &waiting.held, told.report),
+        State::Assigned(held) | State::Accepted(held) | State::Running(held) => keep(step, held, told.report),
+        state if state.is_terminal() && says_again(life, told.report) => Ok(Decision::Same),
+        _ => Err(Refusal::Illegal { state: life.state.name(), event: event.name() }),
+    }
+}
+
+/// Keeps an outcome until the worker says that the work goes on outside.
+fn keep(step: &Next<'_>, held: &Held, report: &Report) -> Result<Decision, Refusal> {
+    match held.early.as_deref() {
+        _ if held.is_cancelled() => Err(Refusal::Stopping),
+        _ if *report == Report::Cancelled => Err(Refusal::NotRequested),
+        Some(early) if early == report => Ok(Decision::Same),
+        Some(_) => Err(Refusal::ToldOtherwise),
+        None => {
+            let held = Held { early: Some(Box::new(report.clone())), ..held.clone() };
+            Ok(step.to(step.with_held(held), Reason::OutcomeKept))
+        }
+    }
+}

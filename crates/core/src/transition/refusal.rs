@@ -1,0 +1,66 @@
+//! Why an event does not apply.
+
+use std::fmt;
+
+use crate::event::EventName;
+use crate::state::StateName;
+use crate::time::Time;
+
+/// Why an event does not apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The state has no such event.
+    Illegal {
+        /// Where the job stands.
+        state: StateName,
+        /// What was asked of it.
+        event: EventName,
+    },
+    /// The claim or lease is not, or no longer, the current one.
+    LeaseLost {
+        /// Where the job stands.
+        state: StateName,
+        /// What was reported.
+        event: EventName,
+    },
+    /// Its time has not come.
+    NotDue(Time),
+    /// The worker says cancelled, but nobody asked for it.
+    NotRequested,
+    /// Someone keeps it from being claimed.
+    OnHold,
+    /// The attempt is being stopped and cannot wait for others.
+    Stopping,
+    /// It has been told another outcome from outside already.
+    ToldOtherwise,
+    /// It is at another attempt than the one that was named.
+    OtherAttempt {
+        /// The attempt it is at.
+        current: u32,
+    },
+    /// Only a completed job is retried by hand.
+    NotCompleted {
+        /// Where the job stands.
+        state: StateName,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Illegal { state, event } => write!(f, "{event} does not apply to a job that is {state}"),
+            Refusal::LeaseLost { state, event } => {
+                write!(f, "{event} refused: the lease is not the current one of this job, which is {state}")
+            }
+            Refusal::NotDue(run_at) => write!(f, "the job is not due before {} ms", run_at.as_ms()),
+            Refusal::NotCompleted { state } => write!(f, "the job is {state}, not completed"),
+            Refusal::OnHold => write!(f, "the job is on hold"),
+            Refusal::Stopping => write!(f, "the attempt is being stopped"),
+            Refusal::ToldOtherwise => write!(f, "another outcome of this attempt was told before"),
+            Refusal::OtherAttempt { current } => write!(f, "the job is at attempt {current}"),
+            Refusal::NotRequested => write!(f, "outcome cancelled refused: no cancel was requested"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,7 @@
+-- Groups below ?1 that have not ended, newest first (the rowid is the index's last column). The order of the columns is
+-- that of groups::group.
+SELECT id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts
+FROM groups
+WHERE open = 1 AND id < ?1
+ORDER BY id DESC
+LIMIT ?2

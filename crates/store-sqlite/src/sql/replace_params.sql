@@ -1,2 +1,0 @@
--- Params that a retry verdict brought.
-UPDATE specs SET params = ?2 WHERE id = ?1
