@@ -54,6 +54,8 @@ pub(crate) struct Limits {
     idle: BTreeSet<(Mono, BucketId)>,
     /// Buckets where someone may have got a chance.
     stirred: BTreeSet<BucketId>,
+    /// Whom stirred buckets would let out next; one may have lost its chance meanwhile.
+    candidates: BTreeSet<(Rank, BucketId)>,
     /// When the first of those that wait for tokens will have them.
     due: BTreeSet<(Mono, BucketId)>,
     lending: Lending,
@@ -263,15 +265,36 @@ impl Limits {
         }
     }
 
-    /// The next job that may look for a vacancy again. `looks` says whether one that was let out is still looking.
+    /// The next job that may look for a vacancy again, the first of all in the order of jobs. `looks` says whether one
+    /// that was let out is still looking.
     pub fn next_out(&mut self, looks: impl Fn(JobId) -> bool, now: Mono) -> Option<JobId> {
-        while let Some(&at) = self.stirred.first() {
-            if let Some(id) = self.on_bucket(at, |bucket| bucket.next_out(&looks, now)).flatten() {
-                return Some(id);
+        for at in std::mem::take(&mut self.stirred) {
+            self.candidate(at, &looks, now);
+        }
+        while let Some((rank, at)) = self.candidates.pop_first() {
+            // What was let out before may have taken what this one was to get.
+            let first = self.candidate(at, &looks, now);
+            if first.is_some_and(|(first, _)| first == rank) {
+                self.candidates.remove(&(rank, at));
+                self.stirred.insert(at);
+                let class = first.map(|(_, class)| class)?;
+                self.on_bucket(at, |bucket| bucket.let_out(class, rank.id));
+                return Some(rank.id);
             }
-            self.stirred.remove(&at);
         }
         None
+    }
+
+    /// Notes whom a bucket would let out next.
+    fn candidate(
+        &mut self,
+        at: BucketId,
+        looks: &impl Fn(JobId) -> bool,
+        now: Mono,
+    ) -> Option<(Rank, ClassId)> {
+        let first = self.on_bucket(at, |bucket| bucket.next_out(looks, now)).flatten()?;
+        self.candidates.insert((first.0, at));
+        Some(first)
     }
 
     /// A job waits for others and lends them its places, one of them at a time.

@@ -156,25 +156,23 @@ impl Bucket {
     }
 
     /// The next job that may look for a vacancy. `looks` says whether one that was let out is still looking.
-    pub fn next_out(&mut self, looks: &impl Fn(JobId) -> bool, now: Mono) -> Option<JobId> {
+    pub fn next_out(&mut self, looks: &impl Fn(JobId) -> bool, now: Mono) -> Option<(Rank, ClassId)> {
         self.first = None;
         let out = &self.out;
         let lines = self.waiting.iter().filter(|(class, _)| !out.get(class).is_some_and(|&id| looks(id)));
         let firsts = lines.filter_map(|(class, line)| line.first_key_value().map(|first| (first, class)));
         let ((&rank, &weight), &class) = firsts.min()?;
-        match self.full(weight, now) {
-            None => {
-                self.out.insert(class, rank.id);
-                Some(rank.id)
-            }
-            Some(Hindrance::Tokens(due)) => {
-                self.first = Some((rank, Some(due)));
-                None
-            }
-            Some(_) => {
-                self.first = Some((rank, None));
-                None
-            }
-        }
+        let due = match self.full(weight, now) {
+            None => return Some((rank, class)),
+            Some(Hindrance::Tokens(due)) => Some(due),
+            Some(_) => None,
+        };
+        self.first = Some((rank, due));
+        None
+    }
+
+    /// A job goes to look for a vacancy.
+    pub fn let_out(&mut self, class: ClassId, id: JobId) {
+        self.out.insert(class, id);
     }
 }
