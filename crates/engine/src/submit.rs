@@ -102,6 +102,11 @@ impl Desk {
             if let Some(retry) = &job.retry {
                 retry.check()?;
             }
+            bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+            let most = u64::from(bounds::THROTTLE_FACTOR);
+            if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+                return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+            }
             if let Some(ms) = job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
                 return Err(Refused::Bound {
                     field: "reuse max_age",

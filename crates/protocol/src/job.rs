@@ -99,6 +99,14 @@ pub struct Job {
     pub needs: String,
     /// Lower goes first.
     pub priority: i32,
+    /// What it weighs against limits; 0 is exempt from them.
+    pub throttle_factor: u32,
+    /// Whether someone keeps it from being given to a worker.
+    pub hold: bool,
+    /// Whose it is.
+    pub owner: Option<String>,
+    /// What it is found by.
+    pub tags: Vec<String>,
     /// Where it stands.
     pub state: String,
     /// Attempts so far.

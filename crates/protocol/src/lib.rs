@@ -7,6 +7,7 @@
 mod artifact;
 mod base64;
 mod document;
+mod edit;
 mod filter;
 mod job;
 mod limit;
@@ -23,6 +24,7 @@ mod worker;
 mod worker_file;
 
 pub use artifact::Artifact;
+pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
 pub use limit::{Limit, QueueSettings, Rate, SetQueue};

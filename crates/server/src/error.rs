@@ -165,9 +165,10 @@ impl From<Refused> for Trouble {
             | Refused::Bound { .. }
             | Refused::Retry(_)
             | Refused::Timeouts(_)
+            | Refused::Limit(_)
             | Refused::Delay(_) => Code::BadRequest,
             Refused::NoSuchJob(_) => Code::NotFound,
-            Refused::Changed { .. } => Code::PreconditionFailed,
+            Refused::Changed { .. } | Refused::QueueChanged { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }

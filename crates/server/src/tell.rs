@@ -35,6 +35,10 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         params: raw(&spec.params)?,
         needs: spec.needs.to_string(),
         priority: spec.priority,
+        throttle_factor: spec.throttle_factor,
+        hold: life.hold,
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         state: life.name(now).to_string(),
         attempt: life.attempt,
         max_attempts: spec.retry.max_attempts,
@@ -184,5 +188,7 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,
+        paused: config.paused,
+        limits: config.limits.iter().map(wire::Limit::from).collect(),
     }
 }
