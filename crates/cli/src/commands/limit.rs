@@ -32,6 +32,22 @@ pub fn parse(text: &str) -> Result<Limit, String> {
     Ok(limit)
 }
 
+/// The same, or that there is none.
+pub fn parse_or_none(text: &str) -> Result<Option<Limit>, String> {
+    if text == "none" { Ok(None) } else { parse(text).map(Some) }
+}
+
+/// The limits of a flag that may be repeated; none if it was not given, an empty list where it says `none`.
+pub fn given(flags: &[Option<Limit>]) -> Option<Vec<Limit>> {
+    (!flags.is_empty()).then(|| flags.iter().flatten().cloned().collect())
+}
+
+/// Limits in one line.
+pub fn list(limits: &[Limit]) -> String {
+    let all: Vec<_> = limits.iter().map(written).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join("; ") }
+}
+
 fn read(number: &str) -> Result<u32, String> {
     number.trim().parse().map_err(|_| format!("{:?} is not a number of jobs", number.trim()))
 }
@@ -69,7 +85,12 @@ mod tests {
         ] {
             assert_eq!(written(&parse(text).unwrap()), text);
         }
-        assert_eq!(written(&parse(" rate = 1/1s").unwrap_or_default()), "", "no spaces around =");
+        assert!(parse("rate = 1/1s").is_err(), "no spaces around =");
+        assert_eq!(given(&[]), None);
+        assert_eq!(given(&[parse_or_none("none").unwrap()]), Some(Vec::new()));
+        let two = ["concurrency=5", "rate=1/1s"].map(|text| parse_or_none(text).unwrap());
+        assert_eq!(list(&given(&two).unwrap()), "concurrency=5; rate=1/1s");
+        assert_eq!(list(&[]), "none");
     }
 
     #[test]
