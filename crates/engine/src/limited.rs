@@ -6,6 +6,9 @@
 //!               └─ let out ◀── waits there, until a place or a token becomes free: the bucket is stirred
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jobhall_core::limits::Limit;
