@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod events;
 pub mod help;
 pub mod job;
+pub mod limit;
 pub mod man;
 pub mod progress;
 pub mod queue;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
-    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName, WorkerName,
+    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName, ScheduleName, TypeConfig,
+    TypeName, WorkerName,
 };
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
@@ -22,6 +23,7 @@ use crate::counts::Totals;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
+use crate::limited::Limited;
 use crate::request::{Indicator, Request};
 use crate::resources::WorkerState;
 use crate::schedules::Kept;
@@ -133,6 +135,7 @@ pub struct Desk {
     pub(crate) in_line: IdMap<Vec<Task>>,
     pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
+    pub(crate) limited: Limited,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
@@ -143,6 +146,7 @@ pub struct Desk {
     pub(crate) successors: IdMap<JobId>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
+    pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -181,6 +185,7 @@ impl Desk {
             in_line: IdMap::default(),
             reading: IdMap::default(),
             board: Board::default(),
+            limited: Limited::default(),
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
@@ -190,6 +195,7 @@ impl Desk {
             successors: IdMap::default(),
             types: HashMap::new(),
             schedules: BTreeMap::new(),
+            queue_configs: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -213,6 +219,7 @@ impl Desk {
     pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
         self.now = now;
         self.run(What::Request(request, ticket).into());
+        self.let_out();
     }
 
     /// Hears what the store said.
@@ -230,6 +237,7 @@ impl Desk {
             Told::Job(id, result) => self.loaded(id, result),
             Told::Completed(result) => self.retention_page(result),
         }
+        self.let_out();
     }
 
     /// The units that wait to be committed together, with a number for the answer.
@@ -360,6 +368,10 @@ impl Desk {
             }
             What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            What::Request(
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                _,
+            ) => self.edit(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
@@ -399,6 +411,10 @@ impl Desk {
                 let answer = self.cancel_completed(id, failure);
                 self.answer(*ticket, answer);
             }
+            Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
+                let answer = self.edit_completed(id, request);
+                self.answer(*ticket, answer);
+            }
             _ => self.late_report(id, task),
         }
     }
@@ -428,6 +444,13 @@ impl Desk {
                 self.set_schedule(name, config, expected, ticket, task.rounds);
             }
             Request::RunSchedule(name) => self.run_schedule(&name, ticket),
+            Request::SetQueue { queue, config, expected } => {
+                self.set_queue(queue, config, expected, ticket, task.rounds);
+            }
+            Request::QueueConfigs => {
+                let configs = self.all_queue_configs();
+                self.answer(ticket, Ok(configs));
+            }
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
@@ -468,6 +491,10 @@ impl Desk {
             }
             // The others are about one job and never come here.
             Request::Cancel { .. }
+            | Request::Edit { .. }
+            | Request::RunNow(_)
+            | Request::Hold(_)
+            | Request::Release(_)
             | Request::Retry { .. }
             | Request::Show(_)
             | Request::Explain(_)
@@ -484,6 +511,10 @@ impl What {
         match self {
             What::Request(request, _) => match request {
                 Request::Cancel { id, .. }
+                | Request::Edit { id, .. }
+                | Request::RunNow(id)
+                | Request::Hold(id)
+                | Request::Release(id)
                 | Request::Retry { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),

@@ -9,6 +9,8 @@ use jobhall_core::{Failure, JobId, ScheduleName, State, StateName, Time, Windows
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
+use crate::limits::LimitOf;
+use crate::why_limited::LimitWhy;
 
 pub use workers::{TooLarge, UsedUp, WorkerWhy};
 
@@ -71,6 +73,12 @@ pub enum Why {
     Cancelling(WorkerName),
     /// The store could not write a moment ago; matching rests.
     StorageRests,
+    /// Its queue or its type is paused.
+    Paused(LimitOf),
+    /// Somebody holds it back.
+    Held,
+    /// It waits for a limit.
+    Limited(Box<LimitWhy>),
     /// It is completed.
     Completed(StateName),
 }
@@ -101,6 +109,7 @@ impl Desk {
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         match &entry.life.state {
+            State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
             State::Blocked(blocked) => blocked.holder.map(Why::KeyHeld).into_iter().collect(),
             State::Queued(error) if entry.life.run_at > self.now.wall => {
                 vec![self.why_early(entry, error.as_deref())]
@@ -140,10 +149,11 @@ impl Desk {
         if self.rest_until.is_some() {
             return vec![Why::StorageRests];
         }
-        if entry.placed == Placed::Nowhere {
+        if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
             return vec![Why::OnItsWay];
         }
-        self.why_not_taken(id, entry)
+        let kept = self.why_kept(id, entry);
+        if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
     }
 }
 
@@ -195,6 +205,9 @@ impl fmt::Display for Why {
                 write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
             }
             Why::StorageRests => write!(f, "the store could not write a moment ago; matching rests"),
+            Why::Paused(what) => write!(f, "{what} is paused; resume it"),
+            Why::Held => write!(f, "it is held back; release it"),
+            Why::Limited(why) => why.fmt(f),
             Why::Completed(state) => write!(f, "it is completed: {state}"),
         }
     }

@@ -6,6 +6,7 @@ use crate::answer::Refused;
 use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::load::storage;
+use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
@@ -23,6 +24,7 @@ pub(crate) enum Pending {
     Setting(Box<SettingPending>),
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
+    Queue(Box<QueuePending>),
 }
 
 impl Desk {
@@ -55,6 +57,7 @@ impl Desk {
             Pending::Setting(pending) => self.setting_stored(*pending),
             Pending::Schedule(pending) => self.schedule_stored(*pending),
             Pending::Ticks(tick) => self.ticks_passed(&tick),
+            Pending::Queue(pending) => self.queue_stored(*pending),
         }
     }
 
@@ -70,6 +73,7 @@ impl Desk {
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
             Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
             Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
+            Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
         }
     }
 
@@ -145,6 +149,7 @@ impl Desk {
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
+            Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 

@@ -17,7 +17,7 @@ use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, Submi
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
-use crate::entry::Busy;
+use crate::entry::{Busy, Shared};
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::schedules::Tick;
 use crate::settings::first_use;
@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     moves: Vec<(JobId, Step)>,
     /// What will be answered once it is stored.
     answer: Vec<Submitted>,
+    /// The state of the limits that the shares of its jobs were found under.
+    limits: u64,
 }
 
 /// Who wants to know what became of a plan.
@@ -57,6 +59,8 @@ struct Item {
     /// As sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
+    /// What limits it, while it is on its way.
+    share: Shared,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +90,7 @@ impl Desk {
         self.ask_for_ids(0);
         let items = items(&submit.jobs, ids);
         let asker = Asker::Ticket(ticket);
-        self.send_plan(Plan { submit, asker, items, rounds: 0, moves: Vec::new(), answer: Vec::new() });
+        self.send_plan(Plan::new(submit, asker, items));
     }
 
     /// The jobs of ticks; the schedule's setting goes with them.
@@ -104,7 +108,7 @@ impl Desk {
         };
         self.ask_for_ids(0);
         let (items, asker) = (items(&submit.jobs, ids), Asker::Schedule(Box::new(tick)));
-        self.send_plan(Plan { submit, asker, items, rounds: 0, moves: Vec::new(), answer: Vec::new() });
+        self.send_plan(Plan::new(submit, asker, items));
     }
 
     fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
@@ -128,6 +132,7 @@ impl Desk {
         }
         let mut unit = Unit::default();
         plan.answer.clear();
+        plan.limits = self.limited.limits.version();
         for at in 0..plan.items.len() {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
@@ -218,19 +223,19 @@ impl Desk {
         let now = self.now.wall;
         let spec = Arc::new(spec(wanted, &config, now));
         let run_at = first_start(&wanted.windows, wanted.run_at.unwrap_or(now), now);
-        let mut life = match behind {
+        let life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
         };
-        let id = plan.items[at].id;
+        let mut job = Job { id: plan.items[at].id, spec, life };
+        let share = self.share_of(&job);
         let reserved =
-            if behind.is_none() && run_at <= now { self.hand_over(id, &spec, &mut life) } else { None };
+            if behind.is_none() && run_at <= now { self.hand_over(&mut job, share.get()) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
         let item = &mut plan.items[at];
-        (item.job, item.reserved) = (Some(job), reserved);
+        (item.job, item.reserved, item.share) = (Some(job), reserved, share);
         Submitted { id: item.id, disposition }
     }
 
@@ -266,7 +271,12 @@ impl Desk {
             let since = life.run_at.max(job.spec.created_at);
             self.totals.submitted(self.now);
             story::submitted(&job);
-            self.admit(job);
+            if plan.limits == self.limited.limits.version() {
+                self.admit_sharing(job, item.share);
+            } else {
+                self.unshare(id, item.share, false);
+                self.admit(job);
+            }
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
@@ -289,7 +299,9 @@ impl Desk {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
-            if let Some(reserved) = item.reserved.take() {
+            let (share, reserved) = (std::mem::replace(&mut item.share, Shared::Free), item.reserved.take());
+            self.unshare(item.id, share, reserved.is_some());
+            if let Some(reserved) = reserved {
                 self.give_back(reserved);
             }
         }
@@ -359,7 +371,7 @@ impl Desk {
     fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
         match (stored, &plan.asker) {
             (Some(setting), _) if setting.kind == SettingKind::Type => {
-                let learned = self.learn_type(&setting);
+                let learned = self.learn_type(&setting, false);
                 learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
             }
             (stored, Asker::Schedule(tick)) => {
@@ -394,6 +406,12 @@ impl Desk {
 }
 
 impl Plan {
+    /// Nothing of it is decided yet.
+    fn new(submit: Submit, asker: Asker, items: Vec<Item>) -> Plan {
+        let (moves, answer) = (Vec::new(), Vec::new());
+        Plan { submit, asker, items, rounds: 0, moves, answer, limits: 0 }
+    }
+
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
     fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Refused> {
         let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
@@ -429,6 +447,11 @@ pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
     if let Some(retry) = &job.retry {
         retry.check()?;
     }
+    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+    let most = u64::from(bounds::THROTTLE_FACTOR);
+    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+    }
     match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
         Some(given) => {
             Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
@@ -460,7 +483,7 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
     let items = ids.into_iter().enumerate();
-    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None, share: Shared::Free }).collect()
 }
 
 fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {

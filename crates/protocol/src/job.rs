@@ -111,6 +111,18 @@ pub struct Job {
     pub schedule: Option<String>,
     /// Lower goes first.
     pub priority: i32,
+    /// What it weighs against limits; 0 is exempt from them.
+    #[serde(default = "usual_weight")]
+    pub throttle_factor: u32,
+    /// Whether someone keeps it from being given to a worker.
+    #[serde(default)]
+    pub hold: bool,
+    /// Whose it is.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// Where it stands.
     pub state: String,
     /// Attempts so far.
@@ -148,6 +160,10 @@ pub struct Job {
     /// All attempts, oldest first; only where one job is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
+}
+
+fn usual_weight() -> u32 {
+    1
 }
 
 /// A page of a list.

@@ -7,8 +7,10 @@
 mod artifact;
 mod base64;
 mod document;
+mod edit;
 mod filter;
 mod job;
+mod limit;
 mod log_frame;
 mod operation;
 mod problem;
@@ -23,8 +25,10 @@ mod worker;
 mod worker_file;
 
 pub use artifact::Artifact;
+pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
+pub use limit::{Limit, QueueSettings, Rate, SetQueue};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};

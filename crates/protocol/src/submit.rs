@@ -129,6 +129,15 @@ pub struct SubmitJob {
     /// When attempts are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// What it weighs against limits; 1 if missing, 0 is exempt from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_factor: Option<u32>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// What to do about a live job of the same type and key.
     #[serde(default)]
     pub on_duplicate: OnDuplicate,
@@ -142,8 +151,13 @@ pub struct SubmitJob {
 #[error("{0}")]
 pub struct FieldError(pub String);
 
-fn wrong(error: impl std::fmt::Display) -> FieldError {
+pub(crate) fn wrong(error: impl std::fmt::Display) -> FieldError {
     FieldError(error.to_string())
+}
+
+/// Checked tags.
+pub(crate) fn tags(tags: &[String]) -> Result<Vec<core::Tag>, FieldError> {
+    tags.iter().map(|tag| core::Tag::new(tag)).collect::<Result<_, _>>().map_err(wrong)
 }
 
 impl SubmitJob {
@@ -161,6 +175,9 @@ impl SubmitJob {
             priority: None,
             run_at: None,
             retry: None,
+            throttle_factor: None,
+            owner: None,
+            tags: Vec::new(),
             on_duplicate: OnDuplicate::Join,
             reuse: None,
         }
@@ -187,6 +204,16 @@ impl SubmitJob {
             Some(params) => core::Json::params(params.get()).map_err(wrong),
             None => Ok(core::Json::empty_object()),
         }
+    }
+
+    /// The checked owner.
+    pub fn checked_owner(&self) -> Result<Option<core::Owner>, FieldError> {
+        self.owner.as_deref().map(core::Owner::new).transpose().map_err(wrong)
+    }
+
+    /// The checked tags.
+    pub fn checked_tags(&self) -> Result<Vec<core::Tag>, FieldError> {
+        tags(&self.tags)
     }
 
     /// The checked needs.

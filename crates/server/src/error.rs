@@ -165,11 +165,14 @@ impl From<Refused> for Trouble {
             | Refused::Bound { .. }
             | Refused::Retry(_)
             | Refused::Timeouts(_)
+            | Refused::Limit(_)
             | Refused::Delay(_)
             | Refused::Schedule(_)
             | Refused::NotScheduled(_) => Code::BadRequest,
             Refused::NoSuchJob(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
-            Refused::Changed { .. } | Refused::ScheduleChanged { .. } => Code::PreconditionFailed,
+            Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
+                Code::PreconditionFailed
+            }
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }

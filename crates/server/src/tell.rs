@@ -42,6 +42,10 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         windows: spec.windows.to_string(),
         schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
+        throttle_factor: spec.throttle_factor,
+        hold: life.hold,
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         state: life.name(now).to_string(),
         attempt: life.attempt,
         max_attempts: spec.retry.max_attempts,
@@ -174,6 +178,9 @@ fn reason(why: &Why) -> wire::Reason {
         Why::InWork(_) => ("in_work", why.to_string()),
         Why::Cancelling(_) => ("cancelling", why.to_string()),
         Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::Paused(_) => ("paused", why.to_string()),
+        Why::Held => ("held", why.to_string()),
+        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
         Why::Completed(_) => ("completed", why.to_string()),
     };
     wire::Reason { code: code.to_owned(), text }
@@ -250,5 +257,7 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,
+        paused: config.paused,
+        limits: config.limits.iter().map(wire::Limit::from).collect(),
     }
 }

@@ -61,6 +61,7 @@ fn note(job: &Job, now_ms: i64) -> String {
     if job.cancel_requested {
         return "cancel requested".to_owned();
     }
+    let held = (job.hold && job.completed_at.is_none()).then(|| "held".to_owned());
     let waits = matches!(job.state.as_str(), "scheduled" | "retrying");
     let due = (waits && job.run_at.0.as_ms() > now_ms).then(|| format!("runs {}", age(job.run_at, now_ms)));
     let error = job.error.as_ref().map(why);
@@ -68,7 +69,7 @@ fn note(job: &Job, now_ms: i64) -> String {
         Some(total) => format!("{}/{total} {}", indicator.step, indicator.message),
         None => format!("{} {}", indicator.step, indicator.message),
     });
-    [due, progress, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [held, due, progress, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A failure in one line.
@@ -93,6 +94,9 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
         ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
         ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
+        ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
+        ("owner", job.owner.as_deref().map(clean)),
+        ("tags", (!job.tags.is_empty()).then(|| job.tags.join(", "))),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
         ("worker", job.worker.clone()),
         ("runs at", due),

@@ -5,6 +5,7 @@ mod aging;
 mod attempts;
 mod blocks;
 mod due;
+mod limits;
 mod recovery;
 mod retention;
 mod schedules;
@@ -52,7 +53,7 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 10] = [
+pub const SERVICES: [Service; 11] = [
     aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
@@ -60,6 +61,7 @@ pub const SERVICES: [Service; 10] = [
     windows::SERVICE,
     due::SERVICE,
     schedules::SERVICE,
+    limits::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -117,6 +119,7 @@ impl Desk {
                 (service.run)(self);
             }
         }
+        self.let_out();
     }
 
     /// Milliseconds until the next duty, none if there is none.
