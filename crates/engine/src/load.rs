@@ -200,7 +200,7 @@ impl Desk {
         }
     }
 
-    /// A job that can be found where it no longer belongs waits for its time.
+    /// A job that may be found where it no longer belongs is placed anew.
     pub(crate) fn put_off(&mut self, id: JobId) {
         self.unplace(id);
         self.place(id);

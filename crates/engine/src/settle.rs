@@ -54,7 +54,7 @@ impl Desk {
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
             Pending::Schedule(pending) => self.schedule_stored(*pending),
-            Pending::Ticks(tick) => self.ticks_passed(*tick),
+            Pending::Ticks(tick) => self.ticks_passed(&tick),
         }
     }
 

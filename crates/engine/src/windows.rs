@@ -27,6 +27,12 @@ impl Timed {
     }
 }
 
+/// When a new job starts: at the time asked for, or at the first opening from then or from now on.
+pub(crate) fn first_start(windows: &Windows, asked: Time, now: Time) -> Time {
+    let start = asked.max(now);
+    if windows.open_at(start) { asked } else { windows.next_open(start) }
+}
+
 impl Entry {
     /// Whether it may not be started at this moment: its time lies ahead, or its windows are closed.
     pub(crate) fn too_early(&self, now: Time) -> bool {

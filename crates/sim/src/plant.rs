@@ -49,11 +49,13 @@ pub enum Plant {
     CountsOld,
     /// The desk hears of larger workers than there are.
     WorkersLarger,
+    /// A start forgets the ticks of the last ten minutes.
+    TicksForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 22] = [
+    pub const ALL: [Plant; 23] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -76,6 +78,7 @@ impl Plant {
         Plant::ClockStuck,
         Plant::CountsOld,
         Plant::WorkersLarger,
+        Plant::TicksForgotten,
     ];
 
     /// The invariant that must catch it.
@@ -97,6 +100,7 @@ impl Plant {
             Plant::ClockStuck => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
+            Plant::TicksForgotten => Invariant::Tick,
         }
     }
 }

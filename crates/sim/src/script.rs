@@ -5,6 +5,7 @@
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
+use crate::calendar::{self, Wish};
 use crate::random::Random;
 use crate::words;
 
@@ -23,6 +24,10 @@ pub(crate) enum Action {
     Explain(u64),
     /// A client configures a type.
     SetType(usize, TypeConfig),
+    /// A client makes, changes or removes a schedule.
+    SetSchedule(usize, Option<Wish>),
+    /// A client makes the job of a schedule by hand.
+    RunSchedule(usize),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -62,6 +67,8 @@ impl Action {
                 | Action::Show(_)
                 | Action::Explain(_)
                 | Action::SetType(..)
+                | Action::SetSchedule(..)
+                | Action::RunSchedule(_)
         )
     }
 
@@ -87,6 +94,7 @@ pub(crate) struct Wanted {
     pub needs: usize,
     pub uses: usize,
     pub avoid: bool,
+    pub windows: usize,
     pub priority: i32,
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
@@ -119,6 +127,7 @@ impl Wanted {
             needs: words::needs(self.needs),
             uses: words::uses(self.uses),
             avoid: self.avoid,
+            windows: calendar::windows(self.windows),
             priority: self.priority,
             run_at,
             retry: self.retry,
@@ -156,7 +165,8 @@ impl Script {
             Writer { seed, random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
-        let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        calendar::write(seed, &mut actions);
         let calm_at = writer.at + 5_000;
         Script { seed, config, workers, bursts, actions, calm_at }
     }
@@ -279,6 +289,7 @@ impl Writer {
             job_type: random.at(words::TYPES.len()),
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
+            windows: 0,
             needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
             uses: named.weighted(&[(60, 0), (14, 1), (8, 2), (10, 3), (6, 4), (2, 5)]),
             avoid: named.percent(30),

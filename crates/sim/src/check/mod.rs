@@ -10,6 +10,7 @@ mod outside;
 mod rows;
 mod shelf;
 mod submits;
+mod ticks;
 mod uses;
 mod whole;
 
@@ -49,8 +50,10 @@ pub enum Invariant {
     Used,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
-    /// Nothing starts before its time.
+    /// Nothing starts before its time, or outside of its windows.
     Early,
+    /// Every tick of a schedule has one job, and never another.
+    Tick,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
     /// What the desk counts is what there is.
@@ -74,6 +77,7 @@ impl fmt::Display for Invariant {
             Invariant::Used => "no worker is used beyond what it has",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
+            Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
@@ -170,6 +174,8 @@ pub(crate) struct Checker {
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
+    /// What was stored of schedules.
+    schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
@@ -207,6 +213,7 @@ impl Checker {
             touched: BTreeSet::new(),
             reading: BTreeMap::new(),
             ticked_wall: now.wall,
+            schedules: BTreeMap::new(),
             sessions: BTreeMap::new(),
             holds: BTreeMap::new(),
             assigned: BTreeSet::new(),
@@ -264,6 +271,12 @@ impl Checker {
             && let Some(seen) = self.sessions.get_mut(session)
         {
             seen.closed = true;
+        }
+        // What it was given credit for counts from here on, whether or not it hears of it.
+        if let Request::Credit { session, total } = request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.credit = seen.credit.max(Some(*total));
         }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
