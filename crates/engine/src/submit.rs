@@ -25,7 +25,6 @@ use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
 use crate::vacancy::Reserved;
-use crate::windows::first_start;
 
 /// A submit on its way: what is to become of each job.
 #[derive(Clone, Debug)]
@@ -222,7 +221,7 @@ impl Desk {
         let config = self.type_config(&wanted.job_type);
         let now = self.now.wall;
         let spec = Arc::new(spec(wanted, &config, now));
-        let run_at = first_start(&wanted.windows, wanted.run_at.unwrap_or(now), now);
+        let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),

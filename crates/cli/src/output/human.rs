@@ -97,6 +97,8 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
         ("owner", job.owner.as_deref().map(clean)),
         ("tags", (!job.tags.is_empty()).then(|| job.tags.join(", "))),
+        ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
+        ("schedule", job.schedule.clone()),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
         ("worker", job.worker.clone()),
         ("runs at", due),
