@@ -209,8 +209,8 @@ impl Board {
         }
     }
 
-    /// A queue or type is paused, or goes on. Says which classes have jobs that may be taken again.
-    pub fn pause(&mut self, of: &LimitOf, pause: bool) -> Vec<ClassId> {
+    /// A queue or type is paused, or goes on. Says whether jobs may be taken again.
+    pub fn pause(&mut self, of: &LimitOf, pause: bool) -> bool {
         let changed = match (of, pause) {
             (LimitOf::Queue(name), true) => self.paused.queues.insert(name.clone()),
             (LimitOf::Queue(name), false) => self.paused.queues.remove(name),
@@ -221,12 +221,11 @@ impl Board {
         for (&id, state) in self.classes.iter_mut().filter(|_| changed) {
             let paused = self.paused.stops(&state.class);
             if std::mem::replace(&mut state.paused, paused) && !paused {
-                resumed.extend(state.head().map(|rank| (rank, ClassId(id))));
+                resumed.extend(state.head().map(|rank| (ClassId(id), rank)));
             }
         }
-        resumed.sort_unstable();
-        resumed.iter().for_each(|&(rank, class)| self.offer(class, rank));
-        resumed.into_iter().map(|(_, class)| class).collect()
+        resumed.iter().for_each(|&(class, rank)| self.offer(class, rank));
+        !resumed.is_empty()
     }
 
     /// Whether the queue of a class is paused, and whether its type is.

@@ -66,6 +66,7 @@ impl Sim {
                 let job_type = crate::words::type_name(*at);
                 self.call(Request::SetType { job_type, config: Some(config.clone()), expected: None });
             }
+            Action::Alter(alteration) => self.alter(alteration),
             trouble => self.trouble(trouble),
         }
     }
@@ -91,13 +92,13 @@ impl Sim {
         }
     }
 
-    fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
+    pub fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
         if let Some(id) = self.clients.nth_last(n) {
             self.call(request(id));
         }
     }
 
-    fn call(&mut self, request: Request) {
+    pub fn call(&mut self, request: Request) {
         self.clients.calls.push(Call { request, tries: 0, done: false });
         self.try_call(self.clients.calls.len() - 1);
     }

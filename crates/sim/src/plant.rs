@@ -47,11 +47,13 @@ pub enum Plant {
     ClockStuck,
     /// The desk tells what it counted the time before.
     CountsOld,
+    /// A restart loses what is configured for queues.
+    LimitsForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 21] = [
+    pub const ALL: [Plant; 22] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -73,6 +75,7 @@ impl Plant {
         Plant::PriorityIgnored,
         Plant::ClockStuck,
         Plant::CountsOld,
+        Plant::LimitsForgotten,
     ];
 
     /// The invariant that must catch it.
@@ -93,6 +96,7 @@ impl Plant {
             Plant::PriorityIgnored => Invariant::Order,
             Plant::ClockStuck => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
+            Plant::LimitsForgotten => Invariant::Limit,
         }
     }
 }

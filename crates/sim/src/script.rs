@@ -5,6 +5,7 @@
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
+use crate::changes::{Alteration, changes};
 use crate::random::Random;
 use crate::words;
 
@@ -23,6 +24,8 @@ pub(crate) enum Action {
     Explain(u64),
     /// A client configures a type.
     SetType(usize, TypeConfig),
+    /// Somebody changes what waits.
+    Alter(Alteration),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -62,6 +65,7 @@ impl Action {
                 | Action::Show(_)
                 | Action::Explain(_)
                 | Action::SetType(..)
+                | Action::Alter(_)
         )
     }
 
@@ -77,6 +81,9 @@ impl Action {
         }
     }
 }
+
+/// What jobs weigh, in turns.
+const WEIGHTS: [u32; 7] = [1, 1, 2, 1, 0, 3, 1];
 
 /// A job that a client wants.
 #[derive(Clone, Debug)]
@@ -101,7 +108,8 @@ impl Wanted {
     /// The params as they are sent.
     pub fn params(&self) -> Json {
         let poison = if self.poison { ",\"poison\":true" } else { "" };
-        Json::params(&format!("{{\"n\":{}{poison}}}", self.number)).expect("plain JSON")
+        let (number, customer) = (self.number, self.number % 3);
+        Json::params(&format!("{{\"n\":{number},\"c\":{customer}{poison}}}")).expect("plain JSON")
     }
 
     /// The request for it at this moment.
@@ -118,6 +126,7 @@ impl Wanted {
             priority: self.priority,
             run_at,
             retry: self.retry,
+            throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
             on_duplicate: self.on_duplicate,
             reuse_max_age_ms: self.reuse_max_age_ms,
             ..SubmitJob::new(words::type_name(self.job_type))
@@ -151,8 +160,10 @@ impl Script {
         let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
-        let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
         let calm_at = writer.at + 5_000;
+        actions.extend(changes(seed, writer.at));
+        actions.sort_by_key(|(at, _)| *at);
         Script { seed, config, workers, bursts, actions, calm_at }
     }
 }

@@ -53,4 +53,5 @@ planted! {
     priorities_that_are_ignored => PriorityIgnored,
     a_wall_clock_that_stops => ClockStuck,
     counts_that_are_old => CountsOld,
+    limits_that_a_restart_forgets => LimitsForgotten,
 }

@@ -66,7 +66,11 @@ impl Checker {
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
             | (Request::EndVacancy { .. }, Answer::Noted)
-            | (Request::SetType { .. }, Answer::Rev(_)) => {}
+            | (Request::SetType { .. } | Request::SetQueue { .. }, Answer::Rev(_))
+            | (
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                Answer::State(_),
+            ) => {}
             (request, answer) => {
                 let text = format!("{request:?} is answered by {answer:?}");
                 self.fail(Invariant::Answer, &[], text);

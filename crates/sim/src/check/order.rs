@@ -82,7 +82,7 @@ impl Checker {
                 && !self.reading.contains_key(&id)
         };
         let ready = self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
-        let ready = ready.filter(|job| job.life.run_at <= due).filter(known);
+        let ready = ready.filter(|job| job.life.run_at <= due && !self.may_be_kept(job)).filter(known);
         let mut better = ready.filter(|job| rank(job) < than);
         better.find(|job| words::suits(session.skill, session.accepts, &job.spec)).map(|job| job.id)
     }
