@@ -67,6 +67,16 @@ pub async fn alone(options: &Options, way: Way) -> Result<Value, Failed> {
 
 /// One measurement on an open hall.
 pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map<String, Value>, Failed> {
+    measure_jobs(hall, options, way, &[noop()?]).await
+}
+
+/// The same with these jobs, in turns.
+pub async fn measure_jobs(
+    hall: &mut Hall,
+    options: &Options,
+    way: Way,
+    jobs: &[SubmitJob],
+) -> Result<Map<String, Value>, Failed> {
     hall.count_changes().await?;
     let shared = Arc::new(Shared {
         way,
@@ -77,9 +87,9 @@ pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map
         room: Semaphore::new(ROOM),
     });
     let workers = workers(hall, options, &shared).await?;
-    let job = noop()?;
+    let jobs: Arc<[SubmitJob]> = jobs.into();
     let clients: Vec<JoinHandle<Result<(), Failed>>> = (0..options.submitters)
-        .map(|_| tokio::spawn(client(hall.engine.clone(), vec![job.clone(); options.bulk], shared.clone())))
+        .map(|n| tokio::spawn(client(hall.engine.clone(), jobs.clone(), (n, options.bulk), shared.clone())))
         .collect();
     let completed = || shared.completed.load(Ordering::Relaxed);
     sleep(Duration::from_secs_f64(options.warmup)).await;
@@ -138,13 +148,20 @@ fn noop() -> Result<SubmitJob, Failed> {
 }
 
 /// Submits, waits for the answer, and so on.
-async fn client(engine: Engine, jobs: Vec<SubmitJob>, shared: Arc<Shared>) -> Result<(), Failed> {
+async fn client(
+    engine: Engine,
+    all: Arc<[SubmitJob]>,
+    (mut at, bulk): (usize, usize),
+    shared: Arc<Shared>,
+) -> Result<(), Failed> {
     while !shared.stop.load(Ordering::Relaxed) {
+        let jobs: Vec<_> = (at..at + bulk).map(|n| all[n % all.len()].clone()).collect();
+        at += bulk;
         shared.room.acquire_many(u32::try_from(jobs.len())?).await?.forget();
-        engine.submit(Submit { jobs: jobs.clone(), name: None }).await?;
-        shared.submitted.fetch_add(jobs.len() as u64, Ordering::Relaxed);
+        engine.submit(Submit { jobs, name: None }).await?;
+        shared.submitted.fetch_add(bulk as u64, Ordering::Relaxed);
         if shared.way == Way::Queued {
-            shared.queued.add_permits(jobs.len());
+            shared.queued.add_permits(bulk);
         }
     }
     Ok(())
