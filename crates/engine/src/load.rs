@@ -143,17 +143,8 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
-        match (&entry.share, &entry.spec) {
-            (Shared::Unread, Some(_)) => self.find_share(id),
-            (Shared::Unread, None) => return self.read_share(id),
-            (Shared::Free | Shared::Of(_), _) => {}
-        }
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.keep_to_windows(self.now.wall);
-        if entry.life.hold {
-            entry.placed = Placed::Held;
-            entry.recount(&mut self.board.queues, self.now.wall);
-        } else if entry.life.run_at > self.now.wall {
+        if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
             self.make_ready(id);
@@ -169,12 +160,25 @@ impl Desk {
         self.deadlines.due.insert((entry.life.run_at, id));
     }
 
-    /// Puts a waiting job among the ready, and wakes a vacancy for it.
+    /// Puts a waiting job among the ready, and wakes a vacancy for it. One that is held back goes aside, and so does one
+    /// of which nobody knows what limits it.
     pub(crate) fn make_ready(&mut self, id: JobId) {
         self.stand_apart(id);
+        if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
+            self.find_share(id);
+        }
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
-        entry.placed = Placed::Ready;
+        entry.placed = match entry.share {
+            _ if entry.life.hold => Placed::Held,
+            Shared::Unread => Placed::Unread,
+            Shared::Free | Shared::Of(_) => Placed::Ready,
+        };
         entry.recount(&mut self.board.queues, self.now.wall);
+        match entry.placed {
+            Placed::Ready => {}
+            Placed::Unread => return self.read_share(id),
+            _ => return,
+        }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
         self.board.ready(class, rank(id, entry));
         if self.board.queues.ready(queue, id, since) {

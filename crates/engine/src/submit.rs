@@ -58,8 +58,6 @@ struct Item {
     /// As sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
-    /// What limits it, while it is on its way.
-    share: Shared,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -233,8 +231,9 @@ impl Desk {
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        self.bear(&job, share, reserved.is_some());
         let item = &mut plan.items[at];
-        (item.job, item.reserved, item.share) = (Some(job), reserved, share);
+        (item.job, item.reserved) = (Some(job), reserved);
         Submitted { id: item.id, disposition }
     }
 
@@ -270,11 +269,10 @@ impl Desk {
             let since = life.run_at.max(job.spec.created_at);
             self.totals.submitted(self.now);
             story::submitted(&job);
-            if plan.limits == self.limited.limits.version() {
-                self.admit_sharing(job, item.share);
-            } else {
-                self.unshare(id, item.share, false);
-                self.admit(job);
+            match self.born(id) {
+                Some(share) => self.admit_sharing(job, share),
+                None if plan.limits == self.limited.limits.version() => self.admit_sharing(job, Shared::Free),
+                None => self.admit(job),
             }
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
@@ -298,9 +296,8 @@ impl Desk {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
-            let (share, reserved) = (std::mem::replace(&mut item.share, Shared::Free), item.reserved.take());
-            self.unshare(item.id, share, reserved.is_some());
-            if let Some(reserved) = reserved {
+            self.unborn(item.id, plan.limits);
+            if let Some(reserved) = item.reserved.take() {
                 self.give_back(reserved);
             }
         }
@@ -482,7 +479,7 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
     let items = ids.into_iter().enumerate();
-    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None, share: Shared::Free }).collect()
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }
 
 fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {

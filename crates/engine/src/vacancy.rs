@@ -62,6 +62,8 @@ pub(crate) struct ClaimPending {
     pub id: JobId,
     pub life: Life,
     pub reserved: Reserved,
+    /// The version of the limits that it was made under.
+    pub version: u64,
 }
 
 impl Desk {
@@ -114,7 +116,7 @@ impl Desk {
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
         let mut sent_away = 0;
-        while self.matches() {
+        while self.matches() && !self.limited.quiet {
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             sent_away += usize::from(!self.claim(rank.id, vacancy));
@@ -130,7 +132,7 @@ impl Desk {
         self.rest_until.is_none() && self.stopped.is_none()
     }
 
-    /// After a rest: everything that waits is matched again.
+    /// After a rest, or a change that lets many jobs go on: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
         self.read_shares();
         for vacancy in self.board.parked() {
@@ -171,9 +173,9 @@ impl Desk {
         if self.not_due_after_all(id) || !self.take_limits(id) {
             return false;
         }
-        let uses = self.uses_of(id);
+        let (uses, version) = (self.uses_of(id), self.limited.limits.version());
         let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
-            self.give_back_limits(id);
+            self.give_back_limits(id, version);
             return false;
         };
         let lease = self.lease();
@@ -181,7 +183,7 @@ impl Desk {
         let Some(entry) = self.open.get(&id.get()) else { return false };
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
-            self.give_back_limits(id);
+            self.give_back_limits(id, version);
             self.give_back(reserved);
             self.make_free(id);
             return false;
@@ -190,7 +192,7 @@ impl Desk {
         let want_spec = entry.spec.is_none();
         let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
         let unit = Unit { changes: vec![change], ..Unit::default() };
-        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
+        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved, version })));
         true
     }
 
@@ -227,14 +229,15 @@ impl Desk {
             Some(reserved)
         });
         if let Some(share) = share.filter(|_| claimed.is_none()) {
-            self.limited.limits.give_back(job.id, share, self.now.mono);
+            let version = self.limited.limits.version();
+            self.limited.limits.give_back(job.id, share, version, self.now.mono);
         }
         claimed
     }
 
     /// The claim is stored.
     pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<Spec>>) {
-        let ClaimPending { id, life, reserved } = pending;
+        let ClaimPending { id, life, reserved, .. } = pending;
         self.stored(id, life.clone());
         if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
             entry.spec = Some(spec);
@@ -278,7 +281,7 @@ impl Desk {
     }
 
     pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
-        self.give_back_limits(pending.id);
+        self.give_back_limits(pending.id, pending.version);
         self.make_free(pending.id);
         self.give_back(pending.reserved);
     }
