@@ -11,6 +11,7 @@ use crate::effect::{SessionId, VacancyId};
 use crate::explain::Explanation;
 use crate::queues::Tally;
 use crate::request::Indicator;
+use crate::resources::WorkerUse;
 use crate::schedules::ShownSchedule;
 
 /// A job as it is told to people.
@@ -39,6 +40,8 @@ pub enum Answer {
     Explained(Box<Explanation>),
     /// Everything that is counted.
     Counts(Box<Counts>),
+    /// Every worker that is there or has something in hand, by name.
+    Workers(Vec<WorkerUse>),
     /// A queue with its open jobs and who could take them; none if it is not known.
     Queue(Option<(Tally, Takers)>),
     /// Queues with their open jobs, by name.

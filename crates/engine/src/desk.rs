@@ -7,11 +7,14 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName};
+use jobhall_core::{
+    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName, WorkerName,
+};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
 use crate::answer::{Answer, Refused};
+use crate::avoid::Avoids;
 use crate::board::Board;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
@@ -20,6 +23,7 @@ use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
 use crate::request::{Indicator, Request};
+use crate::resources::WorkerState;
 use crate::schedules::Kept;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
@@ -132,6 +136,10 @@ pub struct Desk {
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
+    pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
+    /// Workers that are kept for a job.
+    pub(crate) kept: IdMap<WorkerName>,
+    pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
@@ -176,6 +184,9 @@ impl Desk {
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            kept: IdMap::default(),
+            avoids: IdMap::default(),
             successors: IdMap::default(),
             types: HashMap::new(),
             schedules: BTreeMap::new(),
@@ -430,6 +441,10 @@ impl Desk {
             Request::Counts => {
                 let counts = self.counts(self.now);
                 self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
+            }
+            Request::Workers => {
+                let workers = self.workers_in_use();
+                self.answer(ticket, Ok(Answer::Workers(workers)));
             }
             Request::Queue(name) => {
                 let answer = self.queue(&name);

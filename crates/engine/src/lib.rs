@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod avoid;
 mod board;
 mod cancel;
 mod clock;
@@ -34,6 +35,7 @@ mod recent;
 mod remove;
 mod report;
 mod request;
+mod resources;
 mod retry;
 mod schedules;
 mod session;
@@ -56,10 +58,11 @@ pub use counts::{ByOutcome, Counts, NAMED_QUEUES, TROUBLE_MS, Takers, Workforce}
 pub use desk::{Asked, Desk, Told};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
 pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
-pub use explain::{Explanation, Why, WorkerWhy};
+pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 pub use queues::Tally;
 pub use recent::Rates;
 pub use request::{Indicator, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
+pub use resources::WorkerUse;
 pub use schedules::{ScheduleConfig, ShownSchedule};
 pub use watch::{Watch, Watched};

@@ -37,9 +37,15 @@ impl Desk {
         let held = job.life.state.held().map(|held| held.tenure.worker.clone());
         let id = job.id;
         self.blocks.opened(id);
+        let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
+        }
+        if had {
+            // Who had it is only in the store.
+            self.make_busy(id, Busy::Reading);
+            self.want(Asked::Job(id));
         }
     }
 
@@ -92,6 +98,7 @@ impl Desk {
     pub(crate) fn admit(&mut self, job: Job) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
+        self.note_copy(id, &spec);
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));
         if let Some(holder) = behind(&life.state) {
@@ -133,6 +140,7 @@ impl Desk {
 
     /// Puts a waiting job among the ready, and wakes a vacancy for it.
     pub(crate) fn make_ready(&mut self, id: JobId) {
+        self.stand_apart(id);
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.placed = Placed::Ready;
         entry.recount(&mut self.board.queues, self.now.wall);
@@ -143,12 +151,14 @@ impl Desk {
         }
         self.watch_closing(id);
         self.wake(class);
+        self.age_head(class);
     }
 
     /// Takes a job out of the memory of what is open, and out of all that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
         let entry = self.open.remove(&id.get())?;
+        self.avoids.remove(&id.get());
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         self.board.leave(entry.class);
         Some(entry)
@@ -184,6 +194,7 @@ impl Desk {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
                 self.board.unready(class, rank);
                 self.board.queues.unready(queue);
+                self.unkeep(id);
                 self.unwatch_closing(id);
             }
         }
@@ -231,6 +242,7 @@ impl Desk {
         {
             self.successors.remove(&holder.get());
         }
+        self.balance(id);
     }
 
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
@@ -292,6 +304,9 @@ impl Desk {
         let reading = match self.open.get_mut(&id.get()) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);
+                for past in &read.past {
+                    self.note_had(id, &past.worker);
+                }
                 true
             }
             Some(_) => false,

@@ -176,6 +176,8 @@ pub enum Request {
     Explain(JobId),
     /// Tell everything that is counted.
     Counts,
+    /// Tell what is in use of every worker.
+    Workers,
     /// Tell about one queue, and who could take its jobs.
     Queue(QueueName),
     /// Tell about queues, by name.

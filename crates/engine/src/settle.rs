@@ -61,7 +61,7 @@ impl Desk {
     fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
             Pending::Step(pending) => self.step_refused(*pending, conflicts),
-            Pending::Claim(pending) => self.claim_refused(&pending, conflicts),
+            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
             Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
             Pending::Save(id, _) => {
                 self.learn_all(conflicts);
@@ -136,7 +136,7 @@ impl Desk {
                     self.make_free(next);
                 }
             }
-            Pending::Claim(pending) => self.claim_undone(&pending),
+            Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
                 self.postponed.push(What::Save(id, claim).into());

@@ -98,6 +98,9 @@ impl Desk {
         let StepPending { id, step, task, released, follow_up } = pending;
         self.totals.stepped(&step);
         story::stepped(id, &step);
+        if let Some(past) = &step.past {
+            self.note_had(id, &past.worker);
+        }
         let Step { life, reason, params, .. } = step;
         let name = life.name(self.now.wall);
         if let (Some(params), Some(entry)) = (params, self.open.get_mut(&id.get())) {

@@ -221,11 +221,12 @@ impl Desk {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
         };
+        let id = plan.items[at].id;
         let reserved =
-            if behind.is_none() && run_at <= now { self.hand_over(&spec, &mut life) } else { None };
+            if behind.is_none() && run_at <= now { self.hand_over(id, &spec, &mut life) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id: plan.items[at].id, spec, life };
+        let job = Job { id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);

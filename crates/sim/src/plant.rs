@@ -47,13 +47,15 @@ pub enum Plant {
     ClockStuck,
     /// The desk tells what it counted the time before.
     CountsOld,
+    /// The desk hears of larger workers than there are.
+    WorkersLarger,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 22] = [
+    pub const ALL: [Plant; 23] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -75,6 +77,7 @@ impl Plant {
         Plant::PriorityIgnored,
         Plant::ClockStuck,
         Plant::CountsOld,
+        Plant::WorkersLarger,
         Plant::TicksForgotten,
     ];
 
@@ -96,6 +99,7 @@ impl Plant {
             Plant::PriorityIgnored => Invariant::Order,
             Plant::ClockStuck => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
+            Plant::WorkersLarger => Invariant::Used,
             Plant::TicksForgotten => Invariant::Tick,
         }
     }

@@ -92,6 +92,8 @@ pub(crate) struct Wanted {
     pub key: Option<usize>,
     pub queue: usize,
     pub needs: usize,
+    pub uses: usize,
+    pub avoid: bool,
     pub windows: usize,
     pub priority: i32,
     /// Milliseconds from now, backwards too.
@@ -123,6 +125,8 @@ impl Wanted {
             queue: words::queue(self.queue),
             params: self.params(),
             needs: words::needs(self.needs),
+            uses: words::uses(self.uses),
+            avoid: self.avoid,
             windows: calendar::windows(self.windows),
             priority: self.priority,
             run_at,
@@ -157,7 +161,8 @@ impl Script {
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
-        let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
+        let mut writer =
+            Writer { seed, random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
         let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
@@ -188,6 +193,7 @@ fn worker(random: &mut Random) -> (usize, usize, u32) {
 
 /// Writes one action after the other.
 struct Writer {
+    seed: u64,
     random: Random,
     at: u64,
     number: u64,
@@ -274,6 +280,8 @@ impl Writer {
 
     fn wanted(&mut self) -> Wanted {
         self.number += 1;
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        let mut named = Random::named(self.seed, &[90, self.number]);
         let random = &mut self.random;
         Wanted {
             job_type: random.at(words::TYPES.len()),
@@ -281,6 +289,8 @@ impl Writer {
             queue: random.at(words::QUEUES.len()),
             windows: 0,
             needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
+            uses: named.weighted(&[(60, 0), (14, 1), (8, 2), (10, 3), (6, 4), (2, 5)]),
+            avoid: named.percent(30),
             priority: random.weighted(&[(6, 100), (1, 1), (1, 50), (1, 200)]),
             run_in_ms: random.weighted(&[
                 (70, None),

@@ -91,6 +91,8 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("queue", Some(job.queue.clone())),
         ("priority", Some(job.priority.to_string())),
         ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
+        ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
+        ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
         ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
         ("schedule", job.schedule.clone()),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),

@@ -1,6 +1,7 @@
 //! Upkeep: what happens because time passes. Every service has the same shape: it says when it is next due, and it
 //! is run when that moment has come. Nothing polls; the driver sleeps until the earliest moment.
 
+mod aging;
 mod attempts;
 mod blocks;
 mod due;
@@ -15,6 +16,7 @@ use std::collections::BTreeSet;
 
 use jobhall_core::{JobId, ScheduleName, Time};
 
+use crate::board::ClassId;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::desk::Desk;
@@ -50,7 +52,8 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 9] = [
+pub const SERVICES: [Service; 10] = [
+    aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
@@ -77,6 +80,9 @@ pub(crate) struct Deadlines {
     pub ticks: BTreeSet<(Time, ScheduleName)>,
     /// The wall clock when duties were last run.
     pub ticked_at: Time,
+    /// Classes whose first job may have waited long, and the same by class.
+    pub aging: BTreeSet<(Mono, ClassId)>,
+    pub aged: BTreeSet<ClassId>,
     pub blocks_at: Mono,
     pub retention: retention::Walk,
 }
@@ -91,6 +97,8 @@ impl Deadlines {
             closing: BTreeSet::new(),
             ticks: BTreeSet::new(),
             ticked_at: now.wall,
+            aging: BTreeSet::new(),
+            aged: BTreeSet::new(),
             blocks_at: now.mono,
             retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
         }

@@ -99,6 +99,8 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         queue: job.checked_queue()?,
         params: job.checked_params()?,
         needs: job.checked_needs()?,
+        uses: job.checked_uses()?,
+        avoid: job.avoid,
         windows: job.checked_windows()?,
         priority: job.priority.unwrap_or(100),
         run_at: job.run_at.map(|at| at.0),

@@ -19,6 +19,7 @@ mod operations;
 mod page;
 mod queues;
 mod renewals;
+mod resources;
 mod schedules;
 mod schema;
 mod scopes;
