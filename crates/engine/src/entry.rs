@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jobhall_core::{Life, Spec, StateName, Time};
 
 use crate::board::ClassId;
+use crate::membership::Membership;
 use crate::queues::{QueueId, Queues};
 
 /// An open job.
@@ -22,6 +23,8 @@ pub(crate) struct Entry {
     pub busy: Busy,
     /// Where it can be found.
     pub placed: Placed,
+    /// Its part in a group, if it has one.
+    pub member: Option<Box<Membership>>,
     /// None while it waits and memory is short: it is read back when needed.
     pub spec: Option<Arc<Spec>>,
 }
@@ -54,6 +57,9 @@ impl Entry {
         let name = self.life.name(now);
         if name != self.counted && !name.is_terminal() {
             queues.step(self.queue, Some(self.counted), Some(name));
+            if let Some(part) = &self.member {
+                queues.groups.step(part, Some(self.counted), Some(name));
+            }
             self.counted = name;
         }
     }

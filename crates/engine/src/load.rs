@@ -9,6 +9,7 @@ use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
 use crate::entry::{Busy, Entry, Placed};
 use crate::ids::Pool;
+use crate::membership::Membership;
 use crate::queues::{QueueId, ready_since};
 
 impl Desk {
@@ -34,6 +35,9 @@ impl Desk {
     pub fn restore(&mut self, job: Job) {
         let held = job.life.state.held().map(|held| held.tenure.worker.clone());
         let id = job.id;
+        if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
+            self.found_blocked(id);
+        }
         self.blocks.opened(id);
         self.admit(job);
         if let Some(worker) = held {
@@ -45,6 +49,9 @@ impl Desk {
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
+        self.begin_dependencies();
+        self.begin_groups();
+        self.carry_on();
     }
 
     pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
@@ -95,9 +102,13 @@ impl Desk {
         if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
+        let member = Membership::of(id, &spec);
+        if let Some(part) = &member {
+            self.join_group(part, counted);
+        }
         let (stored_rev, priority) = (life.rev, spec.priority);
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, spec };
+        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, member, spec };
         self.open.insert(id.get(), entry);
         self.place(id);
     }
@@ -146,6 +157,10 @@ impl Desk {
         self.unplace(id);
         let entry = self.open.remove(&id.get())?;
         self.board.queues.step(entry.queue, Some(entry.counted), None);
+        if let Some(part) = &entry.member {
+            let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
+            self.board.queues.groups.step(part, Some(entry.counted), end);
+        }
         self.board.leave(entry.class);
         Some(entry)
     }
@@ -234,6 +249,8 @@ impl Desk {
             self.totals.completed(self.now, outcome);
         }
         self.blocks.ended(id);
+        self.along.over(id);
+        self.dependency_ended(id, entry.life.state.name());
         self.progress.remove(&id.get());
         self.let_go(id);
         self.successors.remove(&id.get());

@@ -4,7 +4,9 @@
 //! held, a success that can be reused or a repeated request come back as conflicts, the plan is changed accordingly
 //! and sent again.
 
-use std::collections::{BTreeMap, HashMap};
+mod relations;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jobhall_core::bounds;
@@ -14,7 +16,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::Refused;
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
 use crate::entry::Busy;
@@ -25,11 +27,19 @@ use crate::step::change;
 use crate::story;
 use crate::vacancy::Reserved;
 
+pub(crate) use relations::ForGroup;
+use relations::{Ends, check_relations, related};
+
 /// A submit on its way: what is to become of each job.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
     pub ticket: Ticket,
+    for_group: ForGroup,
+    /// Whether any of its jobs has to do with others.
+    related: bool,
+    /// Completed jobs that it names.
+    ends: Ends,
     items: Vec<Item>,
     rounds: u8,
     /// Steps of other jobs that come with it.
@@ -64,7 +74,7 @@ enum How {
 
 impl Desk {
     pub(crate) fn submit(&mut self, submit: Submit, ticket: Ticket) {
-        if let Err(refused) = self.check_submit(&submit) {
+        if let Err(refused) = self.check_submit(&submit, 1) {
             return self.answer(ticket, Err(refused));
         }
         let n = submit.jobs.len();
@@ -73,12 +83,11 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        let items = items(&submit.jobs, ids);
-        self.send_plan(Plan { submit, ticket, items, rounds: 0, moves: Vec::new(), answer: Vec::new() });
+        self.send_plan(Plan::new(submit, ticket, ids, ForGroup::Nothing));
     }
 
-    fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
-        bound("jobs", submit.jobs.len(), 1, bounds::SUBMIT_JOBS)?;
+    fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Refused> {
+        bound("jobs", submit.jobs.len(), least, bounds::SUBMIT_JOBS)?;
         if let Some(name) = &submit.name {
             bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
             bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
@@ -99,11 +108,13 @@ impl Desk {
                 });
             }
         }
+        check_relations(&submit.jobs)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }
 
     /// Builds the unit of a plan and sends it, or waits in line for a job that it must move.
-    pub(crate) fn send_plan(&mut self, mut plan: Plan) {
+    pub(crate) fn send_plan(&mut self, plan: Plan) {
+        let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
             let task = What::Submit(Box::new(plan)).into();
             return self.in_line.entry(busy.get()).or_default().push(task);
@@ -114,6 +125,10 @@ impl Desk {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
         }
+        if plan.related {
+            checked_once(&mut unit.checks);
+        }
+        unit.groups.extend(plan.for_group.write());
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
         unit.submit_key = self.submit_key(&plan);
         for (id, step) in &plan.moves {
@@ -121,9 +136,10 @@ impl Desk {
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
-        if unit.inserts.is_empty() && unit.changes.is_empty() && unit.submit_key.is_none() {
+        let written = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.groups.is_empty();
+        if !written && unit.submit_key.is_none() {
             let answer = std::mem::take(&mut plan.answer);
-            return self.end_plan(plan, Ok(Answer::Submitted(answer)));
+            return self.end_plan(plan, Ok(answer));
         }
         self.send(unit, Pending::Submit(Box::new(plan)));
     }
@@ -154,12 +170,17 @@ impl Desk {
 
     /// Marks the last in line for the key; none if that one is being cancelled or has ended.
     fn plan_again(&mut self, plan: &mut Plan, at: usize, holder: JobId) -> Option<JobId> {
+        let (target, step) = self.again_target(plan, at, holder)?;
+        plan.moves.push((target, step));
+        Some(target)
+    }
+
+    fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
         let target = self.successors.get(&holder.get()).copied().unwrap_or(holder);
         let life = &self.open.get(&target.get())?.life;
         let event = Event::Again(&plan.submit.jobs[at].params);
         let Ok(Decision::Step(step)) = transition(life, &event, self.now.wall) else { return None };
-        plan.moves.push((target, *step));
-        Some(target)
+        Some((target, *step))
     }
 
     /// Cancels whoever holds the key or waits for it, and takes the place behind the holder.
@@ -194,14 +215,19 @@ impl Desk {
         let wanted = &plan.submit.jobs[at];
         let config = self.type_config(&wanted.job_type);
         let now = self.now.wall;
-        let spec = Arc::new(spec(wanted, &config, now));
+        let (after, waits) =
+            if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
+        let spec = Arc::new(spec(wanted, after, &config, now));
         let run_at = wanted.run_at.unwrap_or(now);
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
         };
-        let reserved =
-            if behind.is_none() && run_at <= now { self.hand_over(&spec, &mut life) } else { None };
+        if waits {
+            life = life.after_others();
+        }
+        let ready = behind.is_none() && !waits && run_at <= now;
+        let reserved = if ready { self.hand_over(&spec, &mut life) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
         let job = Job { id: plan.items[at].id, spec, life };
@@ -217,24 +243,31 @@ impl Desk {
             scope: name.scope.clone(),
             key: name.key.clone(),
             body: name.body,
-            answer: plan.answer.clone(),
+            answer: plan.for_group.kept(&plan.answer),
             at: self.now.wall,
             forget_before: self.now.wall.minus_ms(self.config.submit_key_ms),
         })
     }
 
     /// The plan is stored.
-    pub(crate) fn submitted(&mut self, plan: Plan) {
-        self.answer(plan.ticket, Ok(Answer::Submitted(plan.answer)));
+    pub(crate) fn submitted(&mut self, mut plan: Plan) {
+        let answer = plan.for_group.kept(&plan.answer);
+        let (moves, items) = (std::mem::take(&mut plan.moves), std::mem::take(&mut plan.items));
+        self.group_made(&mut plan);
         for job in &plan.submit.jobs {
             self.types
                 .entry(job.job_type.clone())
                 .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
         }
-        for (id, step) in plan.moves {
+        let mut waiting = Vec::new();
+        let for_group = plan.for_group.clone();
+        if !matches!(for_group, ForGroup::Retry(..)) {
+            self.reply(plan, Ok(answer));
+        }
+        for (id, step) in moves {
             self.moved(id, step);
         }
-        for item in plan.items {
+        for item in items {
             let Some(job) = item.job else {
                 self.blocks.ended(item.id);
                 continue;
@@ -243,16 +276,20 @@ impl Desk {
             let since = life.run_at.max(job.spec.created_at);
             self.totals.submitted(self.now);
             story::submitted(&job);
+            if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
+                waiting.push(job.clone());
+            }
             self.admit(job);
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
             }
         }
+        self.follow(&for_group, &waiting);
     }
 
-    /// A job that a submit moved along.
-    fn moved(&mut self, id: JobId, step: Step) {
+    /// A job that a unit of others moved along.
+    pub(crate) fn moved(&mut self, id: JobId, step: Step) {
         self.totals.stepped(&step);
         story::stepped(id, &step);
         let Step { life, reason, .. } = step;
@@ -281,11 +318,12 @@ impl Desk {
     }
 
     /// The submit is answered without any new job.
-    fn end_plan(&mut self, plan: Plan, answer: Result<Answer, Refused>) {
-        for item in plan.items {
-            self.blocks.ended(item.id);
+    fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Refused>) {
+        let group = plan.for_group.write().and_then(|write| JobId::new(write.group.id.get()).ok());
+        for id in plan.items.iter().map(|item| item.id).chain(group) {
+            self.blocks.ended(id);
         }
-        self.answer(plan.ticket, answer);
+        self.reply(plan, answer);
     }
 
     pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
@@ -301,9 +339,9 @@ impl Desk {
     }
 
     /// Changes the plan as a conflict demands; some answer means that the submit is over.
-    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Answer, Refused>> {
+    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Refused>> {
         match conflict {
-            Conflict::Repeated(answer) => return Some(Ok(Answer::Submitted(answer))),
+            Conflict::Repeated(answer) => return Some(Ok(answer)),
             Conflict::SubmitKeyReused => return Some(Err(Refused::SubmitKeyReused)),
             Conflict::Reusable { id, job } => {
                 if let Some(refused) = plan.foreign(id, &job) {
@@ -325,12 +363,18 @@ impl Desk {
             }
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::Setting { stored: None, .. } | Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
+            Conflict::NotJoinable(group) => return Some(Err(Refused::GroupClosed(group))),
+            Conflict::Setting { stored: None, .. } | Conflict::Group { .. } => {}
         }
         None
     }
 
-    fn replan_held(&mut self, plan: &mut Plan, id: JobId, held_by: &Job) -> Option<Result<Answer, Refused>> {
+    fn replan_held(
+        &mut self,
+        plan: &mut Plan,
+        id: JobId,
+        held_by: &Job,
+    ) -> Option<Result<Vec<Submitted>, Refused>> {
         // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
         let holder = match held_by.life.state {
             State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
@@ -355,6 +399,14 @@ impl Desk {
 }
 
 impl Plan {
+    /// A plan that inserts all its jobs, with these ids.
+    pub fn new(submit: Submit, ticket: Ticket, ids: Vec<JobId>, for_group: ForGroup) -> Plan {
+        let items = items(&submit.jobs, ids);
+        let (related, ends) = (related(&submit.jobs), Ends::default());
+        let (rounds, moves, answer) = (0, Vec::new(), Vec::new());
+        Plan { submit, ticket, for_group, related, ends, items, rounds, moves, answer }
+    }
+
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
     fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Refused> {
         let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
@@ -411,11 +463,19 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }
 
-fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
-    let mut after = wanted.after.clone();
+/// Looks at each thing once, however many jobs name it.
+fn checked_once(checks: &mut Vec<Check>) {
+    let mut seen = HashSet::new();
+    checks.retain(|check| {
+        seen.insert(match check {
+            Check::Open(id) => id.get(),
+            Check::Joinable(id) => id.get(),
+        })
+    });
+}
+
+fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
     let mut tags = wanted.tags.clone();
-    after.sort_unstable();
-    after.dedup();
     tags.sort_unstable();
     tags.dedup();
     Spec {

@@ -113,7 +113,7 @@ impl Desk {
     }
 
     /// Whether jobs are handed out: not while the store rests, nor after it has stopped.
-    fn matches(&self) -> bool {
+    pub(crate) fn matches(&self) -> bool {
         self.rest_until.is_none() && self.stopped.is_none()
     }
 

@@ -4,6 +4,7 @@
 mod attempts;
 mod blocks;
 mod due;
+mod followers;
 mod recovery;
 mod retention;
 mod sessions;
@@ -48,11 +49,12 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 7] = [
+pub const SERVICES: [Service; 8] = [
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
     due::SERVICE,
+    followers::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -93,6 +95,7 @@ impl Desk {
                 (service.run)(self);
             }
         }
+        self.carry_on();
     }
 
     /// Milliseconds until the next duty, none if there is none.
