@@ -131,7 +131,7 @@ impl Hall {
         self.pump();
     }
 
-    fn serve(&mut self, asked: Asked) -> Told {
+    pub fn serve(&mut self, asked: Asked) -> Told {
         match asked {
             Asked::TakeBlock(size) => Told::Block(Ok(self.store.take_block_now(size))),
             Asked::SettleBlocks(changes) => {
