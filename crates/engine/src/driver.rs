@@ -175,9 +175,10 @@ impl Engine {
 
     /// Makes jobs, all or nothing.
     pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Refused> {
-        match self.ask(Request::Submit(submit)).await? {
-            Answer::Submitted(submitted) => Ok(submitted),
-            other => Err(unexpected(&other)),
+        match self.ask(Request::Submit(submit)).await {
+            Ok(Answer::Submitted(submitted)) => Ok(submitted),
+            Ok(other) => Err(unexpected(&other)),
+            Err(refused) => Err(self.ended_or_none(refused).await),
         }
     }
 

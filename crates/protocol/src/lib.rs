@@ -4,10 +4,12 @@
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
 
+mod after;
 mod artifact;
 mod base64;
 mod document;
 mod filter;
+mod group;
 mod job;
 mod log_frame;
 mod operation;
@@ -21,8 +23,10 @@ mod token;
 mod worker;
 mod worker_file;
 
+pub use after::{After, AfterError};
 pub use artifact::Artifact;
 pub use filter::JobFilter;
+pub use group::{CreateGroup, Group, GroupCounts};
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use operation::{Operation, OperationState, StartOperation, Verb};

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::after::After;
 use crate::span::Span;
 use crate::timestamp::Timestamp;
 
@@ -126,6 +127,32 @@ pub struct SubmitJob {
     /// Whether a success answers instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<Reuse>,
+    /// The jobs that must end before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// Whether any end of those will do; otherwise one that fails or is cancelled takes it along.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub after_any: bool,
+    /// The group it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u64>,
+    /// Whether it serves its group without being counted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub attached: bool,
+    /// The job of the same group that it is a copy of: the two are one member, and the first success wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<u64>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// What is wrong with a field.
@@ -151,6 +178,13 @@ impl SubmitJob {
             retry: None,
             on_duplicate: OnDuplicate::Join,
             reuse: None,
+            after: Vec::new(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+            owner: None,
+            tags: Vec::new(),
         }
     }
 
@@ -175,6 +209,28 @@ impl SubmitJob {
             Some(params) => core::Json::params(params.get()).map_err(wrong),
             None => Ok(core::Json::empty_object()),
         }
+    }
+
+    /// The checked group.
+    pub fn checked_group(&self) -> Result<Option<core::GroupId>, FieldError> {
+        let wrong = |error| FieldError(format!("group: {error}"));
+        self.group.map(core::GroupId::new).transpose().map_err(wrong)
+    }
+
+    /// The checked job that it is a copy of.
+    pub fn checked_copy_of(&self) -> Result<Option<core::JobId>, FieldError> {
+        let wrong = |error| FieldError(format!("copy_of: {error}"));
+        self.copy_of.map(core::JobId::new).transpose().map_err(wrong)
+    }
+
+    /// The checked owner.
+    pub fn checked_owner(&self) -> Result<Option<core::Owner>, FieldError> {
+        self.owner.as_deref().map(core::Owner::new).transpose().map_err(wrong)
+    }
+
+    /// The checked tags.
+    pub fn checked_tags(&self) -> Result<Vec<core::Tag>, FieldError> {
+        self.tags.iter().map(|tag| core::Tag::new(tag)).collect::<Result<_, _>>().map_err(wrong)
     }
 
     /// The checked needs.

@@ -1,7 +1,7 @@
 //! From the engine's values to the wire's.
 
 use jobhall_core::{Failure, Job, Json, Outcome, PastAttempt, State, Tenure, Time, TypeConfig, TypeName};
-use jobhall_engine::{Assignment, Explanation, Indicator, Shown, Why};
+use jobhall_engine::{Assignment, Explanation, Indicator, Shown, ShownGroup, Why};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -49,6 +49,13 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         result_artifact: None,
         error: life.state.error().map(failure).transpose()?,
         retry_of: spec.retry_of.map(|id| id.get()),
+        after: spec.after.iter().map(|id| id.get()).collect(),
+        after_any: spec.after_any,
+        group: spec.group.map(|id| id.get()),
+        attached: spec.attached,
+        copy_of: spec.copy_of.map(|id| id.get()),
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
         attempts: Vec::new(),
     })
@@ -160,6 +167,39 @@ fn reason(why: &Why) -> wire::Reason {
         Why::Completed(_) => ("completed", why.to_string()),
     };
     wire::Reason { code: code.to_owned(), text }
+}
+
+/// A group with its members counted, and the jobs that were just made with it.
+pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Result<wire::Group, Trouble> {
+    let ShownGroup { group, state, counts } = shown;
+    Ok(wire::Group {
+        id: group.id.get(),
+        name: group.name.as_ref().map(ToString::to_string),
+        owner: group.owner.as_ref().map(ToString::to_string),
+        tags: group.tags.iter().map(ToString::to_string).collect(),
+        state: state.to_string(),
+        closed: group.closed,
+        cancel_requested: group.cancel.is_some(),
+        error: group.cancel.as_ref().map(failure).transpose()?,
+        counts: wire::GroupCounts {
+            total: counts.total(),
+            pending: counts.pending,
+            active: counts.active,
+            succeeded: counts.succeeded,
+            failed: counts.failed,
+            crashed: counts.crashed,
+            cancelled: counts.cancelled,
+        },
+        retry_of: group.retry_of.map(|id| id.get()),
+        created_at: Timestamp(group.created_at),
+        completed_at: group.end.map(|end| Timestamp(end.at)),
+        jobs: jobs.iter().map(submitted).collect(),
+    })
+}
+
+/// The answer to one submitted job.
+pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
+    wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
 }
 
 /// What is configured for a type.

@@ -80,6 +80,14 @@ impl Engine {
         Ok(shown)
     }
 
+    /// The desk knows open groups only; one that has ended is closed to new jobs and not unknown.
+    pub(super) async fn ended_or_none(&self, refused: Refused) -> Refused {
+        match refused {
+            Refused::NoSuchGroup(id) if self.ended_group(id).await.is_ok() => Refused::GroupClosed(id),
+            refused => refused,
+        }
+    }
+
     async fn ask_group(&self, request: Request) -> Result<ShownGroup, Refused> {
         match self.ask(request).await? {
             Answer::Group(shown) => Ok(*shown),

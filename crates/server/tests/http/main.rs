@@ -7,6 +7,7 @@ mod audit;
 mod browser;
 mod collector;
 mod every_route;
+mod groups;
 mod hall;
 mod health;
 mod job_tokens;

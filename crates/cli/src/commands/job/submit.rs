@@ -1,7 +1,7 @@
 //! `jobhall job submit`.
 
 use clap::{Args, ValueEnum};
-use jobhall_protocol::{OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timestamp};
+use jobhall_protocol::{After, OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timestamp};
 use serde_json::value::RawValue;
 
 use crate::commands::job::{batches, wait};
@@ -17,7 +17,9 @@ Examples:
   jobhall job submit report --key 2026-11 --reuse 1h --wait
   jobhall job submit train --needs 'gpu>=1, os=linux' --priority 10 --in 10m
   jobhall job submit exec --params @command.json --max-attempts 3
-  jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}}";
+  jobhall job submit publish --after 17,18    once both have succeeded
+  jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}};
+                                              {\"type\":\"u\",\"after\":[\"#0\"]} comes after the first";
 
 /// Arguments of `job submit`.
 #[derive(Debug, Args)]
@@ -56,6 +58,21 @@ pub struct SubmitArgs {
     /// Take a success at most this old instead, such as 1h
     #[arg(long, value_name = "SPAN", requires = "key")]
     pub reuse: Option<Span>,
+    /// Not before these jobs have succeeded; may be repeated
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub after: Vec<u64>,
+    /// Any end of those will do
+    #[arg(long, requires = "after")]
+    pub after_any: bool,
+    /// The group it belongs to
+    #[arg(long, value_name = "ID")]
+    pub group: Option<u64>,
+    /// Whose it is
+    #[arg(long)]
+    pub owner: Option<String>,
+    /// What it is found by; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
     /// Wait until it has ended; the exit code is its verdict
     #[arg(long)]
     pub wait: bool,
@@ -65,6 +82,7 @@ pub struct SubmitArgs {
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
         "job_type", "key", "queue", "params", "needs", "priority", "run_at", "delay", "max_attempts", "reuse",
+        "after", "group", "owner", "tags",
     ])]
     pub from: Option<String>,
 }
@@ -99,7 +117,7 @@ pub async fn run(context: &Context, args: &SubmitArgs) -> Outcome {
     let client = context.client()?;
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
     let submitted = match &args.from {
-        Some(from) => batches::submit(context, &client, from, &key).await?,
+        Some(from) => batches::submit(context, &client, batches::read(from)?, &key).await?,
         None => {
             let job = args.job(human::now_ms())?;
             vec![client.submit(&job, Some(&key)).await?]
@@ -128,6 +146,11 @@ impl SubmitArgs {
             retry,
             on_duplicate: self.on_duplicate.into(),
             reuse: self.reuse.map(|max_age| Reuse { max_age }),
+            after: self.after.iter().map(|&id| After::Job(id)).collect(),
+            after_any: self.after_any,
+            group: self.group,
+            owner: self.owner.clone(),
+            tags: self.tags.clone(),
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
         };
         check(&job)?;
@@ -143,7 +166,11 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
         .and_then(|()| job.checked_key().map(drop))
         .and_then(|()| job.checked_queue().map(drop))
         .and_then(|()| job.checked_params().map(drop))
-        .and_then(|()| job.checked_needs().map(drop));
+        .and_then(|()| job.checked_needs().map(drop))
+        .and_then(|()| job.checked_group().map(drop))
+        .and_then(|()| job.checked_copy_of().map(drop))
+        .and_then(|()| job.checked_owner().map(drop))
+        .and_then(|()| job.checked_tags().map(drop));
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -208,12 +235,14 @@ mod tests {
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
         let words = "t --key k --queue q --needs gpu>=1 --priority -5 --in 10m --max-attempts 3 \
-                     --on-duplicate run-again --reuse 1h";
+                     --on-duplicate run-again --reuse 1h --after 3,4 --after 5 --after-any --group 9 \
+                     --owner me --tag a --tag b";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
         let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "priority": -5,
             "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
-            "reuse": {"max_age": "1h"}, "params": {"n": 1.5}});
+            "reuse": {"max_age": "1h"}, "params": {"n": 1.5}, "after": [3, 4, 5], "after_any": true, "group": 9,
+            "owner": "me", "tags": ["a", "b"]});
         assert_eq!(json(&words), expected);
     }
 
