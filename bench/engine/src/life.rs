@@ -131,7 +131,8 @@ fn check(
     Err(format!("{lives} lives, {expected} of them queued first, but the feed has {changes:?}").into())
 }
 
-fn noop() -> Result<SubmitJob, Failed> {
+/// A job that does nothing.
+pub fn noop() -> Result<SubmitJob, Failed> {
     let mut job = SubmitJob::new(TypeName::new("noop")?);
     job.params = Json::params(&params())?;
     Ok(job)

@@ -6,6 +6,7 @@ mod hall;
 mod large;
 mod life;
 mod prefill;
+mod relations;
 
 use std::env;
 use std::error::Error;
@@ -16,16 +17,21 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use relations::Shape;
+
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes --dir DIR
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|chain|fan|group --dir DIR
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
 
   life        no-op lives: submitted, queued, claimed, completed
   handover    the same where a vacancy always waits: inserted already assigned
   large       life on an empty store and on one with --queued (1,000,000) and --completed (10,000,000) jobs, in turns
+  chain       10,000 jobs, each after the one before, beside as many with one in work at a time, in turns
+  fan         10,000 jobs after one and before another, beside as many that are independent, in turns
+  group       100,000 jobs of a group, beside as many of none, in turns
   classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs";
 
 /// What is measured, and how.
@@ -62,6 +68,9 @@ fn main() -> Result<(), Failed> {
         "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
         "large" => runtime.block_on(large::measure(&options))?,
         "classes" => classes::measure()?,
+        "chain" => runtime.block_on(relations::measure(&options, Shape::Chain, 10_000))?,
+        "fan" => runtime.block_on(relations::measure(&options, Shape::Fan, 10_002))?,
+        "group" => runtime.block_on(relations::measure(&options, Shape::Group, 100_000))?,
         other => return Err(format!("unknown measure {other}\n{USAGE}").into()),
     };
     println!("{report}");
