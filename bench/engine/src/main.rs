@@ -5,6 +5,7 @@ mod classes;
 mod hall;
 mod large;
 mod life;
+mod market;
 mod prefill;
 mod relations;
 
@@ -22,7 +23,7 @@ use relations::Shape;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|chain|fan|group --dir DIR
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|chain|fan|group --dir DIR
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
 
@@ -32,7 +33,9 @@ const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|cha
   chain       10,000 jobs, each after the one before, beside as many with one in work at a time, in turns
   fan         10,000 jobs after one and before another, beside as many that are independent, in turns
   group       100,000 jobs of a group, beside as many of none, in turns
-  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs";
+  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs
+  market      handover of 10,000 classes to 1,000 vacancies of 100 ability sets, and of one class to as many of one set,
+              in turns";
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
@@ -67,6 +70,7 @@ fn main() -> Result<(), Failed> {
         "life" => runtime.block_on(life::alone(&options, life::Way::Queued))?,
         "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
         "large" => runtime.block_on(large::measure(&options))?,
+        "market" => runtime.block_on(market::measure(&options))?,
         "classes" => classes::measure()?,
         "chain" => runtime.block_on(relations::measure(&options, Shape::Chain, 10_000))?,
         "fan" => runtime.block_on(relations::measure(&options, Shape::Fan, 10_002))?,

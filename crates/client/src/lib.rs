@@ -16,6 +16,7 @@ mod jobs;
 mod log;
 mod operations;
 mod patience;
+mod schedules;
 mod session;
 mod sse;
 mod tokens;

@@ -7,11 +7,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Group, GroupId, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
+use jobhall_core::{
+    AttemptId, Dice, Group, GroupId, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName,
+    WorkerName,
+};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
 use crate::answer::{Answer, Refused};
+use crate::avoid::Avoids;
 use crate::board::Board;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
@@ -22,6 +26,8 @@ use crate::entry::{Busy, Entry};
 use crate::groups::Fill;
 use crate::ids::{Blocks, IdMap, Pool};
 use crate::request::{Indicator, Request, SubmitName};
+use crate::resources::WorkerState;
+use crate::schedules::Kept;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
@@ -145,6 +151,8 @@ pub(crate) enum What {
     Fill(GroupId),
     /// A group that was in the making when the hall stopped goes on.
     ResumeFill(GroupId, GroupId),
+    /// The ticks of this schedule wait for ids.
+    Tick(ScheduleName),
 }
 
 impl From<What> for Task {
@@ -169,6 +177,10 @@ pub struct Desk {
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
+    pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
+    /// Workers that are kept for a job.
+    pub(crate) kept: IdMap<WorkerName>,
+    pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) dependencies: Dependencies,
     pub(crate) along: Along,
@@ -177,6 +189,7 @@ pub struct Desk {
     pub(crate) fills: IdMap<Fill>,
     pub(crate) awaited: BTreeMap<u64, Awaited>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
+    pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -218,6 +231,9 @@ impl Desk {
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            kept: IdMap::default(),
+            avoids: IdMap::default(),
             successors: IdMap::default(),
             dependencies: Dependencies::default(),
             along: Along::default(),
@@ -225,6 +241,7 @@ impl Desk {
             fills: IdMap::default(),
             awaited: BTreeMap::new(),
             types: HashMap::new(),
+            schedules: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -384,7 +401,11 @@ impl Desk {
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
-            What::Submit(plan) => self.answer(plan.ticket, answer),
+            What::Submit(plan) => {
+                if let Err(refused) = answer {
+                    self.answer_asker(plan.asker.clone(), Err(refused));
+                }
+            }
             _ => {}
         }
     }
@@ -428,6 +449,7 @@ impl Desk {
             What::Released(_) => self.released(id),
             What::TakeAlong(_, by) => self.take_one_along(id, *by, task),
             What::Submit(_)
+            | What::Tick(_)
             | What::ReadEnds(_)
             | What::LookAtGroup(_)
             | What::Fill(_)
@@ -474,6 +496,7 @@ impl Desk {
         let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
+            What::Tick(name) => return self.tick_of(&name),
             What::ReadEnds(ids) => return self.read_ends(ids),
             What::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
             What::Fill(group) => return self.fill_on(group),
@@ -496,6 +519,14 @@ impl Desk {
                 let types = self.all_types();
                 self.answer(ticket, Ok(types));
             }
+            Request::Schedules => {
+                let schedules = self.all_schedules();
+                self.answer(ticket, Ok(schedules));
+            }
+            Request::SetSchedule { name, config, expected } => {
+                self.set_schedule(name, config, expected, ticket, task.rounds);
+            }
+            Request::RunSchedule(name) => self.run_schedule(&name, ticket),
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
@@ -509,6 +540,10 @@ impl Desk {
             Request::Counts => {
                 let counts = self.counts(self.now);
                 self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
+            }
+            Request::Workers => {
+                let workers = self.workers_in_use();
+                self.answer(ticket, Ok(Answer::Workers(workers)));
             }
             Request::Queue(name) => {
                 let answer = self.queue(&name);
@@ -557,6 +592,7 @@ impl What {
                 _ => None,
             },
             What::Submit(_)
+            | What::Tick(_)
             | What::ReadEnds(_)
             | What::LookAtGroup(_)
             | What::Fill(_)

@@ -7,6 +7,7 @@ use jobhall_core::{Life, Spec, StateName, Time};
 use crate::board::ClassId;
 use crate::membership::Membership;
 use crate::queues::{QueueId, Queues};
+use crate::windows::Timed;
 
 /// An open job.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Entry {
     pub placed: Placed,
     /// Its part in a group, if it has one.
     pub member: Option<Box<Membership>>,
+    /// When on a day it may start, if not at any time.
+    pub timed: Option<Box<Timed>>,
     /// None while it waits and memory is short: it is read back when needed.
     pub spec: Option<Arc<Spec>>,
 }

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod avoid;
 mod board;
 mod cancel;
 mod clock;
@@ -37,7 +38,9 @@ mod recent;
 mod remove;
 mod report;
 mod request;
+mod resources;
 mod retry;
+mod schedules;
 mod session;
 mod settings;
 mod settle;
@@ -50,6 +53,7 @@ mod taken_along;
 pub mod upkeep;
 mod vacancy;
 mod watch;
+mod windows;
 
 pub use answer::{Answer, Refused, Shown};
 pub use clock::{Clock, Mono, Now, SystemClock};
@@ -58,10 +62,12 @@ pub use counts::{ByOutcome, Counts, NAMED_QUEUES, TROUBLE_MS, Takers, Workforce}
 pub use desk::{Asked, Desk, Told};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
 pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
-pub use explain::{Explanation, Why, WorkerWhy};
+pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use groups::{NewGroup, ShownGroup};
 pub use histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 pub use queues::Tally;
 pub use recent::Rates;
 pub use request::{After, Indicator, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
+pub use resources::WorkerUse;
+pub use schedules::{ScheduleConfig, ShownSchedule};
 pub use watch::{Watch, Watched};

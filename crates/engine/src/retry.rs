@@ -51,5 +51,6 @@ pub(crate) fn again(id: JobId, spec: &Spec) -> SubmitJob {
         reuse_max_age_ms: None,
         scope: Scope::default(),
         retry_of: Some(id),
+        schedule: None,
     }
 }

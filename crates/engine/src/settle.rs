@@ -7,6 +7,7 @@ use crate::desk::{Awaited, Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::groups::GroupPending;
 use crate::load::storage;
+use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
@@ -25,6 +26,8 @@ pub(crate) enum Pending {
     Released(Vec<jobhall_core::JobId>),
     Along(Box<AlongPending>),
     Group(Box<GroupPending>),
+    Schedule(Box<SchedulePending>),
+    Ticks(Box<Tick>),
 }
 
 impl Desk {
@@ -58,13 +61,15 @@ impl Desk {
             Pending::Released(ids) => self.released_stored(ids),
             Pending::Along(pending) => self.taken_along(*pending),
             Pending::Group(pending) => self.group_stored(*pending),
+            Pending::Schedule(pending) => self.schedule_stored(*pending),
+            Pending::Ticks(tick) => self.ticks_passed(&tick),
         }
     }
 
     fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
             Pending::Step(pending) => self.step_refused(*pending, conflicts),
-            Pending::Claim(pending) => self.claim_refused(&pending, conflicts),
+            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
             Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
             Pending::Save(id, _) => {
                 self.learn_all(conflicts);
@@ -77,6 +82,8 @@ impl Desk {
             }
             Pending::Along(pending) => self.along_refused(*pending, conflicts),
             Pending::Group(pending) => self.group_refused(*pending, conflicts),
+            Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
+            Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
         }
     }
 
@@ -120,6 +127,7 @@ impl Desk {
     pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
         match task.what {
             What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
+            What::Tick(name) => self.look_later(&name),
             _ => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
@@ -142,7 +150,7 @@ impl Desk {
                     self.make_free(next);
                 }
             }
-            Pending::Claim(pending) => self.claim_undone(&pending),
+            Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
                 self.postponed.push(What::Save(id, claim).into());
@@ -152,6 +160,8 @@ impl Desk {
             Pending::Released(ids) => self.released_not_stored(ids),
             Pending::Along(pending) => self.along_undone(*pending),
             Pending::Group(pending) => self.group_undone(*pending, refused),
+            Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Ticks(tick) => self.ticks_undone(&tick.name),
         }
     }
 
@@ -191,14 +201,18 @@ impl Desk {
 
     /// Whoever waits for a read, or for a group to be filled.
     fn refuse_awaited(&mut self, message: &str) {
-        let awaited = std::mem::take(&mut self.awaited).into_values().filter_map(|awaited| match awaited {
-            Awaited::Plan(plan, _) => Some(plan.ticket),
-            Awaited::RetryGroup(_, _, ticket) => Some(ticket),
-            _ => None,
-        });
-        let filled = std::mem::take(&mut self.fills).into_values().filter_map(|fill| fill.ticket);
-        for ticket in awaited.chain(filled).collect::<Vec<_>>() {
-            self.answer(ticket, Err(Refused::Stopped(message.to_owned())));
+        let stopped = || Refused::Stopped(message.to_owned());
+        for fill in std::mem::take(&mut self.fills).into_values() {
+            if let Some(ticket) = fill.ticket {
+                self.answer(ticket, Err(stopped()));
+            }
+        }
+        for awaited in std::mem::take(&mut self.awaited).into_values() {
+            match awaited {
+                Awaited::Plan(plan, _) => self.answer_asker(plan.asker, Err(stopped())),
+                Awaited::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
+                _ => {}
+            }
         }
     }
 }

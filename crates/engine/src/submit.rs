@@ -11,31 +11,32 @@ use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Blocked, Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted,
-    TypeConfig, transition,
+    Blocked, Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, Life, Spec, State, Step,
+    Submitted, TypeConfig, transition,
 };
-use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
+use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, SubmitKey, Unit};
 
-use crate::answer::Refused;
+use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
 use crate::entry::Busy;
+use crate::groups::Fill;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
+use crate::schedules::Tick;
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
 use crate::vacancy::Reserved;
+use crate::windows::first_start;
 
-pub(crate) use relations::ForGroup;
-use relations::{Ends, check_relations, related};
+use relations::{Ends, check_relations, group_created, related};
 
 /// A submit on its way: what is to become of each job.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
-    pub ticket: Ticket,
-    for_group: ForGroup,
+    pub asker: Asker,
     /// Whether any of its jobs has to do with others.
     related: bool,
     /// Completed jobs that it names.
@@ -46,6 +47,21 @@ pub(crate) struct Plan {
     moves: Vec<(JobId, Step)>,
     /// What will be answered once it is stored.
     answer: Vec<Submitted>,
+}
+
+/// Who wants to know what became of a plan.
+#[derive(Clone, Debug)]
+pub(crate) enum Asker {
+    /// Someone outside.
+    Ticket(Ticket),
+    /// A schedule, whose setting goes with it.
+    Schedule(Box<Tick>),
+    /// Someone outside, for this new group.
+    Group(Box<Group>, Ticket),
+    /// Someone outside, for this new group that is to be filled with what failed of another.
+    Retry(Box<Group>, Box<Fill>, Ticket),
+    /// A group that is filled with what failed of another: these members of it.
+    Fill(GroupId, Vec<JobId>),
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +99,24 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.send_plan(Plan::new(submit, ticket, ids, ForGroup::Nothing));
+        self.send_plan(Plan::new(submit, ids, Asker::Ticket(ticket)));
+    }
+
+    /// The jobs of ticks; the schedule's setting goes with them.
+    pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
+        let submit = Submit { jobs, name: None };
+        self.hold_schedule(&tick.name);
+        if let Err(refused) = self.check_submit(&submit, 1) {
+            return self.ticked(tick, Err(refused));
+        }
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
+            self.free_schedule(&tick.name);
+            self.for_ids.push(What::Tick(tick.name).into());
+            return self.ask_for_ids(n);
+        };
+        self.ask_for_ids(0);
+        self.send_plan(Plan::new(submit, ids, Asker::Schedule(Box::new(tick))));
     }
 
     fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Refused> {
@@ -95,19 +128,7 @@ impl Desk {
         if self.open.len() + submit.jobs.len() > self.config.open_jobs {
             return Err(Refused::Full(self.open.len()));
         }
-        for job in &submit.jobs {
-            if let Some(retry) = &job.retry {
-                retry.check()?;
-            }
-            if let Some(ms) = job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
-                return Err(Refused::Bound {
-                    field: "reuse max_age",
-                    given: ms,
-                    least: 0,
-                    most: bounds::DELAY_MS,
-                });
-            }
-        }
+        submit.jobs.iter().try_for_each(check_job)?;
         check_relations(&submit.jobs)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }
@@ -128,16 +149,20 @@ impl Desk {
         if plan.related {
             checked_once(&mut unit.checks);
         }
-        unit.groups.extend(plan.for_group.write());
+        unit.groups.extend(plan.asker.group_write());
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
+        if let Asker::Schedule(tick) = &plan.asker {
+            unit.settings.push(tick.write(&plan.answer));
+        }
         unit.submit_key = self.submit_key(&plan);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
+        let of_schedule = matches!(plan.asker, Asker::Schedule(_));
         let written = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.groups.is_empty();
-        if !written && unit.submit_key.is_none() {
+        if !written && unit.submit_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
             return self.end_plan(plan, Ok(answer));
         }
@@ -218,7 +243,7 @@ impl Desk {
         let (after, waits) =
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
         let spec = Arc::new(spec(wanted, after, &config, now));
-        let run_at = wanted.run_at.unwrap_or(now);
+        let run_at = first_start(&wanted.windows, wanted.run_at.unwrap_or(now), now);
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
@@ -226,11 +251,12 @@ impl Desk {
         if waits {
             life = life.after_others();
         }
+        let id = plan.items[at].id;
         let ready = behind.is_none() && !waits && run_at <= now;
-        let reserved = if ready { self.hand_over(&spec, &mut life) } else { None };
+        let reserved = if ready { self.hand_over(id, &spec, &mut life) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id: plan.items[at].id, spec, life };
+        let job = Job { id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);
@@ -243,26 +269,26 @@ impl Desk {
             scope: name.scope.clone(),
             key: name.key.clone(),
             body: name.body,
-            answer: plan.for_group.kept(&plan.answer),
+            answer: plan.asker.kept(&plan.answer),
             at: self.now.wall,
             forget_before: self.now.wall.minus_ms(self.config.submit_key_ms),
         })
     }
 
     /// The plan is stored.
-    pub(crate) fn submitted(&mut self, mut plan: Plan) {
-        let answer = plan.for_group.kept(&plan.answer);
-        let (moves, items) = (std::mem::take(&mut plan.moves), std::mem::take(&mut plan.items));
-        self.group_made(&mut plan);
-        for job in &plan.submit.jobs {
+    pub(crate) fn submitted(&mut self, plan: Plan) {
+        let Plan { submit, asker, items, moves, answer, .. } = plan;
+        let (answer, filled) = (asker.kept(&answer), matches!(asker, Asker::Fill(..)));
+        self.group_made(&asker);
+        for job in &submit.jobs {
             self.types
                 .entry(job.job_type.clone())
                 .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
         }
         let mut waiting = Vec::new();
-        let for_group = plan.for_group.clone();
-        if !matches!(for_group, ForGroup::Retry(..)) {
-            self.reply(plan, Ok(answer));
+        // Whoever retries a group is told when all of it is there.
+        if !matches!(asker, Asker::Retry(..)) {
+            self.answer_asker(asker, Ok(answer));
         }
         for (id, step) in moves {
             self.moved(id, step);
@@ -285,7 +311,7 @@ impl Desk {
                 self.assigned(id, &life, reserved);
             }
         }
-        self.follow(&for_group, &waiting);
+        self.follow(filled, &waiting);
     }
 
     /// A job that a unit of others moved along.
@@ -319,11 +345,24 @@ impl Desk {
 
     /// The submit is answered without any new job.
     fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Refused>) {
-        let group = plan.for_group.write().and_then(|write| JobId::new(write.group.id.get()).ok());
+        let group = plan.asker.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
             self.blocks.ended(id);
         }
-        self.reply(plan, answer);
+        self.answer_asker(plan.asker, answer);
+    }
+
+    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Vec<Submitted>, Refused>) {
+        match asker {
+            Asker::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
+            Asker::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
+            Asker::Group(_, ticket) | Asker::Retry(_, _, ticket) => {
+                self.answer(ticket, answer.map(group_created));
+            }
+            Asker::Fill(group, old) => {
+                self.filled(group, old, answer.map(|jobs| jobs.iter().map(|job| job.id).collect()));
+            }
+        }
     }
 
     pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
@@ -355,18 +394,27 @@ impl Desk {
                 return foreign.or_else(|| self.replan_held(plan, id, &job));
             }
             Conflict::NotOpen(holder) => plan.holder_ended(holder),
-            Conflict::Setting { stored: Some(setting), .. } => {
-                if let Err(error) = self.learn_type(&setting) {
-                    let message = error.to_string();
-                    return Some(Err(Refused::Storage { full: false, message }));
-                }
-            }
+            Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
             Conflict::NotJoinable(group) => return Some(Err(Refused::GroupClosed(group))),
-            Conflict::Setting { stored: None, .. } | Conflict::Group { .. } => {}
+            Conflict::Group { .. } => {}
         }
         None
+    }
+
+    /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
+    fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
+        match (stored, &plan.asker) {
+            (Some(setting), _) if setting.kind == SettingKind::Type => {
+                let learned = self.learn_type(&setting);
+                learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
+            }
+            (stored, Asker::Schedule(tick)) => {
+                Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Refused::Contended))
+            }
+            _ => None,
+        }
     }
 
     fn replan_held(
@@ -400,11 +448,11 @@ impl Desk {
 
 impl Plan {
     /// A plan that inserts all its jobs, with these ids.
-    pub fn new(submit: Submit, ticket: Ticket, ids: Vec<JobId>, for_group: ForGroup) -> Plan {
+    pub fn new(submit: Submit, ids: Vec<JobId>, asker: Asker) -> Plan {
         let items = items(&submit.jobs, ids);
         let (related, ends) = (related(&submit.jobs), Ends::default());
         let (rounds, moves, answer) = (0, Vec::new(), Vec::new());
-        Plan { submit, ticket, for_group, related, ends, items, rounds, moves, answer }
+        Plan { submit, asker, related, ends, items, rounds, moves, answer }
     }
 
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
@@ -435,6 +483,19 @@ fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result
     }
     let [given, least, most] = [given, least, most].map(|n| n as u64);
     Err(Refused::Bound { field, given, least, most })
+}
+
+/// Refuses what is out of bounds in one job.
+pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
+    if let Some(retry) = &job.retry {
+        retry.check()?;
+    }
+    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
+        Some(given) => {
+            Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Jobs of one submit with the same (type, key) must all join.
@@ -492,7 +553,7 @@ fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: jobhall
         copy_of: wanted.copy_of,
         owner: wanted.owner.clone(),
         tags: tags.into(),
-        schedule: None,
+        schedule: wanted.schedule.clone(),
         job_type: wanted.job_type.clone(),
         key: wanted.key.clone(),
         queue: wanted.queue.clone(),

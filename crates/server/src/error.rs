@@ -170,16 +170,18 @@ impl From<Refused> for Trouble {
             | Refused::Bound { .. }
             | Refused::Retry(_)
             | Refused::Timeouts(_)
-            | Refused::Delay(_) => Code::BadRequest,
-            Refused::NoSuchJob(_) | Refused::NoSuchGroup(_) => Code::NotFound,
+            | Refused::Delay(_)
+            | Refused::Schedule(_)
+            | Refused::NotScheduled(_) => Code::BadRequest,
+            Refused::NoSuchJob(_) | Refused::NoSuchGroup(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
             Refused::NoSuchDependency(_) | Refused::DependencyEnded { .. } => Code::DependencyUnmet,
             Refused::GroupClosed(_) => Code::GroupClosed,
             Refused::GroupEnded(_) | Refused::GroupOpen(_) | Refused::NothingToRetry(_) => Code::Conflict,
-            Refused::Changed { .. } => Code::PreconditionFailed,
+            Refused::Changed { .. } | Refused::ScheduleChanged { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }
-            Refused::Event(_) | Refused::Contended => Code::Conflict,
+            Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
             Refused::Full(_) | Refused::GroupsFull(_) => Code::Unavailable,
             Refused::Storage { full, message } => return storage(*full, message),
             Refused::Unknown(inside) => return Trouble::internal(inside),

@@ -47,11 +47,15 @@ pub enum Plant {
     ClockStuck,
     /// The desk tells what it counted the time before.
     CountsOld,
+    /// The desk hears of larger workers than there are.
+    WorkersLarger,
+    /// A start forgets the ticks of the last ten minutes.
+    TicksForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 21] = [
+    pub const ALL: [Plant; 23] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -73,6 +77,8 @@ impl Plant {
         Plant::PriorityIgnored,
         Plant::ClockStuck,
         Plant::CountsOld,
+        Plant::WorkersLarger,
+        Plant::TicksForgotten,
     ];
 
     /// The invariant that must catch it.
@@ -93,6 +99,8 @@ impl Plant {
             Plant::PriorityIgnored => Invariant::Order,
             Plant::ClockStuck => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
+            Plant::WorkersLarger => Invariant::Used,
+            Plant::TicksForgotten => Invariant::Tick,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::effect::Ticket;
 use crate::ids::IdMap;
 use crate::request::{After, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
 use crate::retry::again;
-use crate::submit::{ForGroup, Plan};
+use crate::submit::{Asker, Plan};
 
 /// Jobs that are made in one unit.
 const SLICE: usize = 500;
@@ -81,7 +81,8 @@ impl Desk {
         };
         let fill = Fill { left, made: IdMap::default(), ticket: Some(ticket) };
         let submit = Submit { jobs: Vec::new(), name };
-        self.send_plan(Plan::new(submit, ticket, Vec::new(), ForGroup::Retry(group, Box::new(fill))));
+        let asker = Asker::Retry(Box::new(group), Box::new(fill), ticket);
+        self.send_plan(Plan::new(submit, Vec::new(), asker));
     }
 
     pub(crate) fn begin_fill(&mut self, id: GroupId, fill: Fill) {
@@ -136,8 +137,9 @@ impl Desk {
             self.for_ids.push(What::Fill(id).into());
             return self.ask_for_ids(n);
         };
+        let old = old.iter().map(|job| job.id).collect();
         let submit = Submit { jobs, name: None };
-        self.send_plan(Plan::new(submit, Ticket(0), new, ForGroup::Fill(id)));
+        self.send_plan(Plan::new(submit, new, Asker::Fill(id, old)));
     }
 
     /// A slice was made, or could not be. What the store refused is tried again later; for anything else the group

@@ -9,37 +9,30 @@ use jobhall_core::{
 };
 use jobhall_store::{Check, GroupWrite, StoreError, Unit};
 
-use super::{How, Plan, bound};
+use super::{Asker, How, Plan, bound};
 use crate::answer::{Answer, Refused};
 use crate::desk::{Asked, Awaited, Desk, What};
 use crate::effect::Ticket;
-use crate::groups::{Fill, NewGroup};
+use crate::groups::NewGroup;
 use crate::ids::IdMap;
 use crate::request::{After, Request, Submit, SubmitJob};
 
-/// What a plan does for a group besides what its jobs say.
-#[derive(Clone, Debug)]
-pub(crate) enum ForGroup {
-    /// Nothing.
-    Nothing,
-    /// Makes it.
-    Make(Group),
-    /// Makes it, to be filled with what failed of another.
-    Retry(Group, Box<Fill>),
-    /// Fills it.
-    Fill(GroupId),
-}
-
-impl ForGroup {
+impl Asker {
     /// The group that is made.
     fn made(&self) -> Option<&Group> {
         match self {
-            ForGroup::Make(group) | ForGroup::Retry(group, _) => Some(group),
-            ForGroup::Nothing | ForGroup::Fill(_) => None,
+            Asker::Group(group, _) | Asker::Retry(group, ..) => Some(group),
+            Asker::Ticket(_) | Asker::Schedule(_) | Asker::Fill(..) => None,
         }
     }
 
-    pub fn write(&self) -> Option<GroupWrite> {
+    /// Whether this is another group than the one that is made.
+    fn is_other(&self, group: GroupId) -> bool {
+        self.made().is_none_or(|made| made.id != group)
+    }
+
+    /// The write of the group that is made.
+    pub fn group_write(&self) -> Option<GroupWrite> {
         self.made().map(|group| GroupWrite { expected: 0, group: group.clone() })
     }
 
@@ -68,7 +61,7 @@ impl Desk {
         let id = GroupId::of(ids.remove(0));
         submit.jobs.iter_mut().for_each(|job| job.group = Some(id));
         let group = group.make(id, self.now.wall);
-        self.send_plan(Plan::new(submit, ticket, ids, ForGroup::Make(group)));
+        self.send_plan(Plan::new(submit, ids, Asker::Group(Box::new(group), ticket)));
     }
 
     fn check_group(&self, group: &NewGroup, submit: &Submit) -> Result<(), Refused> {
@@ -85,7 +78,7 @@ impl Desk {
     /// Looks at what the jobs of a plan have to do with others. Gives back the plan, unless it is refused or has to
     /// wait for a read.
     pub(super) fn survey(&mut self, plan: Plan) -> Option<Plan> {
-        if !plan.related || matches!(plan.for_group, ForGroup::Fill(_)) {
+        if !plan.related || matches!(plan.asker, Asker::Fill(..)) {
             return Some(plan);
         }
         let mut unknown = BTreeSet::new();
@@ -129,9 +122,7 @@ impl Desk {
 
     fn look(&self, plan: &Plan, at: usize, unknown: &mut BTreeSet<JobId>) -> Result<(), Refused> {
         let wanted = &plan.submit.jobs[at];
-        if let Some(group) =
-            wanted.group.filter(|group| plan.for_group.made().is_none_or(|made| made.id != *group))
-        {
+        if let Some(group) = wanted.group.filter(|group| plan.asker.is_other(*group)) {
             self.check_joinable(group)?;
         }
         if let Some(of) = wanted.copy_of {
@@ -159,7 +150,7 @@ impl Desk {
         Ok(())
     }
 
-    /// A copy is of an open member of the same group, and not of another copy.
+    /// A copy is of an open job of the same group, if it has one, and not of another copy there.
     fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Refused> {
         let no = |why| Err(Refused::NotInGroup { field: "copy_of", why });
         let Some(entry) = self.open.get(&of.get()) else { return no("there is no such open job") };
@@ -170,6 +161,7 @@ impl Desk {
                 no("attached jobs are no members and have no copies")
             }
             Some(_) => Ok(()),
+            None if wanted.group.is_none() => Ok(()),
             None => no("the job is in no group"),
         }
     }
@@ -198,7 +190,7 @@ impl Desk {
     /// when the unit is stored.
     pub(super) fn planned_after(&self, plan: &Plan, at: usize, unit: &mut Unit) -> (Vec<JobId>, bool) {
         let wanted = &plan.submit.jobs[at];
-        let filled = matches!(plan.for_group, ForGroup::Fill(_));
+        let filled = matches!(plan.asker, Asker::Fill(..));
         let (mut ids, mut waits) = (Vec::with_capacity(wanted.after.len()), false);
         for after in &wanted.after {
             let (id, own) = self.resolve(plan, *after);
@@ -211,56 +203,40 @@ impl Desk {
         }
         ids.sort_unstable();
         ids.dedup();
-        let others = wanted.group.filter(|group| plan.for_group.made().is_none_or(|made| made.id != *group));
+        let others = wanted.group.filter(|group| plan.asker.is_other(*group));
         unit.checks.extend(others.map(Check::Joinable));
         unit.checks.extend(wanted.copy_of.map(Check::Open));
         (ids, waits)
     }
 
-    /// The jobs of a stored plan are open: those that wait hear of what they wait for.
-    pub(super) fn follow(&mut self, for_group: &ForGroup, jobs: &[Job]) {
-        let mut unknown = BTreeSet::new();
-        for job in jobs {
-            match for_group {
-                ForGroup::Fill(_) => unknown.extend(self.depend(job.id, &job.spec)),
-                _ => self.depend_known(job.id, &job.spec),
-            }
+    /// The jobs of a stored plan are open: those that wait hear of what they wait for. What a filled group's jobs come
+    /// after may have ended meanwhile, so that is read.
+    pub(super) fn follow(&mut self, filled: bool, jobs: &[Job]) {
+        if !filled {
+            return jobs.iter().for_each(|job| self.depend_known(job.id, &job.spec));
         }
+        let unknown: BTreeSet<JobId> = jobs.iter().flat_map(|job| self.depend(job.id, &job.spec)).collect();
         if !unknown.is_empty() {
             self.hear_later(jobs, &unknown);
         }
     }
 
     /// A group that a plan makes is open from now on.
-    pub(super) fn group_made(&mut self, plan: &mut Plan) {
-        let Some(group) = plan.for_group.made().cloned() else { return };
+    pub(super) fn group_made(&mut self, asker: &Asker) {
+        let Some(group) = asker.made().cloned() else { return };
         let id = group.id;
         self.groups_mut().add(group);
         if let Ok(id) = JobId::new(id.get()) {
             self.blocks.ended(id);
         }
-        if let ForGroup::Retry(_, fill) = &plan.for_group {
+        if let Asker::Retry(_, fill, _) = asker {
             self.begin_fill(id, (**fill).clone());
-        }
-    }
-
-    /// Tells whoever asked for a plan.
-    pub(super) fn reply(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Refused>) {
-        let Plan { submit, ticket, for_group, .. } = plan;
-        match for_group {
-            ForGroup::Nothing => self.answer(ticket, answer.map(Answer::Submitted)),
-            ForGroup::Make(_) | ForGroup::Retry(..) => self.answer(ticket, answer.map(group_created)),
-            ForGroup::Fill(group) => {
-                let old = submit.jobs.iter().filter_map(|job| job.retry_of).collect();
-                let new = answer.map(|jobs| jobs.iter().map(|job| job.id).collect());
-                self.filled(group, old, new);
-            }
         }
     }
 }
 
 /// The kept answer to the making of a group, as it is told.
-fn group_created(mut kept: Vec<Submitted>) -> Answer {
+pub(super) fn group_created(mut kept: Vec<Submitted>) -> Answer {
     let jobs = if kept.is_empty() { Vec::new() } else { kept.split_off(1) };
     match kept.first() {
         Some(group) => Answer::GroupCreated { id: GroupId::of(group.id), jobs },

@@ -20,6 +20,8 @@ mod operations;
 mod page;
 mod queues;
 mod renewals;
+mod resources;
+mod schedules;
 mod schema;
 mod scopes;
 mod secrets;
