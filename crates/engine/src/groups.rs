@@ -246,13 +246,13 @@ impl Desk {
         }
     }
 
-    pub(crate) fn group_undone(&mut self, pending: GroupPending, refused: Refused) {
+    pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Refused) {
         let id = pending.group.id;
         if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
             open.busy = false;
         }
-        match pending.asked {
-            Some((_, ticket)) => self.answer(ticket, Err(refused)),
+        match &pending.asked {
+            Some((_, ticket)) => self.answer(*ticket, Err(refused)),
             None => self.postponed.push(What::LookAtGroup(id).into()),
         }
         for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {

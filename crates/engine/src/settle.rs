@@ -159,7 +159,7 @@ impl Desk {
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Released(ids) => self.released_not_stored(ids),
             Pending::Along(pending) => self.along_undone(*pending),
-            Pending::Group(pending) => self.group_undone(*pending, refused),
+            Pending::Group(pending) => self.group_undone(&pending, refused),
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
         }

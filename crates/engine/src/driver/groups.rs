@@ -69,7 +69,7 @@ impl Engine {
         before: Option<GroupId>,
         limit: usize,
     ) -> Result<Vec<ShownGroup>, Refused> {
-        let page = self.store.group_page(before, limit, false).await.map_err(unreadable)?;
+        let page = self.store.group_page(before, limit, false).await.map_err(|error| unreadable(&error))?;
         let mut shown = Vec::with_capacity(page.len());
         for group in page {
             shown.push(match group.end {
@@ -97,13 +97,13 @@ impl Engine {
 
     /// A group that the desk does not know: it has ended, or there is none.
     async fn ended_group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
-        let found = self.store.groups(vec![id]).await.map_err(unreadable)?;
+        let found = self.store.groups(vec![id]).await.map_err(|error| unreadable(&error))?;
         let group = found.into_iter().next().flatten().filter(|group| group.end.is_some());
         group.map(|group| ShownGroup::new(group, GroupCounts::default())).ok_or(Refused::NoSuchGroup(id))
     }
 }
 
-fn unreadable(error: StoreError) -> Refused {
+fn unreadable(error: &StoreError) -> Refused {
     Refused::Storage { full: false, message: error.to_string() }
 }
 
