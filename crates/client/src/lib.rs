@@ -17,6 +17,7 @@ mod operations;
 mod patience;
 mod session;
 mod sse;
+mod sub_jobs;
 mod tokens;
 mod trust;
 mod upload;

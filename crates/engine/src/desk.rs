@@ -1,13 +1,13 @@
 //! The desk: what it remembers, and the doors through which things go in and out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
+use jobhall_core::{AttemptId, Dice, Failure, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
@@ -19,6 +19,7 @@ use crate::counts::Totals;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
+use crate::links::Links;
 use crate::request::{Indicator, Request};
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
@@ -26,6 +27,7 @@ use crate::specs::Specs;
 use crate::submit::Plan;
 use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
+use crate::wait::Wait;
 
 /// What the desk wants of the store besides commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +107,16 @@ pub(crate) enum What {
     Keep(AttemptId, LeaseId),
     /// The accepted or running state of this claim is to be stored.
     Save(JobId, u32),
+    /// The time of this claim may be over.
+    TimeOut(JobId, u32),
+    /// The outcome of this claim did not come from outside in time.
+    OutsideOver(JobId, u32),
+    /// What this claim waited for is over.
+    Resume(JobId, u32),
+    /// This claim waits for itself, by way of others.
+    Cycle(JobId, u32, Box<Failure>),
+    /// Whoever had asked for this job may be over.
+    Orphan(JobId),
 }
 
 impl From<What> for Task {
@@ -130,6 +142,12 @@ pub struct Desk {
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) successors: IdMap<JobId>,
+    pub(crate) links: Links,
+    /// Sub-jobs found at start whose parent may be over.
+    pub(crate) sub_jobs: Vec<JobId>,
+    /// What attempts wait for, and by which of them a job is waited for.
+    pub(crate) waits: IdMap<Wait>,
+    pub(crate) waiters: IdMap<BTreeSet<JobId>>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
@@ -173,6 +191,10 @@ impl Desk {
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
             successors: IdMap::default(),
+            links: Links::default(),
+            sub_jobs: Vec::new(),
+            waits: IdMap::default(),
+            waiters: IdMap::default(),
             types: HashMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
@@ -309,7 +331,7 @@ impl Desk {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
             What::Submit(plan) => self.answer(plan.ticket, answer),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {}
+            _ => {}
         }
     }
 
@@ -344,11 +366,20 @@ impl Desk {
             }
             What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            What::Request(Request::Finish { .. }, _) => self.finish_outside(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
             What::Keep(attempt, lease) => self.keep(*attempt, *lease),
             What::Save(_, claim) => self.save(id, *claim),
+            What::TimeOut(_, claim) => self.time_out(id, *claim, task),
+            What::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
+            What::Resume(_, claim) => self.resume(id, *claim),
+            What::Cycle(_, claim, failure) => {
+                let (claim, failure) = (*claim, failure.clone());
+                self.fail_for_cycle(id, claim, &failure, task);
+            }
+            What::Orphan(_) => self.orphan_of(id, task),
             What::Submit(_) => {}
         }
     }
@@ -383,6 +414,10 @@ impl Desk {
                 let answer = self.cancel_completed(id, failure);
                 self.answer(*ticket, answer);
             }
+            Request::Finish { attempt, report, .. } => {
+                let answer = self.finish_completed(id, *attempt, report);
+                self.answer(*ticket, answer);
+            }
             _ => self.late_report(id, task),
         }
     }
@@ -392,7 +427,7 @@ impl Desk {
         let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => return,
+            _ => return,
         };
         match request {
             Request::Submit(submit) => self.submit(submit, ticket),
@@ -444,6 +479,10 @@ impl Desk {
             | Request::Explain(_)
             | Request::Accept { .. }
             | Request::Progress { .. }
+            | Request::Call { .. }
+            | Request::Wait { .. }
+            | Request::Started { .. }
+            | Request::Finish { .. }
             | Request::Report { .. } => {}
         }
     }
@@ -456,16 +495,27 @@ impl What {
             What::Request(request, _) => match request {
                 Request::Cancel { id, .. }
                 | Request::Retry { id, .. }
+                | Request::Finish { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),
                 Request::Accept { attempt, .. }
                 | Request::Progress { attempt, .. }
+                | Request::Call { attempt, .. }
+                | Request::Wait { attempt, .. }
+                | Request::Started { attempt, .. }
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
             What::Submit(_) => None,
             What::Keep(attempt, _) => Some(attempt.job),
-            What::TakeBack(id, _) | What::LeaseEnd(id, ..) | What::Save(id, _) => Some(*id),
+            What::TakeBack(id, _)
+            | What::LeaseEnd(id, ..)
+            | What::Save(id, _)
+            | What::TimeOut(id, _)
+            | What::OutsideOver(id, _)
+            | What::Resume(id, _)
+            | What::Cycle(id, ..)
+            | What::Orphan(id) => Some(*id),
         }
     }
 }

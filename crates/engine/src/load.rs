@@ -35,16 +35,22 @@ impl Desk {
         let held = job.life.state.held().map(|held| held.tenure.worker.clone());
         let id = job.id;
         self.blocks.opened(id);
+        if job.spec.parent.is_some() {
+            self.sub_jobs.push(id);
+        }
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
+            self.restore_clock(id);
         }
+        self.await_outside(id);
     }
 
     /// At start, after everything is restored.
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
+        self.restored_links();
     }
 
     pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
@@ -236,9 +242,15 @@ impl Desk {
         self.blocks.ended(id);
         self.progress.remove(&id.get());
         self.let_go(id);
+        self.wait_lost(id, entry.life.claim);
         self.successors.remove(&id.get());
+        let linked = self.links.has(id);
         if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
             self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+        }
+        self.awaited_ended(id);
+        if linked {
+            self.unlink(id);
         }
         for task in self.in_line.remove(&id.get()).unwrap_or_default() {
             self.run(task);

@@ -1,6 +1,6 @@
 //! Sessions: a worker's presence. Its leases live and die with it, and it outlives its connection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
@@ -10,6 +10,7 @@ use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::timing::Timing;
 
 /// A worker's presence.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ pub(crate) struct SessionState {
     pub connected: bool,
     pub attempts: BTreeSet<JobId>,
     pub vacancies: BTreeSet<VacancyId>,
+    /// Attempts that wait for jobs: their slots are free.
+    pub suspended: BTreeSet<JobId>,
+    /// Those of them that have waited long enough, the first first.
+    pub ready: VecDeque<JobId>,
     /// The vacancy that stands for the session's credit, if it gave one.
     pub credit: Option<VacancyId>,
 }
@@ -33,6 +38,8 @@ pub(crate) struct Hold {
     pub since: Mono,
     /// When it is to be looked at: not accepted yet, or not stored yet.
     pub check: Option<Mono>,
+    /// Its clock.
+    pub timing: Timing,
 }
 
 impl Desk {
@@ -41,8 +48,9 @@ impl Desk {
         let until = self.now.mono.plus_ms(self.config.lease_ms);
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
-        let credit = None;
-        let state = SessionState { worker, profile, until, connected, attempts, vacancies, credit };
+        let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
+        let state =
+            SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
         self.sessions.insert(id, state);
         self.deadlines.sessions.insert((until, id));
         id
@@ -87,13 +95,27 @@ impl Desk {
 
     fn move_to(&mut self, id: JobId, session: SessionId) {
         let since = self.now.mono;
-        let hold = self.holders.entry(id.get()).or_insert(Hold { session, since, check: None });
+        let fresh = Hold { session, since, check: None, timing: Timing::default() };
+        let hold = self.holders.entry(id.get()).or_insert(fresh);
         let before = std::mem::replace(&mut hold.session, session);
+        self.take_slot(id, before);
         if let Some(state) = self.sessions.get_mut(&before) {
             state.attempts.remove(&id);
         }
         if let Some(state) = self.sessions.get_mut(&session) {
             state.attempts.insert(id);
+        }
+        if self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs()) {
+            self.lend_slot(id);
+            self.ready_again(id, session);
+        }
+    }
+
+    /// An attempt that has waited long enough is known as such to its new session, which says first what room it has.
+    fn ready_again(&mut self, id: JobId, session: SessionId) {
+        let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
+        if let Some(state) = self.sessions.get_mut(&session).filter(|_| over) {
+            state.ready.push_back(id);
         }
     }
 
@@ -123,6 +145,10 @@ impl Desk {
         if let Some(at) = hold.check {
             self.deadlines.checks.remove(&(at, id));
         }
+        if let Some(at) = hold.timing.at {
+            self.deadlines.timeouts.remove(&(at, id));
+        }
+        self.take_slot(id, hold.session);
         if let Some(state) = self.sessions.get_mut(&hold.session) {
             state.attempts.remove(&id);
         }
@@ -134,6 +160,7 @@ impl Desk {
         self.deadlines.sessions.remove(&(state.until, session));
         state.until = until;
         self.deadlines.sessions.insert((until, session));
+        self.resume_ready(session);
         Ok(Answer::Noted)
     }
 

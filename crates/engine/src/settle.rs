@@ -20,6 +20,8 @@ pub(crate) enum Pending {
     Submit(Box<Plan>),
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
+    /// Links of parents that are over.
+    Unlinked,
 }
 
 impl Desk {
@@ -50,6 +52,7 @@ impl Desk {
             Pending::Submit(plan) => self.submitted(*plan),
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
+            Pending::Unlinked => {}
         }
     }
 
@@ -63,6 +66,7 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+            Pending::Unlinked => {}
         }
     }
 
@@ -106,7 +110,7 @@ impl Desk {
     pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
         match task.what {
             What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {
+            _ => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
             }
@@ -135,6 +139,8 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
+            // They are found again at the next start.
+            Pending::Unlinked => {}
         }
     }
 
@@ -162,7 +168,8 @@ impl Desk {
         let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
         let reading = std::mem::take(&mut self.reading).into_values();
         let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
-        let waiting: Vec<_> = in_line.chain(reading).chain(std::mem::take(&mut self.for_ids)).collect();
+        let waiting = in_line.chain(reading).chain(std::mem::take(&mut self.for_ids));
+        let waiting: Vec<_> = waiting.chain(std::mem::take(&mut self.links.waiting)).collect();
         for task in waiting {
             self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));
         }

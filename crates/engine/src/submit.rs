@@ -18,11 +18,13 @@ use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
 use crate::entry::Busy;
+use crate::links::from_outside;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
+use crate::sub_job::Call;
 use crate::vacancy::Reserved;
 
 /// A submit on its way: what is to become of each job.
@@ -36,6 +38,10 @@ pub(crate) struct Plan {
     moves: Vec<(JobId, Step)>,
     /// What will be answered once it is stored.
     answer: Vec<Submitted>,
+    /// The call of an attempt that it answers.
+    call: Option<Call>,
+    /// Sub-jobs of others that it joins: someone outside wants them from now on.
+    wanted: Vec<JobId>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,8 +79,20 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        let items = items(&submit.jobs, ids);
-        self.send_plan(Plan { submit, ticket, items, rounds: 0, moves: Vec::new(), answer: Vec::new() });
+        self.submit_with(submit, ids, None, ticket);
+    }
+
+    /// Makes jobs with these ids, for an attempt that calls them if there is one.
+    pub(crate) fn submit_with(
+        &mut self,
+        submit: Submit,
+        ids: Vec<JobId>,
+        call: Option<Call>,
+        ticket: Ticket,
+    ) {
+        let (items, rounds, moves) = (items(&submit.jobs, ids), 0, Vec::new());
+        let (answer, wanted) = (Vec::new(), Vec::new());
+        self.send_plan(Plan { submit, ticket, items, rounds, moves, answer, call, wanted });
     }
 
     fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
@@ -116,16 +134,28 @@ impl Desk {
         }
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
         unit.submit_key = self.submit_key(&plan);
+        self.link(&plan, &mut unit);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
-        if unit.inserts.is_empty() && unit.changes.is_empty() && unit.submit_key.is_none() {
+        let writes = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.links.is_empty();
+        if !writes && unit.submit_key.is_none() {
             let answer = std::mem::take(&mut plan.answer);
             return self.end_plan(plan, Ok(Answer::Submitted(answer)));
         }
         self.send(unit, Pending::Submit(Box::new(plan)));
+    }
+
+    /// The links that come with a plan: each is good only as long as its parent is open.
+    fn link(&mut self, plan: &Plan, unit: &mut Unit) {
+        let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
+        for link in called.chain(plan.wanted.iter().map(|&job| from_outside(job))) {
+            self.links.expect(link.parent);
+            unit.checks.push(Check::Open(link.parent));
+            unit.links.push(link);
+        }
     }
 
     /// A job that the plan must move and that is not free.
@@ -194,7 +224,8 @@ impl Desk {
         let wanted = &plan.submit.jobs[at];
         let config = self.type_config(&wanted.job_type);
         let now = self.now.wall;
-        let spec = Arc::new(spec(wanted, &config, now));
+        let parent = plan.call.as_ref().map(|call| call.attempt.job);
+        let spec = Arc::new(Spec { parent, ..spec(wanted, &config, now) });
         let run_at = wanted.run_at.unwrap_or(now);
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
@@ -225,6 +256,7 @@ impl Desk {
 
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
+        let called = plan.answer.first().map(|made| made.id);
         self.answer(plan.ticket, Ok(Answer::Submitted(plan.answer)));
         for job in &plan.submit.jobs {
             self.types
@@ -248,6 +280,12 @@ impl Desk {
                 self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
             }
+        }
+        for job in plan.wanted {
+            self.links.add(from_outside(job));
+        }
+        if let Some(call) = plan.call {
+            self.call_settled(&call, called);
         }
     }
 
@@ -286,6 +324,9 @@ impl Desk {
             self.blocks.ended(item.id);
         }
         self.answer(plan.ticket, answer);
+        if let Some(call) = plan.call {
+            self.call_settled(&call, None);
+        }
     }
 
     pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
@@ -316,7 +357,12 @@ impl Desk {
                 let foreign = plan.foreign(id, &job).map(Err);
                 return foreign.or_else(|| self.replan_held(plan, id, &job));
             }
-            Conflict::NotOpen(holder) => plan.holder_ended(holder),
+            Conflict::NotOpen(holder) => match &plan.call {
+                Some(call) if call.attempt.job == holder => {
+                    return Some(Err(Refused::LeaseLost(call.attempt)));
+                }
+                _ => plan.holder_ended(holder),
+            },
             Conflict::Setting { stored: Some(setting), .. } => {
                 if let Err(error) = self.learn_type(&setting) {
                     let message = error.to_string();
@@ -341,6 +387,8 @@ impl Desk {
         let wanted = &plan.submit.jobs[position];
         match wanted.on_duplicate {
             OnDuplicate::Join => {
+                let sub_job = plan.call.is_none() && held_by.id == last && held_by.spec.parent.is_some();
+                plan.wanted.extend((sub_job && !plan.wanted.contains(&last)).then_some(last));
                 plan.set(id, How::Answered(Submitted { id: last, disposition: Disposition::Joined }));
             }
             OnDuplicate::Reject => {
@@ -370,10 +418,12 @@ impl Plan {
 
     fn holder_ended(&mut self, holder: JobId) {
         for item in &mut self.items {
-            if matches!(item.how, How::Supersede(id) | How::Again(id) if id == holder) {
+            let joined = matches!(item.how, How::Answered(made) if made.id == holder);
+            if joined || matches!(item.how, How::Supersede(id) | How::Again(id) if id == holder) {
                 item.how = How::Insert;
             }
         }
+        self.wanted.retain(|wanted| *wanted != holder);
     }
 }
 

@@ -165,7 +165,9 @@ impl From<Refused> for Trouble {
             | Refused::Bound { .. }
             | Refused::Retry(_)
             | Refused::Timeouts(_)
-            | Refused::Delay(_) => Code::BadRequest,
+            | Refused::Delay(_)
+            | Refused::NotSubJob { .. } => Code::BadRequest,
+            Refused::NotExternal(_) => Code::Conflict,
             Refused::NoSuchJob(_) => Code::NotFound,
             Refused::Changed { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {

@@ -59,7 +59,10 @@ impl Sim {
                 self.note_to_worker(session, &[], "its session has ended");
                 self.deliver(session, Effect::SessionEnded(session));
             }
-            Effect::Cancel(session, attempt) | Effect::Revoke(session, attempt) => {
+            Effect::Cancel(session, attempt)
+            | Effect::TimeOut(session, attempt)
+            | Effect::Resumed(session, attempt, _)
+            | Effect::Revoke(session, attempt) => {
                 self.note_to_worker(session, &[attempt.job], &format!("{} {attempt}", variant(&effect)));
                 self.deliver(session, effect);
             }

@@ -255,7 +255,7 @@ impl Sim {
         let Some(session) = worker.session else { return };
         let slots = worker.room(self.calm);
         if worker.by_credit {
-            let total = worker.heard + u64::from(slots);
+            let total = (worker.heard + u64::from(slots)).cast_signed();
             self.ask_as(at, Request::Credit { session, total }, Purpose::Credit);
         } else if slots > 0 && worker.vacancies.is_empty() {
             let wait_ms = self.roll(&[24, self.ms, at as u64]).within(500, 30_000);

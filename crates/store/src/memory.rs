@@ -121,6 +121,11 @@ impl Memory {
         JobPage { jobs, next }
     }
 
+    /// As [`Store::links`], at once.
+    pub fn links_now(&self, after: Option<(JobId, String)>, limit: usize) -> Vec<Link> {
+        self.tables().links(after, limit)
+    }
+
     /// [`Store::settings`], at once.
     pub fn settings_now(&self) -> Vec<Setting> {
         self.tables().settings.values().cloned().collect()

@@ -5,6 +5,7 @@ mod batches;
 mod bulk;
 mod change;
 mod filter;
+mod finish;
 mod list;
 mod log;
 mod show;
@@ -12,7 +13,7 @@ mod submit;
 pub mod wait;
 
 pub use log::{Printer, follow_job};
-pub use submit::{check, random_key};
+pub use submit::{check, params, random_key};
 
 use clap::Subcommand;
 use jobhall_client::ClientError;
@@ -51,6 +52,8 @@ pub enum JobCommand {
     Cancel(change::CancelArgs),
     /// Run ended jobs again, as new jobs
     Retry(change::RetryArgs),
+    /// Tell the outcome of work that a worker has only started
+    Finish(finish::FinishArgs),
     /// Say why a job is not running
     Explain(show::ExplainArgs),
     /// Cancel, retry or delete all jobs that match
@@ -70,6 +73,7 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::Wait(args) => wait::run(context, args).await,
         JobCommand::Cancel(args) => change::cancel(context, args).await,
         JobCommand::Retry(args) => change::retry(context, args).await,
+        JobCommand::Finish(args) => finish::run(context, args).await,
         JobCommand::Explain(args) => show::explain(context, args).await,
         JobCommand::Bulk(command) => bulk::run(context, command).await,
     }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jobhall_client::{Client, Versioned};
-use jobhall_protocol::{BackoffKind, Code, Retry, SetType, Span, TypeSettings};
+use jobhall_protocol::{BackoffKind, Code, Retry, SetTimeouts, SetType, Span, TypeSettings};
 use serde::Serialize;
 
 use crate::context::Context;
@@ -46,6 +46,8 @@ const SET_EXAMPLES: &str = r#"Examples:
   jobhall type set report --backoff linear --delay 1m --max-delay 1h
   jobhall type set report --keep 30d --keep-count 1000 --reuse-window 2h
   jobhall type set report --keep forever --keep-count all
+  jobhall type set report --timeout 2h --silence 5m --expected 20m
+  jobhall type set transcode --external                            see `jobhall help job finish`
   jobhall type set report --keep 30d --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `type set`.
@@ -75,6 +77,18 @@ pub struct SetArgs {
     /// How old a success may be to be reused
     #[arg(long, value_name = "SPAN")]
     pub reuse_window: Option<Span>,
+    /// Stop attempts that take longer, such as 10m; or `default`, a day
+    #[arg(long, value_name = "SPAN", value_parser = or_default)]
+    pub timeout: Option<Limit>,
+    /// Stop attempts that say nothing for longer; or `never`
+    #[arg(long, value_name = "SPAN", value_parser = or_never)]
+    pub silence: Option<Limit>,
+    /// Mark attempts that take longer than this; or `never`
+    #[arg(long, value_name = "SPAN", value_parser = or_never)]
+    pub expected: Option<Limit>,
+    /// Whether workers only start its jobs, and someone else tells the outcome
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub external: Option<bool>,
     /// Change only this version, as `type show` tells it
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
@@ -89,6 +103,14 @@ fn keep(text: &str) -> Result<Limit, String> {
         "forever" => Ok(Limit(None)),
         _ => text.parse::<Span>().map(|span| Limit(Some(span.0))).map_err(|error| error.to_string()),
     }
+}
+
+fn or_default(text: &str) -> Result<Limit, String> {
+    if text == "default" { Ok(Limit(None)) } else { keep(text) }
+}
+
+fn or_never(text: &str) -> Result<Limit, String> {
+    if text == "never" { Ok(Limit(None)) } else { keep(text) }
 }
 
 fn keep_count(text: &str) -> Result<Limit, String> {
@@ -112,6 +134,12 @@ impl SetArgs {
             keep_ms: self.keep.map(|limit| limit.0),
             keep_count: self.keep_count.map(|limit| limit.0),
             reuse_window_ms: self.reuse_window.map(|span| span.0),
+            timeouts: (self.timeout.is_some() || self.silence.is_some()).then(|| SetTimeouts {
+                total: self.timeout.map(|limit| limit.0.map(Span)),
+                silence: self.silence.map(|limit| limit.0.map(Span)),
+            }),
+            expected_ms: self.expected.map(|limit| limit.0),
+            external: self.external,
         }
     }
 }
@@ -226,6 +254,10 @@ fn told(shown: &Shown) -> String {
         ("keep", span(found.keep_ms)),
         ("keep count", count(found)),
         ("reuse", span(Some(found.reuse_window_ms))),
+        ("timeout", found.timeouts.total.map_or_else(|| "1d".to_owned(), |total| total.to_string())),
+        ("silence", span(found.timeouts.silence.map(|silence| silence.0))),
+        ("expected", found.expected_ms.map_or_else(|| "unknown".to_owned(), |ms| Span(ms).to_string())),
+        ("external", found.external.to_string()),
         ("version", shown.version.clone().unwrap_or_default()),
     ];
     facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()

@@ -4,10 +4,13 @@
 mod attempts;
 mod blocks;
 mod due;
+mod outside;
 mod recovery;
 mod retention;
 mod sessions;
+mod timeouts;
 mod vacancies;
+mod waits;
 
 use std::collections::BTreeSet;
 
@@ -16,7 +19,7 @@ use jobhall_core::{JobId, Time};
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::desk::Desk;
-use crate::effect::{SessionId, VacancyId};
+use crate::effect::{SessionId, Ticket, VacancyId};
 
 pub(crate) use due::run as make_due;
 
@@ -48,8 +51,11 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 7] = [
+pub const SERVICES: [Service; 10] = [
     attempts::SERVICE,
+    timeouts::SERVICE,
+    outside::SERVICE,
+    waits::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
     due::SERVICE,
@@ -63,6 +69,12 @@ pub const SERVICES: [Service; 7] = [
 pub(crate) struct Deadlines {
     /// Live attempts that are not accepted or not stored yet.
     pub checks: BTreeSet<(Mono, JobId)>,
+    /// Live attempts whose time will be over.
+    pub timeouts: BTreeSet<(Mono, JobId)>,
+    /// Jobs whose outcome is to come from outside.
+    pub outside: BTreeSet<(Time, JobId)>,
+    /// Who waits to hear that an attempt goes on.
+    pub waits: BTreeSet<(Mono, JobId, Ticket)>,
     pub sessions: BTreeSet<(Mono, SessionId)>,
     pub vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs whose time has not come.
@@ -75,6 +87,9 @@ impl Deadlines {
     pub fn new(now: Now, config: &Config) -> Deadlines {
         Deadlines {
             checks: BTreeSet::new(),
+            timeouts: BTreeSet::new(),
+            outside: BTreeSet::new(),
+            waits: BTreeSet::new(),
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
             due: BTreeSet::new(),

@@ -61,7 +61,11 @@ fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Tr
     Ok(SubmitName { scope: who.name.clone(), key: key.to_owned(), body: u128::from_le_bytes(digest) })
 }
 
-async fn checked(app: &App, who: &Identity, jobs: &[wire::SubmitJob]) -> Result<Vec<SubmitJob>, Trouble> {
+pub(super) async fn checked(
+    app: &App,
+    who: &Identity,
+    jobs: &[wire::SubmitJob],
+) -> Result<Vec<SubmitJob>, Trouble> {
     // Only a policy that is given in part needs to know what the type has.
     let types =
         if jobs.iter().any(|job| job.retry.is_some()) { Types::read(app).await? } else { Types::default() };
@@ -96,6 +100,7 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         priority: job.priority.unwrap_or(100),
         run_at: job.run_at.map(|at| at.0),
         retry,
+        timeouts: job.checked_timeouts()?,
         on_duplicate: on_duplicate(job.on_duplicate),
         reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
         ..SubmitJob::new(job_type)

@@ -119,6 +119,9 @@ fn changed(before: TypeConfig, given: &SetType) -> TypeConfig {
         keep_ms: given.keep_ms.unwrap_or(before.keep_ms),
         keep_count: given.keep_count.unwrap_or(before.keep_count),
         reuse_window_ms: given.reuse_window_ms.unwrap_or(before.reuse_window_ms),
+        timeouts: given.timeouts.map_or(before.timeouts, |set| set.over(before.timeouts.into()).into()),
+        expected_ms: given.expected_ms.unwrap_or(before.expected_ms),
+        external: given.external.unwrap_or(before.external),
         ..before
     }
 }

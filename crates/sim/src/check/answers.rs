@@ -59,7 +59,7 @@ impl Checker {
             }
             (Request::Credit { session, total }, Answer::Noted) => {
                 if let Some(seen) = self.sessions.get_mut(session) {
-                    seen.credit = seen.credit.max(Some(*total));
+                    seen.credit = seen.credit.max(Some(u64::try_from(*total).unwrap_or(0)));
                 }
             }
             (Request::CloseSession(_), Answer::Noted)

@@ -1,7 +1,7 @@
 //! `jobhall job submit`.
 
 use clap::{Args, ValueEnum};
-use jobhall_protocol::{OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timestamp};
+use jobhall_protocol::{OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
 use serde_json::value::RawValue;
 
 use crate::commands::job::{batches, wait};
@@ -17,6 +17,7 @@ Examples:
   jobhall job submit report --key 2026-11 --reuse 1h --wait
   jobhall job submit train --needs 'gpu>=1, os=linux' --priority 10 --in 10m
   jobhall job submit exec --params @command.json --max-attempts 3
+  jobhall job submit import --timeout 2h --silence 5m
   jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}}";
 
 /// Arguments of `job submit`.
@@ -50,6 +51,12 @@ pub struct SubmitArgs {
     /// Attempts that may count [default: the type's]
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
+    /// Stop an attempt that takes longer, such as 10m [default: the type's, or a day]
+    #[arg(long, value_name = "SPAN")]
+    pub timeout: Option<Span>,
+    /// Stop an attempt that says nothing for longer [default: the type's]
+    #[arg(long, value_name = "SPAN")]
+    pub silence: Option<Span>,
     /// If one with the same key is pending: take that one, refuse, cancel it and run after it, or run once more
     #[arg(long, value_name = "WHAT", default_value = "join")]
     pub on_duplicate: Duplicate,
@@ -64,7 +71,8 @@ pub struct SubmitArgs {
     pub idempotency_key: Option<String>,
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
-        "job_type", "key", "queue", "params", "needs", "priority", "run_at", "delay", "max_attempts", "reuse",
+        "job_type", "key", "queue", "params", "needs", "priority", "run_at", "delay", "max_attempts", "timeout",
+        "silence", "reuse",
     ])]
     pub from: Option<String>,
 }
@@ -126,6 +134,8 @@ impl SubmitArgs {
             priority: self.priority,
             run_at: self.run_at.or(self.delay.map(|delay| later(now_ms, delay)).transpose()?),
             retry,
+            timeouts: (self.timeout.is_some() || self.silence.is_some())
+                .then_some(Timeouts { total: self.timeout, silence: self.silence }),
             on_duplicate: self.on_duplicate.into(),
             reuse: self.reuse.map(|max_age| Reuse { max_age }),
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
@@ -143,11 +153,13 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
         .and_then(|()| job.checked_key().map(drop))
         .and_then(|()| job.checked_queue().map(drop))
         .and_then(|()| job.checked_params().map(drop))
-        .and_then(|()| job.checked_needs().map(drop));
+        .and_then(|()| job.checked_needs().map(drop))
+        .and_then(|()| job.checked_timeouts().map(drop));
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
-fn params(value: &str) -> Outcome<Box<RawValue>> {
+/// A JSON document of a flag.
+pub fn params(value: &str) -> Outcome<Box<RawValue>> {
     let text = text_of(value, "params")?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::usage("params are not JSON")
@@ -208,11 +220,12 @@ mod tests {
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
         let words = "t --key k --queue q --needs gpu>=1 --priority -5 --in 10m --max-attempts 3 \
-                     --on-duplicate run-again --reuse 1h";
+                     --timeout 2h --silence 5m --on-duplicate run-again --reuse 1h";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
         let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "priority": -5,
-            "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
+            "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3},
+            "timeouts": {"total": "2h", "silence": "5m"}, "on_duplicate": "run_again",
             "reuse": {"max_age": "1h"}, "params": {"n": 1.5}});
         assert_eq!(json(&words), expected);
     }
@@ -228,6 +241,7 @@ mod tests {
             (["t", "--params", "{"], "params are not JSON"),
             (["t", "--needs", "gpu >"], "needs:"),
             (["t", "--queue", "a b"], "queue has the character"),
+            (["t", "--timeout", "400d"], "total_ms of 34560000000 is outside"),
             (["t", "--params", "@/does/not/exist"], "failed to read params"),
         ] {
             let failure = parse(&words).unwrap().job(0).unwrap_err();
