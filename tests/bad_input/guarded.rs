@@ -24,7 +24,12 @@ impl Deref for Guarded {
 impl Guarded {
     /// A hall without a worker.
     pub fn server() -> Guarded {
-        Guarded::new(Rig::server(&[]))
+        Guarded::with(&[])
+    }
+
+    /// The same, with these further words.
+    pub fn with(words: &[&str]) -> Guarded {
+        Guarded::new(Rig::server(words))
     }
 
     /// A hall with its local worker, which has come.

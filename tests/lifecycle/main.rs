@@ -3,4 +3,5 @@
 
 mod drain;
 mod embedded;
+mod resources;
 mod supervised;

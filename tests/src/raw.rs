@@ -51,6 +51,21 @@ impl Raw {
         self
     }
 
+    /// Exactly so many bytes; none where the other side closed before.
+    ///
+    /// # Panics
+    /// They do not come within the patience of a test.
+    pub fn next(&mut self, count: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        match self.0.read_exact(&mut bytes) {
+            Ok(()) => Some(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                panic!("{count} bytes did not come in {PATIENCE:?}")
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Everything that comes until the other side closes.
     ///
     /// # Panics

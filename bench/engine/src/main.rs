@@ -5,6 +5,7 @@ mod classes;
 mod hall;
 mod large;
 mod life;
+mod market;
 mod prefill;
 
 use std::env;
@@ -19,14 +20,16 @@ use serde_json::Value;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes --dir DIR
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market --dir DIR
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
 
   life        no-op lives: submitted, queued, claimed, completed
   handover    the same where a vacancy always waits: inserted already assigned
   large       life on an empty store and on one with --queued (1,000,000) and --completed (10,000,000) jobs, in turns
-  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs";
+  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs
+  market      handover of 10,000 classes to 1,000 vacancies of 100 ability sets, and of one class to as many of one set,
+              in turns";
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
@@ -61,6 +64,7 @@ fn main() -> Result<(), Failed> {
         "life" => runtime.block_on(life::alone(&options, life::Way::Queued))?,
         "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
         "large" => runtime.block_on(large::measure(&options))?,
+        "market" => runtime.block_on(market::measure(&options))?,
         "classes" => classes::measure()?,
         other => return Err(format!("unknown measure {other}\n{USAGE}").into()),
     };

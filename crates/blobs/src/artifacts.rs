@@ -105,6 +105,15 @@ impl Artifacts {
         self.manifest(attempt).read(|state| state.kept.get(name).cloned())
     }
 
+    /// Whether the attempt may have artifacts: whether it has a manifest at all. Most have none, and this is one look
+    /// at a name: nothing is opened, read or waited for, so it may be asked where [`find`](Artifacts::find) may not.
+    ///
+    /// # Errors
+    /// The file system failed.
+    pub fn has_any(&self, attempt: AttemptKey) -> Result<bool, BlobError> {
+        Manifest::new(attempt, self.folder.clone()).is_there()
+    }
+
     /// The artifacts behind a name in the order of names, at most so many.
     ///
     /// # Errors

@@ -130,6 +130,17 @@ impl Folder {
         }))
     }
 
+    /// Whether a directory in this one has something of this name. It is a hint in one call to the system, a fifth of
+    /// what opening both costs: a link in place of the directory is followed, and refused only by who then opens.
+    pub(crate) fn hints_at(&self, inner: &str, name: &str) -> Result<bool, BlobError> {
+        let path = format!("{inner}/{name}");
+        match fs::statat(&self.fd, &path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(refusal("look at", &self.path(&path), error)),
+        }
+    }
+
     pub(crate) fn rename(&self, name: &str, to: &Folder, new_name: &str) -> Result<(), BlobError> {
         fs::renameat(&self.fd, name, &to.fd, new_name)
             .map_err(|e| BlobError::io("rename", self.path(name), e))

@@ -54,6 +54,24 @@ fn an_attempt_has_its_own_artifacts_by_name_also_after_a_restart() {
 }
 
 #[test]
+fn whether_an_attempt_has_any_is_known_without_reading_them() {
+    let hall = hall();
+    let has = |hall: &Hall, attempt| hall.blobs.artifacts().has_any(attempt).unwrap();
+    assert!(!has(&hall, ATTEMPT), "not even the directory is there");
+    keep(&hall, ATTEMPT, "a", b"one");
+    assert!(has(&hall, ATTEMPT));
+    assert!(!has(&hall, OTHER), "the directory is there, and not the manifest");
+    let hall = hall.reopened();
+    assert!(has(&hall, ATTEMPT) && !has(&hall, OTHER));
+    let (shard, beside) = (hall.path("artifacts/11"), hall.path("beside"));
+    fs::rename(&shard, &beside).unwrap();
+    std::os::unix::fs::symlink(&beside, &shard).unwrap();
+    assert!(has(&hall, ATTEMPT), "a hint follows a link");
+    let found = hall.reopened().blobs.artifacts().find(ATTEMPT, &ArtifactName::new("a").unwrap());
+    assert!(matches!(found, Err(BlobError::Odd { .. })), "and nothing else does: {found:?}");
+}
+
+#[test]
 fn the_same_name_again_replaces() {
     let hall = hall();
     keep(&hall, ATTEMPT, "a", b"one");

@@ -19,7 +19,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::settings::{Setting, Settings};
+use crate::hosts;
+use crate::settings::{Origin, Setting, Settings};
 
 /// The most bytes of one attempt's log.
 const LOG_BYTES: u64 = 64 << 20;
@@ -50,6 +51,10 @@ pub struct ListenArgs {
     /// Key of that certificate, as PEM; nobody else may read it [env: JOBHALL_TLS_KEY]
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// Name under which the hall may be called besides localhost; say it again for more. Where none is named, a hall
+    /// that other machines reach answers to any name [env: JOBHALL_HOST]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = hosts::name)]
+    pub host: Vec<String>,
     /// Serve other machines without TLS: whoever is between can read tokens
     #[arg(long)]
     pub insecure: bool,
@@ -62,20 +67,38 @@ impl ListenArgs {
     /// On any free port of this machine, without TLS.
     pub fn anywhere() -> ListenArgs {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        ListenArgs { listen, tls_cert: None, tls_key: None, insecure: false, lease: None }
+        let (tls_cert, tls_key, host) = (None, None, Vec::new());
+        ListenArgs { listen, tls_cert, tls_key, host, insecure: false, lease: None }
     }
 
     /// With what the environment and the files say where no flag does.
-    pub fn with(&self, settings: &Settings) -> ListenArgs {
+    pub fn with(&self, settings: &Settings) -> Outcome<ListenArgs> {
         let file = |flag: &Option<PathBuf>, setting: &Option<Setting>| {
             let given = flag.clone().or_else(|| Some(PathBuf::from(&setting.as_ref()?.value)))?;
             // Whole, because the jobs of the local worker are told of it and run elsewhere.
             Some(std::path::absolute(&given).unwrap_or(given))
         };
-        ListenArgs {
+        Ok(ListenArgs {
             tls_cert: file(&self.tls_cert, &settings.tls_cert),
             tls_key: file(&self.tls_key, &settings.tls_key),
+            host: self.hosts(settings)?,
             ..self.clone()
+        })
+    }
+
+    /// The names under which the hall may be called.
+    fn hosts(&self, settings: &Settings) -> Outcome<Vec<String>> {
+        hosts::few(&self.host).map_err(|why| Failure::usage(format!("--host: {why}")))?;
+        match &settings.hosts {
+            _ if !self.host.is_empty() => Ok(self.host.clone()),
+            None => Ok(Vec::new()),
+            // A checked-out file may be anyone's: a page under a name of its choice could speak to the hall.
+            Some(Setting { origin: Origin::Project(path), .. }) => {
+                Err(Failure::usage(format!("the hosts in {} are not believed", path.display()))
+                    .why("that file may be someone else's, and the hall is yours")
+                    .fix("give them with --host NAME or JOBHALL_HOST, or in a file of your own"))
+            }
+            Some(named) => Ok(named.value.clone()),
         }
     }
 
@@ -141,7 +164,7 @@ impl OpenHall {
             lease_ms: config.lease_ms,
             log_bytes: LOG_BYTES,
             collect_ms: COLLECT_MS,
-            hosts: Vec::new(),
+            hosts: at.host.clone(),
             tls,
             insecure: at.insecure,
         };

@@ -11,6 +11,7 @@ mod credential;
 mod exit;
 mod failure;
 mod hall;
+mod hosts;
 mod local_worker;
 mod logging;
 mod output;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use jobhall_client::Trust;
 
 use crate::failure::{Failure, Outcome};
+use crate::hosts;
 use file::Layer;
 
 /// Where a hall listens if nobody says otherwise.
@@ -116,6 +117,8 @@ pub struct Settings {
     pub tls_cert: Option<Setting>,
     /// The key of that certificate.
     pub tls_key: Option<Setting>,
+    /// Names under which a hall on this machine may be called.
+    pub hosts: Option<Setting<Vec<String>>>,
 }
 
 /// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
@@ -154,6 +157,7 @@ impl Layers {
             pin: var("JOBHALL_PIN"),
             tls_cert: var("JOBHALL_TLS_CERT"),
             tls_key: var("JOBHALL_TLS_KEY"),
+            hosts: var("JOBHALL_HOST"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -225,7 +229,8 @@ impl Settings {
         vouched(&server, pin.as_ref())?;
         let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
         let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
-        Ok(Settings { server, token, data, color, log, log_format, ca, pin, tls_cert, tls_key })
+        let hosts = layers.first("--host", "JOBHALL_HOST", |layer| &layer.hosts).map(named).transpose()?;
+        Ok(Settings { server, token, data, color, log, log_format, ca, pin, tls_cert, tls_key, hosts })
     }
 
     /// Whom we believe to be the hall.
@@ -243,6 +248,12 @@ impl Settings {
 fn checked(key: &str, setting: Setting) -> Outcome<Setting> {
     file::check(key, &setting.value, &setting.origin.to_string())?;
     Ok(setting)
+}
+
+fn named(setting: Setting) -> Outcome<Setting<Vec<String>>> {
+    let Setting { value, origin } = setting;
+    let value = hosts::names(&value).map_err(|why| Failure::usage(format!("{origin}: hosts: {why}")))?;
+    Ok(Setting { value, origin })
 }
 
 fn default_data(given: &Given) -> Outcome<PathBuf> {

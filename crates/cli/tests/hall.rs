@@ -1,98 +1,20 @@
 //! The shipped binary as a user has it: `jobhall up` in a process of its own, and commands against it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+mod up;
 
-/// A hall with its local worker, gone with this.
-struct Up {
-    child: Child,
-    url: String,
-    data: PathBuf,
-    _folder: tempfile::TempDir,
-}
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-impl Up {
-    fn start() -> Up {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let mut child = jobhall()
-            .args(["up", "--listen", "127.0.0.1:0", "--slots", "2", "--data"])
-            .arg(&data)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("jobhall is up: ").expect("the link").to_owned();
-        Up { child, url, data, _folder: folder }
-    }
+use up::{Up, eventually, jobhall, marked, text};
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = jobhall();
-        command.args(words).env("JOBHALL_SERVER", &self.url).env("JOBHALL_DATA", &self.data);
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.command(words).stdin(Stdio::null()).output().unwrap()
-    }
-
-    fn json(&self, words: &[&str]) -> serde_json::Value {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        self.signal(rustix::process::Signal::INT);
-        self.signal(rustix::process::Signal::TERM);
-        let _ = self.child.wait();
-    }
-}
-
-fn jobhall() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
-    for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE"] {
-        command.env_remove(name);
-    }
-    command.env("NO_COLOR", "1");
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Waits for something that must come, with a deadline far beyond need.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Processes whose environment has this word.
-fn marked(word: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
-    environments.filter(|environment| text(environment).contains(word)).count()
+fn start() -> Up {
+    Up::start(tempfile::tempdir().unwrap(), "up", &["--listen", "127.0.0.1:0", "--slots", "2"])
 }
 
 #[test]
 fn a_command_runs_as_a_job_with_its_log_and_its_verdict() {
-    let up = Up::start();
+    let up = start();
     let output = up.run(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 0"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("out"));
@@ -105,8 +27,8 @@ fn a_command_runs_as_a_job_with_its_log_and_its_verdict() {
 
 #[test]
 fn a_job_that_says_later_is_tried_again_and_its_result_is_kept() {
-    let up = Up::start();
-    let flag = up.data.join("flag");
+    let up = start();
+    let flag = up.data().join("flag");
     let script = format!(
         "test -e {0} && echo '{{\"n\":2}}' > $JOBHALL_RESULT && exit 0; touch {0}; exit 75",
         flag.display()
@@ -122,7 +44,7 @@ fn a_job_that_says_later_is_tried_again_and_its_result_is_kept() {
 
 #[test]
 fn a_job_that_no_worker_suits_is_explained() {
-    let up = Up::start();
+    let up = start();
     let params = "{\"argv\":[\"true\"]}";
     up.run(&["job", "submit", "exec", "--needs", "gpu>=4", "--params", params]);
     eventually("the worker", || text(&up.run(&["workers"]).stdout).contains("local"));
@@ -132,7 +54,7 @@ fn a_job_that_no_worker_suits_is_explained() {
 
 #[test]
 fn k20_a_cancel_ends_the_whole_tree_of_processes() {
-    let up = Up::start();
+    let up = start();
     let mark = format!("JOBHALL_TEST_MARK={}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
     let script =
@@ -149,7 +71,7 @@ fn k20_a_cancel_ends_the_whole_tree_of_processes() {
 
 #[test]
 fn a_worker_that_dies_is_started_again_and_its_job_is_not_lost() {
-    let up = Up::start();
+    let up = start();
     let mark = format!("JOBHALL_TEST_MARK=dies-{}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
     let params = serde_json::json!({ "script": "echo ready; sleep 600", "env": { name: value } }).to_string();
@@ -180,234 +102,30 @@ fn kill_worker(url: &str) {
 
 #[test]
 fn a_hall_that_stops_finishes_its_job_and_the_next_one_knows_it() {
-    let mut up = Up::start();
+    let mut up = start();
     up.run(&["job", "submit", "exec", "--params", "{\"script\":\"echo ready; sleep 2; echo end\"}"]);
     eventually("its output", || text(&up.run(&["job", "log", "1"]).stdout).contains("ready"));
-    up.signal(rustix::process::Signal::TERM);
-    assert!(up.child.wait().unwrap().success());
-    let again = jobhall()
-        .args(["server", "--listen", "127.0.0.1:0", "--data"])
-        .arg(&up.data)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    up.child = again.unwrap();
-    let mut line = String::new();
-    BufReader::new(up.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    up.url = line.trim().strip_prefix("jobhall is up: ").unwrap().to_owned();
+    up.restart("127.0.0.1:0");
     let job = up.json(&["job", "show", "1", "--json"]);
     assert_eq!(job["state"].as_str(), Some("succeeded"));
     assert!(text(&up.run(&["job", "log", "1"]).stdout).ends_with("end\n"));
 }
 
-/// A hall and a worker in processes of their own, so that either can die alone.
-struct Apart {
-    hall: Child,
-    worker: Child,
-    address: String,
-    folder: tempfile::TempDir,
-}
-
-impl Apart {
-    fn start() -> Apart {
-        let folder = tempfile::tempdir().unwrap();
-        let (hall, address) = Apart::hall(&folder, "127.0.0.1:0");
-        let mut worker = jobhall();
-        worker.args(["worker", "--allow-exec", "--slots", "2", "--name", "apart"]);
-        worker
-            .env("JOBHALL_SERVER", format!("http://{address}"))
-            .env("JOBHALL_DATA", folder.path().join("data"));
-        let worker = worker.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        Apart { hall, worker, address, folder }
-    }
-
-    fn hall(folder: &tempfile::TempDir, listen: &str) -> (Child, String) {
-        let mut hall = jobhall();
-        hall.args(["server", "--listen", listen, "--data"]).arg(folder.path().join("data"));
-        let mut hall = hall.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(hall.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("jobhall is up: http://").expect("the link").to_owned();
-        (hall, url)
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = jobhall();
-        command.args(words).env("JOBHALL_SERVER", format!("http://{}", self.address));
-        command.env("JOBHALL_DATA", self.folder.path().join("data")).stdin(Stdio::null()).output().unwrap()
-    }
-
-    fn show(&self, id: &str) -> serde_json::Value {
-        let output = self.run(&["job", "show", id, "--json"]);
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    }
-
-    fn submit(&self, script: &str) {
-        let params = serde_json::json!({ "script": script }).to_string();
-        assert!(self.run(&["job", "submit", "exec", "--params", &params]).status.success());
-    }
-
-    /// Kills the hall without warning and starts it again at the same address.
-    fn kill_hall(&mut self) {
-        self.hall.kill().unwrap();
-        self.hall.wait().unwrap();
-        self.hall = Apart::hall(&self.folder, &self.address).0;
-    }
-}
-
-impl Drop for Apart {
-    fn drop(&mut self) {
-        for child in [&mut self.worker, &mut self.hall] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-#[test]
-fn a_hall_that_is_killed_finds_its_jobs_running_and_each_ends_once() {
-    let mut apart = Apart::start();
-    let (gate, trail) = (apart.folder.path().join("gate"), apart.folder.path().join("trail"));
-    let wait = format!("until test -e {}; do sleep 0.05; done", gate.display());
-    let script = format!("echo ran >> {}; echo ready; {wait}; echo end", trail.display());
-    apart.submit(&script);
-    eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
-    apart.kill_hall();
-    // The job goes on while the hall is away, and after it is back.
-    eventually("the worker", || text(&apart.run(&["workers", "--json"]).stdout).contains("\"1-1\""));
-    let state = apart.show("1")["state"].as_str().unwrap().to_owned();
-    assert!(["accepted", "running"].contains(&state.as_str()), "{state}");
-    std::fs::write(&gate, "").unwrap();
-    eventually("its end", || apart.show("1")["state"].as_str() == Some("succeeded"));
-    let job = apart.show("1");
-    assert_eq!((job["attempt"].as_u64(), job["attempts"].as_array().unwrap().len()), (Some(1), 1));
-    assert_eq!(std::fs::read_to_string(&trail).unwrap(), "ran\n", "it ran once");
-    assert_eq!(text(&apart.run(&["job", "log", "1"]).stdout), "ready\nend\n", "each byte once");
-}
-
-#[test]
-fn an_outcome_that_the_hall_did_not_live_to_hear_is_told_to_the_next_one() {
-    let mut apart = Apart::start();
-    let trail = apart.folder.path().join("trail");
-    apart.submit(&format!("echo ready; sleep 1; echo ran >> {}", trail.display()));
-    eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
-    apart.hall.kill().unwrap();
-    apart.hall.wait().unwrap();
-    eventually("the end of the command", || trail.exists());
-    apart.hall = Apart::hall(&apart.folder, &apart.address).0;
-    eventually("its outcome", || apart.show("1")["state"].as_str() == Some("succeeded"));
-    let job = apart.show("1");
-    assert_eq!(job["attempts"].as_array().unwrap().len(), 1, "{job}");
-    assert_eq!(std::fs::read_to_string(&trail).unwrap(), "ran\n", "it ran once");
-}
-
-#[test]
-fn a_cancel_reaches_a_job_that_runs_while_its_output_floods() {
-    let apart = Apart::start();
-    apart.submit("echo ready; while :; do echo more and more and more; done");
-    eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
-    assert!(apart.run(&["job", "cancel", "1"]).status.success());
-    assert_eq!(apart.run(&["job", "wait", "1"]).status.code(), Some(101));
-}
-
-#[test]
-fn a_result_that_the_hall_takes_for_no_value_is_an_artifact() {
-    let apart = Apart::start();
-    let deep = "[".repeat(100) + &"]".repeat(100);
-    apart.submit(&format!("echo '{deep}' > $JOBHALL_RESULT"));
-    eventually("its end", || apart.show("1")["state"].as_str() == Some("succeeded"));
-    let job = apart.show("1");
-    assert_eq!(
-        (&job["result"], job["result_artifact"]["size"].as_u64()),
-        (&serde_json::Value::Null, Some(201))
-    );
-}
-
-#[test]
-fn a_worker_never_has_more_jobs_than_slots_and_does_them_all() {
-    let apart = Apart::start();
-    let (gate, trail) = (apart.folder.path().join("gate"), apart.folder.path().join("trail"));
-    for id in ["1", "2"] {
-        apart.submit(&format!("echo ready; until test -e {}; do sleep 0.05; done", gate.display()));
-        eventually("its output", || text(&apart.run(&["job", "log", id]).stdout).contains("ready"));
-    }
-    for _ in 0..12 {
-        apart.submit(&format!("echo + >> {0}; sleep 0.1; echo - >> {0}", trail.display()));
-    }
-    for id in ["3", "14"] {
-        assert_eq!(
-            apart.show(id)["state"].as_str(),
-            Some("queued"),
-            "no slot is free, so nothing was asked for"
-        );
-    }
-    std::fs::write(&gate, "").unwrap();
-    eventually("all ends", || apart.show("14")["state"].as_str() == Some("succeeded"));
-    eventually("all marks", || std::fs::read_to_string(&trail).unwrap().lines().count() == 24);
-    let mut running = 0i32;
-    for line in std::fs::read_to_string(&trail).unwrap().lines() {
-        running += if line == "+" { 1 } else { -1 };
-        assert!((0..=2).contains(&running), "two slots, {running} jobs");
-    }
-}
-
-#[test]
-fn a_worker_that_cannot_reach_the_hall_stops_its_job_before_another_may_have_it() {
-    let apart = Apart::start();
-    let mark = format!("JOBHALL_TEST_MARK=unreached-{}", std::process::id());
-    let (name, value) = mark.split_once('=').unwrap();
-    let params = serde_json::json!({ "script": "echo ready; sleep 600", "env": { name: value } }).to_string();
-    assert!(apart.run(&["job", "submit", "exec", "--params", &params]).status.success());
-    eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
-    let hall = rustix::process::Pid::from_raw(apart.hall.id().cast_signed()).unwrap();
-    // A hall that hangs takes connections and answers nothing.
-    rustix::process::kill_process(hall, rustix::process::Signal::STOP).unwrap();
-    eventually("the end of its processes", || marked(&mark) == 0);
-    rustix::process::kill_process(hall, rustix::process::Signal::CONT).unwrap();
-    eventually("the end of the lease", || {
-        let job = apart.show("1");
-        job["attempts"][0]["outcome"].as_str() == Some("lost")
-            || job["attempts"][0]["error"]["reason"].as_str() == Some("stopped")
-    });
-}
-
-#[test]
-fn a_worker_drains_at_the_first_signal_and_stops_at_the_second() {
-    let mut apart = Apart::start();
-    let gate = apart.folder.path().join("gate");
-    apart.submit(&format!("echo ready; until test -e {}; do sleep 0.05; done", gate.display()));
-    apart.submit("echo ready; sleep 600");
-    for id in ["1", "2"] {
-        eventually("its output", || text(&apart.run(&["job", "log", id]).stdout).contains("ready"));
-    }
-    let pid = rustix::process::Pid::from_raw(apart.worker.id().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    std::fs::write(&gate, "").unwrap();
-    eventually("the end of the first", || apart.show("1")["state"].as_str() == Some("succeeded"));
-    apart.submit("true");
-    assert!(apart.worker.try_wait().unwrap().is_none(), "the second is at hand");
-    assert_eq!(apart.show("3")["state"].as_str(), Some("queued"), "nothing more is taken");
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    eventually("its end", || apart.worker.try_wait().unwrap().is_some());
-    // The worker said that it leaves, so its lease is over at once and not when its time is.
-    eventually("the end of the lease", || apart.show("2")["state"].as_str() != Some("running"));
-}
-
 #[test]
 fn two_halls_never_share_a_directory() {
-    let up = Up::start();
+    let up = start();
     let output =
-        jobhall().args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(&up.data).output().unwrap();
+        jobhall().args(["server", "--listen", "127.0.0.1:0", "--data"]).arg(up.data()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("another"), "{}", text(&output.stderr));
     let output =
-        jobhall().args(["server", "--listen", "0.0.0.0:0", "--data"]).arg(&up.data).output().unwrap();
+        jobhall().args(["server", "--listen", "0.0.0.0:0", "--data"]).arg(up.data()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "not beyond this machine without TLS");
 }
 
 #[test]
 fn a_wrong_token_and_a_missing_hall_have_codes_of_their_own() {
-    let up = Up::start();
+    let up = start();
     let output = up.command(&["job", "list"]).env("JOBHALL_TOKEN", "jh_wrong").output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let output = up.run(&["job", "show", "999"]);
@@ -444,7 +162,7 @@ fn the_lines_of_the_readme_work() {
     let (_, from) = readme.split_once("<!-- every line of this block is run by a test -->\n```sh\n").unwrap();
     let lines: Vec<_> = from.split_once("\n```").unwrap().0.lines().collect();
     assert!(lines.len() >= 5, "{lines:?}");
-    let up = Up::start();
+    let up = start();
     let bin = Path::new(env!("CARGO_BIN_EXE_jobhall")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     eventually("the worker", || text(&up.run(&["workers"]).stdout).contains("local"));
@@ -454,7 +172,7 @@ fn the_lines_of_the_readme_work() {
             .args(["-c", command])
             .env("PATH", &path)
             .env("JOBHALL_SERVER", &up.url)
-            .env("JOBHALL_DATA", &up.data)
+            .env("JOBHALL_DATA", up.data())
             .env("NO_COLOR", "1")
             .output()
             .unwrap();
@@ -482,7 +200,7 @@ fn stuck(up: &Up, count: usize) {
 
 #[test]
 fn many_jobs_are_changed_at_once_after_they_were_counted() {
-    let up = Up::start();
+    let up = start();
     stuck(&up, 3);
     let unsure = up.run(&["job", "bulk", "cancel", "--type", "exec"]);
     assert_eq!(unsure.status.code(), Some(2), "nobody is there to ask");
@@ -511,22 +229,12 @@ fn many_jobs_are_changed_at_once_after_they_were_counted() {
 
 #[test]
 fn a_wait_outlives_a_restart_of_the_hall() {
-    let mut up = Up::start();
+    let mut up = start();
     stuck(&up, 2);
     let mut wait = up.command(&["job", "wait", "1", "2"]).stdout(Stdio::null()).spawn().unwrap();
     let address = up.url.trim_start_matches("http://").to_owned();
     eventually("its stream", || metrics(&up, &address).contains("jobhall_live_clients 1"));
-    up.signal(rustix::process::Signal::TERM);
-    assert!(up.child.wait().unwrap().success());
-    let again = jobhall()
-        .args(["server", "--listen", &address, "--data"])
-        .arg(&up.data)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    up.child = again.unwrap();
-    let mut line = String::new();
-    BufReader::new(up.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    up.restart(&address);
     let output = up.run(&["job", "cancel", "1", "2"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(wait.wait().unwrap().code(), Some(101), "cancelled");
@@ -534,7 +242,7 @@ fn a_wait_outlives_a_restart_of_the_hall() {
 
 fn metrics(up: &Up, address: &str) -> String {
     use std::io::{Read as _, Write as _};
-    let token = std::fs::read_to_string(up.data.join("admin.token")).unwrap();
+    let token = std::fs::read_to_string(up.data().join("admin.token")).unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let head = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", token.trim()).unwrap();
@@ -545,7 +253,7 @@ fn metrics(up: &Up, address: &str) -> String {
 
 #[test]
 fn a_type_is_configured_by_version() {
-    let up = Up::start();
+    let up = start();
     let set = up.json(&["type", "set", "mail", "--keep", "7d", "--keep-count", "9", "--json"]);
     assert_eq!((set["keep_ms"].as_u64(), set["keep_count"].as_u64()), (Some(604_800_000), Some(9)));
     let version = set["version"].as_str().unwrap();

@@ -26,6 +26,7 @@ pub mod needs;
 mod outcome;
 pub mod retention;
 mod retry;
+pub mod schedule;
 mod scope;
 mod state;
 mod time;
@@ -45,6 +46,7 @@ pub use json::{Json, JsonError};
 pub use name::{Key, NameError, Owner, QueueName, ScheduleName, Tag, TokenName, TypeName, WorkerName};
 pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
 pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
+pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};
 pub use state::{
     Blocked, Defeat, Held, State, StateName, StopRequest, StopWhy, Success, Tenure, WaitFor, Waiting,

@@ -116,7 +116,7 @@ mod tests {
         assert_eq!((exec.retry.max_attempts, named.retry.max_attempts), (1, 5));
         assert_eq!((named.keep_ms, named.keep_count, named.reuse_window_ms), (None, None, 86_400_000));
         assert_eq!(named.check(), Ok(()));
-        let mut wrong = named.clone();
+        let mut wrong = named;
         wrong.retry.max_attempts = 0;
         assert_eq!(wrong.check(), Err(TypeConfigError::Retry(RetryError::MaxAttempts(0))));
         assert_eq!(wrong.check().unwrap_err().to_string(), "max_attempts of 0 is outside 1 to 1000");
@@ -125,12 +125,8 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let good = TypeConfig::of(&TypeName::new("t").unwrap());
-        let most = TypeConfig {
-            keep_ms: Some(KEEP_MS),
-            keep_count: Some(JOB_ID),
-            reuse_window_ms: KEEP_MS,
-            ..good.clone()
-        };
+        let most =
+            TypeConfig { keep_ms: Some(KEEP_MS), keep_count: Some(JOB_ID), reuse_window_ms: KEEP_MS, ..good };
         assert_eq!(most.check(), Ok(()));
         for (wrong, text) in [
             (

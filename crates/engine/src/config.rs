@@ -12,6 +12,8 @@ pub struct Config {
     /// How long a worker that was told to stop an attempt for its time has before the attempt is given up: its own
     /// grace and a little more.
     pub force_ms: u64,
+    /// How long a job waits for what others use until a worker is kept for it.
+    pub aging_ms: u64,
     /// How long a submit key is remembered.
     pub submit_key_ms: u64,
     /// How long the feed is kept.
@@ -41,6 +43,7 @@ impl Default for Config {
             accept_ms: 5_000,
             save_ms: 1_000,
             force_ms: 15_000,
+            aging_ms: 30_000,
             submit_key_ms: 24 * 3_600_000,
             feed_ms: 24 * 3_600_000,
             audit_ms: 90 * 24 * 3_600_000,

@@ -7,11 +7,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{AttemptId, Dice, Failure, Job, JobId, LeaseId, PastAttempt, TypeConfig, TypeName};
+use jobhall_core::{
+    AttemptId, Dice, Failure, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName,
+    WorkerName,
+};
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
 use crate::answer::{Answer, Refused};
+use crate::avoid::Avoids;
 use crate::board::Board;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
@@ -21,6 +25,8 @@ use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
 use crate::links::Links;
 use crate::request::{Indicator, Request};
+use crate::resources::WorkerState;
+use crate::schedules::Kept;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
@@ -117,6 +123,8 @@ pub(crate) enum What {
     Cycle(JobId, u32, Box<Failure>),
     /// Whoever had asked for this job may be over.
     Orphan(JobId),
+    /// The ticks of this schedule wait for ids.
+    Tick(ScheduleName),
 }
 
 impl From<What> for Task {
@@ -141,6 +149,10 @@ pub struct Desk {
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
+    pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
+    /// Workers that are kept for a job.
+    pub(crate) kept: IdMap<WorkerName>,
+    pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) links: Links,
     /// Sub-jobs found at start whose parent may be over.
@@ -149,6 +161,7 @@ pub struct Desk {
     pub(crate) waits: IdMap<Wait>,
     pub(crate) waiters: IdMap<BTreeSet<JobId>>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
+    pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -190,12 +203,16 @@ impl Desk {
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            kept: IdMap::default(),
+            avoids: IdMap::default(),
             successors: IdMap::default(),
             links: Links::default(),
             sub_jobs: Vec::new(),
             waits: IdMap::default(),
             waiters: IdMap::default(),
             types: HashMap::new(),
+            schedules: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -330,7 +347,7 @@ impl Desk {
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
-            What::Submit(plan) => self.answer(plan.ticket, answer),
+            What::Submit(plan) => self.answer_asker(plan.asker.clone(), answer),
             _ => {}
         }
     }
@@ -380,7 +397,7 @@ impl Desk {
                 self.fail_for_cycle(id, claim, &failure, task);
             }
             What::Orphan(_) => self.orphan_of(id, task),
-            What::Submit(_) => {}
+            What::Submit(_) | What::Tick(_) => {}
         }
     }
 
@@ -427,6 +444,7 @@ impl Desk {
         let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
+            What::Tick(name) => return self.tick_of(&name),
             _ => return,
         };
         match request {
@@ -438,6 +456,14 @@ impl Desk {
                 let types = self.all_types();
                 self.answer(ticket, Ok(types));
             }
+            Request::Schedules => {
+                let schedules = self.all_schedules();
+                self.answer(ticket, Ok(schedules));
+            }
+            Request::SetSchedule { name, config, expected } => {
+                self.set_schedule(name, config, expected, ticket, task.rounds);
+            }
+            Request::RunSchedule(name) => self.run_schedule(&name, ticket),
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
@@ -451,6 +477,10 @@ impl Desk {
             Request::Counts => {
                 let counts = self.counts(self.now);
                 self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
+            }
+            Request::Workers => {
+                let workers = self.workers_in_use();
+                self.answer(ticket, Ok(Answer::Workers(workers)));
             }
             Request::Queue(name) => {
                 let answer = self.queue(&name);
@@ -506,7 +536,7 @@ impl What {
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
-            What::Submit(_) => None,
+            What::Submit(_) | What::Tick(_) => None,
             What::Keep(attempt, _) => Some(attempt.job),
             What::TakeBack(id, _)
             | What::LeaseEnd(id, ..)

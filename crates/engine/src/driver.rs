@@ -3,15 +3,15 @@
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
 //! nothing ever lingers. Two commits may be under way, so that the store is never idle while the desk works.
 
+mod gather;
+mod mailbox;
 mod session;
 
 use std::collections::{HashMap, VecDeque};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use jobhall_core::{Failure, JobId, QueueName, Submitted, TypeConfig, TypeName};
+use jobhall_core::{Failure, JobId, QueueName, ScheduleName, Submitted, TypeConfig, TypeName};
 use jobhall_store::{
     CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Prune, Store, StoreError,
 };
@@ -29,8 +29,11 @@ use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
+use crate::schedules::{ScheduleConfig, ShownSchedule};
 use crate::watch::{Published, Watch};
+use gather::Gather;
 
+pub use gather::Answers;
 pub use session::{Session, SessionEvent};
 
 /// Commits under way at once.
@@ -67,31 +70,9 @@ enum Command {
 enum Reply {
     One(oneshot::Sender<Result<Answer, Refused>>),
     /// A new session, with its way to the worker.
-    Session(oneshot::Sender<Result<Answer, Refused>>, mpsc::Sender<SessionEvent>),
+    Session(oneshot::Sender<Result<Answer, Refused>>, mailbox::Sender),
     /// One of many, told together when all are there.
-    Part(Arc<std::sync::Mutex<Gather>>, usize),
-}
-
-/// Answers that are told together.
-struct Gather {
-    answers: Vec<Option<Result<Answer, Refused>>>,
-    missing: usize,
-    to: Option<oneshot::Sender<Vec<Result<Answer, Refused>>>>,
-}
-
-/// Answers that are on their way. They come together, in the order of the requests.
-#[derive(Debug)]
-pub struct Answers(Option<oneshot::Receiver<Vec<Result<Answer, Refused>>>>);
-
-impl Future for Answers {
-    type Output = Result<Vec<Result<Answer, Refused>>, Refused>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Some(answers) => Pin::new(answers).poll(context).map_err(|_| gone()),
-            None => Poll::Ready(Ok(Vec::new())),
-        }
-    }
+    Part(Arc<Gather>, usize),
 }
 
 /// The engine, as everyone else sees it. Clones speak to the same one.
@@ -161,17 +142,11 @@ impl Engine {
     /// Hands many requests over and returns as soon as the engine has them, so that the next can follow before these
     /// are answered. They are taken in order.
     pub async fn begin_many(&self, requests: Vec<Request>) -> Result<Answers, Refused> {
-        let (to, answers) = oneshot::channel();
-        let n = requests.len();
-        if n == 0 {
-            return Ok(Answers(None));
-        }
-        let gather = Gather { answers: vec![None; n], missing: n, to: Some(to) };
-        let gather = Arc::new(std::sync::Mutex::new(gather));
+        let (gather, answers) = Gather::of(requests.len());
         for (at, request) in requests.into_iter().enumerate() {
             self.send(Command::Ask(request, Reply::Part(gather.clone(), at))).await?;
         }
-        Ok(Answers(Some(answers)))
+        Ok(answers)
     }
 
     async fn send(&self, command: Command) -> Result<(), Refused> {
@@ -281,6 +256,35 @@ impl Engine {
         }
     }
 
+    /// All schedules, by name.
+    pub async fn schedules(&self) -> Result<Vec<ShownSchedule>, Refused> {
+        match self.ask(Request::Schedules).await? {
+            Answer::Schedules(schedules) => Ok(schedules),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes, changes or removes a schedule; the version it has then. See [`Request::SetSchedule`].
+    pub async fn set_schedule(
+        &self,
+        name: ScheduleName,
+        config: Option<Arc<ScheduleConfig>>,
+        expected: Option<u32>,
+    ) -> Result<u32, Refused> {
+        match self.ask(Request::SetSchedule { name, config, expected }).await? {
+            Answer::Rev(version) => Ok(version),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes the job of a schedule now.
+    pub async fn run_schedule(&self, name: ScheduleName) -> Result<Submitted, Refused> {
+        match self.ask(Request::RunSchedule(name)).await? {
+            Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// Forgets these jobs if they are completed; how many were.
     pub async fn remove(&self, ids: Vec<JobId>) -> Result<u64, Refused> {
         match self.ask(Request::Remove(ids)).await? {
@@ -324,7 +328,7 @@ struct Driver {
     store: Arc<dyn Store>,
     published: broadcast::Sender<Published>,
     replies: HashMap<Ticket, Reply>,
-    sessions: HashMap<SessionId, mpsc::Sender<SessionEvent>>,
+    sessions: HashMap<SessionId, mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
     told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
     tickets: u64,
@@ -462,7 +466,7 @@ impl Driver {
     /// A worker that does not read what it is told, or is gone, is disconnected: it gets nothing more.
     fn tell(&mut self, session: SessionId, event: SessionEvent) {
         let Some(worker) = self.sessions.get(&session) else { return };
-        if worker.try_send(event).is_err() {
+        if worker.send(event).is_err() {
             self.sessions.remove(&session);
             self.tickets += 1;
             self.desk.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
@@ -480,22 +484,8 @@ impl Driver {
                 }
                 let _ = to.send(answer);
             }
-            Some(Reply::Part(gather, at)) => Gather::put(&gather, at, answer),
+            Some(Reply::Part(gather, at)) => gather.put(at, answer),
             None => {}
-        }
-    }
-}
-
-impl Gather {
-    fn put(gather: &std::sync::Mutex<Gather>, at: usize, answer: Result<Answer, Refused>) {
-        let Ok(mut gather) = gather.lock() else { return };
-        gather.answers[at] = Some(answer);
-        gather.missing -= 1;
-        if gather.missing == 0
-            && let Some(to) = gather.to.take()
-        {
-            let answers = std::mem::take(&mut gather.answers).into_iter().flatten().collect();
-            let _ = to.send(answers);
         }
     }
 }

@@ -6,6 +6,7 @@ use jobhall_core::{Life, Spec, StateName, Time};
 
 use crate::board::ClassId;
 use crate::queues::{QueueId, Queues};
+use crate::windows::Timed;
 
 /// An open job.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct Entry {
     pub busy: Busy,
     /// Where it can be found.
     pub placed: Placed,
+    /// When on a day it may start, if not at any time.
+    pub timed: Option<Box<Timed>>,
     /// None while it waits and memory is short: it is read back when needed.
     pub spec: Option<Arc<Spec>>,
 }

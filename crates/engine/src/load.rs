@@ -4,12 +4,13 @@ use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
-use crate::board::{ClassId, Rank};
+use crate::board::Rank;
 use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
 use crate::entry::{Busy, Entry, Placed};
 use crate::ids::Pool;
-use crate::queues::{QueueId, ready_since};
+use crate::queues::ready_since;
+use crate::windows::Timed;
 
 impl Desk {
     /// At start: what is configured.
@@ -17,7 +18,8 @@ impl Desk {
         for setting in settings {
             match setting.kind {
                 SettingKind::Type => self.learn_type(&setting)?,
-                SettingKind::Operation | SettingKind::Queue | SettingKind::Schedule | SettingKind::Token => {}
+                SettingKind::Schedule => self.learn_schedule(&setting)?,
+                SettingKind::Operation | SettingKind::Queue | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -38,12 +40,18 @@ impl Desk {
         if job.spec.parent.is_some() {
             self.sub_jobs.push(id);
         }
+        let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
             self.restore_clock(id);
         }
         self.await_outside(id);
+        if had {
+            // Who had it is only in the store.
+            self.make_busy(id, Busy::Reading);
+            self.want(Asked::Job(id));
+        }
     }
 
     /// At start, after everything is restored.
@@ -96,14 +104,15 @@ impl Desk {
     pub(crate) fn admit(&mut self, job: Job) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
+        self.note_copy(id, &spec);
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));
         if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
-        let (stored_rev, priority) = (life.rev, spec.priority);
+        let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, spec };
+        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, timed, spec };
         self.open.insert(id.get(), entry);
         self.place(id);
     }
@@ -118,6 +127,7 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
+        entry.keep_to_windows(self.now.wall);
         if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
@@ -136,6 +146,7 @@ impl Desk {
 
     /// Puts a waiting job among the ready, and wakes a vacancy for it.
     pub(crate) fn make_ready(&mut self, id: JobId) {
+        self.stand_apart(id);
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.placed = Placed::Ready;
         entry.recount(&mut self.board.queues, self.now.wall);
@@ -144,13 +155,16 @@ impl Desk {
         if self.board.queues.ready(queue, id, since) {
             self.board.queues.sweep(queue, waits(&self.open));
         }
+        self.watch_closing(id);
         self.wake(class);
+        self.age_head(class);
     }
 
     /// Takes a job out of the memory of what is open, and out of all that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
         let entry = self.open.remove(&id.get())?;
+        self.avoids.remove(&id.get());
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         self.board.leave(entry.class);
         Some(entry)
@@ -184,15 +198,18 @@ impl Desk {
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-                self.unready(class, queue, rank);
+                self.board.unready(class, rank);
+                self.board.queues.unready(queue);
+                self.unkeep(id);
+                self.unwatch_closing(id);
             }
         }
     }
 
-    /// Takes a job from among the ready.
-    pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
-        self.board.unready(class, rank);
-        self.board.queues.unready(queue);
+    /// A job that can be found where it no longer belongs waits for its time.
+    pub(crate) fn put_off(&mut self, id: JobId) {
+        self.unplace(id);
+        self.place(id);
     }
 
     /// Something that touches the job is on its way.
@@ -220,6 +237,7 @@ impl Desk {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
+        entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
             self.totals.assigned(ready_since(&before), &entry.life);
         }
@@ -230,6 +248,7 @@ impl Desk {
         {
             self.successors.remove(&holder.get());
         }
+        self.balance(id);
     }
 
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
@@ -297,6 +316,9 @@ impl Desk {
         let reading = match self.open.get_mut(&id.get()) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);
+                for past in &read.past {
+                    self.note_had(id, &past.worker);
+                }
                 true
             }
             Some(_) => false,

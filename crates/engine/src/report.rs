@@ -99,6 +99,7 @@ impl Desk {
             self.effect(Effect::Live(id, state));
             self.start_clock(id);
             self.check_later(id);
+            self.balance(id);
         }
     }
 

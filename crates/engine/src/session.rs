@@ -10,6 +10,7 @@ use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::resources::Grip;
 use crate::timing::Timing;
 
 /// A worker's presence.
@@ -31,7 +32,7 @@ pub(crate) struct SessionState {
 }
 
 /// Which session has a live attempt, and when to look at it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub session: SessionId,
     /// When it was assigned, or found at start.
@@ -40,6 +41,8 @@ pub(crate) struct Hold {
     pub check: Option<Mono>,
     /// Its clock.
     pub timing: Timing,
+    /// What it uses of its worker.
+    pub grip: Grip,
 }
 
 impl Desk {
@@ -49,6 +52,7 @@ impl Desk {
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
         let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
+        self.workers.entry(worker.clone()).or_default().sessions.insert(id);
         let state =
             SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
         self.sessions.insert(id, state);
@@ -94,9 +98,9 @@ impl Desk {
     }
 
     fn move_to(&mut self, id: JobId, session: SessionId) {
-        let since = self.now.mono;
-        let fresh = Hold { session, since, check: None, timing: Timing::default() };
-        let hold = self.holders.entry(id.get()).or_insert(fresh);
+        let (since, timing) = (self.now.mono, Timing::default());
+        let new = Hold { session, since, check: None, timing, grip: None };
+        let hold = self.holders.entry(id.get()).or_insert(new);
         let before = std::mem::replace(&mut hold.session, session);
         self.take_slot(id, before);
         if let Some(state) = self.sessions.get_mut(&before) {
@@ -105,6 +109,7 @@ impl Desk {
         if let Some(state) = self.sessions.get_mut(&session) {
             state.attempts.insert(id);
         }
+        self.balance(id);
         if self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs()) {
             self.lend_slot(id);
             self.ready_again(id, session);
@@ -152,6 +157,7 @@ impl Desk {
         if let Some(state) = self.sessions.get_mut(&hold.session) {
             state.attempts.remove(&id);
         }
+        self.let_loose(hold.grip);
     }
 
     pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Refused> {
@@ -167,9 +173,11 @@ impl Desk {
     pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Refused> {
         let state = self.sessions.get_mut(&session).ok_or(Refused::NoSuchSession)?;
         state.connected = false;
+        let worker = state.worker.clone();
         for vacancy in state.vacancies.clone() {
             self.end_vacancy(vacancy, Ended::Gone);
         }
+        self.gone(&worker);
         Ok(Answer::Noted)
     }
 
@@ -190,6 +198,10 @@ impl Desk {
         if let Some(profile) = state.profile {
             self.board.part(profile);
         }
+        if let Some(worker) = self.workers.get_mut(&state.worker) {
+            worker.sessions.remove(&session);
+        }
+        self.gone(&state.worker);
         for id in state.attempts {
             if let Some(entry) = self.open.get(&id.get()) {
                 let claim = entry.life.claim;
@@ -197,5 +209,12 @@ impl Desk {
             }
         }
         self.effect(Effect::SessionEnded(session));
+    }
+
+    /// A session of this worker takes no more jobs: what counted on it looks elsewhere.
+    fn gone(&mut self, worker: &WorkerName) {
+        self.keep_elsewhere(worker);
+        self.forget_worker(worker);
+        self.reconsider();
     }
 }

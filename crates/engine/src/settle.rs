@@ -6,6 +6,7 @@ use crate::answer::Refused;
 use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::load::storage;
+use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
@@ -22,6 +23,8 @@ pub(crate) enum Pending {
     Setting(Box<SettingPending>),
     /// Links of parents that are over.
     Unlinked,
+    Schedule(Box<SchedulePending>),
+    Ticks(Box<Tick>),
 }
 
 impl Desk {
@@ -53,13 +56,15 @@ impl Desk {
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
             Pending::Unlinked => {}
+            Pending::Schedule(pending) => self.schedule_stored(*pending),
+            Pending::Ticks(tick) => self.ticks_passed(*tick),
         }
     }
 
     fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
             Pending::Step(pending) => self.step_refused(*pending, conflicts),
-            Pending::Claim(pending) => self.claim_refused(&pending, conflicts),
+            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
             Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
             Pending::Save(id, _) => {
                 self.learn_all(conflicts);
@@ -67,6 +72,8 @@ impl Desk {
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
             Pending::Unlinked => {}
+            Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
+            Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
         }
     }
 
@@ -110,6 +117,7 @@ impl Desk {
     pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
         match task.what {
             What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
+            What::Tick(name) => self.look_later(&name),
             _ => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
@@ -132,7 +140,7 @@ impl Desk {
                     self.make_free(next);
                 }
             }
-            Pending::Claim(pending) => self.claim_undone(&pending),
+            Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
                 self.postponed.push(What::Save(id, claim).into());
@@ -141,6 +149,8 @@ impl Desk {
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
             // They are found again at the next start.
             Pending::Unlinked => {}
+            Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Ticks(tick) => self.ticks_undone(&tick.name),
         }
     }
 

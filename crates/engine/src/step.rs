@@ -101,6 +101,9 @@ impl Desk {
         let StepPending { id, step, task, released, follow_up } = pending;
         self.totals.stepped(&step);
         story::stepped(id, &step);
+        if let Some(past) = &step.past {
+            self.note_had(id, &past.worker);
+        }
         let Step { life, reason, params, .. } = step;
         let name = life.name(self.now.wall);
         if let (Some(params), Some(entry)) = (params, self.open.get_mut(&id.get())) {
@@ -115,6 +118,10 @@ impl Desk {
         match reason {
             Reason::Suspended if held => self.suspended(id, &task),
             _ => self.answer_task(&task, Ok(Answer::State(name))),
+        }
+        if terminal {
+            // Before what it used is given back: who waited for it goes on before anyone else gets that.
+            self.awaited_ended(id);
         }
         if !held {
             self.let_go(id);
@@ -187,6 +194,7 @@ impl Desk {
                 if let Some(entry) = self.open.get_mut(&id.get()) {
                     entry.stored_rev = job.life.rev;
                     entry.life = job.life;
+                    entry.time_is_stored();
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board.queues, self.now.wall);
                 }

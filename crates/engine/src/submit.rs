@@ -12,7 +12,7 @@ use jobhall_core::{
     Blocked, Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted,
     TypeConfig, transition,
 };
-use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
+use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, SubmitKey, Unit};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
@@ -20,6 +20,7 @@ use crate::effect::Ticket;
 use crate::entry::Busy;
 use crate::links::from_outside;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
+use crate::schedules::Tick;
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
@@ -31,7 +32,7 @@ use crate::vacancy::Reserved;
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
-    pub ticket: Ticket,
+    pub asker: Asker,
     items: Vec<Item>,
     rounds: u8,
     /// Steps of other jobs that come with it.
@@ -42,6 +43,15 @@ pub(crate) struct Plan {
     call: Option<Call>,
     /// Sub-jobs of others that it joins: someone outside wants them from now on.
     wanted: Vec<JobId>,
+}
+
+/// Who wants to know what became of a plan.
+#[derive(Clone, Debug)]
+pub(crate) enum Asker {
+    /// Someone outside.
+    Ticket(Ticket),
+    /// A schedule, whose setting goes with it.
+    Schedule(Box<Tick>),
 }
 
 #[derive(Clone, Debug)]
@@ -79,20 +89,31 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.submit_with(submit, ids, None, ticket);
+        self.submit_with(submit, ids, None, Asker::Ticket(ticket));
     }
 
     /// Makes jobs with these ids, for an attempt that calls them if there is one.
-    pub(crate) fn submit_with(
-        &mut self,
-        submit: Submit,
-        ids: Vec<JobId>,
-        call: Option<Call>,
-        ticket: Ticket,
-    ) {
+    pub(crate) fn submit_with(&mut self, submit: Submit, ids: Vec<JobId>, call: Option<Call>, asker: Asker) {
         let (items, rounds, moves) = (items(&submit.jobs, ids), 0, Vec::new());
         let (answer, wanted) = (Vec::new(), Vec::new());
-        self.send_plan(Plan { submit, ticket, items, rounds, moves, answer, call, wanted });
+        self.send_plan(Plan { submit, asker, items, rounds, moves, answer, call, wanted });
+    }
+
+    /// The jobs of ticks; the schedule's setting goes with them.
+    pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
+        let submit = Submit { jobs, name: None };
+        self.hold_schedule(&tick.name);
+        if let Err(refused) = self.check_submit(&submit) {
+            return self.ticked(tick, Err(refused));
+        }
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
+            self.free_schedule(&tick.name);
+            self.for_ids.push(What::Tick(tick.name).into());
+            return self.ask_for_ids(n);
+        };
+        self.ask_for_ids(0);
+        self.submit_with(submit, ids, None, Asker::Schedule(Box::new(tick)));
     }
 
     fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
@@ -104,19 +125,7 @@ impl Desk {
         if self.open.len() + submit.jobs.len() > self.config.open_jobs {
             return Err(Refused::Full(self.open.len()));
         }
-        for job in &submit.jobs {
-            if let Some(retry) = &job.retry {
-                retry.check()?;
-            }
-            if let Some(ms) = job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
-                return Err(Refused::Bound {
-                    field: "reuse max_age",
-                    given: ms,
-                    least: 0,
-                    most: bounds::DELAY_MS,
-                });
-            }
-        }
+        submit.jobs.iter().try_for_each(check_job)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }
 
@@ -133,6 +142,9 @@ impl Desk {
             plan.answer.push(submitted);
         }
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
+        if let Asker::Schedule(tick) = &plan.asker {
+            unit.settings.push(tick.write(&plan.answer));
+        }
         unit.submit_key = self.submit_key(&plan);
         self.link(&plan, &mut unit);
         for (id, step) in &plan.moves {
@@ -140,8 +152,9 @@ impl Desk {
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
+        let of_schedule = matches!(plan.asker, Asker::Schedule(_));
         let writes = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.links.is_empty();
-        if !writes && unit.submit_key.is_none() {
+        if !writes && unit.submit_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
             return self.end_plan(plan, Ok(Answer::Submitted(answer)));
         }
@@ -226,16 +239,17 @@ impl Desk {
         let now = self.now.wall;
         let parent = plan.call.as_ref().map(|call| call.attempt.job);
         let spec = Arc::new(Spec { parent, ..spec(wanted, &config, now) });
-        let run_at = wanted.run_at.unwrap_or(now);
+        let run_at = wanted.windows.next_open(wanted.run_at.unwrap_or(now));
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
         };
+        let id = plan.items[at].id;
         let reserved =
-            if behind.is_none() && run_at <= now { self.hand_over(&spec, &mut life) } else { None };
+            if behind.is_none() && run_at <= now { self.hand_over(id, &spec, &mut life) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id: plan.items[at].id, spec, life };
+        let job = Job { id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);
@@ -257,7 +271,7 @@ impl Desk {
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
         let called = plan.answer.first().map(|made| made.id);
-        self.answer(plan.ticket, Ok(Answer::Submitted(plan.answer)));
+        self.answer_asker(plan.asker, Ok(Answer::Submitted(plan.answer)));
         for job in &plan.submit.jobs {
             self.types
                 .entry(job.job_type.clone())
@@ -323,9 +337,16 @@ impl Desk {
         for item in plan.items {
             self.blocks.ended(item.id);
         }
-        self.answer(plan.ticket, answer);
+        self.answer_asker(plan.asker, answer);
         if let Some(call) = plan.call {
             self.call_settled(&call, None);
+        }
+    }
+
+    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Answer, Refused>) {
+        match asker {
+            Asker::Ticket(ticket) => self.answer(ticket, answer),
+            Asker::Schedule(tick) => self.ticked(*tick, answer),
         }
     }
 
@@ -363,17 +384,26 @@ impl Desk {
                 }
                 _ => plan.holder_ended(holder),
             },
-            Conflict::Setting { stored: Some(setting), .. } => {
-                if let Err(error) = self.learn_type(&setting) {
-                    let message = error.to_string();
-                    return Some(Err(Refused::Storage { full: false, message }));
-                }
-            }
+            Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::Setting { stored: None, .. } | Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
+            Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
         }
         None
+    }
+
+    /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
+    fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
+        match (stored, &plan.asker) {
+            (Some(setting), _) if setting.kind == SettingKind::Type => {
+                let learned = self.learn_type(&setting);
+                learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
+            }
+            (stored, Asker::Schedule(tick)) => {
+                Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Refused::Contended))
+            }
+            (_, Asker::Ticket(_)) => None,
+        }
     }
 
     fn replan_held(&mut self, plan: &mut Plan, id: JobId, held_by: &Job) -> Option<Result<Answer, Refused>> {
@@ -435,6 +465,19 @@ fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result
     Err(Refused::Bound { field, given, least, most })
 }
 
+/// Refuses what is out of bounds in one job.
+pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
+    if let Some(retry) = &job.retry {
+        retry.check()?;
+    }
+    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
+        Some(given) => {
+            Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Jobs of one submit with the same (type, key) must all join.
 fn keys_once(jobs: &[SubmitJob]) -> Result<(), Refused> {
     for (second, first) in same_key(jobs) {
@@ -482,7 +525,7 @@ fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spe
         copy_of: wanted.copy_of,
         owner: wanted.owner.clone(),
         tags: tags.into(),
-        schedule: None,
+        schedule: wanted.schedule.clone(),
         job_type: wanted.job_type.clone(),
         key: wanted.key.clone(),
         queue: wanted.queue.clone(),

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use jobhall_core::bounds::VACANCY_SLOTS;
+use jobhall_core::needs::Uses;
 use jobhall_core::{AttemptId, Decision, Event, JobId, Life, Spec, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::board::{ClassId, ProfileId};
+use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::Busy;
-use crate::load::rank;
+use crate::resources::Grip;
 use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
@@ -50,11 +51,12 @@ impl Vacancy {
     }
 }
 
-/// A slot reserved for a claim that is on its way.
-#[derive(Clone, Copy, Debug)]
+/// A slot reserved for a claim that is on its way, and what its job uses.
+#[derive(Clone, Debug)]
 pub(crate) struct Reserved {
     pub vacancy: VacancyId,
     pub session: SessionId,
+    pub grip: Grip,
 }
 
 /// A claim on its way.
@@ -97,11 +99,10 @@ impl Desk {
         }
         loop {
             let Some(vacancy) = self.vacancies.get(&id) else { return };
-            let profile = vacancy.profile;
             if vacancy.free() == 0 || !self.matches() {
                 break;
             }
-            let Some(rank) = self.board.best(profile) else { break };
+            let Some(rank) = self.best_for(id) else { break };
             self.claim(rank.id, id);
         }
         let Some(vacancy) = self.vacancies.get(&id) else { return };
@@ -113,9 +114,8 @@ impl Desk {
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
         while self.matches() {
-            let (Some(rank), Some(vacancy)) = (self.board.head(class), self.board.vacancy_for(class)) else {
-                return;
-            };
+            let Some(rank) = self.board.head(class) else { return };
+            let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             self.claim(rank.id, vacancy);
         }
     }
@@ -127,13 +127,13 @@ impl Desk {
 
     /// After a rest: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
-        for (_, vacancy) in self.board.parked() {
+        for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
     }
 
-    /// Takes one slot of a vacancy.
-    fn reserve(&mut self, id: VacancyId) -> Option<(Reserved, WorkerName)> {
+    /// Takes one slot of a vacancy, and what a job uses.
+    fn reserve(&mut self, id: VacancyId, uses: &Uses) -> Option<(Reserved, WorkerName)> {
         let next_turn = self.number();
         let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
         vacancy.pending += 1;
@@ -145,7 +145,9 @@ impl Desk {
             vacancy.turn = next_turn;
             self.board.park(vacancy.profile, (vacancy.turn, id));
         }
-        Some((Reserved { vacancy: id, session: vacancy.session }, vacancy.worker.clone()))
+        let (session, worker) = (vacancy.session, vacancy.worker.clone());
+        let grip = self.grip(&worker, uses);
+        Some((Reserved { vacancy: id, session, grip }, worker))
     }
 
     /// Returns a slot whose claim came to nothing.
@@ -155,13 +157,15 @@ impl Desk {
             self.end_if_over(reserved.vacancy);
             self.fill(reserved.vacancy);
         }
+        self.let_loose(reserved.grip);
     }
 
     fn claim(&mut self, id: JobId, vacancy: VacancyId) {
         if self.not_due_after_all(id) {
             return;
         }
-        let Some((reserved, worker)) = self.reserve(vacancy) else { return };
+        let uses = self.uses_of(id);
+        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else { return };
         let lease = self.lease();
         self.make_busy(id, Busy::Unit);
         let Some(entry) = self.open.get(&id.get()) else { return };
@@ -177,25 +181,24 @@ impl Desk {
         self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
     }
 
-    /// A ready job whose time lies ahead, because the wall clock went back, waits for its time again.
+    /// A ready job whose time lies ahead or whose windows are closed, because the wall clock was set, waits again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
-        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.run_at > self.now.wall) else {
-            return false;
-        };
-        let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-        self.unready(class, queue, rank);
-        self.make_due(id);
-        true
+        let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
+        if early {
+            self.put_off(id);
+        }
+        early
     }
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
-    pub(crate) fn hand_over(&mut self, spec: &Arc<Spec>, life: &mut Life) -> Option<Reserved> {
-        if !self.matches() {
+    pub(crate) fn hand_over(&mut self, id: JobId, spec: &Arc<Spec>, life: &mut Life) -> Option<Reserved> {
+        // A copy looks at who has the original first, which a new job does not.
+        if !self.matches() || (spec.avoid && spec.copy_of.is_some()) {
             return None;
         }
         let class = self.board.class_of(&spec.class());
-        let vacancy = self.board.vacancy_for(class)?;
-        let (reserved, worker) = self.reserve(vacancy)?;
+        let vacancy = self.vacancy_for(class, Rank { priority: spec.priority, run_at: life.run_at, id })?;
+        let (reserved, worker) = self.reserve(vacancy, &spec.uses)?;
         let lease = self.lease();
         match transition(life, &Event::Claim { lease, worker }, self.now.wall) {
             Ok(Decision::Step(step)) => *life = step.life,
@@ -220,7 +223,7 @@ impl Desk {
 
     /// A job is durably assigned: the worker hears of it, unless it has gone meanwhile.
     pub(crate) fn assigned(&mut self, id: JobId, life: &Life, reserved: Reserved) {
-        let Reserved { vacancy, session } = reserved;
+        let Reserved { vacancy, session, grip } = reserved;
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
             vacancy.taken += 1;
@@ -228,11 +231,13 @@ impl Desk {
         let claim = life.claim;
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
+            self.let_loose(grip);
             return self.run(What::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
         let since = self.now.mono;
-        self.holders.insert(id.get(), Hold { session, since, check: None, timing: Timing::default() });
+        let timing = Timing::default();
+        self.holders.insert(id.get(), Hold { session, since, check: None, timing, grip });
         self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };
@@ -245,12 +250,12 @@ impl Desk {
         self.end_if_over(vacancy);
     }
 
-    pub(crate) fn claim_refused(&mut self, pending: &ClaimPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
         self.claim_undone(pending);
     }
 
-    pub(crate) fn claim_undone(&mut self, pending: &ClaimPending) {
+    pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
         self.make_free(pending.id);
         self.give_back(pending.reserved);
     }

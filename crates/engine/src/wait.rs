@@ -14,6 +14,7 @@ use crate::desk::{Desk, Task, What};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
 use crate::request::Request;
+use crate::session::SessionState;
 
 /// What an attempt waits for.
 #[derive(Debug, Default)]
@@ -202,12 +203,22 @@ impl Desk {
         }
     }
 
-    /// Whether a worker has room for an attempt that has waited: a slot. A worker that polls has told none and sees to
-    /// that itself.
+    /// Whether a worker has room for an attempt that has waited: a slot, and what its job uses. A worker that polls has
+    /// told of no slots and sees to them itself.
     fn can_resume(&self, session: SessionId, id: JobId) -> bool {
         let Some(state) = self.sessions.get(&session).filter(|state| state.connected) else { return false };
         let credit = state.credit.and_then(|credit| self.vacancies.get(&credit));
-        state.ready.contains(&id) && credit.is_none_or(|credit| credit.free() > 0)
+        let slot = credit.is_none_or(|credit| credit.free() > 0);
+        slot && state.ready.contains(&id) && self.leaves_uses(state, id)
+    }
+
+    /// Whether what a job uses is left of its worker, whoever that is kept for.
+    fn leaves_uses(&self, state: &SessionState, id: JobId) -> bool {
+        let uses = self.uses_of(id);
+        let profile = state.profile.and_then(|profile| self.board.profile(profile));
+        let taken = self.workers.get(&state.worker).map(|worker| &worker.taken);
+        uses.is_empty()
+            || profile.zip(taken).is_some_and(|((abilities, _), taken)| taken.leaves(abilities, &uses))
     }
 
     fn resume_or_later(&mut self, id: JobId) {

@@ -433,3 +433,27 @@ fn retention_keeps_the_sub_jobs_of_an_open_parent() {
     hall.pass(70_000);
     assert_eq!(hall.store.jobs_now(&[child]), [None]);
 }
+
+#[test]
+fn a_waiting_attempt_gives_back_what_it_uses_and_takes_it_again_before_others() {
+    let mut hall = Hall::new();
+    let uses = || jobhall_core::needs::Uses::parse("gpu=1").unwrap();
+    let parent = hall.submit(SubmitJob { uses: uses(), ..job("p") }).unwrap().id;
+    let session = hall.worker("w", "gpu=1");
+    hall.credit(session, 4);
+    let held = hall.assignments().remove(0).1;
+    hall.accept("w", &held).unwrap();
+    let child = hall.call("w", &held, "one", SubmitJob { uses: uses(), ..job("c") }).unwrap().id;
+    let other = hall.submit(SubmitJob { uses: uses(), ..job("x") }).unwrap().id;
+    assert_eq!(hall.assignments().len(), 0, "its gpu is in use");
+    let ticket = hall.wait("w", &held);
+    let running = hall.assignments().remove(0).1;
+    assert_eq!(running.attempt.job, child, "the sub-job has it now");
+    hall.accept("w", &running).unwrap();
+    hall.report("w", &running, passed()).unwrap();
+    assert_eq!(over(&mut hall, ticket), Some(vec![child]));
+    assert_eq!((hall.state(parent), hall.state(other)), (StateName::Running, StateName::Queued));
+    assert_eq!(hall.desk.workers_in_use()[0].taken.to_string(), "gpu=1");
+    hall.report("w", &held, passed()).unwrap();
+    assert_eq!(hall.state(other), StateName::Assigned);
+}

@@ -12,6 +12,7 @@ mod job;
 mod log_frame;
 mod operation;
 mod problem;
+mod schedule;
 mod session;
 mod span;
 mod stats;
@@ -28,6 +29,7 @@ pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
+pub use schedule::{Schedule, SetSchedule, Tick};
 pub use session::{
     Assigned, AssignedJob, Assignments, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FrameError,
     FrameWriter, Held, HeldAttempt, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RetryVerdict,

@@ -1,5 +1,6 @@
 //! What every route can reach.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -77,17 +78,35 @@ pub(crate) async fn told(mut flag: watch::Receiver<bool>) {
 
 /// Under which names the hall may be called.
 pub(crate) struct Hosts {
-    pub names: Vec<String>,
+    names: Vec<String>,
     /// Whether only this machine can reach it. Then a foreign name is a page in a browser that tries its luck.
-    pub loopback: bool,
+    loopback: bool,
 }
 
 impl Hosts {
+    /// A hall with these further names that listens at this address. Once it has names, the address itself is one:
+    /// a worker on this machine calls it so, and no page can borrow an address.
+    pub(crate) fn new(names: &[String], at: IpAddr) -> Hosts {
+        let mut names: Vec<_> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        if !names.is_empty() && !at.is_unspecified() {
+            names.push(match at {
+                IpAddr::V4(at) => at.to_string(),
+                IpAddr::V6(at) => format!("[{at}]"),
+            });
+        }
+        Hosts { names, loopback: at.is_loopback() }
+    }
+
+    /// Whether any name will do.
+    pub(crate) fn any(&self) -> bool {
+        !self.loopback && self.names.is_empty()
+    }
+
     /// Whether a request with this `Host` is meant for us.
     pub(crate) fn knows(&self, host: &str) -> bool {
         let name = name_of(host);
         let own = ["127.0.0.1", "localhost", "[::1]"].contains(&name.as_str());
-        own || self.names.contains(&name) || (!self.loopback && self.names.is_empty())
+        own || self.names.contains(&name) || self.any()
     }
 }
 
@@ -108,17 +127,35 @@ pub(crate) fn now() -> Time {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::Hosts;
 
     #[test]
     fn a_hall_on_loopback_answers_to_its_own_names_alone() {
-        let hosts = Hosts { names: vec!["ci.example".to_owned()], loopback: true };
+        let hosts = Hosts::new(&["CI.example".to_owned()], Ipv4Addr::LOCALHOST.into());
         for good in ["127.0.0.1:7450", "localhost", "LOCALHOST:1", "[::1]:7450", "[::1]", "ci.example:7450"] {
             assert!(hosts.knows(good), "{good}");
         }
         for bad in ["evil.example", "127.0.0.1.evil.example:7450", "", "::1", "localhost.:7450"] {
             assert!(!hosts.knows(bad), "{bad}");
         }
-        assert!(Hosts { names: Vec::new(), loopback: false }.knows("anything"));
+    }
+
+    #[test]
+    fn a_hall_for_other_machines_answers_to_any_name_until_it_has_one() {
+        let (at, all) = (IpAddr::from([10, 0, 0, 5]), IpAddr::from([0, 0, 0, 0]));
+        let names = ["hall.example".to_owned()];
+        assert!(Hosts::new(&[], at).knows("anything") && Hosts::new(&[], all).knows(""));
+        for hosts in [Hosts::new(&names, at), Hosts::new(&names, all)] {
+            assert!(
+                hosts.knows("hall.example:7450") && hosts.knows("localhost") && !hosts.knows("evil.example")
+            );
+            assert!(!hosts.knows("0.0.0.0:7450"));
+        }
+        assert!(Hosts::new(&names, at).knows("10.0.0.5:7450"), "its own address");
+        assert!(!Hosts::new(&names, all).knows("10.0.0.5:7450"), "nobody said that this is one");
+        let six = Hosts::new(&names, "fd00::1".parse().unwrap());
+        assert!(six.knows("[fd00::1]:7450") && !six.knows("[fd00::2]:7450"));
     }
 }

@@ -166,14 +166,16 @@ impl From<Refused> for Trouble {
             | Refused::Retry(_)
             | Refused::Timeouts(_)
             | Refused::Delay(_)
-            | Refused::NotSubJob { .. } => Code::BadRequest,
+            | Refused::NotSubJob { .. }
+            | Refused::Schedule(_)
+            | Refused::NotScheduled(_) => Code::BadRequest,
             Refused::NotExternal(_) => Code::Conflict,
-            Refused::NoSuchJob(_) => Code::NotFound,
-            Refused::Changed { .. } => Code::PreconditionFailed,
+            Refused::NoSuchJob(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
+            Refused::Changed { .. } | Refused::ScheduleChanged { .. } => Code::PreconditionFailed,
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }
-            Refused::Event(_) | Refused::Contended => Code::Conflict,
+            Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
             Refused::Full(_) => Code::Unavailable,
             Refused::Storage { full, message } => return storage(*full, message),
             Refused::Unknown(inside) => return Trouble::internal(inside),

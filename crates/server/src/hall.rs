@@ -64,7 +64,8 @@ pub struct Options {
     pub log_bytes: u64,
     /// Time between two collections of blobs that nothing refers to.
     pub collect_ms: u64,
-    /// Names besides those of this machine under which the hall may be called, without port.
+    /// Names besides those of this machine under which the hall may be called, without port. Where there are none, a
+    /// hall on loopback answers to this machine's alone, and one that others reach to any.
     pub hosts: Vec<String>,
     /// The certificate to show; none serves without encryption.
     pub tls: Option<Tls>,
@@ -112,11 +113,16 @@ impl Hall {
         tokio::spawn(reread(tokens, closing.clone()));
         let app = Arc::new(app(options, address, draining, closing.clone()));
         tokio::spawn(operations::run(app.clone()));
+        let any_host = app.hosts.any();
         let serving = accept(listener, app, tls, closing);
         let task = tokio::spawn(async move {
             tokio::join!(serving, collecting);
         });
-        tracing::info!(%address, "the hall is open");
+        if any_host {
+            tracing::warn!(%address, "the hall is open, and answers to any host because none is named");
+        } else {
+            tracing::info!(%address, "the hall is open");
+        }
         Ok(Running { address, drain, close, task })
     }
 }
@@ -142,7 +148,6 @@ fn app(
     drain: watch::Receiver<bool>,
     close: watch::Receiver<bool>,
 ) -> App {
-    let names = options.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
     App {
         floor: Arc::new(Floor::new(options.engine.clone())),
         sessions: Arc::default(),
@@ -157,7 +162,7 @@ fn app(
         place: Place::new(options.data),
         lease_ms: options.lease_ms,
         secure: options.tls.is_some(),
-        hosts: Hosts { names, loopback: address.ip().is_loopback() },
+        hosts: Hosts::new(&options.hosts, address.ip()),
         started: Instant::now(),
         drain,
         close,

@@ -1,7 +1,10 @@
 //! From the engine's values to the wire's.
 
-use jobhall_core::{Failure, Job, Json, Outcome, PastAttempt, State, Tenure, Time, TypeConfig, TypeName};
-use jobhall_engine::{Assignment, Explanation, Indicator, Shown, Why};
+use jobhall_core::{
+    Backoff, Failure, Job, Json, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time, TypeConfig,
+    TypeName,
+};
+use jobhall_engine::{Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownSchedule, SubmitJob, Why};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -34,6 +37,10 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         queue: spec.queue.to_string(),
         params: raw(&spec.params)?,
         needs: spec.needs.to_string(),
+        uses: spec.uses.to_string(),
+        avoid: spec.avoid,
+        windows: spec.windows.to_string(),
+        schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
         state: life.name(now).to_string(),
         attempt: life.attempt,
@@ -149,6 +156,13 @@ pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
 fn reason(why: &Why) -> wire::Reason {
     let (code, text) = match why {
         Why::NotDue(at) => ("not_due", format!("it is scheduled for {}", Timestamp(*at))),
+        Why::Window { windows, opens } => {
+            ("window", format!("its windows are closed until {}: {windows}", Timestamp(*opens)))
+        }
+        Why::Jitter { schedule, run_at } => {
+            let at = Timestamp(*run_at);
+            ("jitter", format!("schedule {schedule} spreads its jobs and starts this one at {at}"))
+        }
         Why::Backoff { run_at, error } => {
             ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
         }
@@ -156,6 +170,11 @@ fn reason(why: &Why) -> wire::Reason {
         Why::NoWorkers => ("no_workers", why.to_string()),
         Why::NoneSuits(_) => ("none_suits", why.to_string()),
         Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
+        Why::TooLarge(_) => ("too_large", why.to_string()),
+        Why::UsedUp(_) => ("used_up", why.to_string()),
+        Why::Kept { .. } => ("kept", why.to_string()),
+        Why::KeptForIt(_) => ("kept_for_it", why.to_string()),
+        Why::Avoids(_) => ("avoids", why.to_string()),
         Why::OnItsWay => ("on_its_way", why.to_string()),
         Why::NotAccepted(_) => ("not_accepted", why.to_string()),
         Why::InWork(_) => ("in_work", why.to_string()),
@@ -179,24 +198,74 @@ fn reason(why: &Why) -> wire::Reason {
     wire::Reason { code: code.to_owned(), text }
 }
 
-/// What is configured for a type.
-pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
-    use jobhall_core::Backoff;
-    let (backoff, delay, max_delay) = match config.retry.backoff {
+/// When attempts are repeated.
+fn retry(policy: &RetryPolicy) -> wire::Retry {
+    let (backoff, delay, max_delay) = match policy.backoff {
         Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
         Backoff::Linear { ms, cap_ms } => (BackoffKind::Linear, ms, Some(cap_ms)),
         Backoff::Exponential { ms, cap_ms } => (BackoffKind::Exponential, ms, Some(cap_ms)),
     };
-    let on = Outcome::ALL.into_iter().filter(|outcome| config.retry.on.contains(*outcome)).collect();
+    let on = Outcome::ALL.into_iter().filter(|outcome| policy.on.contains(*outcome)).collect();
+    wire::Retry {
+        max_attempts: Some(policy.max_attempts),
+        backoff: Some(backoff),
+        delay: Some(Span(delay)),
+        max_delay: max_delay.map(Span),
+        on: Some(on),
+    }
+}
+
+/// A schedule.
+pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, Trouble> {
+    let schedule = &shown.config.schedule;
+    let (cron, every) = match &schedule.when {
+        Rhythm::Cron(cron) => (Some(cron.to_string()), None),
+        Rhythm::Every { ms, anchor } => (None, Some((Span(*ms), Timestamp(*anchor)))),
+    };
+    Ok(wire::Schedule {
+        name: shown.name.to_string(),
+        cron,
+        every: every.map(|(span, _)| span),
+        anchor: every.map(|(_, anchor)| anchor),
+        zone: schedule.zone.to_string(),
+        jitter: Span(schedule.jitter_ms),
+        catch_up: schedule.catch_up,
+        overlap: schedule.overlap,
+        paused: schedule.paused,
+        job: template(&shown.config.job)?,
+        last_tick: shown.last.map(|(tick, _)| Timestamp(tick)),
+        last_job: shown.last.map(|(_, id)| id.get()),
+        next_tick: shown.next_tick.map(Timestamp),
+    })
+}
+
+/// The job of a schedule, as it would be submitted; what is as it is by default is left out.
+fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Ok(wire::SubmitJob {
+        key: job.key.as_ref().map(ToString::to_string),
+        queue: Some(job.queue.to_string()),
+        params: Some(raw(&job.params)?),
+        needs: text(job.needs.as_str()),
+        windows: text(job.windows.as_str()),
+        priority: Some(job.priority),
+        retry: job.retry.as_ref().map(retry),
+        on_duplicate: match job.on_duplicate {
+            OnDuplicate::Join => wire::OnDuplicate::Join,
+            OnDuplicate::Reject => wire::OnDuplicate::Reject,
+            OnDuplicate::Supersede => wire::OnDuplicate::Supersede,
+            OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
+        },
+        reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
+        ..wire::SubmitJob::new(job.job_type.as_str())
+    })
+}
+
+/// What is configured for a type.
+pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
     wire::TypeSettings {
         name: name.to_string(),
-        retry: wire::Retry {
-            max_attempts: Some(config.retry.max_attempts),
-            backoff: Some(backoff),
-            delay: Some(Span(delay)),
-            max_delay: max_delay.map(Span),
-            on: Some(on),
-        },
+        retry: retry(&config.retry),
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,

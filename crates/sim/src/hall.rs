@@ -248,6 +248,8 @@ impl Sim {
         let before = self.counted.replace(counts.clone());
         let told = before.filter(|_| self.plant.is_some()).unwrap_or(counts);
         self.checker.counted(&told, self.latest_wall);
+        let in_use = desk.workers_in_use();
+        self.checker.in_use(&in_use);
     }
 
     /// Carries out what the desk wants.

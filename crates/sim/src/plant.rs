@@ -47,11 +47,13 @@ pub enum Plant {
     ClockStuck,
     /// The desk tells what it counted the time before.
     CountsOld,
+    /// The desk hears of larger workers than there are.
+    WorkersLarger,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 21] = [
+    pub const ALL: [Plant; 22] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -73,6 +75,7 @@ impl Plant {
         Plant::PriorityIgnored,
         Plant::ClockStuck,
         Plant::CountsOld,
+        Plant::WorkersLarger,
     ];
 
     /// The invariant that must catch it.
@@ -93,6 +96,7 @@ impl Plant {
             Plant::PriorityIgnored => Invariant::Order,
             Plant::ClockStuck => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
+            Plant::WorkersLarger => Invariant::Used,
         }
     }
 }

@@ -85,6 +85,8 @@ pub(crate) struct Wanted {
     pub key: Option<usize>,
     pub queue: usize,
     pub needs: usize,
+    pub uses: usize,
+    pub avoid: bool,
     pub priority: i32,
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
@@ -115,6 +117,8 @@ impl Wanted {
             queue: words::queue(self.queue),
             params: self.params(),
             needs: words::needs(self.needs),
+            uses: words::uses(self.uses),
+            avoid: self.avoid,
             priority: self.priority,
             run_at,
             retry: self.retry,
@@ -148,7 +152,8 @@ impl Script {
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
-        let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
+        let mut writer =
+            Writer { seed, random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
         let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
@@ -178,6 +183,7 @@ fn worker(random: &mut Random) -> (usize, usize, u32) {
 
 /// Writes one action after the other.
 struct Writer {
+    seed: u64,
     random: Random,
     at: u64,
     number: u64,
@@ -264,12 +270,16 @@ impl Writer {
 
     fn wanted(&mut self) -> Wanted {
         self.number += 1;
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        let mut named = Random::named(self.seed, &[90, self.number]);
         let random = &mut self.random;
         Wanted {
             job_type: random.at(words::TYPES.len()),
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
             needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
+            uses: named.weighted(&[(60, 0), (14, 1), (8, 2), (10, 3), (6, 4), (2, 5)]),
+            avoid: named.percent(30),
             priority: random.weighted(&[(6, 100), (1, 1), (1, 50), (1, 200)]),
             run_in_ms: random.weighted(&[
                 (70, None),

@@ -53,4 +53,5 @@ planted! {
     priorities_that_are_ignored => PriorityIgnored,
     a_wall_clock_that_stops => ClockStuck,
     counts_that_are_old => CountsOld,
+    workers_that_are_used_beyond_what_they_have => WorkersLarger,
 }

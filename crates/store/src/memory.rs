@@ -123,7 +123,7 @@ impl Memory {
 
     /// As [`Store::links`], at once.
     pub fn links_now(&self, after: Option<(JobId, String)>, limit: usize) -> Vec<Link> {
-        self.tables().links(after, limit)
+        self.tables().links(after.as_ref(), limit)
     }
 
     /// [`Store::settings`], at once.
@@ -258,8 +258,8 @@ impl Tables {
         later.take(limit).map(member).collect()
     }
 
-    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Vec<Link> {
-        let later = self.links.iter().filter(|(at, _)| after.as_ref().is_none_or(|after| *at > after));
+    fn links(&self, after: Option<&(JobId, String)>, limit: usize) -> Vec<Link> {
+        let later = self.links.iter().filter(|(at, _)| after.is_none_or(|after| *at > after));
         let link = |((parent, call), job): (&(JobId, String), &JobId)| Link {
             parent: *parent,
             call: call.clone(),
@@ -349,7 +349,7 @@ impl Store for Memory {
     }
 
     fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
-        ready(Ok(self.tables().links(after, limit)))
+        ready(Ok(self.tables().links(after.as_ref(), limit)))
     }
 
     fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {

@@ -36,6 +36,11 @@ impl Manifest {
         guard(&self.known).broken
     }
 
+    /// Whether its file is there, whatever is in it.
+    pub(super) fn is_there(&self) -> Result<bool, BlobError> {
+        self.folder.hints_at(&self.shard_name(), &self.attempt.to_string())
+    }
+
     /// Looks at what counts.
     pub(super) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> Result<T, BlobError> {
         Ok(look(self.loaded(&mut guard(&self.known))?))

@@ -55,6 +55,8 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         let origin = setting.as_ref().map_or_else(|| "nobody".to_owned(), |found| found.origin.to_string());
         line(key, setting.as_ref().map(|found| found.value.clone()), origin)
     };
+    let hosts = settings.hosts.as_ref();
+    let hosts = hosts.map(|named| Setting { value: named.value.join(", "), origin: named.origin.clone() });
     let lines = [
         line("server", Some(settings.server.value.clone()), settings.server.origin.to_string()),
         line(
@@ -70,6 +72,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         optional("pin", &settings.pin),
         optional("tls_cert", &settings.tls_cert),
         optional("tls_key", &settings.tls_key),
+        optional("hosts", &hosts),
     ];
     context.output.list(&lines, || table(&lines, args.origin))?;
     Ok(Exit::Ok)

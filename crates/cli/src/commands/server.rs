@@ -11,7 +11,8 @@ use crate::hall::{ListenArgs, OpenHall, Signals};
 const EXAMPLES: &str = "\
 Examples:
   jobhall server --data /var/lib/jobhall
-  jobhall server --listen 0.0.0.0:7450 --tls-cert hall.crt --tls-key hall.key";
+  jobhall server --listen 0.0.0.0:7450 --tls-cert hall.crt --tls-key hall.key
+  jobhall server --host hall.example   behind a proxy that passes this name on";
 
 /// Arguments of `server`; the data directory is the global `--data`.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub struct ServerArgs {
 /// Starts the hall and returns when it has stopped.
 pub async fn start(context: &Context, args: &ServerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
-    let hall = OpenHall::open(&context.settings.data.value, &args.listen.with(&context.settings)).await?;
+    let hall = OpenHall::open(&context.settings.data.value, &args.listen.with(&context.settings)?).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url))?;
     signals.next().await;
     context.output.say("stopping");

@@ -34,7 +34,7 @@ pub struct UpArgs {
 pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;
-    let hall = OpenHall::open(data, &args.listen.with(&context.settings)).await?;
+    let hall = OpenHall::open(data, &args.listen.with(&context.settings)?).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url))?;
     let link = format!("{}/?code={}", hall.url, hall.tokens.code());
     context.output.say(&format!("in a browser, once and within ten minutes: {link}"));

@@ -118,6 +118,8 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("queue", Some(job.queue.clone())),
         ("priority", Some(job.priority.to_string())),
         ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
+        ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
+        ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
         ("worker", job.worker.clone()),
         ("runs at", due),

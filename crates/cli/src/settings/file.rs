@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{Failure, Outcome};
-use crate::suggest;
+use crate::{hosts, suggest};
 
 /// The values of one layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,10 +34,12 @@ pub struct Layer {
     pub tls_cert: Option<String>,
     /// The key of that certificate.
     pub tls_key: Option<String>,
+    /// Names under which a hall on this machine may be called, with commas between them.
+    pub hosts: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 11] = [
+pub const KEYS: [&str; 12] = [
     "server",
     "token",
     "token_file",
@@ -49,6 +51,7 @@ pub const KEYS: [&str; 11] = [
     "pin",
     "tls_cert",
     "tls_key",
+    "hosts",
 ];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
@@ -71,6 +74,7 @@ impl Layer {
             "pin" => &mut self.pin,
             "tls_cert" => &mut self.tls_cert,
             "tls_key" => &mut self.tls_key,
+            "hosts" => &mut self.hosts,
             _ => return None,
         })
     }
@@ -107,12 +111,16 @@ pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
     Ok(layer)
 }
 
-/// What a key may be, for keys that are one of a few words. `place` says where the value was found.
+/// What a key may be, for keys that may not be anything. `place` says where the value was found.
 pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
     let words: &[&str] = match key {
         "color" => &COLORS,
         "log" => &LEVELS,
         "log_format" => &FORMATS,
+        "hosts" => {
+            let read = hosts::names(value).map(drop);
+            return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));
+        }
         _ => return Ok(()),
     };
     if words.contains(&value) {
@@ -158,5 +166,6 @@ mod tests {
         assert_eq!(error("\nserver = 7"), "jobhall.toml:2: server must be a text in quotes");
         assert!(error("color = 'alway'").ends_with("not \"alway\"; did you mean \"always\"?"));
         assert_eq!(error("data = 'x'\nserver = ["), "jobhall.toml:2: not TOML");
+        assert!(error("\nhosts = 'a.example, b:1'").starts_with("jobhall.toml:2: hosts: the host \"b:1\""));
     }
 }

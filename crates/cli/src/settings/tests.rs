@@ -87,6 +87,23 @@ fn logging_is_a_setting_like_the_others() {
 }
 
 #[test]
+fn hosts_are_named_with_commas_and_the_strongest_layer_wins() {
+    let mut machine = Machine::new();
+    assert_eq!(machine.settings().hosts, None);
+    machine.write("etc.toml", "hosts = 'A.example, b.example'");
+    let hosts = machine.settings().hosts.unwrap();
+    assert_eq!(hosts.value, ["a.example", "b.example"]);
+    assert_eq!(hosts.origin, Origin::System(machine.path("etc.toml")));
+    machine.env("JOBHALL_HOST", "c.example");
+    let hosts = machine.settings().hosts.unwrap();
+    assert_eq!((hosts.value, hosts.origin), (vec!["c.example".to_owned()], Origin::Env("JOBHALL_HOST")));
+    let mut machine = Machine::new();
+    machine.env("JOBHALL_HOST", "hall:7450");
+    let failure = Settings::resolve(&machine.given).unwrap_err();
+    assert!(failure.what.starts_with("environment JOBHALL_HOST: hosts: the host"), "{failure}");
+}
+
+#[test]
 fn the_data_directory_follows_the_desktop_rules() {
     let mut machine = Machine::new();
     assert_eq!(machine.settings().data.value, machine.path("home/.local/share/jobhall"));

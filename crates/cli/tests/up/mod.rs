@@ -1,10 +1,14 @@
 //! A hall in a process of its own, and commands against it.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+/// The file with what the hall said on standard error.
+const SAID: &str = "hall.said";
 
 /// The hall, gone with this.
 pub struct Up {
@@ -18,22 +22,24 @@ pub struct Up {
 impl Up {
     /// Starts `jobhall up` or `jobhall server` with these words more.
     pub fn start(folder: tempfile::TempDir, command: &str, words: &[&str]) -> Up {
-        let mut child = jobhall()
-            .args([command, "--data"])
-            .arg(folder.path().join("data"))
-            .args(words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("jobhall is up: ").expect("the link").to_owned();
+        let (child, url) = open(&folder, command, words);
         Up { child, url, folder }
+    }
+
+    /// Lets the hall come to its end, and starts one without a worker on the same data.
+    pub fn restart(&mut self, listen: &str) {
+        signal(&self.child, rustix::process::Signal::TERM);
+        assert!(self.child.wait().unwrap().success());
+        (self.child, self.url) = open(&self.folder, "server", &["--listen", listen]);
     }
 
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// What the hall has said on standard error.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join(SAID)).unwrap()
     }
 
     /// A command that knows this hall.
@@ -45,6 +51,11 @@ impl Up {
 
     pub fn run(&self, words: &[&str]) -> Output {
         self.command(words).output().unwrap()
+    }
+
+    /// What a command that must work prints as JSON.
+    pub fn json(&self, words: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.told(words)).unwrap()
     }
 
     /// What a command that must work prints.
@@ -61,12 +72,32 @@ impl Drop for Up {
     }
 }
 
+/// A hall on the data in this folder, and where it is.
+fn open(folder: &tempfile::TempDir, command: &str, words: &[&str]) -> (Child, String) {
+    let mut child = jobhall()
+        .args([command, "--data"])
+        .arg(folder.path().join("data"))
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(File::create(folder.path().join(SAID)).unwrap())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("jobhall is up: ").expect("the link").to_owned();
+    (child, url)
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    // It may be gone already.
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
 /// Ends a process that drains at the first signal and stops at the second.
 pub fn end(child: &mut Child) {
-    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
-    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
-        let _ = rustix::process::kill_process(pid, signal);
-    }
+    signal(child, rustix::process::Signal::INT);
+    signal(child, rustix::process::Signal::TERM);
     let _ = child.wait();
 }
 
@@ -91,4 +122,11 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "{what} did not come");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Processes whose environment has this word.
+pub fn marked(word: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+    environments.filter(|environment| text(environment).contains(word)).count()
 }

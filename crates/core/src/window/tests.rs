@@ -131,6 +131,21 @@ fn a_window_may_cross_midnight() {
 }
 
 #[test]
+fn an_opening_is_found_again_from_inside() {
+    let check = |text: &str, inside: &str, opened: Option<&str>| {
+        assert_eq!(windows(text).opened_at(at(inside)), opened.map(at), "{text} at {inside}");
+    };
+    check("09:00-12:00, 11:00-15:00", "2026-01-15T14:00:00Z", Some("2026-01-15T09:00:00Z"));
+    check("09:00-12:00", "2026-01-15T09:00:00Z", Some("2026-01-15T09:00:00Z"));
+    check("09:00-12:00", "2026-01-15T12:00:00Z", None);
+    check("fri-mon 22:00-22:00", "2026-01-20T21:00:00Z", Some("2026-01-16T22:00:00Z"));
+    check("02:30-06:00 Europe/Berlin", "2026-03-29T02:00:00Z", Some("2026-03-29T01:00:00Z"));
+    check("01:30-02:30 Europe/Berlin", "2026-10-25T01:10:00Z", Some("2026-10-25T01:00:00Z"));
+    check("00:00-12:00, 12:00-00:00", "2026-01-15T12:00:00Z", None);
+    check("", "2026-01-15T12:00:00Z", None);
+}
+
+#[test]
 fn equal_ends_are_a_whole_day() {
     assert!(windows("09:00-09:00").is_always());
     assert_eq!(windows("00:00-24:00").closes_at(Time::EPOCH), None);

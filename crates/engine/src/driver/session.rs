@@ -2,15 +2,13 @@
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, WorkerName};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
+use super::mailbox::{self, mailbox};
 use super::{Command, Engine, Reply, gone, unexpected};
 use crate::answer::{Answer, Refused};
 use crate::effect::{Assignment, Ended, SessionId, VacancyId};
 use crate::request::{Indicator, Request};
-
-/// Events that a worker may be behind before it is disconnected.
-const BEHIND: usize = 20_000;
 
 /// What a worker is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +38,7 @@ pub struct Session {
     pub kept: Vec<AttemptId>,
     /// Attempts brought along that are lost.
     pub lost: Vec<AttemptId>,
-    events: mpsc::Receiver<SessionEvent>,
+    events: mailbox::Receiver,
 }
 
 impl Engine {
@@ -53,7 +51,7 @@ impl Engine {
         attempts: Vec<(AttemptId, LeaseId)>,
     ) -> Result<Session, Refused> {
         let (to, answer) = oneshot::channel();
-        let (tell, events) = mpsc::channel(BEHIND);
+        let (tell, events) = mailbox();
         let request = Request::OpenSession { worker: worker.clone(), abilities, accepts, attempts };
         self.send(Command::Ask(request, Reply::Session(to, tell))).await?;
         match answer.await.unwrap_or_else(|_| Err(gone()))? {
@@ -73,12 +71,12 @@ impl Session {
 
     /// What the worker is told next; none when the engine has stopped or the session is over.
     pub async fn next(&mut self) -> Option<SessionEvent> {
-        self.events.recv().await
+        self.events.next().await
     }
 
     /// As [`Session::next`], several at once.
     pub async fn next_many(&mut self, into: &mut Vec<SessionEvent>, most: usize) -> usize {
-        self.events.recv_many(into, most).await
+        self.events.next_many(into, most).await
     }
 
     /// The worker can take so many jobs now.

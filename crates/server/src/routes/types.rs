@@ -174,23 +174,28 @@ impl Wanted {
 }
 
 /// The entity tags of a header.
-enum Tags {
+pub(super) enum Tags {
     Any,
     These(Vec<String>),
 }
 
 impl Tags {
     fn include(&self, stored: Option<&Stored>) -> bool {
-        match (self, stored) {
+        self.name(stored.map(Stored::tag).as_deref())
+    }
+
+    /// Whether they name what has this tag; nothing has none.
+    pub(super) fn name(&self, tag: Option<&str>) -> bool {
+        match (self, tag) {
             (_, None) => false,
             (Tags::Any, Some(_)) => true,
-            (Tags::These(tags), Some(stored)) => tags.contains(&stored.tag()),
+            (Tags::These(tags), Some(tag)) => tags.iter().any(|known| known == tag),
         }
     }
 }
 
 /// Tags read `"…"` and are separated by commas; a star stands for any.
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Trouble> {
+pub(super) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Trouble> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let wrong =
         || Trouble::bad(format!("{name} is neither * nor a list of entity tags such as \"2-0a1b2c3d\""));

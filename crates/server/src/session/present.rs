@@ -124,6 +124,8 @@ impl Sessions {
                 abilities: String::new(),
                 slots: 0,
                 attempts: Vec::new(),
+                uses: String::new(),
+                kept_for: None,
             });
             let book = present.book();
             let free = book.total.saturating_sub_unsigned(book.given).max(0);

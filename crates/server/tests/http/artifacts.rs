@@ -304,3 +304,28 @@ async fn a_large_result_is_an_artifact_and_a_small_one_a_value() {
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!((job["result"]["n"].as_u64(), job.get("result_artifact")), (Some(1), None));
 }
+
+/// Where a result is not, nobody waits for a thread to look for it: here the only one is taken.
+#[test]
+fn a_success_without_artifacts_is_shown_at_once() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let hall = TestHall::start().await;
+        let (id, attempt) = started(&hall).await;
+        hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (taken, is_taken) = tokio::sync::oneshot::channel();
+        let thread = tokio::task::spawn_blocking(move || {
+            taken.send(()).unwrap();
+            // Ends by the drop of the other side, also when the test fails.
+            let _ = released.recv();
+        });
+        is_taken.await.unwrap();
+        let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+        assert_eq!((job["state"].as_str(), job.get("result_artifact")), (Some("succeeded"), None));
+        assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/result")).await.text(), "null");
+        drop(release);
+        thread.await.unwrap();
+    });
+}

@@ -20,6 +20,8 @@ mod outcomes;
 mod page;
 mod queues;
 mod renewals;
+mod resources;
+mod schedules;
 mod schema;
 mod scopes;
 mod secrets;

@@ -69,6 +69,7 @@ impl Checker {
         };
         let first = self.assigned.insert(attempt);
         self.must(first, Invariant::Lease, &[id], || format!("{attempt} is assigned twice"));
+        self.uses_what_is_there(&row, &seen);
         self.must(words::suits(seen.skill, seen.accepts, &row.spec), Invariant::Suits, &[id], || {
             format!("{attempt} goes to {}, which does not suit", seen.worker)
         });

@@ -10,6 +10,7 @@ mod outside;
 mod rows;
 mod shelf;
 mod submits;
+mod uses;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,8 @@ pub enum Invariant {
     Order,
     /// Nothing is assigned to a worker that does not suit or is not there.
     Suits,
+    /// No worker is used beyond what it has, and what is used is what live attempts use.
+    Used,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
     /// Nothing starts before its time.
@@ -68,6 +71,7 @@ impl fmt::Display for Invariant {
             Invariant::Drained => "I7 drained",
             Invariant::Order => "order among suitable jobs",
             Invariant::Suits => "only to suitable workers that are there",
+            Invariant::Used => "no worker is used beyond what it has",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
             Invariant::Renewed => "a renewed lease is kept",

@@ -83,8 +83,18 @@ impl Checker {
         };
         let ready = self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
         let ready = ready.filter(|job| job.life.run_at <= due).filter(known);
-        let mut better = ready.filter(|job| rank(job) < than);
-        better.find(|job| words::suits(session.skill, session.accepts, &job.spec)).map(|job| job.id)
+        let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
+        let mut better: Vec<_> = ready.filter(|job| rank(job) < than).filter(suits).collect();
+        better.sort_by_key(|job| rank(job));
+        // Who had a job before is not known here; and beside an old job that waits for room, later ones that use what
+        // it uses are passed over.
+        let first_user = better.iter().position(|job| words::used(&job.spec) != [0, 0]);
+        let fits = |(at, job): &(usize, &Job)| {
+            let used = words::used(&job.spec);
+            let told = !(job.spec.avoid && job.life.attempt > 0);
+            told && (used == [0, 0] || (first_user == Some(*at) && self.certainly_left(session, used, mine)))
+        };
+        better.into_iter().enumerate().find(fits).map(|(_, job)| job.id)
     }
 }
 

@@ -1,0 +1,58 @@
+//! Answers to many requests, told together.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use super::gone;
+use crate::answer::{Answer, Refused};
+
+type One = Result<Answer, Refused>;
+
+/// Where the answers meet.
+pub(super) struct Gather(Mutex<Gathered>);
+
+struct Gathered {
+    answers: Vec<Option<One>>,
+    missing: usize,
+    to: Option<oneshot::Sender<Vec<One>>>,
+}
+
+/// Answers that are on their way. They come together, in the order of the requests.
+#[derive(Debug)]
+pub struct Answers(Option<oneshot::Receiver<Vec<One>>>);
+
+impl Gather {
+    /// For so many answers. Those to no request at all are there at once.
+    pub(super) fn of(count: usize) -> (Arc<Gather>, Answers) {
+        let (to, answers) = oneshot::channel();
+        let gathered = Gathered { answers: vec![None; count], missing: count, to: Some(to) };
+        (Arc::new(Gather(Mutex::new(gathered))), Answers((count > 0).then_some(answers)))
+    }
+
+    /// Takes one of them, and tells all after the last.
+    pub(super) fn put(&self, at: usize, answer: One) {
+        let Ok(mut gathered) = self.0.lock() else { return };
+        gathered.answers[at] = Some(answer);
+        gathered.missing -= 1;
+        if gathered.missing == 0
+            && let Some(to) = gathered.to.take()
+        {
+            let answers = std::mem::take(&mut gathered.answers).into_iter().flatten().collect();
+            let _ = to.send(answers);
+        }
+    }
+}
+
+impl Future for Answers {
+    type Output = Result<Vec<One>, Refused>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Some(answers) => Pin::new(answers).poll(context).map_err(|_| gone()),
+            None => Poll::Ready(Ok(Vec::new())),
+        }
+    }
+}
