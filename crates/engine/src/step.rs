@@ -110,6 +110,10 @@ impl Desk {
             entry.spec = entry.spec.as_ref().map(|spec| Arc::new(Spec { params, ..(**spec).clone() }));
         }
         let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
+        if terminal {
+            // Before what it used is given back: who waited for it goes on before anyone else gets that.
+            self.awaited_ended(id);
+        }
         self.stored(id, life);
         if !held && matches!(task.what, What::TimeOut(..) | What::Cycle(..)) {
             self.revoke(id, claim);
@@ -118,10 +122,6 @@ impl Desk {
         match reason {
             Reason::Suspended if held => self.suspended(id, &task),
             _ => self.answer_task(&task, Ok(Answer::State(name))),
-        }
-        if terminal {
-            // Before what it used is given back: who waited for it goes on before anyone else gets that.
-            self.awaited_ended(id);
         }
         if !held {
             self.let_go(id);
