@@ -326,11 +326,16 @@ impl Sim {
         }
         let now = self.now();
         let mut chance = self.roll(&[4, u64::from(self.epoch)]);
-        let mut desk = Desk::new(self.script.config, now, Box::new(move || chance.bits()));
+        let mut config = self.script.config;
+        if self.plant == Some(Plant::NoGrace) {
+            config.force_ms = 0;
+        }
+        let mut desk = Desk::new(config, now, Box::new(move || chance.bits()));
         let settings = self.vault.settings();
         desk.restore_settings(settings).expect("settings that the engine wrote");
         desk.restore_blocks(&self.vault.blocks());
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
+        desk.restore_links(self.vault.links());
         desk.begin();
         self.desk = Some(desk);
         self.checker.restarted();

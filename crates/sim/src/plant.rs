@@ -49,11 +49,15 @@ pub enum Plant {
     CountsOld,
     /// The desk hears of larger workers than there are.
     WorkersLarger,
+    /// Attempts that are stopped for their time have no grace.
+    NoGrace,
+    /// Nobody hears that what it waited for is over.
+    NeverResumed,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 22] = [
+    pub const ALL: [Plant; 24] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -76,6 +80,8 @@ impl Plant {
         Plant::ClockStuck,
         Plant::CountsOld,
         Plant::WorkersLarger,
+        Plant::NoGrace,
+        Plant::NeverResumed,
     ];
 
     /// The invariant that must catch it.
@@ -92,9 +98,9 @@ impl Plant {
             Plant::WrongWorker => Invariant::Suits,
             Plant::AnsweredTwice | Plant::NeverAnswered => Invariant::Answer,
             Plant::LeaseOnWallClock => Invariant::Renewed,
-            Plant::ClockAhead => Invariant::Early,
+            Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
-            Plant::ClockStuck => Invariant::Drained,
+            Plant::ClockStuck | Plant::NeverResumed => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
         }

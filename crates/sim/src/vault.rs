@@ -7,7 +7,8 @@ use std::sync::Arc;
 use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, Life, PastAttempt, Spec, State};
 use jobhall_store::{
-    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Memory, Prune, Pruned, Setting, Unit,
+    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Memory, Prune, Pruned, Setting,
+    Unit,
 };
 
 use crate::check::Shelf;
@@ -176,6 +177,10 @@ impl Vault {
 
     pub fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
         self.store.completed_now(before, limit)
+    }
+
+    pub fn links(&self) -> Vec<Link> {
+        self.store.links_now(None, usize::MAX)
     }
 
     pub fn settings(&self) -> Vec<Setting> {

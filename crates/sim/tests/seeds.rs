@@ -113,7 +113,7 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 12] = [
+    let groups: [(&str, &[&str]); 13] = [
         (
             "requests",
             &[
@@ -133,9 +133,11 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Accept",
                 "Progress",
                 "Report",
+                "Call",
+                "Wait",
             ],
         ),
-        ("answers", &["Submitted", "State", "Shown", "Explained", "Session", "Vacancy", "Noted"]),
+        ("answers", &["Submitted", "State", "Shown", "Explained", "Session", "Vacancy", "Noted", "Waited"]),
         ("dispositions", &["Created", "Joined", "Reused", "Superseding", "Again"]),
         (
             "refusals",
@@ -156,7 +158,21 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Event NotRequested",
             ],
         ),
-        ("effects", &["Answer", "Assign", "Cancel", "Revoke", "VacancyEnded", "SessionEnded", "Live"]),
+        (
+            "effects",
+            &[
+                "Answer",
+                "Assign",
+                "Cancel",
+                "TimeOut",
+                "Resumed",
+                "Revoke",
+                "VacancyEnded",
+                "SessionEnded",
+                "Live",
+            ],
+        ),
+        ("orders", &["stopped for its time", "given up for its time"]),
         ("vacancies ended", &["Filled", "TimedOut", "Withdrawn", "Gone"]),
         ("attempts brought along", &["kept", "lost"]),
         (
@@ -169,6 +185,8 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "hung past the lease",
                 "died over a job",
                 "accepted late",
+                "asked for sub-jobs",
+                "went on after a wait",
                 "died",
                 "obeyed a cancel",
                 "ignored a cancel",
