@@ -42,11 +42,16 @@ impl Desk {
             self.found_blocked(id);
         }
         self.blocks.opened(id);
+        if job.spec.parent.is_some() {
+            self.sub_jobs.push(id);
+        }
         let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
+            self.restore_clock(id);
         }
+        self.await_outside(id);
         if had {
             // Who had it is only in the store.
             self.make_busy(id, Busy::Reading);
@@ -58,6 +63,7 @@ impl Desk {
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
+        self.restored_links();
         self.begin_dependencies();
         self.begin_groups();
         self.carry_on();
@@ -315,9 +321,15 @@ impl Desk {
         self.dependency_ended(id, entry.life.state.name());
         self.progress.remove(&id.get());
         self.let_go(id);
+        self.wait_lost(id, entry.life.claim);
         self.successors.remove(&id.get());
+        let linked = self.links.has(id);
         if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
             self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+        }
+        self.awaited_ended(id);
+        if linked {
+            self.unlink(id);
         }
         for task in self.in_line.remove(&id.get()).unwrap_or_default() {
             self.run(task);

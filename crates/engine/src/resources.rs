@@ -144,6 +144,10 @@ impl Desk {
     /// Lets every vacancy of a worker look again for jobs.
     fn refill(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get(worker) else { return };
+        for session in state.sessions.clone() {
+            self.resume_ready(session);
+        }
+        let Some(state) = self.workers.get(worker) else { return };
         let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
         let vacancies: Vec<_> = sessions.flat_map(|session| session.vacancies.iter().copied()).collect();
         for vacancy in vacancies {

@@ -20,6 +20,7 @@ use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
+use crate::timing::Timing;
 
 /// A worker's statement that it can take jobs now.
 #[derive(Debug)]
@@ -28,7 +29,9 @@ pub(crate) struct Vacancy {
     pub profile: ProfileId,
     pub worker: WorkerName,
     /// Jobs it may take, from its beginning.
-    pub total: u64,
+    pub total: i64,
+    /// Slots of attempts that wait, which are free besides.
+    pub lent: u64,
     /// Jobs it took.
     pub taken: u64,
     /// Jobs whose claim is on its way to it.
@@ -44,7 +47,9 @@ pub(crate) struct Vacancy {
 impl Vacancy {
     /// Jobs it can take now.
     pub fn free(&self) -> u64 {
-        if self.ended.is_some() { 0 } else { self.total.saturating_sub(self.taken + self.pending) }
+        let free =
+            self.total.saturating_add_unsigned(self.lent).saturating_sub_unsigned(self.taken + self.pending);
+        if self.ended.is_some() { 0 } else { u64::try_from(free).unwrap_or(0) }
     }
 }
 
@@ -81,10 +86,10 @@ impl Desk {
             return self.answer(ticket, Err(Refused::NoSuchSession));
         };
         state.vacancies.insert(id);
-        let (worker, total, turn) = (state.worker.clone(), u64::from(slots), id.0);
-        let (taken, pending, ended) = (0, 0, None);
+        let (worker, total, turn) = (state.worker.clone(), i64::from(slots), id.0);
+        let (lent, taken, pending, until_then, ended) = (0, 0, 0, Some(until), None);
         let vacancy =
-            Vacancy { session, profile, worker, total, taken, pending, turn, until: Some(until), ended };
+            Vacancy { session, profile, worker, total, lent, taken, pending, turn, until: until_then, ended };
         self.vacancies.insert(id, vacancy);
         self.deadlines.vacancies.insert((until, id));
         self.answer(ticket, Ok(Answer::Vacancy(id)));
@@ -93,6 +98,9 @@ impl Desk {
 
     /// Gives a vacancy the first ready jobs that suit it; what is left of it is parked.
     pub(crate) fn fill(&mut self, id: VacancyId) {
+        if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
+            self.resume_ready(session);
+        }
         let mut sent_away = 0;
         loop {
             self.let_out();
@@ -264,14 +272,17 @@ impl Desk {
         };
         state.attempts.insert(id);
         let since = self.now.mono;
-        self.holders.insert(id.get(), Hold { session, since, check: None, grip });
+        let timing = Timing::default();
+        self.holders.insert(id.get(), Hold { session, since, check: None, timing, grip });
         self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
         story::assigned(attempt, held);
         let (lease, number) = (held.tenure.lease, life.attempt + 1);
-        self.effect(Effect::Assign(session, Assignment { attempt, lease, number, vacancy, spec }));
+        let external = self.type_config(&spec.job_type).external;
+        let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
+        self.effect(Effect::Assign(session, assignment));
         self.end_if_over(vacancy);
     }
 

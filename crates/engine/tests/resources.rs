@@ -45,7 +45,7 @@ fn accepted(hall: &mut Hall, name: &str) -> Vec<Assignment> {
     given
 }
 
-fn credit(hall: &mut Hall, session: SessionId, total: u64) {
+fn credit(hall: &mut Hall, session: SessionId, total: i64) {
     assert_eq!(hall.ask(Request::Credit { session, total }), Ok(Answer::Noted));
 }
 

@@ -327,7 +327,11 @@ impl Sim {
         }
         let now = self.now();
         let mut chance = self.roll(&[4, u64::from(self.epoch)]);
-        let mut desk = Desk::new(self.script.config, now, Box::new(move || chance.bits()));
+        let mut config = self.script.config;
+        if self.plant == Some(Plant::NoGrace) {
+            config.force_ms = 0;
+        }
+        let mut desk = Desk::new(config, now, Box::new(move || chance.bits()));
         let settings = self.vault.settings_for_desk();
         self.checker.starts_with(&settings);
         let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
@@ -340,6 +344,7 @@ impl Sim {
             desk.restore_group(group, &members);
         }
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
+        desk.restore_links(self.vault.links());
         desk.begin();
         self.desk = Some(desk);
         self.checker.restarted();

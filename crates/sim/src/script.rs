@@ -2,7 +2,7 @@
 //! makes of a job) is thrown by name, so a script with an action less is still the same run, and a failure can be
 //! shrunk by leaving actions out.
 
-use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
+use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
 use crate::calendar::{self, Wish};
@@ -106,6 +106,7 @@ pub(crate) struct Wanted {
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
     pub retry: Option<RetryPolicy>,
+    pub timeouts: Timeouts,
     pub on_duplicate: OnDuplicate,
     pub reuse_max_age_ms: Option<u64>,
     /// What the params say; every job has its own.
@@ -140,6 +141,7 @@ impl Wanted {
             run_at,
             retry: self.retry,
             throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
+            timeouts: self.timeouts,
             on_duplicate: self.on_duplicate,
             reuse_max_age_ms: self.reuse_max_age_ms,
             ..SubmitJob::new(words::type_name(self.job_type))
@@ -313,6 +315,7 @@ impl Writer {
                 (3, Some(-5_000)),
             ]),
             retry: retry(random),
+            timeouts: timeouts(&mut named),
             on_duplicate: random.weighted(&[
                 (4, OnDuplicate::Join),
                 (2, OnDuplicate::Reject),
@@ -368,6 +371,14 @@ impl Writer {
     fn jump(&mut self) -> Action {
         let ms = *self.random.pick(&[1_000, 120_000, 3_600_000, 3 * 24 * 3_600_000]);
         Action::Jump(if self.random.percent(50) { ms } else { -ms })
+    }
+}
+
+/// Most jobs have all the time they want.
+pub(crate) fn timeouts(random: &mut Random) -> Timeouts {
+    Timeouts {
+        total_ms: random.weighted(&[(80, None), (10, Some(2_500)), (10, Some(20_000))]),
+        silence_ms: random.weighted(&[(85, None), (15, Some(4_000))]),
     }
 }
 

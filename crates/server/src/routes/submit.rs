@@ -111,6 +111,7 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         run_at: job.run_at.map(|at| at.0),
         retry,
         throttle_factor: job.throttle_factor.unwrap_or(1),
+        timeouts: job.checked_timeouts()?,
         on_duplicate: on_duplicate(job.on_duplicate),
         reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
         after: job.after.iter().map(after).collect::<Result<_, _>>()?,

@@ -118,9 +118,11 @@ pub(crate) struct Seen {
     pub closed: bool,
     pub ended: bool,
     /// The most that its worker ever gave it credit for; none if it never did.
-    pub credit: Option<u64>,
+    pub credit: Option<i64>,
     /// What was assigned to it.
     pub assigned: u64,
+    /// Attempts of it that ended while they waited: their slots had been given to others.
+    pub freed: i64,
 }
 
 /// Who has a job.
@@ -184,6 +186,10 @@ pub(crate) struct Checker {
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
     accepted: BTreeSet<AttemptId>,
+    /// When attempts of this start of the hall were assigned.
+    begun: BTreeMap<AttemptId, u64>,
+    /// When attempts were told to stop for their time.
+    stopped: BTreeMap<AttemptId, u64>,
     started: u64,
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
@@ -223,6 +229,8 @@ impl Checker {
             holds: BTreeMap::new(),
             assigned: BTreeSet::new(),
             accepted: BTreeSet::new(),
+            begun: BTreeMap::new(),
+            stopped: BTreeMap::new(),
             started: now.mono,
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
@@ -296,6 +304,8 @@ impl Checker {
         self.holds.clear();
         self.accepted.clear();
         self.waiting.clear();
+        self.begun.clear();
+        self.stopped.clear();
     }
 
     /// It has started again.

@@ -193,7 +193,10 @@ impl Checker {
         let asked = self.cancel_asked.contains(&id);
         match (&before.life.state, &after.life.state) {
             (State::Queued(_) | State::Blocked(_), State::Cancelled(defeat)) => {
-                let known = asked || defeat.failure.reason == "superseded";
+                let parent = before.spec.parent.and_then(|parent| self.rows.get(&parent));
+                let orphan = defeat.failure.reason == "parent_ended"
+                    && parent.is_none_or(|parent| parent.life.state.is_terminal());
+                let known = asked || orphan || defeat.failure.reason == "superseded";
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
             }
             (State::Blocked(Blocked { holder: Some(holder), .. }), State::Queued(_)) => {
