@@ -20,7 +20,7 @@ up: ## Build everything and start a hall with a local worker on 127.0.0.1:7450
 	target/release/jobhall up
 
 .PHONY: test
-test: fmt clippy nextest ## Everything a change must pass: format, lints, every test once, the acceptance page
+test: fmt clippy nextest python ## Everything a change must pass: format, lints, every test once, the acceptance page
 	$(CARGO) test --workspace --locked --doc --quiet
 	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
 
@@ -30,7 +30,7 @@ check: fmt clippy deny ## Format, lints, and licences, bans and sources of the d
 	$(CARGO) deny --offline check licenses bans sources
 
 .PHONY: acceptance
-acceptance: nextest ## Run every test and write docs/acceptance.md from the results
+acceptance: nextest python ## Run every test and write docs/acceptance.md from the results
 	$(CARGO) run --locked --quiet -p xtask -- acceptance
 
 .PHONY: states
@@ -69,7 +69,7 @@ conformance-long: nextest ## The model-based store test with a million operation
 
 # Parts of the above.
 
-.PHONY: fmt clippy nextest deny
+.PHONY: fmt clippy nextest python deny
 fmt:
 	$(CARGO) fmt --all --check
 
@@ -78,6 +78,9 @@ clippy:
 
 nextest:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-nextest
+
+python:
+	@python3 -c 'import zoneinfo' 2>/dev/null || { echo 'python3 (3.9 or newer) is needed to check the time zones' >&2; exit 1; }
 
 deny:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny

@@ -3,4 +3,6 @@
 
 mod drain;
 mod embedded;
+mod resources;
 mod supervised;
+mod ticks;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jobhall_bench_raw_store::rows::params;
@@ -46,8 +46,29 @@ pub enum Way {
     HandedOver,
 }
 
+/// Which jobs are submitted, in turn, and who works.
+pub struct Trade {
+    /// At least one.
+    pub jobs: Vec<SubmitJob>,
+    /// One session for each.
+    pub workers: Vec<(Abilities, Accepts)>,
+    /// Vacancies that a worker keeps open where jobs are handed over.
+    pub kept_open: usize,
+}
+
+impl Trade {
+    /// One class, and as many workers as the options say.
+    fn plain(options: &Options) -> Result<Trade, Failed> {
+        let worker = (Abilities::default(), Accepts::parse("type=noop")?);
+        Ok(Trade { jobs: vec![noop()?], workers: vec![worker; options.workers], kept_open: KEPT_OPEN })
+    }
+}
+
 struct Shared {
     way: Way,
+    jobs: Vec<SubmitJob>,
+    /// The job that is submitted next.
+    turn: AtomicUsize,
     stop: AtomicBool,
     submitted: AtomicU64,
     completed: AtomicU64,
@@ -67,7 +88,7 @@ pub async fn alone(options: &Options, way: Way) -> Result<Value, Failed> {
 
 /// One measurement on an open hall.
 pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map<String, Value>, Failed> {
-    measure_jobs(hall, options, way, &[noop()?]).await
+    measure_trade(hall, options, way, Trade::plain(options)?).await
 }
 
 /// The same with these jobs, in turns.
@@ -77,19 +98,32 @@ pub async fn measure_jobs(
     way: Way,
     jobs: &[SubmitJob],
 ) -> Result<Map<String, Value>, Failed> {
+    let trade = Trade { jobs: jobs.to_vec(), ..Trade::plain(options)? };
+    measure_trade(hall, options, way, trade).await
+}
+
+/// The same with other jobs and workers.
+pub async fn measure_trade(
+    hall: &mut Hall,
+    options: &Options,
+    way: Way,
+    trade: Trade,
+) -> Result<Map<String, Value>, Failed> {
     hall.count_changes().await?;
+    let Trade { jobs, workers: offered, kept_open } = trade;
     let shared = Arc::new(Shared {
         way,
+        jobs,
+        turn: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         submitted: AtomicU64::new(0),
         completed: AtomicU64::new(0),
         queued: Semaphore::new(0),
         room: Semaphore::new(ROOM),
     });
-    let workers = workers(hall, options, &shared).await?;
-    let jobs: Arc<[SubmitJob]> = jobs.into();
+    let workers = workers(hall, offered, kept_open, &shared).await?;
     let clients: Vec<JoinHandle<Result<(), Failed>>> = (0..options.submitters)
-        .map(|n| tokio::spawn(client(hall.engine.clone(), jobs.clone(), (n, options.bulk), shared.clone())))
+        .map(|_| tokio::spawn(client(hall.engine.clone(), options.bulk, shared.clone())))
         .collect();
     let completed = || shared.completed.load(Ordering::Relaxed);
     sleep(Duration::from_secs_f64(options.warmup)).await;
@@ -141,23 +175,19 @@ fn check(
     Err(format!("{lives} lives, {expected} of them queued first, but the feed has {changes:?}").into())
 }
 
-fn noop() -> Result<SubmitJob, Failed> {
+/// A job that does nothing.
+pub fn noop() -> Result<SubmitJob, Failed> {
     let mut job = SubmitJob::new(TypeName::new("noop")?);
     job.params = Json::params(&params())?;
     Ok(job)
 }
 
 /// Submits, waits for the answer, and so on.
-async fn client(
-    engine: Engine,
-    all: Arc<[SubmitJob]>,
-    (mut at, bulk): (usize, usize),
-    shared: Arc<Shared>,
-) -> Result<(), Failed> {
+async fn client(engine: Engine, bulk: usize, shared: Arc<Shared>) -> Result<(), Failed> {
     while !shared.stop.load(Ordering::Relaxed) {
-        let jobs: Vec<_> = (at..at + bulk).map(|n| all[n % all.len()].clone()).collect();
-        at += bulk;
-        shared.room.acquire_many(u32::try_from(jobs.len())?).await?.forget();
+        shared.room.acquire_many(u32::try_from(bulk)?).await?.forget();
+        let first = shared.turn.fetch_add(bulk, Ordering::Relaxed);
+        let jobs = (first..first + bulk).map(|turn| shared.jobs[turn % shared.jobs.len()].clone()).collect();
         engine.submit(Submit { jobs, name: None }).await?;
         shared.submitted.fetch_add(bulk as u64, Ordering::Relaxed);
         if shared.way == Way::Queued {
@@ -169,19 +199,19 @@ async fn client(
 
 async fn workers(
     hall: &Hall,
-    options: &Options,
+    offered: Vec<(Abilities, Accepts)>,
+    kept_open: usize,
     shared: &Arc<Shared>,
 ) -> Result<Vec<JoinHandle<Result<(), Failed>>>, Failed> {
     let mut workers = Vec::new();
-    for number in 1..=options.workers {
+    for (number, (abilities, accepts)) in offered.into_iter().enumerate() {
         let name = WorkerName::new(&format!("worker-{number}"))?;
-        let accepts = Accepts::parse("type=noop")?;
-        let session = hall.engine.open_session(name, Abilities::parse("")?, accepts, Vec::new()).await?;
+        let session = hall.engine.open_session(name, abilities, accepts, Vec::new()).await?;
         let worker = Worker { session, shared: shared.clone(), renewed: Instant::now(), events: Vec::new() };
         workers.push(match shared.way {
             Way::Queued => tokio::spawn(worker.claim()),
             Way::HandedOver => {
-                for _ in 0..KEPT_OPEN {
+                for _ in 0..kept_open {
                     worker.session.vacancy(SLOTS, WAIT_MS).await?;
                 }
                 tokio::spawn(worker.be_handed())

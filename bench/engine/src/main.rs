@@ -6,6 +6,7 @@ mod hall;
 mod large;
 mod life;
 mod limits;
+mod market;
 mod prefill;
 
 use std::env;
@@ -20,7 +21,7 @@ use serde_json::Value;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|limits --dir DIR
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|limits --dir DIR
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
 
@@ -28,7 +29,9 @@ const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|lim
   handover    the same where a vacancy always waits: inserted already assigned
   large       life on an empty store and on one with --queued (1,000,000) and --completed (10,000,000) jobs, in turns
   limits      life and handover with limits (1,000 keys, a rate, weights) and without, in turns
-  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs";
+  classes     one vacancy against 10,000 classes, and against one class of 1,000 and of 100,000 jobs
+  market      handover of 10,000 classes to 1,000 vacancies of 100 ability sets, and of one class to as many of one set,
+              in turns";
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
@@ -63,6 +66,7 @@ fn main() -> Result<(), Failed> {
         "life" => runtime.block_on(life::alone(&options, life::Way::Queued))?,
         "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
         "large" => runtime.block_on(large::measure(&options))?,
+        "market" => runtime.block_on(market::measure(&options))?,
         "limits" => runtime.block_on(limits::measure(&options))?,
         "classes" => classes::measure()?,
         other => return Err(format!("unknown measure {other}\n{USAGE}").into()),

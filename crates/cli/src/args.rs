@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, completions, config, doctor, events, help, job, man, progress, queue, run, server, slot,
-    stats, token, types, up, worker, workers,
+    artifact, audit, completions, config, doctor, events, help, job, man, progress, queue, run, schedule,
+    server, slot, stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -133,6 +133,9 @@ pub enum Command {
     /// Show and configure types of jobs
     #[command(subcommand)]
     Type(types::TypeCommand),
+    /// Make jobs again and again
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Make, list and revoke tokens
     #[command(subcommand)]
     Token(token::TokenCommand),

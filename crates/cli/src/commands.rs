@@ -13,6 +13,7 @@ pub mod man;
 pub mod progress;
 pub mod queue;
 pub mod run;
+pub mod schedule;
 pub mod server;
 pub mod slot;
 pub mod stats;
@@ -51,6 +52,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Stats(args) => stats::run(&context, &args).await,
         Command::Workers(_) => workers::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
+        Command::Schedule(command) => schedule::run(&context, &command).await,
         Command::Token(command) => token::run(&context, &command).await,
         Command::Audit(args) => audit::run(&context, &args).await,
         Command::Progress(args) => progress::run(&context, &args).await,

@@ -158,7 +158,10 @@ impl Client {
         self.send(&self.api(Method::DELETE, &["types", name])).await.map(drop)
     }
 
-    async fn versioned<T: DeserializeOwned>(&self, call: &Call) -> Result<Versioned<T>, ClientError> {
+    pub(crate) async fn versioned<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+    ) -> Result<Versioned<T>, ClientError> {
         let response = self.send(call).await?;
         let version = response.headers().get("etag").and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
         Ok(Versioned { value: parse(&self.body(response).await?)?, version })

@@ -15,6 +15,7 @@ mod jobs;
 mod log;
 mod operations;
 mod patience;
+mod schedules;
 mod session;
 mod sse;
 mod tokens;

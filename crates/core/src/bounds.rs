@@ -60,6 +60,14 @@ pub const ZONE_BYTES: usize = 64;
 pub const WINDOWS: usize = 16;
 /// Longest text of windows, in bytes, as written and in its canonical form.
 pub const WINDOWS_BYTES: usize = 1_024;
+/// Longest cron line, in bytes.
+pub const CRON_BYTES: usize = 256;
+/// Shortest distance of two ticks of a schedule, in milliseconds.
+pub const EVERY_MS: u64 = 1_000;
+/// Schedules of a hall.
+pub const SCHEDULES: usize = 10_000;
+/// Missed ticks that a schedule catches up with at once.
+pub const CATCH_UP_TICKS: usize = 100;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,9 @@ pub struct Class {
 impl Class {
     /// Whether a worker with these abilities, who takes these jobs, suits.
     pub fn suits(&self, abilities: &Abilities, accepts: &Accepts) -> bool {
-        accepts.admits(self.queue.as_str(), self.job_type.as_str()) && self.needs.satisfied_by(abilities)
+        accepts.admits(self.queue.as_str(), self.job_type.as_str())
+            && self.needs.satisfied_by(abilities)
+            && self.uses.fits(abilities)
     }
 }
 
@@ -42,5 +44,9 @@ mod tests {
         assert!(!class("fast", "render", "gpu>=3").suits(&abilities, &accepts));
         assert!(!class("slow", "render", "gpu>=1").suits(&abilities, &accepts));
         assert!(!class("fast", "exec", "gpu>=1").suits(&abilities, &accepts));
+        let using = |uses: &str| Class { uses: Uses::parse(uses).unwrap(), ..class("fast", "render", "") };
+        assert!(using("gpu=2").suits(&abilities, &accepts));
+        assert!(!using("gpu=2.001").suits(&abilities, &accepts), "more than it has");
+        assert!(!using("disk=1").suits(&abilities, &accepts), "nothing of it");
     }
 }

@@ -28,6 +28,7 @@ mod outcome;
 mod queue_config;
 pub mod retention;
 mod retry;
+pub mod schedule;
 mod scope;
 mod state;
 mod time;
@@ -48,6 +49,7 @@ pub use name::{Key, NameError, Owner, QueueName, ScheduleName, Tag, TokenName, T
 pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
 pub use queue_config::QueueConfig;
 pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
+pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};
 pub use state::{
     Blocked, Defeat, Held, State, StateName, StopRequest, StopWhy, Success, Tenure, WaitFor, Waiting,

@@ -37,7 +37,7 @@ pub use error::{WindowError, WindowErrorKind};
 
 /// How far the next opening or closing is looked for, in days: windows repeat every week, and one may fall into hours
 /// or a day that were left out.
-const HORIZON: i64 = 22;
+const HORIZON: u64 = 22;
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
 /// When a job may be started. Cheap to clone; equal when the canonical texts are equal. By default at any time.
@@ -108,6 +108,31 @@ impl Windows {
         self.first(from, false)
     }
 
+    /// Since when it has been open at this moment; none when it is closed or never was.
+    #[must_use]
+    pub fn opened_at(&self, at: Time) -> Option<Time> {
+        if self.is_always() || !self.open_at(at) {
+            return None;
+        }
+        let opens = |turn: &Time| self.open_at(*turn) && !self.open_at(turn.minus_ms(1));
+        (0..HORIZON).find_map(|day| {
+            let end = at.minus_ms(DAY_MS * day);
+            self.turns(end.minus_ms(DAY_MS), end).into_iter().rfind(opens)
+        })
+    }
+
+    /// When a job starts that was asked for at this time: not before it, and only while a window is open. One that
+    /// missed an opening starts with the present one, or with the next.
+    #[must_use]
+    pub fn start_of(&self, asked: Time, now: Time) -> Time {
+        let start = asked.max(now);
+        if !self.open_at(start) {
+            return self.next_open(start);
+        }
+        let opened = if asked <= now { self.opened_at(start) } else { None };
+        opened.map_or(asked, |opened| asked.max(opened))
+    }
+
     fn windows(&self) -> &[Window] {
         self.0.as_deref().map_or(&[], |inner| &inner.windows)
     }
@@ -120,7 +145,7 @@ impl Windows {
             return None;
         }
         (0..HORIZON).find_map(|day| {
-            let begin = from.plus_ms(DAY_MS * day.unsigned_abs());
+            let begin = from.plus_ms(DAY_MS * day);
             self.turns(begin, begin.plus_ms(DAY_MS)).into_iter().find(|&turn| self.open_at(turn) == open)
         })
     }

@@ -3,8 +3,8 @@
 use jobhall_core::QueueConfig;
 use jobhall_core::limits::LimitError;
 use jobhall_core::{
-    AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, StateName, Submitted,
-    TimeoutError, TypeConfig, TypeName,
+    AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, ScheduleError,
+    ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
 };
 use thiserror::Error;
 
@@ -13,6 +13,8 @@ use crate::effect::{SessionId, VacancyId};
 use crate::explain::Explanation;
 use crate::queues::Tally;
 use crate::request::Indicator;
+use crate::resources::WorkerUse;
+use crate::schedules::ShownSchedule;
 
 /// A job as it is told to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub enum Answer {
     Explained(Box<Explanation>),
     /// Everything that is counted.
     Counts(Box<Counts>),
+    /// Every worker that is there or has something in hand, by name.
+    Workers(Vec<WorkerUse>),
     /// A queue with its open jobs and who could take them; none if it is not known.
     Queue(Option<(Tally, Takers)>),
     /// Queues with their open jobs, by name.
@@ -57,9 +61,11 @@ pub enum Answer {
     Removed(u64),
     /// All types that are known, with the rev and content of their configuration.
     Types(Vec<(TypeName, u32, TypeConfig)>),
+    /// All schedules, by name.
+    Schedules(Vec<ShownSchedule>),
     /// All queues that are configured, with the rev and content of their configuration, by name.
     QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
-    /// The rev that a type's or queue's configuration has now.
+    /// The rev that a type's or queue's configuration has now, or the version of a schedule.
     Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
@@ -120,6 +126,26 @@ pub enum Refused {
         job_type: TypeName,
         /// The rev it has now; 0 if there is none.
         rev: u32,
+    },
+    /// The schedule is not acceptable.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The job of a schedule has something that such a job cannot have.
+    #[error("{0} has no place in the job of a schedule")]
+    NotScheduled(&'static str),
+    /// There are as many schedules as there may be.
+    #[error("there are {0} schedules, which is the limit")]
+    SchedulesFull(usize),
+    /// There is no such schedule.
+    #[error("there is no schedule {0}")]
+    NoSuchSchedule(ScheduleName),
+    /// Someone else has changed the schedule.
+    #[error("the schedule {name} was changed by someone else")]
+    ScheduleChanged {
+        /// The schedule.
+        name: ScheduleName,
+        /// The version it has now; 0 if there is none.
+        version: u32,
     },
     /// Someone else has changed the queue's configuration.
     #[error("the configuration of queue {queue} was changed by someone else")]

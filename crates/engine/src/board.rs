@@ -1,11 +1,24 @@
 //! The order of what waits: ready jobs by class, parked vacancies by profile, and which suits which.
 //!
-//! Suiting is decided once per (class, profile), when either is first seen. A profile (equal abilities and accepts)
-//! keeps the heads of the classes that suit it in order, lazily: when a head is taken, nobody is told, and the next
-//! look finds the entry too low and lifts it. So a vacancy costs a few tree steps however many classes and jobs wait,
-//! and a new job is compared with profiles, not with workers.
+//! Suiting is decided once per (class, profile), when either is first seen. Classes that suit the same profiles stand in
+//! one line, which keeps their heads in order. A profile (equal abilities and accepts) keeps the lines that it may take
+//! from in the order of their heads, lazily: when a head is taken, nobody is told, and the next look finds the entry too
+//! low and lifts it. So a vacancy costs a few tree steps however many classes and jobs wait, and a new job is compared
+//! with lines of profiles, not with workers.
+//!
+//! What changes from moment to moment (what a worker has left, whether it had the job before) is the demand of a line,
+//! and whoever asks says whether it is met. A job that has its own demand stands apart, in a class of its own.
+//!
+//! ```text
+//!   job ── class (queue, type, needs, uses) ── line (profiles that suit, demand) ══ profile ── session ── vacancy
+//! ```
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod line;
+mod profile;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{Class, JobId, QueueName, Time, TypeName};
@@ -15,16 +28,14 @@ use crate::ids::IdMap;
 use crate::limits::LimitOf;
 use crate::queues::{QueueId, Queues};
 
+pub(crate) use line::{Demand, Line};
+use line::{LineId, Lines};
+use profile::Profiles;
+pub(crate) use profile::{Place, ProfileId};
+
 /// Jobs that are matched alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClassId(u64);
-
-/// Workers that are matched alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ProfileId(u64);
-
-/// A vacancy's place in the line of those that wait: the lowest turn is next.
-pub(crate) type Place = (u64, VacancyId);
 
 /// The order among suitable jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,15 +45,17 @@ pub(crate) struct Rank {
     pub id: JobId,
 }
 
-/// Classes and profiles that nobody uses are kept up to this many, so that they need not be compared anew.
-const IDLE: usize = 1_024;
+/// Classes that nobody uses are kept up to this many, so that they need not be compared anew.
+const IDLE: usize = 16_384;
 
 #[derive(Debug)]
 struct ClassState {
     class: Class,
+    /// The one job of a class that it has for itself.
+    apart: Option<JobId>,
     queue: QueueId,
+    line: LineId,
     ready: BTreeSet<Rank>,
-    suits: Vec<ProfileId>,
     /// Open jobs of the class, ready or not.
     jobs: usize,
     /// Its queue or its type is paused: nothing of it is given to anyone.
@@ -56,50 +69,13 @@ impl ClassState {
     }
 }
 
-#[derive(Debug)]
-struct Profile {
-    abilities: Abilities,
-    accepts: Accepts,
-    sessions: usize,
-    /// Lower bounds of the heads of suitable classes.
-    heads: BTreeSet<(Rank, ClassId)>,
-    head_of: IdMap<Rank>,
-    /// Parked vacancies, longest waiting first.
-    parked: BTreeSet<Place>,
-}
-
-impl Profile {
-    fn offer(&mut self, class: ClassId, rank: Rank) {
-        match self.head_of.insert(class.0, rank) {
-            Some(known) if known <= rank => {
-                self.head_of.insert(class.0, known);
-            }
-            Some(known) => {
-                self.heads.remove(&(known, class));
-                self.heads.insert((rank, class));
-            }
-            None => {
-                self.heads.insert((rank, class));
-            }
-        }
-    }
-
-    fn lift(&mut self, class: ClassId, from: Rank, to: Option<Rank>) {
-        self.heads.remove(&(from, class));
-        self.head_of.remove(&class.0);
-        if let Some(rank) = to {
-            self.offer(class, rank);
-        }
-    }
-}
-
 /// Ready jobs and parked vacancies.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     classes: IdMap<ClassState>,
     class_ids: HashMap<Class, (ClassId, QueueId)>,
-    profiles: BTreeMap<ProfileId, Profile>,
-    profile_ids: HashMap<(Abilities, Accepts), ProfileId>,
+    lines: Lines,
+    profiles: Profiles,
     idle_classes: usize,
     next: u64,
     paused: Paused,
@@ -120,11 +96,6 @@ impl Paused {
 }
 
 impl Board {
-    fn fresh(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
     /// The class's number, given now if it has none.
     pub fn class_of(&mut self, class: &Class) -> ClassId {
         self.known(class).0
@@ -133,30 +104,46 @@ impl Board {
     fn known(&mut self, class: &Class) -> (ClassId, QueueId) {
         match self.class_ids.get(class) {
             Some(&known) => known,
-            None => self.new_class(class.clone()),
+            None => self.new_class(class.clone(), None),
         }
     }
 
     /// Counts one open job into its class.
     pub fn enter(&mut self, class: &Class) -> (ClassId, QueueId) {
-        let (id, queue) = self.known(class);
+        let known = self.known(class);
+        self.count(known.0);
+        known
+    }
+
+    /// Puts an open job that is not matched like the others of its class into a class of its own.
+    pub fn stand_apart(&mut self, from: ClassId, job: JobId) -> Option<ClassId> {
+        let state = self.classes.get(&from.0).filter(|state| state.apart.is_none())?;
+        let (id, _) = self.new_class(state.class.clone(), Some(job));
+        self.count(id);
+        self.leave(from);
+        Some(id)
+    }
+
+    fn count(&mut self, id: ClassId) {
         if let Some(state) = self.classes.get_mut(&id.0) {
             state.jobs += 1;
             if state.jobs == 1 {
                 self.idle_classes = self.idle_classes.saturating_sub(1);
             }
         }
-        (id, queue)
     }
 
-    fn new_class(&mut self, class: Class) -> (ClassId, QueueId) {
-        let id = ClassId(self.fresh());
-        let suits = self.profiles.iter().filter(|(_, p)| class.suits(&p.abilities, &p.accepts));
-        let suits = suits.map(|(&id, _)| id).collect();
+    fn new_class(&mut self, class: Class, apart: Option<JobId>) -> (ClassId, QueueId) {
+        self.next += 1;
+        let id = ClassId(self.next);
+        let suits = self.profiles.suiting(&class);
+        let line = self.lines.enter(suits, Demand { uses: class.uses.clone(), apart });
         let queue = self.queues.enter(&class.queue);
-        self.class_ids.insert(class.clone(), (id, queue));
+        if apart.is_none() {
+            self.class_ids.insert(class.clone(), (id, queue));
+        }
         let (ready, paused) = (BTreeSet::new(), self.paused.stops(&class));
-        self.classes.insert(id.0, ClassState { class, queue, ready, suits, jobs: 0, paused });
+        self.classes.insert(id.0, ClassState { class, apart, queue, line, ready, jobs: 0, paused });
         self.idle_classes += 1;
         (id, queue)
     }
@@ -165,47 +152,51 @@ impl Board {
     pub fn leave(&mut self, id: ClassId) {
         let Some(state) = self.classes.get_mut(&id.0) else { return };
         state.jobs -= 1;
-        if state.jobs == 0 {
-            self.idle_classes += 1;
-            if self.idle_classes > IDLE {
-                self.sweep_classes();
+        match (state.jobs, state.apart) {
+            (0, None) => {
+                self.idle_classes += 1;
+                if self.idle_classes > IDLE {
+                    self.sweep_classes();
+                }
             }
+            (0, Some(_)) => {
+                if let Some(state) = self.classes.remove(&id.0) {
+                    self.forget(&state);
+                }
+            }
+            _ => {}
         }
     }
 
     fn sweep_classes(&mut self) {
-        let Board { classes, class_ids, profiles, queues, .. } = self;
-        classes.retain(|&id, state| {
-            if state.jobs == 0 {
-                class_ids.remove(&state.class);
-                queues.leave(state.queue);
-                for profile in profiles.values_mut() {
-                    if let Some(&rank) = profile.head_of.get(&id) {
-                        profile.lift(ClassId(id), rank, None);
-                    }
-                }
-            }
-            state.jobs > 0
-        });
+        let idle: Vec<_> = self.classes.extract_if(|_, state| state.jobs == 0).collect();
+        for (_, state) in idle {
+            self.class_ids.remove(&state.class);
+            self.forget(&state);
+        }
         self.idle_classes = 0;
+    }
+
+    fn forget(&mut self, state: &ClassState) {
+        self.queues.leave(state.queue);
+        self.lines.leave(state.line, &mut self.profiles);
     }
 
     /// A job may be claimed from now on.
     pub fn ready(&mut self, class: ClassId, rank: Rank) {
-        let Some(state) = self.classes.get_mut(&class.0) else { return };
-        state.ready.insert(rank);
-        if state.head() == Some(rank) {
-            self.offer(class, rank);
-        }
+        self.change(class, |state| {
+            state.ready.insert(rank);
+        });
     }
 
-    /// Tells the profiles that suit a class what its first ready job is.
-    fn offer(&mut self, class: ClassId, rank: Rank) {
-        let Some(state) = self.classes.get(&class.0) else { return };
-        for id in &state.suits {
-            if let Some(profile) = self.profiles.get_mut(id) {
-                profile.offer(class, rank);
-            }
+    /// Changes a class, and tells its line where that gives it another head.
+    fn change(&mut self, class: ClassId, change: impl FnOnce(&mut ClassState)) {
+        let Some(state) = self.classes.get_mut(&class.0) else { return };
+        let before = state.head();
+        change(state);
+        let after = state.head();
+        if before != after {
+            self.lines.replace(state.line, class, before, after, &mut self.profiles);
         }
     }
 
@@ -217,15 +208,15 @@ impl Board {
             (LimitOf::Type(name), true) => self.paused.types.insert(name.clone()),
             (LimitOf::Type(name), false) => self.paused.types.remove(name),
         };
-        let mut resumed = Vec::new();
-        for (&id, state) in self.classes.iter_mut().filter(|_| changed) {
-            let paused = self.paused.stops(&state.class);
-            if std::mem::replace(&mut state.paused, paused) && !paused {
-                resumed.extend(state.head().map(|rank| (ClassId(id), rank)));
-            }
+        let ids: Vec<u64> = self.classes.keys().copied().filter(|_| changed).collect();
+        let mut resumed = false;
+        for id in ids {
+            let Some(state) = self.classes.get(&id) else { continue };
+            let (before, paused) = (state.paused, self.paused.stops(&state.class));
+            self.change(ClassId(id), |state| state.paused = paused);
+            resumed |= before && !paused && self.head(ClassId(id)).is_some();
         }
-        resumed.iter().for_each(|&(class, rank)| self.offer(class, rank));
-        !resumed.is_empty()
+        resumed
     }
 
     /// Whether the queue of a class is paused, and whether its type is.
@@ -235,9 +226,9 @@ impl Board {
 
     /// A job may no longer be claimed.
     pub fn unready(&mut self, class: ClassId, rank: Rank) {
-        if let Some(state) = self.classes.get_mut(&class.0) {
+        self.change(class, |state| {
             state.ready.remove(&rank);
-        }
+        });
     }
 
     /// The first ready job of a class.
@@ -245,105 +236,106 @@ impl Board {
         self.classes.get(&class.0)?.head()
     }
 
-    /// The first ready job for a profile.
-    pub fn best(&mut self, profile: ProfileId) -> Option<Rank> {
-        let profile = self.profiles.get_mut(&profile)?;
-        loop {
-            let &(rank, class) = profile.heads.first()?;
-            let head = self.classes.get(&class.0).and_then(ClassState::head);
-            if head == Some(rank) {
-                return head;
-            }
-            profile.lift(class, rank, head);
-        }
+    /// The first ready job for a profile whose demand is met.
+    pub fn best(
+        &mut self,
+        profile: ProfileId,
+        meets: impl Fn(&Abilities, &Line, Rank) -> bool,
+    ) -> Option<Rank> {
+        self.profiles.get_mut(profile)?.best(&self.lines, meets)
     }
 
-    /// The parked vacancy that has waited longest among those that suit a class.
-    pub fn vacancy_for(&self, class: ClassId) -> Option<VacancyId> {
+    /// The parked vacancy that has waited longest among those that suit a class and meet its demand.
+    pub fn vacancy_for(
+        &self,
+        class: ClassId,
+        meets: impl Fn(&Abilities, &Line, VacancyId) -> bool + Copy,
+    ) -> Option<VacancyId> {
         let state = self.classes.get(&class.0).filter(|state| !state.paused)?;
-        state.suits.iter().filter_map(|id| self.profiles.get(id)?.parked.first()).min().map(|&(_, id)| id)
+        self.profiles.longest_parked(self.lines.get(state.line)?, meets)
+    }
+
+    /// The line that a class stands in.
+    pub fn line(&self, class: ClassId) -> Option<&Line> {
+        self.lines.get(self.classes.get(&class.0)?.line)
     }
 
     /// The profiles that suit a class of this queue.
     pub fn suiting(&self, queue: QueueId) -> BTreeSet<ProfileId> {
-        let mut found = BTreeSet::new();
-        for state in self.classes.values().filter(|state| state.queue == queue) {
-            found.extend(&state.suits);
-            if found.len() == self.profiles.len() {
-                break;
-            }
-        }
-        found
+        let classes = self.classes.values().filter(|state| state.queue == queue);
+        let lines: BTreeSet<LineId> = classes.map(|state| state.line).collect();
+        lines
+            .into_iter()
+            .filter_map(|line| self.lines.get(line))
+            .flat_map(|line| &line.suits)
+            .copied()
+            .collect()
     }
 
     /// A session with these abilities begins.
     pub fn join(&mut self, abilities: Abilities, accepts: Accepts) -> ProfileId {
-        let key = (abilities, accepts);
-        let id = match self.profile_ids.get(&key) {
-            Some(&id) => id,
-            None => self.new_profile(key),
-        };
-        if let Some(profile) = self.profiles.get_mut(&id) {
-            profile.sessions += 1;
+        let (id, is_new) = self.profiles.join(abilities, accepts);
+        if is_new {
+            self.compare(id);
         }
         id
     }
 
-    fn new_profile(&mut self, key: (Abilities, Accepts)) -> ProfileId {
-        self.sweep_profiles();
-        let id = ProfileId(self.fresh());
-        let (abilities, accepts) = key.clone();
-        let (heads, head_of, parked) = (BTreeSet::new(), IdMap::default(), BTreeSet::new());
-        let mut profile = Profile { abilities, accepts, sessions: 0, heads, head_of, parked };
-        for (&class, state) in &mut self.classes {
+    /// Decides for every class whether it suits a new profile. Lines of which a part suits are split.
+    fn compare(&mut self, id: ProfileId) {
+        let Some(profile) = self.profiles.get(id) else { return };
+        let mut suited: HashMap<LineId, Vec<u64>> = HashMap::new();
+        for (&class, state) in &self.classes {
             if state.class.suits(&profile.abilities, &profile.accepts) {
-                state.suits.push(id);
-                if let Some(rank) = state.head() {
-                    profile.offer(ClassId(class), rank);
-                }
+                suited.entry(state.line).or_default().push(class);
             }
         }
-        self.profile_ids.insert(key, id);
-        self.profiles.insert(id, profile);
-        id
-    }
-
-    fn sweep_profiles(&mut self) {
-        if self.profiles.len() < IDLE {
-            return;
-        }
-        self.profiles.retain(|_, profile| profile.sessions > 0);
-        let profiles = &self.profiles;
-        self.profile_ids.retain(|_, id| profiles.contains_key(id));
-        for state in self.classes.values_mut() {
-            state.suits.retain(|id| profiles.contains_key(id));
+        for (line, classes) in suited {
+            let Some(other) = self.lines.widen(line, classes.len(), id, &mut self.profiles) else { continue };
+            for class in classes {
+                let Some(state) = self.classes.get_mut(&class) else { continue };
+                let head = state.head();
+                self.lines.replace(line, ClassId(class), head, None, &mut self.profiles);
+                state.line = other;
+                self.lines.replace(other, ClassId(class), None, head, &mut self.profiles);
+            }
         }
     }
 
     /// A session of this profile is over.
     pub fn part(&mut self, profile: ProfileId) {
-        if let Some(profile) = self.profiles.get_mut(&profile) {
-            profile.sessions -= 1;
+        if self.profiles.part(profile) {
+            self.sweep_profiles();
+        }
+    }
+
+    /// Forgets the profiles that nobody has. Lines that differed by them only become one.
+    fn sweep_profiles(&mut self) {
+        self.profiles.sweep();
+        let old = std::mem::take(&mut self.lines);
+        for (&class, state) in &mut self.classes {
+            let suits = old.get(state.line).map_or(&[][..], |line| &line.suits).iter().copied();
+            let kept = suits.filter(|&profile| self.profiles.get(profile).is_some()).collect();
+            let demand = Demand { uses: state.class.uses.clone(), apart: state.apart };
+            state.line = self.lines.enter(kept, demand);
+            let head = state.head();
+            self.lines.replace(state.line, ClassId(class), None, head, &mut self.profiles);
         }
     }
 
     /// A vacancy waits.
     pub fn park(&mut self, profile: ProfileId, place: Place) {
-        if let Some(profile) = self.profiles.get_mut(&profile) {
-            profile.parked.insert(place);
-        }
+        self.profiles.park(profile, place);
     }
 
     /// A vacancy waits no longer.
     pub fn unpark(&mut self, profile: ProfileId, place: Place) {
-        if let Some(profile) = self.profiles.get_mut(&profile) {
-            profile.parked.remove(&place);
-        }
+        self.profiles.unpark(profile, place);
     }
 
     /// What a profile offers, for explanations.
     pub fn profile(&self, profile: ProfileId) -> Option<(&Abilities, &Accepts)> {
-        self.profiles.get(&profile).map(|profile| (&profile.abilities, &profile.accepts))
+        self.profiles.get(profile).map(|profile| (&profile.abilities, &profile.accepts))
     }
 
     /// The class itself.
@@ -352,9 +344,7 @@ impl Board {
     }
 
     /// All parked vacancies, longest waiting first within each profile.
-    pub fn parked(&self) -> Vec<(ProfileId, VacancyId)> {
-        let parked =
-            self.profiles.iter().flat_map(|(&id, p)| p.parked.iter().map(move |&(_, vacancy)| (id, vacancy)));
-        parked.collect()
+    pub fn parked(&self) -> Vec<VacancyId> {
+        self.profiles.parked().collect()
     }
 }

@@ -9,6 +9,8 @@ pub struct Config {
     pub accept_ms: u64,
     /// How old an attempt is when its accepted or running state is stored.
     pub save_ms: u64,
+    /// How long a job waits for what others use until a worker is kept for it.
+    pub aging_ms: u64,
     /// How long a submit key is remembered.
     pub submit_key_ms: u64,
     /// How long the feed is kept.
@@ -37,6 +39,7 @@ impl Default for Config {
             lease_ms: 30_000,
             accept_ms: 5_000,
             save_ms: 1_000,
+            aging_ms: 30_000,
             submit_key_ms: 24 * 3_600_000,
             feed_ms: 24 * 3_600_000,
             audit_ms: 90 * 24 * 3_600_000,

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
-    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName, TypeConfig, TypeName,
+    AttemptId, Dice, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName, ScheduleName, TypeConfig,
+    TypeName, WorkerName,
 };
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
 use crate::answer::{Answer, Refused};
+use crate::avoid::Avoids;
 use crate::board::Board;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
@@ -23,6 +25,8 @@ use crate::entry::{Busy, Entry};
 use crate::ids::{Blocks, IdMap, Pool};
 use crate::limited::Limited;
 use crate::request::{Indicator, Request};
+use crate::resources::WorkerState;
+use crate::schedules::Kept;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
@@ -108,6 +112,8 @@ pub(crate) enum What {
     Keep(AttemptId, LeaseId),
     /// The accepted or running state of this claim is to be stored.
     Save(JobId, u32),
+    /// The ticks of this schedule wait for ids.
+    Tick(ScheduleName),
 }
 
 impl From<What> for Task {
@@ -133,8 +139,13 @@ pub struct Desk {
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
+    pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
+    /// Workers that are kept for a job.
+    pub(crate) kept: IdMap<WorkerName>,
+    pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
+    pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
     pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
@@ -178,8 +189,12 @@ impl Desk {
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            kept: IdMap::default(),
+            avoids: IdMap::default(),
             successors: IdMap::default(),
             types: HashMap::new(),
+            schedules: BTreeMap::new(),
             queue_configs: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
@@ -317,8 +332,8 @@ impl Desk {
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
-            What::Submit(plan) => self.answer(plan.ticket, answer),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {}
+            What::Submit(plan) => self.answer_asker(plan.asker.clone(), answer),
+            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) | What::Tick(_) => {}
         }
     }
 
@@ -362,7 +377,7 @@ impl Desk {
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
             What::Keep(attempt, lease) => self.keep(*attempt, *lease),
             What::Save(_, claim) => self.save(id, *claim),
-            What::Submit(_) => {}
+            What::Submit(_) | What::Tick(_) => {}
         }
     }
 
@@ -409,6 +424,7 @@ impl Desk {
         let (request, ticket) = match task.what {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
+            What::Tick(name) => return self.tick_of(&name),
             What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => return,
         };
         match request {
@@ -420,6 +436,14 @@ impl Desk {
                 let types = self.all_types();
                 self.answer(ticket, Ok(types));
             }
+            Request::Schedules => {
+                let schedules = self.all_schedules();
+                self.answer(ticket, Ok(schedules));
+            }
+            Request::SetSchedule { name, config, expected } => {
+                self.set_schedule(name, config, expected, ticket, task.rounds);
+            }
+            Request::RunSchedule(name) => self.run_schedule(&name, ticket),
             Request::SetQueue { queue, config, expected } => {
                 self.set_queue(queue, config, expected, ticket, task.rounds);
             }
@@ -440,6 +464,10 @@ impl Desk {
             Request::Counts => {
                 let counts = self.counts(self.now);
                 self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
+            }
+            Request::Workers => {
+                let workers = self.workers_in_use();
+                self.answer(ticket, Ok(Answer::Workers(workers)));
             }
             Request::Queue(name) => {
                 let answer = self.queue(&name);
@@ -495,7 +523,7 @@ impl What {
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
-            What::Submit(_) => None,
+            What::Submit(_) | What::Tick(_) => None,
             What::Keep(attempt, _) => Some(attempt.job),
             What::TakeBack(id, _) | What::LeaseEnd(id, ..) | What::Save(id, _) => Some(*id),
         }

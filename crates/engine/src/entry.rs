@@ -7,6 +7,7 @@ use jobhall_core::{Life, Spec, State, StateName, Time};
 use crate::board::ClassId;
 use crate::limits::{BucketId, Share};
 use crate::queues::{QueueId, Queues};
+use crate::windows::Timed;
 
 /// An open job.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Entry {
     pub busy: Busy,
     /// Where it can be found.
     pub placed: Placed,
+    /// When on a day it may start, if not at any time.
+    pub timed: Option<Box<Timed>>,
     /// What limits it.
     pub share: Shared,
     /// Whether it has taken its share: from its claim on, which may not be stored yet, to the end of its lease.

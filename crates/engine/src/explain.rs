@@ -1,10 +1,10 @@
 //! Why a job is not running: in words, and as data that names the thing to change.
 
-use std::collections::BTreeMap;
+mod workers;
+
 use std::fmt;
 
-use jobhall_core::needs::Unmet;
-use jobhall_core::{Failure, JobId, State, StateName, Time, WorkerName};
+use jobhall_core::{Failure, JobId, ScheduleName, State, StateName, Time, Windows, WorkerName};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
@@ -12,22 +12,27 @@ use crate::entry::{Entry, Placed};
 use crate::limits::LimitOf;
 use crate::why_limited::LimitWhy;
 
-/// Why one worker does not take the job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerWhy {
-    /// The worker.
-    pub worker: WorkerName,
-    /// Terms of the job's needs that it does not meet.
-    pub needs: Vec<Unmet>,
-    /// Terms of its own accepts that the job does not meet.
-    pub accepts: Vec<Unmet>,
-}
+pub use workers::{TooLarge, UsedUp, WorkerWhy};
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Its time has not come.
     NotDue(Time),
+    /// Its windows are closed.
+    Window {
+        /// Its windows.
+        windows: Windows,
+        /// When one of them opens.
+        opens: Time,
+    },
+    /// Its schedule starts it later than its tick.
+    Jitter {
+        /// The schedule.
+        schedule: ScheduleName,
+        /// When.
+        run_at: Time,
+    },
     /// It is tried again later, after this error.
     Backoff {
         /// When.
@@ -41,8 +46,23 @@ pub enum Why {
     NoWorkers,
     /// No connected worker suits.
     NoneSuits(Vec<WorkerWhy>),
+    /// It uses more than any worker has.
+    TooLarge(Vec<TooLarge>),
     /// Workers suit, but none has a vacancy.
     NoVacancy(Vec<WorkerName>),
+    /// Workers suit, but other jobs use what it would use.
+    UsedUp(Vec<UsedUp>),
+    /// A worker suits, but what it has left is kept for a job that has waited long.
+    Kept {
+        /// The worker.
+        worker: WorkerName,
+        /// The job that it is kept for.
+        job: JobId,
+    },
+    /// It has waited long: this worker takes nothing that it would use, until it fits.
+    KeptForIt(WorkerName),
+    /// It would rather not go to these workers, and another one that suits is there.
+    Avoids(Vec<WorkerName>),
     /// It is being handed to a worker.
     OnItsWay,
     /// A worker has been offered it and has not said yes.
@@ -91,10 +111,9 @@ impl Desk {
         match &entry.life.state {
             State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
             State::Blocked(blocked) => blocked.holder.map(Why::KeyHeld).into_iter().collect(),
-            State::Queued(error) if entry.life.run_at > self.now.wall => match error {
-                Some(error) => vec![Why::Backoff { run_at: entry.life.run_at, error: (**error).clone() }],
-                None => vec![Why::NotDue(entry.life.run_at)],
-            },
+            State::Queued(error) if entry.life.run_at > self.now.wall => {
+                vec![self.why_early(entry, error.as_deref())]
+            }
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.tenure.worker.clone();
@@ -109,6 +128,23 @@ impl Desk {
         }
     }
 
+    /// Why the time of a job has not come.
+    fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
+        let (now, run_at) = (self.now.wall, entry.life.run_at);
+        let windows = entry.timed.as_ref().map(|timed| &timed.windows);
+        if let Some(windows) =
+            windows.filter(|windows| !windows.open_at(now) && windows.next_open(now) == run_at)
+        {
+            return Why::Window { windows: windows.clone(), opens: run_at };
+        }
+        let schedule = entry.spec.as_ref().and_then(|spec| spec.schedule.clone());
+        match (error, schedule) {
+            (Some(error), _) => Why::Backoff { run_at, error: error.clone() },
+            (None, Some(schedule)) => Why::Jitter { schedule, run_at },
+            (None, None) => Why::NotDue(run_at),
+        }
+    }
+
     fn why_waiting(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         if self.rest_until.is_some() {
             return vec![Why::StorageRests];
@@ -117,41 +153,7 @@ impl Desk {
             return vec![Why::OnItsWay];
         }
         let kept = self.why_kept(id, entry);
-        if !kept.is_empty() {
-            return kept;
-        }
-        let Some(class) = self.board.class(entry.class) else { return Vec::new() };
-        let mut suits = Vec::new();
-        let mut others = BTreeMap::new();
-        let connected = self.sessions.values().filter(|session| session.connected);
-        for session in connected {
-            let Some((abilities, accepts)) = session.profile.and_then(|profile| self.board.profile(profile))
-            else {
-                continue;
-            };
-            let needs = class.needs.unmet(abilities);
-            let accepts = accepts.unmet(class.queue.as_str(), class.job_type.as_str());
-            let worker = session.worker.clone();
-            if needs.is_empty() && accepts.is_empty() {
-                suits.push(worker);
-            } else {
-                others.insert(worker.clone(), WorkerWhy { worker, needs, accepts });
-            }
-        }
-        suits.sort();
-        suits.dedup();
-        match (suits.is_empty(), others.is_empty()) {
-            (false, _) => vec![Why::NoVacancy(suits)],
-            (true, false) => vec![Why::NoneSuits(others.into_values().collect())],
-            (true, true) => vec![Why::NoWorkers],
-        }
-    }
-}
-
-impl fmt::Display for WorkerWhy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms: Vec<_> = self.needs.iter().chain(&self.accepts).map(|unmet| unmet.to_string()).collect();
-        write!(f, "worker {}: {}", self.worker, terms.join("; "))
+        if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
     }
 }
 
@@ -159,6 +161,12 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::NotDue(at) => write!(f, "it is scheduled for {} ms", at.as_ms()),
+            Why::Window { windows, opens } => {
+                write!(f, "its windows are closed until {} ms: {windows}", opens.as_ms())
+            }
+            Why::Jitter { schedule, run_at } => {
+                write!(f, "schedule {schedule} spreads its jobs and starts this one at {} ms", run_at.as_ms())
+            }
             Why::Backoff { run_at, error } => {
                 write!(f, "it is tried again at {} ms, after: {}", run_at.as_ms(), error.reason)
             }
@@ -171,6 +179,24 @@ impl fmt::Display for Why {
             Why::NoVacancy(workers) => {
                 let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
                 write!(f, "workers that suit have no vacancy: {}", names.join(", "))
+            }
+            Why::TooLarge(resources) => {
+                write!(f, "it uses more than any worker has")?;
+                resources.iter().try_for_each(|resource| write!(f, "\n  {resource}"))
+            }
+            Why::UsedUp(workers) => {
+                write!(f, "other jobs use what it would use")?;
+                workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
+            }
+            Why::Kept { worker, job } => {
+                write!(f, "what worker {worker} has left is kept for job {job}, which has waited long")
+            }
+            Why::KeptForIt(worker) => {
+                write!(f, "it has waited long: worker {worker} takes nothing that it would use until it fits")
+            }
+            Why::Avoids(workers) => {
+                let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
+                write!(f, "it avoids workers that had it before: {}", names.join(", "))
             }
             Why::OnItsWay => write!(f, "it is being handed to a worker"),
             Why::NotAccepted(worker) => write!(f, "worker {worker} was offered it and has not accepted yet"),

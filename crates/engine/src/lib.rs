@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod avoid;
 mod board;
 mod cancel;
 mod clock;
@@ -38,7 +39,9 @@ mod recent;
 mod remove;
 mod report;
 mod request;
+mod resources;
 mod retry;
+mod schedules;
 mod session;
 mod settings;
 mod settle;
@@ -51,6 +54,7 @@ pub mod upkeep;
 mod vacancy;
 mod watch;
 mod why_limited;
+mod windows;
 
 pub use answer::{Answer, Refused, Shown};
 pub use clock::{Clock, Mono, Now, SystemClock};
@@ -60,11 +64,13 @@ pub use desk::{Asked, Desk, Told};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
 pub use edit::Edit;
 pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
-pub use explain::{Explanation, Why, WorkerWhy};
+pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 pub use limits::LimitOf;
 pub use queues::Tally;
 pub use recent::Rates;
 pub use request::{Indicator, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
+pub use resources::WorkerUse;
+pub use schedules::{ScheduleConfig, ShownSchedule};
 pub use watch::{Watch, Watched};
 pub use why_limited::{LimitWhy, Missing};

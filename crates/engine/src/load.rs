@@ -10,6 +10,7 @@ use crate::desk::{Asked, Desk, Read, Reading, Task};
 use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
 use crate::queues::{QueueId, ready_since};
+use crate::windows::Timed;
 
 impl Desk {
     /// At start: what is configured.
@@ -18,7 +19,8 @@ impl Desk {
             match setting.kind {
                 SettingKind::Type => self.learn_type(&setting, true)?,
                 SettingKind::Queue => self.learn_queue(&setting, true)?,
-                SettingKind::Operation | SettingKind::Schedule | SettingKind::Token => {}
+                SettingKind::Schedule => self.learn_schedule(&setting)?,
+                SettingKind::Operation | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -36,9 +38,15 @@ impl Desk {
         let held = job.life.state.held().map(|held| held.tenure.worker.clone());
         let id = job.id;
         self.blocks.opened(id);
+        let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
+        }
+        if had {
+            // Who had it is only in the store.
+            self.make_busy(id, Busy::Reading);
+            self.want(Asked::Job(id));
         }
     }
 
@@ -97,16 +105,29 @@ impl Desk {
     pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
+        self.note_copy(id, &spec);
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));
         if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
-        let (stored_rev, priority) = (life.rev, spec.priority);
+        let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
         let taken = false;
-        let entry =
-            Entry { life, stored_rev, class, queue, counted, priority, busy, placed, share, taken, spec };
+        let entry = Entry {
+            life,
+            stored_rev,
+            class,
+            queue,
+            counted,
+            priority,
+            busy,
+            placed,
+            timed,
+            share,
+            taken,
+            spec,
+        };
         self.open.insert(id.get(), entry);
         self.follow_limits(id);
         self.place(id);
@@ -122,6 +143,7 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
+        entry.keep_to_windows(self.now.wall);
         if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
@@ -141,6 +163,7 @@ impl Desk {
     /// Puts a waiting job among the ready, and wakes a vacancy for it. One that is held back goes aside, and so does one
     /// of which nobody knows what limits it.
     pub(crate) fn make_ready(&mut self, id: JobId) {
+        self.stand_apart(id);
         if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
             self.find_share(id);
         }
@@ -161,13 +184,16 @@ impl Desk {
         if self.board.queues.ready(queue, id, since) {
             self.board.queues.sweep(queue, waits(&self.open));
         }
+        self.watch_closing(id);
         self.wake(class);
+        self.age_head(class);
     }
 
     /// Takes a job out of the memory of what is open, and out of all that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
         let mut entry = self.open.remove(&id.get())?;
+        self.avoids.remove(&id.get());
         self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free));
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         self.board.leave(entry.class);
@@ -217,6 +243,8 @@ impl Desk {
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
         self.board.queues.unready(queue);
+        self.unkeep(rank.id);
+        self.unwatch_closing(rank.id);
     }
 
     /// Something that touches the job is on its way.
@@ -244,6 +272,7 @@ impl Desk {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
+        entry.time_is_stored();
         if matches!(before.state, State::Queued(_)) {
             self.totals.assigned(ready_since(&before), &entry.life);
         }
@@ -254,6 +283,7 @@ impl Desk {
         {
             self.successors.remove(&holder.get());
         }
+        self.balance(id);
         self.follow_limits(id);
     }
 
@@ -317,6 +347,9 @@ impl Desk {
         let reading = match self.open.get_mut(&id.get()) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);
+                for past in &read.past {
+                    self.note_had(id, &past.worker);
+                }
                 true
             }
             Some(_) => false,

@@ -87,6 +87,7 @@ impl Desk {
             entry.recount(&mut self.board.queues, self.now.wall);
             self.effect(Effect::Live(id, state));
             self.check_later(id);
+            self.balance(id);
         }
     }
 

@@ -1,16 +1,22 @@
 //! What can be asked of the desk.
 
+use std::sync::Arc;
+
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{
     AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueConfig, QueueName, Report,
-    RetryPolicy, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
+    RetryPolicy, ScheduleName, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::edit::Edit;
 use crate::effect::{SessionId, VacancyId};
+use crate::schedules::ScheduleConfig;
 
 /// What to do when a live job has the same (type, key).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
     /// Answer with that job.
     #[default]
@@ -74,6 +80,8 @@ pub struct SubmitJob {
     pub scope: Scope,
     /// The completed job that this one repeats.
     pub retry_of: Option<JobId>,
+    /// The schedule that makes it.
+    pub schedule: Option<ScheduleName>,
 }
 
 impl SubmitJob {
@@ -104,6 +112,7 @@ impl SubmitJob {
             reuse_max_age_ms: None,
             scope: Scope::default(),
             retry_of: None,
+            schedule: None,
         }
     }
 }
@@ -181,6 +190,8 @@ pub enum Request {
     Explain(JobId),
     /// Tell everything that is counted.
     Counts,
+    /// Tell what is in use of every worker.
+    Workers,
     /// Tell about one queue, and who could take its jobs.
     Queue(QueueName),
     /// Tell about queues, by name.
@@ -201,6 +212,19 @@ pub enum Request {
         /// The rev that this was decided on, 0 for a type that must not be there; none overwrites any.
         expected: Option<u32>,
     },
+    /// Tell about every schedule.
+    Schedules,
+    /// Make, change or remove a schedule.
+    SetSchedule {
+        /// What it is called.
+        name: ScheduleName,
+        /// The new configuration; none removes it. The jobs that it made stay.
+        config: Option<Arc<ScheduleConfig>>,
+        /// The version that this was decided on, 0 for one that must not be there; none overwrites any.
+        expected: Option<u32>,
+    },
+    /// Make the job of a schedule now, beside its ticks.
+    RunSchedule(ScheduleName),
     /// Tell what is configured for every queue that someone configured.
     QueueConfigs,
     /// Change what is configured for a queue.

@@ -38,6 +38,7 @@ impl Desk {
             reuse_max_age_ms: None,
             scope: Scope::default(),
             retry_of: Some(id),
+            schedule: None,
         };
         self.submit(Submit { jobs: vec![again], name }, ticket);
     }

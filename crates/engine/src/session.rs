@@ -10,6 +10,7 @@ use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::resources::Grip;
 
 /// A worker's presence.
 #[derive(Debug)]
@@ -26,13 +27,15 @@ pub(crate) struct SessionState {
 }
 
 /// Which session has a live attempt, and when to look at it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub session: SessionId,
     /// When it was assigned, or found at start.
     pub since: Mono,
     /// When it is to be looked at: not accepted yet, or not stored yet.
     pub check: Option<Mono>,
+    /// What it uses of its worker.
+    pub grip: Grip,
 }
 
 impl Desk {
@@ -42,6 +45,7 @@ impl Desk {
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
         let credit = None;
+        self.workers.entry(worker.clone()).or_default().sessions.insert(id);
         let state = SessionState { worker, profile, until, connected, attempts, vacancies, credit };
         self.sessions.insert(id, state);
         self.deadlines.sessions.insert((until, id));
@@ -86,8 +90,8 @@ impl Desk {
     }
 
     fn move_to(&mut self, id: JobId, session: SessionId) {
-        let since = self.now.mono;
-        let hold = self.holders.entry(id.get()).or_insert(Hold { session, since, check: None });
+        let new = Hold { session, since: self.now.mono, check: None, grip: None };
+        let hold = self.holders.entry(id.get()).or_insert(new);
         let before = std::mem::replace(&mut hold.session, session);
         if let Some(state) = self.sessions.get_mut(&before) {
             state.attempts.remove(&id);
@@ -95,6 +99,7 @@ impl Desk {
         if let Some(state) = self.sessions.get_mut(&session) {
             state.attempts.insert(id);
         }
+        self.balance(id);
     }
 
     /// Has a live attempt looked at, at this moment and not at another.
@@ -126,6 +131,7 @@ impl Desk {
         if let Some(state) = self.sessions.get_mut(&hold.session) {
             state.attempts.remove(&id);
         }
+        self.let_loose(hold.grip);
     }
 
     pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Refused> {
@@ -140,9 +146,11 @@ impl Desk {
     pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Refused> {
         let state = self.sessions.get_mut(&session).ok_or(Refused::NoSuchSession)?;
         state.connected = false;
+        let worker = state.worker.clone();
         for vacancy in state.vacancies.clone() {
             self.end_vacancy(vacancy, Ended::Gone);
         }
+        self.gone(&worker);
         Ok(Answer::Noted)
     }
 
@@ -163,6 +171,10 @@ impl Desk {
         if let Some(profile) = state.profile {
             self.board.part(profile);
         }
+        if let Some(worker) = self.workers.get_mut(&state.worker) {
+            worker.sessions.remove(&session);
+        }
+        self.gone(&state.worker);
         for id in state.attempts {
             if let Some(entry) = self.open.get(&id.get()) {
                 let claim = entry.life.claim;
@@ -170,5 +182,12 @@ impl Desk {
             }
         }
         self.effect(Effect::SessionEnded(session));
+    }
+
+    /// A session of this worker takes no more jobs: what counted on it looks elsewhere.
+    fn gone(&mut self, worker: &WorkerName) {
+        self.keep_elsewhere(worker);
+        self.forget_worker(worker);
+        self.reconsider();
     }
 }

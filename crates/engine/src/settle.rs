@@ -7,6 +7,7 @@ use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::load::storage;
 use crate::queue_settings::QueuePending;
+use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
@@ -21,6 +22,8 @@ pub(crate) enum Pending {
     Submit(Box<Plan>),
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
+    Schedule(Box<SchedulePending>),
+    Ticks(Box<Tick>),
     Queue(Box<QueuePending>),
 }
 
@@ -52,6 +55,8 @@ impl Desk {
             Pending::Submit(plan) => self.submitted(*plan),
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
+            Pending::Schedule(pending) => self.schedule_stored(*pending),
+            Pending::Ticks(tick) => self.ticks_passed(&tick),
             Pending::Queue(pending) => self.queue_stored(*pending),
         }
     }
@@ -59,13 +64,15 @@ impl Desk {
     fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
             Pending::Step(pending) => self.step_refused(*pending, conflicts),
-            Pending::Claim(pending) => self.claim_refused(&pending, conflicts),
+            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
             Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
             Pending::Save(id, _) => {
                 self.learn_all(conflicts);
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+            Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
+            Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
             Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
         }
     }
@@ -114,6 +121,7 @@ impl Desk {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
             }
+            What::Tick(name) => self.look_later(&name),
         }
     }
 
@@ -132,13 +140,15 @@ impl Desk {
                     self.make_free(next);
                 }
             }
-            Pending::Claim(pending) => self.claim_undone(&pending),
+            Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
                 self.postponed.push(What::Save(id, claim).into());
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Ticks(tick) => self.ticks_undone(&tick.name),
             Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }

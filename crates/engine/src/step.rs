@@ -106,6 +106,9 @@ impl Desk {
         let StepPending { id, step, spec, task, released, follow_up } = pending;
         self.totals.stepped(&step);
         story::stepped(id, &step);
+        if let Some(past) = &step.past {
+            self.note_had(id, &past.worker);
+        }
         let Step { life, reason, .. } = step;
         let name = life.name(self.now.wall);
         if let Some(spec) = spec {
@@ -163,6 +166,7 @@ impl Desk {
                 if let Some(entry) = self.open.get_mut(&id.get()) {
                     entry.stored_rev = job.life.rev;
                     entry.life = job.life;
+                    entry.time_is_stored();
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board.queues, self.now.wall);
                     self.find_share(id);

@@ -12,13 +12,14 @@ use jobhall_core::{
     Blocked, Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted,
     TypeConfig, transition,
 };
-use jobhall_store::{Change, Check, Conflict, Insert, SubmitKey, Unit};
+use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, SubmitKey, Unit};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::request::{OnDuplicate, Submit, SubmitJob};
+use crate::schedules::Tick;
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
@@ -29,7 +30,7 @@ use crate::vacancy::Reserved;
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
-    pub ticket: Ticket,
+    pub asker: Asker,
     items: Vec<Item>,
     rounds: u8,
     /// Steps of other jobs that come with it.
@@ -38,6 +39,15 @@ pub(crate) struct Plan {
     answer: Vec<Submitted>,
     /// The state of the limits that the shares of its jobs were found under.
     limits: u64,
+}
+
+/// Who wants to know what became of a plan.
+#[derive(Clone, Debug)]
+pub(crate) enum Asker {
+    /// Someone outside.
+    Ticket(Ticket),
+    /// A schedule, whose setting goes with it.
+    Schedule(Box<Tick>),
 }
 
 #[derive(Clone, Debug)]
@@ -76,15 +86,26 @@ impl Desk {
         };
         self.ask_for_ids(0);
         let items = items(&submit.jobs, ids);
-        self.send_plan(Plan {
-            submit,
-            ticket,
-            items,
-            rounds: 0,
-            moves: Vec::new(),
-            answer: Vec::new(),
-            limits: 0,
-        });
+        let asker = Asker::Ticket(ticket);
+        self.send_plan(Plan::new(submit, asker, items));
+    }
+
+    /// The jobs of ticks; the schedule's setting goes with them.
+    pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
+        let submit = Submit { jobs, name: None };
+        self.hold_schedule(&tick.name);
+        if let Err(refused) = self.check_submit(&submit) {
+            return self.ticked(tick, Err(refused));
+        }
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
+            self.free_schedule(&tick.name);
+            self.for_ids.push(What::Tick(tick.name).into());
+            return self.ask_for_ids(n);
+        };
+        self.ask_for_ids(0);
+        let (items, asker) = (items(&submit.jobs, ids), Asker::Schedule(Box::new(tick)));
+        self.send_plan(Plan::new(submit, asker, items));
     }
 
     fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
@@ -96,24 +117,7 @@ impl Desk {
         if self.open.len() + submit.jobs.len() > self.config.open_jobs {
             return Err(Refused::Full(self.open.len()));
         }
-        for job in &submit.jobs {
-            if let Some(retry) = &job.retry {
-                retry.check()?;
-            }
-            bound("tags", job.tags.len(), 0, bounds::TAGS)?;
-            let most = u64::from(bounds::THROTTLE_FACTOR);
-            if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
-                return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
-            }
-            if let Some(ms) = job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
-                return Err(Refused::Bound {
-                    field: "reuse max_age",
-                    given: ms,
-                    least: 0,
-                    most: bounds::DELAY_MS,
-                });
-            }
-        }
+        submit.jobs.iter().try_for_each(check_job)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }
 
@@ -131,13 +135,17 @@ impl Desk {
             plan.answer.push(submitted);
         }
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
+        if let Asker::Schedule(tick) = &plan.asker {
+            unit.settings.push(tick.write(&plan.answer));
+        }
         unit.submit_key = self.submit_key(&plan);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
-        if unit.inserts.is_empty() && unit.changes.is_empty() && unit.submit_key.is_none() {
+        let of_schedule = matches!(plan.asker, Asker::Schedule(_));
+        if unit.inserts.is_empty() && unit.changes.is_empty() && unit.submit_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
             return self.end_plan(plan, Ok(Answer::Submitted(answer)));
         }
@@ -211,7 +219,7 @@ impl Desk {
         let config = self.type_config(&wanted.job_type);
         let now = self.now.wall;
         let spec = Arc::new(spec(wanted, &config, now));
-        let run_at = wanted.run_at.unwrap_or(now);
+        let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
@@ -243,7 +251,7 @@ impl Desk {
 
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
-        self.answer(plan.ticket, Ok(Answer::Submitted(plan.answer)));
+        self.answer_asker(plan.asker, Ok(Answer::Submitted(plan.answer)));
         for job in &plan.submit.jobs {
             self.types
                 .entry(job.job_type.clone())
@@ -308,7 +316,14 @@ impl Desk {
         for item in plan.items {
             self.blocks.ended(item.id);
         }
-        self.answer(plan.ticket, answer);
+        self.answer_asker(plan.asker, answer);
+    }
+
+    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Answer, Refused>) {
+        match asker {
+            Asker::Ticket(ticket) => self.answer(ticket, answer),
+            Asker::Schedule(tick) => self.ticked(*tick, answer),
+        }
     }
 
     pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
@@ -340,17 +355,26 @@ impl Desk {
                 return foreign.or_else(|| self.replan_held(plan, id, &job));
             }
             Conflict::NotOpen(holder) => plan.holder_ended(holder),
-            Conflict::Setting { stored: Some(setting), .. } => {
-                if let Err(error) = self.learn_type(&setting, false) {
-                    let message = error.to_string();
-                    return Some(Err(Refused::Storage { full: false, message }));
-                }
-            }
+            Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::Setting { stored: None, .. } | Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
+            Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
         }
         None
+    }
+
+    /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
+    fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
+        match (stored, &plan.asker) {
+            (Some(setting), _) if setting.kind == SettingKind::Type => {
+                let learned = self.learn_type(&setting, false);
+                learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
+            }
+            (stored, Asker::Schedule(tick)) => {
+                Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Refused::Contended))
+            }
+            (_, Asker::Ticket(_)) => None,
+        }
     }
 
     fn replan_held(&mut self, plan: &mut Plan, id: JobId, held_by: &Job) -> Option<Result<Answer, Refused>> {
@@ -378,6 +402,12 @@ impl Desk {
 }
 
 impl Plan {
+    /// Nothing of it is decided yet.
+    fn new(submit: Submit, asker: Asker, items: Vec<Item>) -> Plan {
+        let (moves, answer) = (Vec::new(), Vec::new());
+        Plan { submit, asker, items, rounds: 0, moves, answer, limits: 0 }
+    }
+
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
     fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Refused> {
         let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
@@ -406,6 +436,24 @@ fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result
     }
     let [given, least, most] = [given, least, most].map(|n| n as u64);
     Err(Refused::Bound { field, given, least, most })
+}
+
+/// Refuses what is out of bounds in one job.
+pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
+    if let Some(retry) = &job.retry {
+        retry.check()?;
+    }
+    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+    let most = u64::from(bounds::THROTTLE_FACTOR);
+    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+    }
+    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
+        Some(given) => {
+            Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Jobs of one submit with the same (type, key) must all join.
@@ -455,7 +503,7 @@ fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spe
         copy_of: wanted.copy_of,
         owner: wanted.owner.clone(),
         tags: tags.into(),
-        schedule: None,
+        schedule: wanted.schedule.clone(),
         job_type: wanted.job_type.clone(),
         key: wanted.key.clone(),
         queue: wanted.queue.clone(),

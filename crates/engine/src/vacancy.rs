@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jobhall_core::bounds::VACANCY_SLOTS;
+use jobhall_core::needs::Uses;
 use jobhall_core::{AttemptId, Decision, Event, Job, JobId, Life, Spec, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
@@ -14,7 +15,7 @@ use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Shared};
 use crate::limited::SENT_AWAY;
 use crate::limits::Share;
-use crate::load::rank;
+use crate::resources::Grip;
 use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
@@ -47,11 +48,12 @@ impl Vacancy {
     }
 }
 
-/// A slot reserved for a claim that is on its way.
-#[derive(Clone, Copy, Debug)]
+/// A slot reserved for a claim that is on its way, and what its job uses.
+#[derive(Clone, Debug)]
 pub(crate) struct Reserved {
     pub vacancy: VacancyId,
     pub session: SessionId,
+    pub grip: Grip,
 }
 
 /// A claim on its way.
@@ -95,11 +97,10 @@ impl Desk {
         loop {
             self.let_out();
             let Some(vacancy) = self.vacancies.get(&id) else { return };
-            let profile = vacancy.profile;
             if vacancy.free() == 0 || !self.matches() {
                 break;
             }
-            let Some(rank) = self.board.best(profile) else { break };
+            let Some(rank) = self.best_for(id) else { break };
             sent_away += usize::from(!self.claim(rank.id, id));
             if sent_away == SENT_AWAY {
                 self.limited.unfilled.insert(id);
@@ -116,9 +117,8 @@ impl Desk {
     pub(crate) fn wake(&mut self, class: ClassId) {
         let mut sent_away = 0;
         while self.matches() && !self.limited.quiet {
-            let (Some(rank), Some(vacancy)) = (self.board.head(class), self.board.vacancy_for(class)) else {
-                return;
-            };
+            let Some(rank) = self.board.head(class) else { return };
+            let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             sent_away += usize::from(!self.claim(rank.id, vacancy));
             if sent_away == SENT_AWAY {
                 self.limited.unfilled.insert(vacancy);
@@ -135,13 +135,13 @@ impl Desk {
     /// After a rest, or a change that lets many jobs go on: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
         self.read_shares();
-        for (_, vacancy) in self.board.parked() {
+        for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
     }
 
-    /// Takes one slot of a vacancy.
-    fn reserve(&mut self, id: VacancyId) -> Option<(Reserved, WorkerName)> {
+    /// Takes one slot of a vacancy, and what a job uses.
+    fn reserve(&mut self, id: VacancyId, uses: &Uses) -> Option<(Reserved, WorkerName)> {
         let next_turn = self.number();
         let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
         vacancy.pending += 1;
@@ -153,7 +153,9 @@ impl Desk {
             vacancy.turn = next_turn;
             self.board.park(vacancy.profile, (vacancy.turn, id));
         }
-        Some((Reserved { vacancy: id, session: vacancy.session }, vacancy.worker.clone()))
+        let (session, worker) = (vacancy.session, vacancy.worker.clone());
+        let grip = self.grip(&worker, uses);
+        Some((Reserved { vacancy: id, session, grip }, worker))
     }
 
     /// Returns a slot whose claim came to nothing.
@@ -163,6 +165,7 @@ impl Desk {
             self.end_if_over(reserved.vacancy);
             self.fill(reserved.vacancy);
         }
+        self.let_loose(reserved.grip);
     }
 
     /// Claims a ready job for a vacancy. Whether it is on its way: it may have to wait after all.
@@ -170,8 +173,8 @@ impl Desk {
         if self.not_due_after_all(id) || !self.take_limits(id) {
             return false;
         }
-        let version = self.limited.limits.version();
-        let Some((reserved, worker)) = self.reserve(vacancy) else {
+        let (uses, version) = (self.uses_of(id), self.limited.limits.version());
+        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
             self.give_back_limits(id, version);
             return false;
         };
@@ -193,29 +196,28 @@ impl Desk {
         true
     }
 
-    /// A ready job whose time lies ahead, because the wall clock went back, waits for its time again.
+    /// A ready job whose time lies ahead or whose windows are closed, because the wall clock was set, waits again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
-        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.run_at > self.now.wall) else {
-            return false;
-        };
-        let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-        self.unready(class, queue, rank);
-        self.make_due(id);
-        true
+        let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
+        if early {
+            self.replace(id);
+        }
+        early
     }
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
     pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
-        if !self.matches() {
+        // A copy looks at who has the original first, which a new job does not.
+        if !self.matches() || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
         let class = self.board.class_of(&job.spec.class());
-        let vacancy = self.board.vacancy_for(class)?;
+        let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
+        let vacancy = self.vacancy_for(class, rank)?;
         if let Some(share) = share {
-            let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
             self.limited.limits.take(rank, share, self.now.mono).ok()?;
         }
-        let claimed = self.reserve(vacancy).and_then(|(reserved, worker)| {
+        let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
             let event = Event::Claim { lease: self.lease(), worker };
             match transition(&job.life, &event, self.now.wall) {
                 Ok(Decision::Step(step)) => job.life = step.life,
@@ -249,7 +251,7 @@ impl Desk {
 
     /// A job is durably assigned: the worker hears of it, unless it has gone meanwhile.
     pub(crate) fn assigned(&mut self, id: JobId, life: &Life, reserved: Reserved) {
-        let Reserved { vacancy, session } = reserved;
+        let Reserved { vacancy, session, grip } = reserved;
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
             vacancy.taken += 1;
@@ -257,11 +259,12 @@ impl Desk {
         let claim = life.claim;
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
+            self.let_loose(grip);
             return self.run(What::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
         let since = self.now.mono;
-        self.holders.insert(id.get(), Hold { session, since, check: None });
+        self.holders.insert(id.get(), Hold { session, since, check: None, grip });
         self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };
@@ -272,12 +275,12 @@ impl Desk {
         self.end_if_over(vacancy);
     }
 
-    pub(crate) fn claim_refused(&mut self, pending: &ClaimPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
         self.claim_undone(pending);
     }
 
-    pub(crate) fn claim_undone(&mut self, pending: &ClaimPending) {
+    pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
         self.give_back_limits(pending.id, pending.version);
         self.make_free(pending.id);
         self.give_back(pending.reserved);

@@ -97,6 +97,18 @@ pub struct Job {
     pub params: Box<RawValue>,
     /// Which workers suit.
     pub needs: String,
+    /// What it takes of its worker's numbers while it runs.
+    #[serde(default)]
+    pub uses: String,
+    /// Whether a retry rather goes to a worker that did not have it.
+    #[serde(default)]
+    pub avoid: bool,
+    /// When on a day it may start; empty: at any time.
+    #[serde(default)]
+    pub windows: String,
+    /// The schedule that made it.
+    #[serde(default)]
+    pub schedule: Option<String>,
     /// Lower goes first.
     pub priority: i32,
     /// What it weighs against limits; 0 is exempt from them.

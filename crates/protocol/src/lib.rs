@@ -14,6 +14,7 @@ mod limit;
 mod log_frame;
 mod operation;
 mod problem;
+mod schedule;
 mod session;
 mod span;
 mod stats;
@@ -31,6 +32,7 @@ pub use limit::{Limit, QueueSettings, Rate, SetQueue};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
+pub use schedule::{Schedule, SetSchedule, Tick};
 pub use session::{
     Assigned, AssignedJob, Assignments, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FrameError,
     FrameWriter, Held, HeldAttempt, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RetryVerdict,

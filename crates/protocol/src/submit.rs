@@ -1,7 +1,7 @@
 //! Submitting jobs.
 
 use jobhall_core as core;
-use jobhall_core::needs::Needs;
+use jobhall_core::needs::{Needs, Uses};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -111,6 +111,15 @@ pub struct SubmitJob {
     /// Which workers suit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// What it takes of its worker's numbers while it runs, such as `gpu=1, mem_gb=8`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<String>,
+    /// Whether a retry rather goes to a worker that did not have it, while there is one that suits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub avoid: bool,
+    /// When on a day it may start, such as `22:00-06:00 Europe/Berlin`; at any time if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<String>,
     /// Lower goes first; 100 if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
@@ -160,6 +169,9 @@ impl SubmitJob {
             queue: None,
             params: None,
             needs: None,
+            uses: None,
+            avoid: false,
+            windows: None,
             priority: None,
             run_at: None,
             retry: None,
@@ -208,6 +220,18 @@ impl SubmitJob {
     pub fn checked_needs(&self) -> Result<Needs, FieldError> {
         let text = self.needs.as_deref().unwrap_or("");
         Needs::parse(text).map_err(|error| FieldError(format!("needs: {error}")))
+    }
+
+    /// What it uses, checked.
+    pub fn checked_uses(&self) -> Result<Uses, FieldError> {
+        let text = self.uses.as_deref().unwrap_or("");
+        Uses::parse(text).map_err(|error| FieldError(format!("uses: {error}")))
+    }
+
+    /// The checked windows.
+    pub fn checked_windows(&self) -> Result<core::Windows, FieldError> {
+        let text = self.windows.as_deref().unwrap_or("");
+        core::Windows::parse(text).map_err(|error| FieldError(format!("windows: {error}")))
     }
 }
 

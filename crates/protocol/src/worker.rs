@@ -47,6 +47,12 @@ pub struct Worker {
     pub slots: u32,
     /// What it has in hand.
     pub attempts: Vec<String>,
+    /// What these use of its abilities now, such as `gpu=1, mem_gb=8`.
+    #[serde(default)]
+    pub uses: String,
+    /// The job that waited so long for what it uses that others leave it to that job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for: Option<u64>,
 }
 
 /// What is configured for a type of job.

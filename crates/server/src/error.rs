@@ -166,13 +166,17 @@ impl From<Refused> for Trouble {
             | Refused::Retry(_)
             | Refused::Timeouts(_)
             | Refused::Limit(_)
-            | Refused::Delay(_) => Code::BadRequest,
-            Refused::NoSuchJob(_) => Code::NotFound,
-            Refused::Changed { .. } | Refused::QueueChanged { .. } => Code::PreconditionFailed,
+            | Refused::Delay(_)
+            | Refused::Schedule(_)
+            | Refused::NotScheduled(_) => Code::BadRequest,
+            Refused::NoSuchJob(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
+            Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
+                Code::PreconditionFailed
+            }
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }
-            Refused::Event(_) | Refused::Contended => Code::Conflict,
+            Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
             Refused::Full(_) => Code::Unavailable,
             Refused::Storage { full, message } => return storage(*full, message),
             Refused::Unknown(inside) => return Trouble::internal(inside),

@@ -217,6 +217,8 @@ impl Floor {
             abilities: String::new(),
             slots: 0,
             attempts: Vec::new(),
+            uses: String::new(),
+            kept_for: None,
         };
         for (attempt, held) in &book.held {
             let worker = workers.entry(held.worker.clone()).or_insert_with_key(&new);

@@ -1,7 +1,12 @@
 //! From the engine's values to the wire's.
 
-use jobhall_core::{Failure, Job, Json, Outcome, PastAttempt, State, Tenure, Time, TypeConfig, TypeName};
-use jobhall_engine::{Assignment, Explanation, Indicator, Shown, Why};
+use std::borrow::Cow;
+
+use jobhall_core::{
+    Backoff, Failure, Job, Json, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time,
+    TypeConfig, TypeName,
+};
+use jobhall_engine::{Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownSchedule, SubmitJob, Why};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -21,7 +26,7 @@ fn failure(failure: &Failure) -> Result<wire::Failure, Trouble> {
 
 /// A job without its attempts, as lists have it.
 pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
-    let (spec, life) = (&job.spec, &job.life);
+    let (spec, life) = (&job.spec, as_of(job, now));
     let tenure = life.state.tenure();
     let result = match &life.state {
         State::Succeeded(success) => Some(raw(&success.value)?),
@@ -34,6 +39,10 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         queue: spec.queue.to_string(),
         params: raw(&spec.params)?,
         needs: spec.needs.to_string(),
+        uses: spec.uses.to_string(),
+        avoid: spec.avoid,
+        windows: spec.windows.to_string(),
+        schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
         throttle_factor: spec.throttle_factor,
         hold: life.hold,
@@ -56,6 +65,15 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
         attempts: Vec::new(),
     })
+}
+
+/// A life as it is now: what waits starts when its windows say so, which is not stored.
+fn as_of(job: &Job, now: Time) -> Cow<'_, Life> {
+    let windows = &job.spec.windows;
+    if windows.is_always() || !matches!(job.life.state, State::Queued(_)) {
+        return Cow::Borrowed(&job.life);
+    }
+    Cow::Owned(Life { run_at: windows.start_of(job.life.run_at, now), ..job.life.clone() })
 }
 
 /// A job with its attempts and progress.
@@ -147,6 +165,13 @@ pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
 fn reason(why: &Why) -> wire::Reason {
     let (code, text) = match why {
         Why::NotDue(at) => ("not_due", format!("it is scheduled for {}", Timestamp(*at))),
+        Why::Window { windows, opens } => {
+            ("window", format!("its windows are closed until {}: {windows}", Timestamp(*opens)))
+        }
+        Why::Jitter { schedule, run_at } => {
+            let at = Timestamp(*run_at);
+            ("jitter", format!("schedule {schedule} spreads its jobs and starts this one at {at}"))
+        }
         Why::Backoff { run_at, error } => {
             ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
         }
@@ -154,6 +179,11 @@ fn reason(why: &Why) -> wire::Reason {
         Why::NoWorkers => ("no_workers", why.to_string()),
         Why::NoneSuits(_) => ("none_suits", why.to_string()),
         Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
+        Why::TooLarge(_) => ("too_large", why.to_string()),
+        Why::UsedUp(_) => ("used_up", why.to_string()),
+        Why::Kept { .. } => ("kept", why.to_string()),
+        Why::KeptForIt(_) => ("kept_for_it", why.to_string()),
+        Why::Avoids(_) => ("avoids", why.to_string()),
         Why::OnItsWay => ("on_its_way", why.to_string()),
         Why::NotAccepted(_) => ("not_accepted", why.to_string()),
         Why::InWork(_) => ("in_work", why.to_string()),
@@ -167,28 +197,102 @@ fn reason(why: &Why) -> wire::Reason {
     wire::Reason { code: code.to_owned(), text }
 }
 
-/// What is configured for a type.
-pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
-    use jobhall_core::Backoff;
-    let (backoff, delay, max_delay) = match config.retry.backoff {
+/// When attempts are repeated.
+fn retry(policy: &RetryPolicy) -> wire::Retry {
+    let (backoff, delay, max_delay) = match policy.backoff {
         Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
         Backoff::Linear { ms, cap_ms } => (BackoffKind::Linear, ms, Some(cap_ms)),
         Backoff::Exponential { ms, cap_ms } => (BackoffKind::Exponential, ms, Some(cap_ms)),
     };
-    let on = Outcome::ALL.into_iter().filter(|outcome| config.retry.on.contains(*outcome)).collect();
+    let on = Outcome::ALL.into_iter().filter(|outcome| policy.on.contains(*outcome)).collect();
+    wire::Retry {
+        max_attempts: Some(policy.max_attempts),
+        backoff: Some(backoff),
+        delay: Some(Span(delay)),
+        max_delay: max_delay.map(Span),
+        on: Some(on),
+    }
+}
+
+/// A schedule.
+pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, Trouble> {
+    let schedule = &shown.config.schedule;
+    let (cron, every) = match &schedule.when {
+        Rhythm::Cron(cron) => (Some(cron.to_string()), None),
+        Rhythm::Every { ms, anchor } => (None, Some((Span(*ms), Timestamp(*anchor)))),
+    };
+    Ok(wire::Schedule {
+        name: shown.name.to_string(),
+        cron,
+        every: every.map(|(span, _)| span),
+        anchor: every.map(|(_, anchor)| anchor),
+        zone: schedule.zone.to_string(),
+        jitter: Span(schedule.jitter_ms),
+        catch_up: schedule.catch_up,
+        overlap: schedule.overlap,
+        paused: schedule.paused,
+        job: template(&shown.config.job)?,
+        last_tick: shown.last.map(|(tick, _)| Timestamp(tick)),
+        last_job: shown.last.map(|(_, id)| id.get()),
+        next_tick: shown.next_tick.map(Timestamp),
+    })
+}
+
+/// The job of a schedule, as it would be submitted; what is as it is by default is left out.
+fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Ok(wire::SubmitJob {
+        key: job.key.as_ref().map(ToString::to_string),
+        queue: Some(job.queue.to_string()),
+        params: Some(raw(&job.params)?),
+        needs: text(job.needs.as_str()),
+        windows: text(job.windows.as_str()),
+        priority: Some(job.priority),
+        retry: job.retry.as_ref().map(retry),
+        on_duplicate: match job.on_duplicate {
+            OnDuplicate::Join => wire::OnDuplicate::Join,
+            OnDuplicate::Reject => wire::OnDuplicate::Reject,
+            OnDuplicate::Supersede => wire::OnDuplicate::Supersede,
+            OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
+        },
+        reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
+        ..wire::SubmitJob::new(job.job_type.as_str())
+    })
+}
+
+/// What is configured for a type.
+pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
     wire::TypeSettings {
         name: name.to_string(),
-        retry: wire::Retry {
-            max_attempts: Some(config.retry.max_attempts),
-            backoff: Some(backoff),
-            delay: Some(Span(delay)),
-            max_delay: max_delay.map(Span),
-            on: Some(on),
-        },
+        retry: retry(&config.retry),
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,
         paused: config.paused,
         limits: config.limits.iter().map(wire::Limit::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::{JobId, QueueName, Spec, Windows};
+
+    use super::*;
+
+    #[test]
+    fn a_stored_job_that_missed_its_window_is_told_with_the_next_opening() {
+        let noon = Time::from_ms(1_768_478_400_000).unwrap();
+        let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+        let windows = Windows::parse("12:00-13:00").unwrap();
+        let spec = Spec { windows, ..Spec::plain(job_type, queue, noon) };
+        let row = Job { id: JobId::new(1).unwrap(), spec: spec.into(), life: Life::queued(noon, noon) };
+        let told = |hours: u64| {
+            let told = job(&row, noon.plus_ms(hours * 3_600_000)).unwrap();
+            (told.state, told.run_at.0)
+        };
+        assert_eq!(told(0), ("queued".to_owned(), noon));
+        let tomorrow = noon.plus_ms(24 * 3_600_000);
+        assert_eq!(told(1), ("scheduled".to_owned(), tomorrow));
+        assert_eq!(told(24), ("queued".to_owned(), tomorrow));
     }
 }

@@ -11,10 +11,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jobhall_core::Time;
+use jobhall_core::{State, Time};
 use jobhall_engine::{Asked, Counts, Desk, Mono, Now, Request, Ticket};
 use jobhall_store::Unit;
 
+use crate::calendar;
 use crate::check::{Checker, Moment, Shelf as _};
 use crate::clients::Clients;
 use crate::event::{Event, Faults, Origin, UnderWay};
@@ -248,6 +249,8 @@ impl Sim {
         let before = self.counted.replace(counts.clone());
         let told = before.filter(|_| self.plant.is_some()).unwrap_or(counts);
         self.checker.counted(&told, self.latest_wall);
+        let in_use = desk.workers_in_use();
+        self.checker.in_use(&in_use);
     }
 
     /// Carries out what the desk wants.
@@ -325,7 +328,7 @@ impl Sim {
         let now = self.now();
         let mut chance = self.roll(&[4, u64::from(self.epoch)]);
         let mut desk = Desk::new(self.script.config, now, Box::new(move || chance.bits()));
-        let settings = self.vault.settings();
+        let settings = self.vault.settings_for_desk();
         self.checker.starts_with(&settings);
         let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
         let forgetful = self.plant == Some(Plant::LimitsForgotten);
@@ -346,14 +349,19 @@ impl Sim {
         self.catch_up();
         self.trace.note(self.ms, &[], || "calm: faults stop, every worker is able".to_owned());
         self.workers_become_able();
+        self.end_schedules();
         self.queue.at(self.ms + 2_000, Event::Look);
     }
 
     /// Sets the wall clock to when everything that waits for it is due: nobody need sit through the time between.
     fn catch_up(&mut self) {
         let open = self.checker.rows.values().filter(|job| !job.life.state.is_terminal());
-        let ahead = open.map(|job| job.life.run_at.max(job.life.updated_at)).max();
-        let missing = ahead.map_or(0, |ahead| ahead.since(self.moment().wall));
+        let wall = self.moment().wall;
+        let ahead = open.map(|job| match job.life.state {
+            State::Queued(_) => calendar::start_of(job, wall).max(job.life.updated_at),
+            _ => job.life.run_at.max(job.life.updated_at),
+        });
+        let missing = ahead.max().map_or(0, |ahead| ahead.since(wall));
         self.offset += i64::try_from(missing).unwrap_or(0);
         self.checker.now = self.moment();
     }

@@ -47,13 +47,17 @@ pub enum Plant {
     ClockStuck,
     /// The desk tells what it counted the time before.
     CountsOld,
+    /// The desk hears of larger workers than there are.
+    WorkersLarger,
+    /// A start forgets the ticks of the last ten minutes.
+    TicksForgotten,
     /// A restart loses what is configured for queues.
     LimitsForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 22] = [
+    pub const ALL: [Plant; 24] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -75,6 +79,8 @@ impl Plant {
         Plant::PriorityIgnored,
         Plant::ClockStuck,
         Plant::CountsOld,
+        Plant::WorkersLarger,
+        Plant::TicksForgotten,
         Plant::LimitsForgotten,
     ];
 
@@ -96,6 +102,8 @@ impl Plant {
             Plant::PriorityIgnored => Invariant::Order,
             Plant::ClockStuck => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
+            Plant::WorkersLarger => Invariant::Used,
+            Plant::TicksForgotten => Invariant::Tick,
             Plant::LimitsForgotten => Invariant::Limit,
         }
     }

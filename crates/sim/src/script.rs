@@ -5,6 +5,7 @@
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
+use crate::calendar::{self, Wish};
 use crate::changes::{Alteration, changes};
 use crate::random::Random;
 use crate::words;
@@ -24,6 +25,10 @@ pub(crate) enum Action {
     Explain(u64),
     /// A client configures a type.
     SetType(usize, TypeConfig),
+    /// A client makes, changes or removes a schedule.
+    SetSchedule(usize, Option<Wish>),
+    /// A client makes the job of a schedule by hand.
+    RunSchedule(usize),
     /// Somebody changes what waits.
     Alter(Alteration),
     /// A worker's process dies and comes back after so long, without its attempts.
@@ -65,6 +70,8 @@ impl Action {
                 | Action::Show(_)
                 | Action::Explain(_)
                 | Action::SetType(..)
+                | Action::SetSchedule(..)
+                | Action::RunSchedule(_)
                 | Action::Alter(_)
         )
     }
@@ -92,6 +99,9 @@ pub(crate) struct Wanted {
     pub key: Option<usize>,
     pub queue: usize,
     pub needs: usize,
+    pub uses: usize,
+    pub avoid: bool,
+    pub windows: usize,
     pub priority: i32,
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
@@ -123,6 +133,9 @@ impl Wanted {
             queue: words::queue(self.queue),
             params: self.params(),
             needs: words::needs(self.needs),
+            uses: words::uses(self.uses),
+            avoid: self.avoid,
+            windows: calendar::windows(self.windows),
             priority: self.priority,
             run_at,
             retry: self.retry,
@@ -153,14 +166,16 @@ impl Script {
     /// The script of a seed.
     pub fn new(seed: u64) -> Script {
         let mut random = Random::new(seed);
-        let config = config(&mut random);
+        let config = config(&mut random, seed);
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
-        let mut writer = Writer { random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
+        let mut writer =
+            Writer { seed, random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
         let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        calendar::write(seed, &mut actions);
         let calm_at = writer.at + 5_000;
         actions.extend(changes(seed, writer.at));
         actions.sort_by_key(|(at, _)| *at);
@@ -168,8 +183,10 @@ impl Script {
     }
 }
 
-fn config(random: &mut Random) -> Config {
+fn config(random: &mut Random, seed: u64) -> Config {
     Config {
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        aging_ms: *Random::named(seed, &[91]).pick(&[500, 5_000, 30_000]),
         submit_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
         feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
         retention_ms: *random.pick(&[7_000, 60_000]),
@@ -189,6 +206,7 @@ fn worker(random: &mut Random) -> (usize, usize, u32) {
 
 /// Writes one action after the other.
 struct Writer {
+    seed: u64,
     random: Random,
     at: u64,
     number: u64,
@@ -275,12 +293,17 @@ impl Writer {
 
     fn wanted(&mut self) -> Wanted {
         self.number += 1;
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        let mut named = Random::named(self.seed, &[90, self.number]);
         let random = &mut self.random;
         Wanted {
             job_type: random.at(words::TYPES.len()),
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
+            windows: 0,
             needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
+            uses: named.weighted(&[(60, 0), (14, 1), (8, 2), (10, 3), (6, 4), (2, 5)]),
+            avoid: named.percent(30),
             priority: random.weighted(&[(6, 100), (1, 1), (1, 50), (1, 200)]),
             run_in_ms: random.weighted(&[
                 (70, None),

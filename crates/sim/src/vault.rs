@@ -107,6 +107,15 @@ impl Vault {
         }
     }
 
+    /// The settings as a starting desk reads them.
+    pub fn settings_for_desk(&self) -> Vec<Setting> {
+        let mut settings = self.settings();
+        if self.plant == Some(Plant::TicksForgotten) {
+            settings.iter_mut().for_each(|setting| setting.value = ten_minutes_ago(&setting.value));
+        }
+        settings
+    }
+
     /// What a bug does at a crash.
     pub fn crashed(&mut self) {
         if self.plant == Some(Plant::LostAtCrash) {
@@ -212,6 +221,14 @@ impl Shelf for Vault {
         }
         page
     }
+}
+
+/// A schedule that has forgotten what it saw to in the last ten minutes.
+fn ten_minutes_ago(value: &str) -> String {
+    let Some((before, rest)) = value.split_once("\"seen_ms\":") else { return value.to_owned() };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let seen: u64 = rest[..end].parse().unwrap_or(0);
+    format!("{before}\"seen_ms\":{}{}", seen.saturating_sub(600_000), &rest[end..])
 }
 
 /// What a unit's result would be.

@@ -1,6 +1,7 @@
 //! The wires between the desk and everyone else: what goes over them is counted, noted, checked, delayed and lost.
 
 use jobhall_core::JobId;
+use jobhall_core::needs::Abilities;
 use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, Ticket};
 use jobhall_store::{Committed, Unit};
 
@@ -24,6 +25,11 @@ impl Sim {
             (Some(Plant::PriorityIgnored), Request::Submit(mut submit)) => {
                 submit.jobs.iter_mut().for_each(|job| job.priority = 300 - job.priority);
                 Some(Request::Submit(submit))
+            }
+            (Some(Plant::WorkersLarger), Request::OpenSession { worker, abilities, accepts, attempts }) => {
+                let text = abilities.to_string().replace("gpu=", "gpu=1").replace("mem_gb=", "mem_gb=1");
+                let abilities = Abilities::parse(&text).unwrap_or(abilities);
+                Some(Request::OpenSession { worker, abilities, accepts, attempts })
             }
             (Some(Plant::ForgedReport), Request::Report { worker, attempt, lease, report }) => {
                 Some(self.forge(Request::Report { worker, attempt, lease, report }))
@@ -77,7 +83,10 @@ impl Sim {
 
     fn answer_through(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
         match self.plant {
-            Some(Plant::NeverAnswered) if self.wire.percent(2) => {}
+            // The checkers hear of a worker's credit by its answer.
+            Some(Plant::NeverAnswered)
+                if self.wire.percent(2)
+                    && !matches!(self.origins.get(&ticket), Some(Origin::Worker(_, _, Purpose::Credit))) => {}
             Some(Plant::AnsweredTwice) if self.wire.percent(5) => {
                 self.answer(ticket, answer.clone());
                 self.answer(ticket, answer);

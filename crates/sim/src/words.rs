@@ -1,7 +1,7 @@
-//! The small vocabulary of a run, and the simulator's own idea of which worker suits which job: a table, written by
-//! hand, that knows nothing of the selector grammar.
+//! The small vocabulary of a run, and the simulator's own idea of which worker suits which job and what it has to use:
+//! tables, written by hand, that know nothing of the grammar.
 
-use jobhall_core::needs::{Abilities, Accepts, Needs};
+use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{Key, QueueName, Spec, TypeName, WorkerName};
 
 /// Types of jobs.
@@ -15,11 +15,13 @@ pub(crate) const NEEDS: [&str; 5] = ["", "os=linux", "gpu>=1", "lang=rust", "rar
 /// What workers can do; the last can do everything.
 pub(crate) const SKILLS: [&str; 5] = [
     "os=linux",
-    "os=linux, gpu=2",
-    "os=mac, lang=[rust,python]",
+    "os=linux, gpu=2, mem_gb=4",
+    "os=mac, lang=[rust,python], mem_gb=3",
     "",
-    "os=linux, gpu=4, lang=[rust,go], rare",
+    "os=linux, gpu=4, lang=[rust,go], mem_gb=8, rare",
 ];
+/// What jobs use; the last is too large for every worker before the calm.
+pub(crate) const USES: [&str; 6] = ["", "gpu=1", "gpu=2", "mem_gb=1.5", "gpu=1, mem_gb=2", "gpu=4"];
 /// What workers take; the first takes everything.
 pub(crate) const ACCEPTS: [&str; 4] = ["", "queue=fast", "type in (mail,thumb)", "queue!=fast, type!=thumb"];
 
@@ -35,6 +37,38 @@ const MEETS: [[bool; 5]; 5] = [
     [false, false, false, false, true],
 ];
 
+/// An amount of both resources, in thousandths: gpu, mem_gb.
+pub(crate) type Amount = [i64; 2];
+
+/// The names of the two.
+pub(crate) const RESOURCES: [&str; 2] = ["gpu", "mem_gb"];
+
+/// How much each of the uses above is.
+const USED: [Amount; 6] = [[0, 0], [1_000, 0], [2_000, 0], [0, 1_500], [1_000, 2_000], [4_000, 0]];
+
+/// How much each of the skills above has.
+const HAS: [Amount; 5] = [[0, 0], [2_000, 4_000], [0, 3_000], [0, 0], [4_000, 8_000]];
+
+/// What a job uses.
+pub(crate) fn used(spec: &Spec) -> Amount {
+    USED[USES.iter().position(|text| *text == spec.uses.as_str()).unwrap_or(0)]
+}
+
+/// What a worker of this skill has.
+pub(crate) fn has(skill: usize) -> Amount {
+    HAS[skill]
+}
+
+/// Both together.
+pub(crate) fn sum(amounts: impl Iterator<Item = Amount>) -> Amount {
+    amounts.fold([0, 0], |[gpu, mem], [more_gpu, more_mem]| [gpu + more_gpu, mem + more_mem])
+}
+
+/// Whether this much is in that much, of what is used at all.
+pub(crate) fn within(used: Amount, has: Amount) -> bool {
+    used.iter().zip(has).all(|(used, has)| *used <= has)
+}
+
 /// Whether a worker of this skill, which accepts so, suits the job.
 pub(crate) fn suits(skill: usize, accepts: usize, spec: &Spec) -> bool {
     let need = NEEDS.iter().position(|text| *text == spec.needs.as_str()).unwrap_or(0);
@@ -45,7 +79,7 @@ pub(crate) fn suits(skill: usize, accepts: usize, spec: &Spec) -> bool {
         3 => queue != "fast" && job_type != "thumb",
         _ => true,
     };
-    MEETS[need][skill] && taken
+    MEETS[need][skill] && taken && within(used(spec), has(skill))
 }
 
 pub(crate) fn type_name(at: usize) -> TypeName {
@@ -62,6 +96,10 @@ pub(crate) fn queue(at: usize) -> QueueName {
 
 pub(crate) fn needs(at: usize) -> Needs {
     Needs::parse(NEEDS[at]).expect("constant needs")
+}
+
+pub(crate) fn uses(at: usize) -> Uses {
+    Uses::parse(USES[at]).expect("constant uses")
 }
 
 pub(crate) fn abilities(at: usize) -> Abilities {

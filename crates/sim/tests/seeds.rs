@@ -113,7 +113,7 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 13] = [
+    let groups: [(&str, &[&str]); 15] = [
         ("limits", &["claim under a limit", "queue configured"]),
         (
             "requests",
@@ -124,6 +124,8 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Show",
                 "Explain",
                 "SetType",
+                "SetSchedule",
+                "RunSchedule",
                 "SetQueue",
                 "Edit",
                 "RunNow",
@@ -163,6 +165,8 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             ],
         ),
         ("effects", &["Answer", "Assign", "Cancel", "Revoke", "VacancyEnded", "SessionEnded", "Live"]),
+        ("ticks", &["made", "passed or joined"]),
+        ("windows", &["claimed in the first", "claimed after a missed one"]),
         ("vacancies ended", &["Filled", "TimedOut", "Withdrawn", "Gone"]),
         ("attempts brought along", &["kept", "lost"]),
         (

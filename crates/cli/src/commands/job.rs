@@ -9,7 +9,7 @@ mod filter;
 mod list;
 mod log;
 mod show;
-mod submit;
+pub mod submit;
 pub mod wait;
 
 pub use log::{Printer, follow_job};

@@ -44,6 +44,9 @@ pub struct RunArgs {
     /// Which workers suit, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
+    /// What it takes of its worker's numbers while it runs, such as 'gpu=1, mem_gb=8'
+    #[arg(long, value_name = "AMOUNTS")]
+    pub uses: Option<String>,
     /// A variable for the command
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
@@ -74,6 +77,7 @@ impl RunArgs {
             key: self.key.clone(),
             queue: self.queue.clone(),
             needs: self.needs.clone(),
+            uses: self.uses.clone(),
             params: Some(params),
             retry: Some(Retry { max_attempts: Some(self.max_attempts), ..Retry::default() }),
             ..SubmitJob::new(EXEC)

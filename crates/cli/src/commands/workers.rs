@@ -1,6 +1,7 @@
 //! `jobhall workers`: who works here.
 
 use clap::Args;
+use jobhall_core::needs::{Abilities, Value};
 use jobhall_protocol::Worker;
 
 use crate::context::Context;
@@ -31,13 +32,14 @@ pub async fn run(context: &Context) -> Outcome {
 }
 
 fn table(workers: &[Worker]) -> Table {
-    let mut table = Table::new(&["NAME", "STATE", "BUSY", "FREE", "~JOBS", "~ABILITIES"]);
+    let mut table = Table::new(&["NAME", "STATE", "BUSY", "FREE", "~USED", "~JOBS", "~ABILITIES"]);
     for worker in workers {
         table.row([
             (&worker.name).into(),
             if worker.attempts.is_empty() { "idle" } else { "busy" }.into(),
             worker.attempts.len().to_string().into(),
             worker.slots.to_string().into(),
+            used(worker).into(),
             jobs(&worker.attempts).into(),
             (&worker.abilities).into(),
         ]);
@@ -45,9 +47,44 @@ fn table(workers: &[Worker]) -> Table {
     table
 }
 
+/// What is in use, and of how much: `gpu 1/2, mem_gb 8/64`. The job that it is kept for stands behind it.
+fn used(worker: &Worker) -> String {
+    let abilities = Abilities::parse(&worker.abilities).ok();
+    let total = |name: &str| match abilities.as_ref().and_then(|abilities| abilities.get(name)) {
+        Some(Value::Number(total)) => total.to_string(),
+        _ => "?".to_owned(),
+    };
+    let amounts = worker.uses.split(", ").filter_map(|used| used.split_once('='));
+    let used: Vec<_> = amounts.map(|(name, used)| format!("{name} {used}/{}", total(name))).collect();
+    match worker.kept_for {
+        Some(job) => format!("{} (kept for job {job})", used.join(", ")),
+        None => used.join(", "),
+    }
+}
+
 /// The jobs that these attempts are at.
 fn jobs(attempts: &[String]) -> String {
     let jobs =
         attempts.iter().map(|attempt| attempt.split_once('-').map_or(attempt.as_str(), |(job, _)| job));
     jobs.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_stands_before_what_there_is() {
+        let worker = |uses: &str, kept_for| Worker {
+            name: "w".to_owned(),
+            abilities: "gpu=2, mem_gb=64, os=linux".to_owned(),
+            slots: 1,
+            attempts: Vec::new(),
+            uses: uses.to_owned(),
+            kept_for,
+        };
+        assert_eq!(used(&worker("", None)), "");
+        assert_eq!(used(&worker("gpu=1, mem_gb=0.5", None)), "gpu 1/2, mem_gb 0.5/64");
+        assert_eq!(used(&worker("gpu=2, gone=1", Some(7))), "gpu 2/2, gone 1/? (kept for job 7)");
+    }
 }

@@ -5,12 +5,12 @@ mod abilities;
 mod accepts;
 mod bounds;
 mod errors;
-mod left;
 mod matching;
 mod numbers;
 mod oracle;
 mod properties;
 mod selectors;
+mod taken;
 mod uses;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};

@@ -59,10 +59,10 @@ impl Uses {
         amounts.iter().map(|(name, amount)| (&**name, *amount))
     }
 
-    /// Whether it uses some of this resource.
+    /// How much of this resource is used, if any.
     #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.iter().any(|(used, _)| used == name)
+    pub fn get(&self, name: &str) -> Option<Number> {
+        self.iter().find(|(used, _)| *used == name).map(|(_, amount)| amount)
     }
 
     /// Whether a worker with these abilities has all of it while it does nothing else. Does not allocate.

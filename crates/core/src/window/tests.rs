@@ -131,6 +131,37 @@ fn a_window_may_cross_midnight() {
 }
 
 #[test]
+fn an_opening_is_found_again_from_inside() {
+    let check = |text: &str, inside: &str, opened: Option<&str>| {
+        assert_eq!(windows(text).opened_at(at(inside)), opened.map(at), "{text} at {inside}");
+    };
+    check("09:00-12:00, 11:00-15:00", "2026-01-15T14:00:00Z", Some("2026-01-15T09:00:00Z"));
+    check("09:00-12:00", "2026-01-15T09:00:00Z", Some("2026-01-15T09:00:00Z"));
+    check("09:00-12:00", "2026-01-15T12:00:00Z", None);
+    check("fri-mon 22:00-22:00", "2026-01-20T21:00:00Z", Some("2026-01-16T22:00:00Z"));
+    check("02:30-06:00 Europe/Berlin", "2026-03-29T02:00:00Z", Some("2026-03-29T01:00:00Z"));
+    check("01:30-02:30 Europe/Berlin", "2026-10-25T01:10:00Z", Some("2026-10-25T01:00:00Z"));
+    check("00:00-12:00, 12:00-00:00", "2026-01-15T12:00:00Z", None);
+    check("", "2026-01-15T12:00:00Z", None);
+}
+
+#[test]
+fn a_start_is_not_before_its_time_and_not_outside_of_the_windows() {
+    let check = |text: &str, asked: &str, now: &str, start: &str| {
+        let found = windows(text).start_of(at(asked), at(now));
+        assert_eq!(found, at(start), "{text} asked for {asked} at {now}: {}", found.as_ms());
+    };
+    let (text, now) = ("09:00-12:00", "2026-01-15T10:00:00Z");
+    check(text, "2026-01-15T11:00:00Z", now, "2026-01-15T11:00:00Z");
+    check(text, "2026-01-15T13:00:00Z", now, "2026-01-16T09:00:00Z");
+    check(text, "2026-01-15T09:30:00Z", now, "2026-01-15T09:30:00Z");
+    check(text, "2026-01-14T09:30:00Z", now, "2026-01-15T09:00:00Z");
+    check(text, "2026-01-15T09:30:00Z", "2026-01-15T12:00:00Z", "2026-01-16T09:00:00Z");
+    check("", "2026-01-14T09:30:00Z", now, "2026-01-14T09:30:00Z");
+    check("00:00-12:00, 12:00-00:00", "2026-01-14T09:30:00Z", now, "2026-01-14T09:30:00Z");
+}
+
+#[test]
 fn equal_ends_are_a_whole_day() {
     assert!(windows("09:00-09:00").is_always());
     assert_eq!(windows("00:00-24:00").closes_at(Time::EPOCH), None);

@@ -87,9 +87,10 @@ impl Receiver {
                 None if mailbox.open => {
                     let known =
                         mailbox.sleeper.as_ref().is_some_and(|known| known.will_wake(context.waker()));
-                    if !known {
-                        mailbox.sleeper = Some(context.waker().clone());
-                    }
+                    let before = if known { None } else { mailbox.sleeper.replace(context.waker().clone()) };
+                    // What a sleeper holds may come back here when it goes, so it goes without the lock.
+                    drop(mailbox);
+                    drop(before);
                     Poll::Pending
                 }
                 taken => Poll::Ready(taken),
@@ -115,9 +116,9 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let mut mailbox = look(&self.0);
         mailbox.open = false;
-        let unheard = std::mem::take(&mut mailbox.events);
+        let left = (std::mem::take(&mut mailbox.events), mailbox.sleeper.take());
         drop(mailbox);
-        drop(unheard);
+        drop(left);
     }
 }
 

@@ -1,19 +1,23 @@
 //! Upkeep: what happens because time passes. Every service has the same shape: it says when it is next due, and it
 //! is run when that moment has come. Nothing polls; the driver sleeps until the earliest moment.
 
+mod aging;
 mod attempts;
 mod blocks;
 mod due;
 mod limits;
 mod recovery;
 mod retention;
+mod schedules;
 mod sessions;
 mod vacancies;
+mod windows;
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{JobId, Time};
+use jobhall_core::{JobId, ScheduleName, Time};
 
+use crate::board::ClassId;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::desk::Desk;
@@ -49,11 +53,14 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 8] = [
+pub const SERVICES: [Service; 11] = [
+    aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
+    windows::SERVICE,
     due::SERVICE,
+    schedules::SERVICE,
     limits::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
@@ -69,6 +76,15 @@ pub(crate) struct Deadlines {
     pub vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs whose time has not come.
     pub due: BTreeSet<(Time, JobId)>,
+    /// Ready jobs, by the moment at which their windows close.
+    pub closing: BTreeSet<(Time, JobId)>,
+    /// Schedules, by their next tick.
+    pub ticks: BTreeSet<(Time, ScheduleName)>,
+    /// The wall clock when duties were last run.
+    pub ticked_at: Time,
+    /// Classes whose first job may have waited long, and the same by class.
+    pub aging: BTreeSet<(Mono, ClassId)>,
+    pub aged: BTreeSet<ClassId>,
     pub blocks_at: Mono,
     pub retention: retention::Walk,
 }
@@ -80,6 +96,11 @@ impl Deadlines {
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
             due: BTreeSet::new(),
+            closing: BTreeSet::new(),
+            ticks: BTreeSet::new(),
+            ticked_at: now.wall,
+            aging: BTreeSet::new(),
+            aged: BTreeSet::new(),
             blocks_at: now.mono,
             retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
         }
@@ -90,6 +111,9 @@ impl Desk {
     /// Runs every duty whose moment has come.
     pub fn tick(&mut self, now: Now) {
         self.now = now;
+        if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
+            self.look_at_windows_again();
+        }
         for service in &SERVICES {
             if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
                 (service.run)(self);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
-    Failure, Job, JobId, Json, Key, LeaseId, Report, RetryPolicy, StateName, Submitted, Time, TypeName,
-    WorkerName,
+    AttemptId, Failure, Job, JobId, Json, Key, LeaseId, Report, RetryPolicy, StateName, Submitted, Time,
+    TypeName, WorkerName,
 };
 use jobhall_engine::{
     Answer, Asked, Assignment, Config, Desk, Effect, Explanation, Mono, Now, Refused, Request, SessionId,
@@ -188,6 +188,25 @@ impl Hall {
 
     pub fn worker(&mut self, name: &str, abilities: &str) -> SessionId {
         self.worker_with(name, abilities, "")
+    }
+
+    /// A worker that comes back with attempts.
+    pub fn worker_bringing(
+        &mut self,
+        name: &str,
+        abilities: &str,
+        attempts: Vec<(AttemptId, LeaseId)>,
+    ) -> SessionId {
+        let request = Request::OpenSession {
+            worker: worker(name),
+            abilities: Abilities::parse(abilities).unwrap(),
+            accepts: Accepts::default(),
+            attempts,
+        };
+        match self.ask(request).unwrap() {
+            Answer::Session { session, .. } => session,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn worker_with(&mut self, name: &str, abilities: &str, accepts: &str) -> SessionId {

@@ -16,6 +16,7 @@ mod operations;
 mod page;
 mod queue_settings;
 mod queues;
+mod schedules;
 mod session;
 mod stats;
 mod submit;
@@ -109,6 +110,12 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/types/{name}", types::show),
         put("/api/v1/types/{name}", types::set),
         delete("/api/v1/types/{name}", types::reset),
+        get("/api/v1/schedules", schedules::list),
+        get("/api/v1/schedules/{name}", schedules::show),
+        put("/api/v1/schedules/{name}", schedules::set),
+        delete("/api/v1/schedules/{name}", schedules::remove),
+        get("/api/v1/schedules/{name}/ticks", schedules::ticks),
+        post("/api/v1/schedules/{name}/run", schedules::run),
         get("/api/v1/tokens", tokens::list),
         post("/api/v1/tokens", tokens::create),
         delete("/api/v1/tokens/{id}", tokens::remove),

@@ -76,6 +76,12 @@ async fn checked(app: &App, who: &Identity, jobs: &[wire::SubmitJob]) -> Result<
     checked.collect()
 }
 
+/// The job of a schedule. It is checked as if it were submitted now.
+pub(super) async fn template(app: &App, who: &Identity, job: &wire::SubmitJob) -> Result<SubmitJob, Trouble> {
+    let mut jobs = checked(app, who, std::slice::from_ref(job)).await?;
+    jobs.pop().ok_or_else(|| Trouble::internal("a job that was checked away"))
+}
+
 /// Only into queues that the token reaches, and nothing in another one answers.
 fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, Trouble> {
     if !who.scope.reaches(job.queue.as_str()) {
@@ -93,6 +99,9 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         queue: job.checked_queue()?,
         params: job.checked_params()?,
         needs: job.checked_needs()?,
+        uses: job.checked_uses()?,
+        avoid: job.avoid,
+        windows: job.checked_windows()?,
         priority: job.priority.unwrap_or(100),
         run_at: job.run_at.map(|at| at.0),
         retry,

@@ -77,6 +77,18 @@ pub(super) async fn renewals(
 }
 
 pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
-    let items = app.sessions.workers(app.floor.workers());
+    let mut items = app.sessions.workers(app.floor.workers());
+    let in_use = match app.engine.ask(jobhall_engine::Request::Workers).await? {
+        jobhall_engine::Answer::Workers(in_use) => in_use,
+        other => return Err(Trouble::internal(format!("an answer to something else: {other:?}"))),
+    };
+    for known in in_use {
+        // Both are in order of their names.
+        let Ok(at) = items.binary_search_by(|item| item.name.as_str().cmp(known.worker.as_str())) else {
+            continue;
+        };
+        items[at].uses = known.taken.to_string();
+        items[at].kept_for = known.kept_for.map(|id| id.get());
+    }
     Ok(error::ok(&Page { items, next_cursor: None }))
 }

@@ -124,6 +124,8 @@ impl Sessions {
                 abilities: String::new(),
                 slots: 0,
                 attempts: Vec::new(),
+                uses: String::new(),
+                kept_for: None,
             });
             let book = present.book();
             let free = u32::try_from(book.total.saturating_sub(book.given)).unwrap_or(u32::MAX);

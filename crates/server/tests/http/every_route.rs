@@ -250,6 +250,7 @@ async fn every_field_beyond_its_limit_is_refused_by_name_and_limit() {
         ("POST", "jobs", json!({"type": "a", "queue": long(129)}), &["queue", "128"]),
         ("POST", "jobs", json!({"type": "a", "params": long(262_144)}), &["params", "262144"]),
         ("POST", "jobs", json!({"type": "a", "needs": long(100_000)}), &["needs"]),
+        ("POST", "jobs", json!({"type": "a", "uses": long(100_000)}), &["uses"]),
         ("POST", "jobs", json!({"type": "a", "priority": 1u64 << 40}), &["priority"]),
         ("POST", "jobs", json!({"type": "a", "run_at": "soon"}), &["run_at", "moment"]),
         ("POST", "jobs", json!({"type": "a", "run_at": 7}), &["run_at"]),

@@ -21,6 +21,8 @@ mod page;
 mod queue_settings;
 mod queues;
 mod renewals;
+mod resources;
+mod schedules;
 mod schema;
 mod scopes;
 mod secrets;

@@ -154,6 +154,15 @@ async fn real_answers_are_as_the_document_says() {
     get("/api/v1/types", "/api/v1/types").await;
     get("/api/v1/types/{name}", "/api/v1/types/b").await;
     get("/api/v1/types/{name}", "/api/v1/types/c").await;
+    let body = br#"{"cron":"@daily","job":{"type":"t","windows":"22:00-06:00"}}"#;
+    let set = hall.send("PUT", "/api/v1/schedules/s", &hall.admin, &[], body).await;
+    document.check("PUT", "/api/v1/schedules/{name}", &set);
+    get("/api/v1/schedules", "/api/v1/schedules").await;
+    get("/api/v1/schedules/{name}", "/api/v1/schedules/s").await;
+    get("/api/v1/schedules/{name}", "/api/v1/schedules/c").await;
+    get("/api/v1/schedules/{name}/ticks", "/api/v1/schedules/s/ticks").await;
+    let run = hall.post("/api/v1/schedules/s/run", "").await;
+    document.check("POST", "/api/v1/schedules/{name}/run", &run);
     let set =
         hall.send("PUT", "/api/v1/queues/b", &hall.admin, &[], br#"{"limits":[{"concurrency":1}]}"#).await;
     document.check("PUT", "/api/v1/queues/{name}", &set);

@@ -6,6 +6,7 @@ use jobhall_store::Unit;
 
 use super::ends::{By, End};
 use super::{Checker, Holding, Invariant, Seen};
+use crate::calendar;
 use crate::words;
 
 impl Checker {
@@ -69,6 +70,7 @@ impl Checker {
         };
         let first = self.assigned.insert(attempt);
         self.must(first, Invariant::Lease, &[id], || format!("{attempt} is assigned twice"));
+        self.uses_what_is_there(&row, &seen);
         self.must(words::suits(seen.skill, seen.accepts, &row.spec), Invariant::Suits, &[id], || {
             format!("{attempt} goes to {}, which does not suit", seen.worker)
         });
@@ -115,7 +117,7 @@ impl Checker {
                 }
             }
             for insert in unit.inserts.iter().filter(|insert| insert.job.life.claim > 0) {
-                self.in_time(insert.job.id, &insert.job.life);
+                self.in_time(&insert.job);
             }
         }
         self.in_order(units);
@@ -141,7 +143,7 @@ impl Checker {
     fn decision(&mut self, before: &Job, after: &Life) {
         let id = before.id;
         if after.claim > before.life.claim {
-            self.in_time(id, &before.life);
+            self.in_time(before);
             let cancelled = self.cancelled.contains(&id);
             self.must(!cancelled, Invariant::Cancel, &[id], || {
                 format!("job {id} is claimed after its cancel")
@@ -160,8 +162,18 @@ impl Checker {
         }
     }
 
-    fn in_time(&mut self, id: JobId, life: &Life) {
-        let (run_at, wall) = (life.run_at, self.now.wall);
+    fn in_time(&mut self, job: &Job) {
+        let (id, run_at, wall) = (job.id, job.life.run_at, self.now.wall);
+        if !job.spec.windows.is_always() {
+            let missed = calendar::start_of(job, wall) > run_at;
+            self.seen.push((
+                "windows",
+                if missed { "claimed after a missed one" } else { "claimed in the first" },
+            ));
+            self.must(calendar::open(&job.spec, wall), Invariant::Early, &[id], || {
+                format!("job {id} is claimed at {wall:?}, outside of {}", job.spec.windows)
+            });
+        }
         self.must(run_at <= wall, Invariant::Early, &[id], || {
             format!("job {id} is claimed {} ms before its time", run_at.since(wall))
         });

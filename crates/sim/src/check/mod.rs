@@ -11,6 +11,8 @@ mod outside;
 mod rows;
 mod shelf;
 mod submits;
+mod ticks;
+mod uses;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,10 +47,14 @@ pub enum Invariant {
     Order,
     /// Nothing is assigned to a worker that does not suit or is not there.
     Suits,
+    /// No worker is used beyond what it has, and what is used is what live attempts use.
+    Used,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
-    /// Nothing starts before its time.
+    /// Nothing starts before its time, or outside of its windows.
     Early,
+    /// Every tick of a schedule has one job, and never another.
+    Tick,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
     /// No limit is exceeded, and nothing that is paused or held is given out.
@@ -71,8 +77,10 @@ impl fmt::Display for Invariant {
             Invariant::Drained => "I7 drained",
             Invariant::Order => "order among suitable jobs",
             Invariant::Suits => "only to suitable workers that are there",
+            Invariant::Used => "no worker is used beyond what it has",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
+            Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
             Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
@@ -170,6 +178,8 @@ pub(crate) struct Checker {
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
+    /// What was stored of schedules.
+    schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
@@ -208,6 +218,7 @@ impl Checker {
             touched: BTreeSet::new(),
             reading: BTreeMap::new(),
             ticked_wall: now.wall,
+            schedules: BTreeMap::new(),
             sessions: BTreeMap::new(),
             holds: BTreeMap::new(),
             assigned: BTreeSet::new(),
@@ -266,6 +277,12 @@ impl Checker {
             && let Some(seen) = self.sessions.get_mut(session)
         {
             seen.closed = true;
+        }
+        // What it was given credit for counts from here on, whether or not it hears of it.
+        if let Request::Credit { session, total } = request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.credit = seen.credit.max(Some(*total));
         }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }

@@ -16,6 +16,7 @@ Examples:
   jobhall job submit thumbnail --params '{\"file\":\"a.png\"}'
   jobhall job submit report --key 2026-11 --reuse 1h --wait
   jobhall job submit train --needs 'gpu>=1, os=linux' --priority 10 --in 10m
+  jobhall job submit train --uses 'gpu=1, mem_gb=8' --avoid --max-attempts 3
   jobhall job submit exec --params @command.json --max-attempts 3
   jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}}";
 
@@ -38,6 +39,15 @@ pub struct SubmitArgs {
     /// Which workers suit, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
+    /// What it takes of its worker's numbers while it runs, such as 'gpu=1, mem_gb=8'
+    #[arg(long, value_name = "AMOUNTS")]
+    pub uses: Option<String>,
+    /// Rather retry on a worker that did not have it
+    #[arg(long)]
+    pub avoid: bool,
+    /// When on a day it may start, such as '22:00-06:00 Europe/Berlin'; several with commas or again
+    #[arg(long = "window", value_name = "WINDOW")]
+    pub windows: Vec<String>,
     /// Lower goes first [default: 100]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i32>,
@@ -73,8 +83,8 @@ pub struct SubmitArgs {
     pub idempotency_key: Option<String>,
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
-        "job_type", "key", "queue", "params", "needs", "priority", "run_at", "delay", "max_attempts", "reuse",
-        "throttle_factor", "owner", "tags",
+        "job_type", "key", "queue", "params", "needs", "uses", "avoid", "windows", "priority", "run_at", "delay",
+        "max_attempts", "reuse", "throttle_factor", "owner", "tags",
     ])]
     pub from: Option<String>,
 }
@@ -100,7 +110,8 @@ impl From<Duplicate> for OnDuplicate {
     }
 }
 
-pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+/// A moment as it is written.
+pub fn moment(text: &str) -> Result<Timestamp, String> {
     text.parse()
 }
 
@@ -133,6 +144,9 @@ impl SubmitArgs {
             queue: self.queue.clone(),
             params,
             needs: self.needs.clone(),
+            uses: self.uses.clone(),
+            avoid: self.avoid,
+            windows: (!self.windows.is_empty()).then(|| self.windows.join(", ")),
             priority: self.priority,
             run_at: self.run_at.or(self.delay.map(|delay| later(now_ms, delay)).transpose()?),
             retry,
@@ -158,11 +172,14 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
         .and_then(|()| job.checked_params().map(drop))
         .and_then(|()| job.checked_owner().map(drop))
         .and_then(|()| job.checked_tags().map(drop))
-        .and_then(|()| job.checked_needs().map(drop));
+        .and_then(|()| job.checked_needs().map(drop))
+        .and_then(|()| job.checked_uses().map(drop))
+        .and_then(|()| job.checked_windows().map(drop));
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
-pub(super) fn params(value: &str) -> Outcome<Box<RawValue>> {
+/// Params as they are given: JSON, `@FILE` or `-`.
+pub fn params(value: &str) -> Outcome<Box<RawValue>> {
     let text = text_of(value, "params")?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::usage("params are not JSON")
@@ -222,11 +239,12 @@ mod tests {
     #[test]
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
-        let words = "t --key k --queue q --needs gpu>=1 --priority -5 --in 10m --max-attempts 3 \
-                     --on-duplicate run-again --reuse 1h --throttle-factor 3 --owner ann --tag a --tag b";
+        let words = "t --key k --queue q --needs gpu>=1 --uses gpu=1 --avoid --window 22:00-06:00 --window 12:00-13:00 --priority -5 --in 10m \
+                     --max-attempts 3 --on-duplicate run-again --reuse 1h --throttle-factor 3 --owner ann --tag a --tag b";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
-        let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "priority": -5,
+        let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "uses": "gpu=1", "avoid": true,
+            "windows": "22:00-06:00, 12:00-13:00", "priority": -5,
             "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
             "reuse": {"max_age": "1h"}, "throttle_factor": 3, "owner": "ann", "tags": ["a", "b"], "params": {"n": 1.5}});
         assert_eq!(json(&words), expected);
@@ -242,6 +260,8 @@ mod tests {
         for (words, said) in [
             (["t", "--params", "{"], "params are not JSON"),
             (["t", "--needs", "gpu >"], "needs:"),
+            (["t", "--window", "9-17"], "windows: \"9\" is not a time of day at column 1"),
+            (["t", "--uses", "gpu>=1"], "uses: expected \"=\" and an amount after \"gpu\" at column 4"),
             (["t", "--queue", "a b"], "queue has the character"),
             (["t", "--params", "@/does/not/exist"], "failed to read params"),
         ] {

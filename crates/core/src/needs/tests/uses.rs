@@ -1,6 +1,6 @@
 //! What a job uses: reading, canonical form, and whether a worker has it at all.
 
-use super::super::{Reason, Uses};
+use super::super::{Number, Reason, Uses};
 use super::{abilities, hash_of, uses};
 
 #[test]
@@ -65,6 +65,6 @@ fn what_does_not_fit_is_said_by_name() {
         ]
     );
     assert!(matches!(unmet[1].reason, Reason::Absent));
-    assert!(uses("cpu=9, disk=1").has("disk"));
-    assert!(!uses("cpu=9, disk=1").has("dis"));
+    assert_eq!(uses("cpu=9, disk=1").get("disk"), Some(Number::from_thousandths(1_000)));
+    assert_eq!(uses("cpu=9, disk=1").get("dis"), None);
 }

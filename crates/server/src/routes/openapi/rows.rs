@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, audit, events, health, job_log, list, operations as operation, page, queues as queue,
+    artifacts, attempts, audit, events, health, job_log, list, operations as operation, page,
+    queues as queue, schedules as schedule,
 };
 use super::{JSON, Row, part};
 
@@ -67,10 +68,21 @@ enum SubmitAnswer {
 
 /// All rows.
 pub(super) fn all() -> Vec<Row> {
-    [hall(), jobs(), one_job(), artifacts_rows(), operations(), workers(), attempts_rows(), types(), tokens()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        hall(),
+        jobs(),
+        one_job(),
+        artifacts_rows(),
+        operations(),
+        workers(),
+        attempts_rows(),
+        types(),
+        schedules(),
+        tokens(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn hall() -> Vec<Row> {
@@ -311,6 +323,64 @@ fn tokens() -> Vec<Row> {
             .query::<audit::AuditQuery>()
             .gives::<Page<wire::Act>>("A page")
             .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+    ]
+}
+
+fn schedules() -> Vec<Row> {
+    vec![
+        get("/api/v1/schedules", "listSchedules", "The schedules")
+            .gives::<Page<wire::Schedule>>("All of them"),
+        get("/api/v1/schedules/{name}", "showSchedule", "A schedule")
+            .headers(&[("If-None-Match", "Versions that the client has")])
+            .gives::<wire::Schedule>("As it is")
+            .telling(TAG)
+            .answers_with(304, "The client has this version", None)
+            .telling(TAG)
+            .problems(&[Code::NotFound]),
+        put(
+            "/api/v1/schedules/{name}",
+            "setSchedule",
+            "Make a schedule, or change one; what is missing stays as it is",
+        )
+        .headers(VERSIONS)
+        .takes::<wire::SetSchedule>()
+        .gives::<wire::Schedule>("As it is now")
+        .telling(TAG)
+        .answers_with(201, "A new one", Some((JSON, part::<wire::Schedule>)))
+        .telling(TAG)
+        .problems(&[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull]),
+        Row::new(
+            "DELETE",
+            "/api/v1/schedules/{name}",
+            "removeSchedule",
+            "Remove a schedule; the jobs that it made stay",
+        )
+        .headers(VERSIONS)
+        .answers_with(204, "It is gone", None)
+        .problems(&[
+            Code::NotFound,
+            Code::PreconditionFailed,
+            Code::Conflict,
+            Code::Unavailable,
+            Code::StorageFull,
+        ]),
+        get("/api/v1/schedules/{name}/ticks", "nextTicks", "The ticks to come")
+            .query::<schedule::TicksQuery>()
+            .gives::<Page<wire::Tick>>("The next ones")
+            .problems(&[Code::NotFound]),
+        post(
+            "/api/v1/schedules/{name}/run",
+            "runSchedule",
+            "Make the job of a schedule now, beside its ticks",
+        )
+        .gives::<wire::Submitted>("The job")
+        .problems(&[
+            Code::NotFound,
+            Code::KeyHeld,
+            Code::Conflict,
+            Code::Unavailable,
+            Code::StorageFull,
+        ]),
     ]
 }
 

@@ -1,0 +1,69 @@
+//! Lives where many kinds of jobs meet many kinds of workers, against one kind of each.
+//!
+//! Both halls have 1,000 vacancies parked by 100 sessions, so all that differs is what has to be matched: 10,000
+//! classes (100 types with 100 needs, from those that one worker meets to those that all do) and 100 sets of abilities,
+//! or one of each.
+
+use std::time::Duration;
+
+use jobhall_core::TypeName;
+use jobhall_core::needs::{Abilities, Accepts, Needs};
+use jobhall_engine::SubmitJob;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::hall::Hall;
+use crate::life::{self, Trade, Way};
+use crate::{Failed, Options};
+
+const TYPES: usize = 100;
+/// Sets of abilities, and of needs.
+const SETS: usize = 100;
+const VACANCIES_EACH: usize = 10;
+const ZONES: usize = 10;
+
+/// Measures both in turns.
+pub async fn measure(options: &Options) -> Result<Value, Failed> {
+    let (mut one, mut many) = (Vec::new(), Vec::new());
+    for turn in 0..options.alternations {
+        for (name, trade, found) in [("one", one_kind()?, &mut one), ("many", many_kinds()?, &mut many)] {
+            let path = options.directory.join(format!("{name}-{turn}.db"));
+            let mut hall = Hall::open(&path, 0).await?;
+            found.push(life::measure_trade(&mut hall, options, Way::HandedOver, trade).await?);
+            hall.engine.stop().await;
+            drop(hall);
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+    Ok(json!({ "one": one, "many": many }))
+}
+
+fn one_kind() -> Result<Trade, Failed> {
+    let worker = (Abilities::parse(&abilities(0))?, Accepts::default());
+    let job = SubmitJob { needs: Needs::parse("os=linux, gpu>=0")?, ..life::noop()? };
+    Ok(Trade { jobs: vec![job], workers: vec![worker; SETS], kept_open: VACANCIES_EACH })
+}
+
+fn many_kinds() -> Result<Trade, Failed> {
+    let mut jobs = Vec::new();
+    for set in 0..SETS {
+        for number in 0..TYPES {
+            let job_type = TypeName::new(&format!("noop-{number}"))?;
+            jobs.push(SubmitJob { job_type, needs: Needs::parse(&needs(set))?, ..life::noop()? });
+        }
+    }
+    let worker = |set| Ok((Abilities::parse(&abilities(set))?, Accepts::default()));
+    let workers = (0..SETS).map(worker).collect::<Result<_, Failed>>()?;
+    Ok(Trade { jobs, workers, kept_open: VACANCIES_EACH })
+}
+
+fn abilities(set: usize) -> String {
+    format!("os=linux, zone=z{}, gpu={}", set / ZONES, set % ZONES)
+}
+
+/// Half of them name a zone and suit one worker to ten; the other half rule one out and suit up to ninety.
+fn needs(set: usize) -> String {
+    let (zone, gpu) = (set / ZONES, set % ZONES);
+    let asked = if set.is_multiple_of(2) { "=" } else { "!=" };
+    format!("os=linux, zone{asked}z{zone}, gpu>={gpu}")
+}

@@ -1,0 +1,69 @@
+//! Schedules.
+
+use jobhall_protocol::{Page, Schedule, SetSchedule, Submitted, Tick};
+use reqwest::Method;
+
+use crate::call::Client;
+use crate::error::ClientError;
+use crate::hall::Versioned;
+
+impl Client {
+    /// All schedules.
+    ///
+    /// # Errors
+    /// The hall could not be reached, or does not let this token look.
+    pub async fn schedules(&self) -> Result<Vec<Schedule>, ClientError> {
+        self.whole_list("schedules").await
+    }
+
+    /// One schedule.
+    ///
+    /// # Errors
+    /// There is no such schedule, or the hall could not be reached.
+    pub async fn schedule(&self, name: &str) -> Result<Versioned<Schedule>, ClientError> {
+        self.versioned(&self.api(Method::GET, &["schedules", name])).await
+    }
+
+    /// Makes a schedule, or changes one; what is missing stays as it is. With a version, only that one is changed.
+    ///
+    /// # Errors
+    /// Something given is wrong, the version is another, or the hall could not be reached.
+    pub async fn set_schedule(
+        &self,
+        name: &str,
+        given: &SetSchedule,
+        version: Option<&str>,
+    ) -> Result<Versioned<Schedule>, ClientError> {
+        let call = self.api(Method::PUT, &["schedules", name]).json(given)?;
+        let call = match version {
+            Some(version) => call.header("if-match", version),
+            None => call,
+        };
+        self.versioned(&call).await
+    }
+
+    /// Removes a schedule; the jobs that it made stay.
+    ///
+    /// # Errors
+    /// There is no such schedule, or the hall could not be reached.
+    pub async fn remove_schedule(&self, name: &str) -> Result<(), ClientError> {
+        self.send(&self.api(Method::DELETE, &["schedules", name])).await.map(drop)
+    }
+
+    /// Makes the job of a schedule now.
+    ///
+    /// # Errors
+    /// There is no such schedule, or the hall could not be reached.
+    pub async fn run_schedule(&self, name: &str) -> Result<Submitted, ClientError> {
+        self.read(&self.api(Method::POST, &["schedules", name, "run"])).await
+    }
+
+    /// The next ticks of a schedule.
+    ///
+    /// # Errors
+    /// There is no such schedule, the number is out of bounds, or the hall could not be reached.
+    pub async fn next_ticks(&self, name: &str, n: u64) -> Result<Vec<Tick>, ClientError> {
+        let call = self.api(Method::GET, &["schedules", name, "ticks"]).query(&[("n", n.to_string())]);
+        self.read::<Page<Tick>>(&call).await.map(|page| page.items)
+    }
+}

@@ -1,0 +1,225 @@
+//! Why no worker takes a job that is ready: looked at worker by worker, with the eyes of the match.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jobhall_core::needs::{Abilities, Number, Shortage, Unmet, Value};
+use jobhall_core::{Class, JobId, WorkerName};
+
+use super::Why;
+use crate::board::Line;
+use crate::desk::Desk;
+use crate::entry::Entry;
+use crate::load::rank;
+use crate::session::SessionState;
+
+/// Workers, and jobs of a worker, that an explanation names at most.
+const NAMED: usize = 20;
+
+/// Why one worker does not take the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerWhy {
+    /// The worker.
+    pub worker: WorkerName,
+    /// Terms of the job's needs that it does not meet.
+    pub needs: Vec<Unmet>,
+    /// What the job uses and it has too little of, even while it does nothing.
+    pub uses: Vec<Unmet>,
+    /// Terms of its own accepts that the job does not meet.
+    pub accepts: Vec<Unmet>,
+}
+
+/// A resource of which no worker has as much as the job uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// What the job uses, as it is written: `gpu=8`.
+    pub term: Box<str>,
+    /// The resource.
+    pub name: Box<str>,
+    /// The most that a worker has of it, and who; none if nobody has any.
+    pub largest: Option<(Number, WorkerName)>,
+}
+
+/// A worker that others use up at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedUp {
+    /// The worker.
+    pub worker: WorkerName,
+    /// Of what it has too little left.
+    pub missing: Vec<Shortage>,
+    /// The jobs that use it, the first of them.
+    pub jobs: Vec<JobId>,
+}
+
+/// What stands between a job and the workers that suit, one list for each reason.
+#[derive(Default)]
+struct Found {
+    others: BTreeMap<WorkerName, WorkerWhy>,
+    used_up: BTreeMap<WorkerName, UsedUp>,
+    kept: BTreeMap<WorkerName, JobId>,
+    avoided: Vec<WorkerName>,
+    busy: Vec<WorkerName>,
+    largest: BTreeMap<Box<str>, (Number, WorkerName)>,
+}
+
+impl Desk {
+    /// Why a ready job is not taken.
+    pub(super) fn why_not_taken(&self, id: JobId, entry: &Entry) -> Vec<Why> {
+        let (Some(class), Some(line)) = (self.board.class(entry.class), self.board.line(entry.class)) else {
+            return Vec::new();
+        };
+        let mut found = Found::default();
+        for session in self.sessions.values().filter(|session| session.connected) {
+            let profile = session.profile.and_then(|profile| self.board.profile(profile));
+            let Some((abilities, accepts)) = profile else { continue };
+            let why = WorkerWhy {
+                worker: session.worker.clone(),
+                needs: class.needs.unmet(abilities),
+                uses: class.uses.unmet(abilities),
+                accepts: accepts.unmet(class.queue.as_str(), class.job_type.as_str()),
+            };
+            found.note_size(class, abilities, &why);
+            if why.needs.is_empty() && why.uses.is_empty() && why.accepts.is_empty() {
+                self.why_not_now(id, entry, line, session, abilities, &mut found);
+            } else {
+                found.others.insert(why.worker.clone(), why);
+            }
+        }
+        found.told(class, self.kept.get(&id.get()))
+    }
+
+    /// What keeps a worker that suits from taking the job at this moment.
+    fn why_not_now(
+        &self,
+        id: JobId,
+        entry: &Entry,
+        line: &Line,
+        session: &SessionState,
+        abilities: &Abilities,
+        found: &mut Found,
+    ) {
+        let worker = &session.worker;
+        let state = self.workers.get(worker);
+        let missing = state.map_or_else(Vec::new, |state| state.taken.missing(abilities, &line.demand.uses));
+        let kept = state.and_then(|state| state.kept_for.as_ref()).map(|kept| kept.rank.id);
+        let gate = self.gate();
+        if !missing.is_empty() {
+            let jobs = self.users(worker, &missing);
+            found.used_up.insert(worker.clone(), UsedUp { worker: worker.clone(), missing, jobs });
+        } else if gate.meets(worker, abilities, line, rank(id, entry)) {
+            found.busy.push(worker.clone());
+        } else if gate.goes_elsewhere(id, worker, &line.suits) {
+            found.avoided.push(worker.clone());
+        } else if let Some(job) = kept {
+            found.kept.insert(worker.clone(), job);
+        }
+    }
+
+    /// The jobs that use what is missing of a worker.
+    fn users(&self, worker: &WorkerName, missing: &[Shortage]) -> Vec<JobId> {
+        let sessions = self.workers.get(worker).into_iter().flat_map(|state| &state.sessions);
+        let attempts = sessions.filter_map(|id| self.sessions.get(id)).flat_map(|session| &session.attempts);
+        let uses = |id: &&JobId| {
+            let uses = self.uses_of(**id);
+            missing.iter().any(|short| uses.get(&short.name).is_some())
+        };
+        let mut jobs: Vec<_> = attempts.filter(uses).copied().collect();
+        jobs.sort();
+        jobs.truncate(NAMED);
+        jobs
+    }
+}
+
+impl Found {
+    /// Notes how much a worker that would suit otherwise has of what the job uses.
+    fn note_size(&mut self, class: &Class, abilities: &Abilities, why: &WorkerWhy) {
+        if !why.needs.is_empty() || !why.accepts.is_empty() {
+            return;
+        }
+        for (name, _) in class.uses.iter() {
+            let Some(Value::Number(has)) = abilities.get(name) else { continue };
+            if self.largest.get(name).is_none_or(|(largest, _)| has > largest) {
+                self.largest.insert(name.into(), (*has, why.worker.clone()));
+            }
+        }
+    }
+
+    /// The reasons, the nearest first.
+    fn told(mut self, class: &Class, kept: Option<&WorkerName>) -> Vec<Why> {
+        self.busy.sort();
+        self.busy.dedup();
+        self.avoided.sort();
+        self.avoided.dedup();
+        let mut told = Vec::new();
+        told.extend(kept.cloned().map(Why::KeptForIt));
+        if !self.busy.is_empty() {
+            told.push(Why::NoVacancy(self.busy));
+        }
+        if !self.used_up.is_empty() {
+            told.push(Why::UsedUp(self.used_up.into_values().take(NAMED).collect()));
+        }
+        told.extend(self.kept.into_iter().take(NAMED).map(|(worker, job)| Why::Kept { worker, job }));
+        if !self.avoided.is_empty() {
+            told.push(Why::Avoids(self.avoided));
+        }
+        if !told.is_empty() {
+            return told;
+        }
+        if self.others.is_empty() {
+            return vec![Why::NoWorkers];
+        }
+        let too_large = too_large(class, &self.largest, self.others.values());
+        if !too_large.is_empty() {
+            told.push(Why::TooLarge(too_large));
+        }
+        told.push(Why::NoneSuits(self.others.into_values().collect()));
+        told
+    }
+}
+
+/// What the job uses more of than any worker that would suit otherwise has; empty if there is no such worker.
+fn too_large<'a>(
+    class: &Class,
+    largest: &BTreeMap<Box<str>, (Number, WorkerName)>,
+    mut others: impl Iterator<Item = &'a WorkerWhy>,
+) -> Vec<TooLarge> {
+    if !others.any(|why| why.needs.is_empty() && why.accepts.is_empty()) {
+        return Vec::new();
+    }
+    let beyond =
+        class.uses.iter().filter(|(name, asked)| largest.get(*name).is_none_or(|(has, _)| has < asked));
+    let told = beyond.map(|(name, asked)| TooLarge {
+        term: format!("{name}={asked}").into(),
+        name: name.into(),
+        largest: largest.get(name).cloned(),
+    });
+    told.collect()
+}
+
+impl fmt::Display for WorkerWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unmet = self.needs.iter().chain(&self.uses).chain(&self.accepts);
+        let terms: Vec<_> = unmet.map(ToString::to_string).collect();
+        write!(f, "worker {}: {}", self.worker, terms.join("; "))
+    }
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.largest {
+            Some((has, worker)) => {
+                write!(f, "{}: the largest worker, {worker}, has {}={has}", self.term, self.name)
+            }
+            None => write!(f, "{}: no worker has a number of {}", self.term, self.name),
+        }
+    }
+}
+
+impl fmt::Display for UsedUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let missing: Vec<_> = self.missing.iter().map(ToString::to_string).collect();
+        write!(f, "worker {}: {}", self.worker, missing.join("; "))?;
+        let jobs: Vec<_> = self.jobs.iter().map(ToString::to_string).collect();
+        if jobs.is_empty() { Ok(()) } else { write!(f, "; used by jobs {}", jobs.join(", ")) }
+    }
+}

@@ -1,0 +1,230 @@
+//! What workers have left, and who may take it.
+//!
+//! A claim on its way and a live attempt each have a grip on what their job uses; nothing else takes anything, so what
+//! is in use is always the sum over the attempts, also after a restart, which finds them in the store. It is counted
+//! per worker: one that polls has a session for every poll, and one that comes back has a new one.
+//!
+//! Small jobs fill every gap that a large one waits for. So once it has waited long, one worker is kept for it: there no
+//! job of a later rank takes what it needs (the rule and its proof are in `core/needs/taken.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::needs::{Abilities, Taken, Uses};
+use jobhall_core::{JobId, State, WorkerName};
+
+use crate::avoid::Avoids;
+use crate::board::{ClassId, Line, Rank};
+use crate::desk::Desk;
+use crate::effect::{SessionId, VacancyId};
+use crate::ids::IdMap;
+use crate::session::SessionState;
+
+/// What one claim or attempt has taken of its worker; none if its job uses nothing.
+pub(crate) type Grip = Option<Box<(WorkerName, Uses)>>;
+
+/// What is known of a worker beyond its sessions.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerState {
+    pub sessions: BTreeSet<SessionId>,
+    pub taken: Taken,
+    /// The old job that it is kept for.
+    pub kept_for: Option<Kept>,
+}
+
+/// How much of a worker is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerUse {
+    /// The worker.
+    pub worker: WorkerName,
+    /// What claims on their way and live attempts use.
+    pub taken: Taken,
+    /// The job that it is kept for, which has waited long.
+    pub kept_for: Option<JobId>,
+}
+
+/// A job that waited long for more than is ever left.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub rank: Rank,
+    pub class: ClassId,
+    pub uses: Uses,
+}
+
+/// Says whether a worker meets the demand of a line now.
+#[derive(Clone, Copy)]
+pub(crate) struct Gate<'a> {
+    pub workers: &'a BTreeMap<WorkerName, WorkerState>,
+    pub sessions: &'a BTreeMap<SessionId, SessionState>,
+    pub avoids: &'a IdMap<Avoids>,
+}
+
+impl Gate<'_> {
+    /// Whether the first job of a line, which has this rank, may go to this worker.
+    pub fn meets(&self, worker: &WorkerName, abilities: &Abilities, line: &Line, rank: Rank) -> bool {
+        self.leaves(worker, abilities, &line.demand.uses, rank)
+            && line.demand.apart.is_none_or(|job| !self.goes_elsewhere(job, worker, &line.suits))
+    }
+
+    fn leaves(&self, worker: &WorkerName, abilities: &Abilities, uses: &Uses, rank: Rank) -> bool {
+        let Some(state) = self.workers.get(worker) else { return uses.is_empty() };
+        match &state.kept_for {
+            Some(kept) if rank > kept.rank => state.taken.leaves_beside(abilities, uses, &kept.uses),
+            _ => state.taken.leaves(abilities, uses),
+        }
+    }
+}
+
+impl Desk {
+    pub(crate) fn gate(&self) -> Gate<'_> {
+        Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids }
+    }
+
+    /// The first ready job that a vacancy may take.
+    pub(crate) fn best_for(&mut self, id: VacancyId) -> Option<Rank> {
+        let vacancy = self.vacancies.get(&id)?;
+        let gate = Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids };
+        let meets =
+            |abilities: &Abilities, line: &Line, rank| gate.meets(&vacancy.worker, abilities, line, rank);
+        self.board.best(vacancy.profile, meets)
+    }
+
+    /// The parked vacancy that may take a job of this class and rank.
+    pub(crate) fn vacancy_for(&self, class: ClassId, rank: Rank) -> Option<VacancyId> {
+        let gate = self.gate();
+        let meets = |abilities: &Abilities, line: &Line, id| {
+            let vacancy = self.vacancies.get(&id);
+            vacancy.is_some_and(|vacancy| gate.meets(&vacancy.worker, abilities, line, rank))
+        };
+        self.board.vacancy_for(class, meets)
+    }
+
+    /// What an open job uses.
+    pub(crate) fn uses_of(&self, id: JobId) -> Uses {
+        let class = self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
+        class.map_or_else(Uses::default, |class| class.uses.clone())
+    }
+
+    /// Gives an attempt the grip that its state has: while it waits for others it uses nothing.
+    pub(crate) fn balance(&mut self, id: JobId) {
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = &entry.life.state else {
+            let hold = self.holders.get_mut(&id.get());
+            let grip = hold.and_then(|hold| hold.grip.take());
+            return self.let_loose(grip);
+        };
+        if self.holders.get(&id.get()).is_some_and(|hold| hold.grip.is_none()) {
+            let worker = held.tenure.worker.clone();
+            let grip = self.grip(&worker, &self.uses_of(id));
+            if let Some(hold) = self.holders.get_mut(&id.get()) {
+                hold.grip = grip;
+            }
+        }
+    }
+
+    /// Takes what a job uses of its worker.
+    pub(crate) fn grip(&mut self, worker: &WorkerName, uses: &Uses) -> Grip {
+        if uses.is_empty() {
+            return None;
+        }
+        self.workers.entry(worker.clone()).or_default().taken.take(uses);
+        Some(Box::new((worker.clone(), uses.clone())))
+    }
+
+    /// Gives it back, and lets the worker's vacancies look again.
+    pub(crate) fn let_loose(&mut self, grip: Grip) {
+        let Some((worker, uses)) = grip.map(|grip| *grip) else { return };
+        if let Some(state) = self.workers.get_mut(&worker) {
+            let whole = state.taken.give_back(&uses);
+            debug_assert!(whole, "what is given back was taken");
+        }
+        self.refill(&worker);
+        self.forget_worker(&worker);
+    }
+
+    /// Lets every vacancy of a worker look again for jobs.
+    fn refill(&mut self, worker: &WorkerName) {
+        let Some(state) = self.workers.get(worker) else { return };
+        let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
+        let vacancies: Vec<_> = sessions.flat_map(|session| session.vacancies.iter().copied()).collect();
+        for vacancy in vacancies {
+            self.fill(vacancy);
+        }
+    }
+
+    /// A worker that has no session and holds nothing is forgotten.
+    pub(crate) fn forget_worker(&mut self, worker: &WorkerName) {
+        let gone = |state: &WorkerState| state.sessions.is_empty() && state.taken.is_empty();
+        if self.workers.get(worker).is_some_and(gone) {
+            self.workers.remove(worker);
+        }
+    }
+
+    /// Every worker that is there or has something in hand, by name.
+    pub fn workers_in_use(&self) -> Vec<WorkerUse> {
+        let told = |(worker, state): (&WorkerName, &WorkerState)| WorkerUse {
+            worker: worker.clone(),
+            taken: state.taken.clone(),
+            kept_for: state.kept_for.as_ref().map(|kept| kept.rank.id),
+        };
+        self.workers.iter().map(told).collect()
+    }
+
+    /// Keeps a worker for a job that has waited long: of those that suit and lack what it uses, the one with the fewest
+    /// attempts. One that lacks nothing but a slot needs not be kept: what is free there goes to the job before others.
+    pub(crate) fn keep_for(&mut self, class: ClassId, rank: Rank) {
+        let Some(line) = self.board.line(class).filter(|line| !line.demand.uses.is_empty()) else { return };
+        if self.kept.get(&rank.id.get()).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
+            return;
+        }
+        let gate = self.gate();
+        let free = |session: &&SessionState| {
+            let (worker, suits) = (&session.worker, &line.suits);
+            let kept = self.workers.get(worker).is_some_and(|state| state.kept_for.is_some());
+            session.connected
+                && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
+                && !kept
+                && self.lacks(worker, &line.demand.uses)
+                && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, suits))
+        };
+        let best = self.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
+        let Some(worker) = best.map(|session| session.worker.clone()) else { return };
+        let kept = Kept { rank, class, uses: line.demand.uses.clone() };
+        self.unkeep(rank.id);
+        if let Some(state) = self.workers.get_mut(&worker) {
+            state.kept_for = Some(kept);
+            self.kept.insert(rank.id.get(), worker);
+        }
+    }
+
+    /// Whether a worker has too little left for this in every session of it.
+    fn lacks(&self, worker: &WorkerName, uses: &Uses) -> bool {
+        let Some(state) = self.workers.get(worker) else { return false };
+        let profiles = state.sessions.iter().filter_map(|id| self.sessions.get(id)?.profile);
+        let mut abilities = profiles.filter_map(|profile| self.board.profile(profile));
+        abilities.all(|(abilities, _)| !state.taken.leaves(abilities, uses))
+    }
+
+    /// A job no longer waits: the worker that was kept for it takes others again.
+    pub(crate) fn unkeep(&mut self, job: JobId) {
+        let Some(worker) = self.kept.remove(&job.get()) else { return };
+        if let Some(state) = self.workers.get_mut(&worker) {
+            state.kept_for = None;
+        }
+        self.refill(&worker);
+    }
+
+    /// A worker is no longer there for the job that it was kept for: another one is.
+    pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
+        let Some(state) = self.workers.get_mut(worker).filter(|state| state.kept_for.is_some()) else {
+            return;
+        };
+        let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
+        if sessions.into_iter().any(|session| session.connected) {
+            return;
+        }
+        if let Some(kept) = state.kept_for.take() {
+            self.kept.remove(&kept.rank.id.get());
+            self.keep_for(kept.class, kept.rank);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Schedules: kept in memory and in the store.
+//!
+//! A schedule is a setting, and the setting says up to which moment its ticks were seen to. The unit that makes the job
+//! of a tick moves that moment on, guarded by the rev it was decided on: so a tick has one job, whoever else looks at
+//! the schedule, however often the hall starts, and long after the job itself was removed.
+
+mod stored;
+mod tick;
+
+use std::sync::Arc;
+
+use jobhall_core::bounds::SCHEDULES;
+use jobhall_core::{JobId, Schedule, ScheduleName, Time};
+use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Desk, ROUNDS};
+use crate::effect::Ticket;
+use crate::request::{Submit, SubmitJob};
+use crate::settle::Pending;
+use crate::submit::check_job;
+
+pub(crate) use tick::Tick;
+
+/// When ticks are, and what is made at each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleConfig {
+    /// When.
+    pub schedule: Schedule,
+    /// What. It has no time of its own, waits for no other job and is in no group.
+    pub job: SubmitJob,
+}
+
+/// A schedule as it is told to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownSchedule {
+    /// What it is called.
+    pub name: ScheduleName,
+    /// How often it was configured; ticks do not count.
+    pub version: u32,
+    /// What is configured.
+    pub config: Arc<ScheduleConfig>,
+    /// The last tick that had a job, and the job.
+    pub last: Option<(Time, JobId)>,
+    /// The next tick; none while it is paused.
+    pub next_tick: Option<Time>,
+}
+
+/// A schedule as the desk remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The rev in the store.
+    rev: u32,
+    version: u32,
+    config: Arc<ScheduleConfig>,
+    /// Ticks up to this moment were seen to.
+    seen: Time,
+    last: Option<(Time, JobId)>,
+    /// The jobs of a tick are on their way.
+    busy: bool,
+    /// When it is looked at next.
+    armed: Option<Time>,
+}
+
+/// A change of a schedule on its way.
+#[derive(Debug)]
+pub(crate) struct SchedulePending {
+    name: ScheduleName,
+    config: Option<Arc<ScheduleConfig>>,
+    expected: Option<u32>,
+    /// What it becomes.
+    kept: Option<Kept>,
+    pub ticket: Ticket,
+    rounds: u8,
+}
+
+impl Desk {
+    pub(crate) fn learn_schedule(&mut self, setting: &Setting) -> Result<(), StoreError> {
+        let kept = stored::read(setting).map_err(|why| {
+            StoreError::new(format!("the stored schedule {:?} is not readable: {why}", setting.name))
+        })?;
+        let name = ScheduleName::new(&setting.name).map_err(|error| StoreError::new(error.to_string()))?;
+        self.keep_schedule(&name, Some(kept));
+        Ok(())
+    }
+
+    /// Remembers a schedule, or forgets it, and waits for its next tick.
+    fn keep_schedule(&mut self, name: &ScheduleName, kept: Option<Kept>) {
+        let before = match kept {
+            Some(kept) => self.schedules.insert(name.clone(), kept),
+            None => self.schedules.remove(name),
+        };
+        if let Some(at) = before.and_then(|before| before.armed) {
+            self.deadlines.ticks.remove(&(at, name.clone()));
+        }
+        let seen = self.schedules.get(name).map(|kept| kept.seen);
+        if let Some(seen) = seen {
+            self.arm_schedule(name, seen);
+        }
+    }
+
+    /// Waits for the first tick after this moment.
+    fn arm_schedule(&mut self, name: &ScheduleName, after: Time) {
+        let Some(kept) = self.schedules.get(name).filter(|kept| !kept.busy) else { return };
+        let schedule = &kept.config.schedule;
+        let tick = if schedule.paused { None } else { schedule.next_tick(after) };
+        self.look_at_schedule(name, tick);
+    }
+
+    fn look_at_schedule(&mut self, name: &ScheduleName, at: Option<Time>) {
+        let Some(kept) = self.schedules.get_mut(name) else { return };
+        if let Some(before) = kept.armed.take() {
+            self.deadlines.ticks.remove(&(before, name.clone()));
+        }
+        kept.armed = at;
+        if let Some(at) = at {
+            self.deadlines.ticks.insert((at, name.clone()));
+        }
+    }
+
+    pub(crate) fn all_schedules(&self) -> Answer {
+        let shown = self.schedules.iter().map(|(name, kept)| self.shown_schedule(name, kept));
+        Answer::Schedules(shown.collect())
+    }
+
+    fn shown_schedule(&self, name: &ScheduleName, kept: &Kept) -> ShownSchedule {
+        let schedule = &kept.config.schedule;
+        let next = || schedule.next_tick(kept.seen.max(self.now.wall));
+        ShownSchedule {
+            name: name.clone(),
+            version: kept.version,
+            config: kept.config.clone(),
+            last: kept.last,
+            next_tick: if schedule.paused { None } else { next() },
+        }
+    }
+
+    pub(crate) fn set_schedule(
+        &mut self,
+        name: ScheduleName,
+        config: Option<Arc<ScheduleConfig>>,
+        expected: Option<u32>,
+        ticket: Ticket,
+        rounds: u8,
+    ) {
+        let before = self.schedules.get(&name);
+        let version = before.map_or(0, |kept| kept.version);
+        let checked = config.as_deref().map_or(Ok(()), |config| self.check_schedule(config, version == 0));
+        if let Err(refused) = checked {
+            return self.answer(ticket, Err(refused));
+        }
+        if rounds > ROUNDS {
+            return self.answer(ticket, Err(Refused::Contended));
+        }
+        if expected.is_some_and(|expected| expected != version) {
+            return self.answer(ticket, Err(Refused::ScheduleChanged { name, version }));
+        }
+        if config.is_none() && before.is_none() {
+            return self.answer(ticket, Ok(Answer::Rev(0)));
+        }
+        let rev = before.map_or(0, |kept| kept.rev);
+        let kept = config.clone().map(|config| self.configured(before, config));
+        let write = stored::write(&name, rev, kept.as_ref());
+        let pending = SchedulePending { name, config, expected, kept, ticket, rounds };
+        self.send(Unit { settings: vec![write], ..Unit::default() }, Pending::Schedule(Box::new(pending)));
+    }
+
+    fn check_schedule(&self, config: &ScheduleConfig, new: bool) -> Result<(), Refused> {
+        config.schedule.check()?;
+        check_job(&config.job)?;
+        let SubmitJob { run_at, after, group, copy_of, retry_of, .. } = &config.job;
+        let misplaced = [
+            ("run_at", run_at.is_some()),
+            ("after", !after.is_empty()),
+            ("group", group.is_some()),
+            ("copy_of", copy_of.is_some()),
+            ("retry_of", retry_of.is_some()),
+        ];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Refused::NotScheduled(field));
+        }
+        if new && self.schedules.len() >= SCHEDULES {
+            return Err(Refused::SchedulesFull(SCHEDULES));
+        }
+        Ok(())
+    }
+
+    /// A schedule with another configuration. One that now has other moments, or was paused, begins anew: ticks that
+    /// it would have had are not made. It never goes back behind what was seen to.
+    fn configured(&self, before: Option<&Kept>, config: Arc<ScheduleConfig>) -> Kept {
+        let now = self.now.wall;
+        let goes_on = |kept: &&Kept| {
+            let (was, is) = (&kept.config.schedule, &config.schedule);
+            was.when == is.when && was.zone == is.zone && !was.paused
+        };
+        let seen = match before {
+            Some(kept) if goes_on(&kept) => kept.seen,
+            Some(kept) => kept.seen.max(now),
+            None => now,
+        };
+        Kept {
+            rev: before.map_or(0, |kept| kept.rev) + 1,
+            version: before.map_or(0, |kept| kept.version) + 1,
+            config,
+            seen,
+            last: before.and_then(|kept| kept.last),
+            busy: false,
+            armed: None,
+        }
+    }
+
+    pub(crate) fn schedule_stored(&mut self, pending: SchedulePending) {
+        let SchedulePending { name, kept, ticket, .. } = pending;
+        let version = kept.as_ref().map_or(0, |kept| kept.version);
+        self.keep_schedule(&name, kept);
+        self.answer(ticket, Ok(Answer::Rev(version)));
+    }
+
+    pub(crate) fn schedule_refused(&mut self, pending: SchedulePending, conflicts: Vec<Conflict>) {
+        let SchedulePending { name, config, expected, ticket, rounds, .. } = pending;
+        if let Err(refused) = self.learn_conflicting(&name, conflicts) {
+            return self.answer(ticket, Err(refused));
+        }
+        self.set_schedule(name, config, expected, ticket, rounds + 1);
+    }
+
+    /// Takes in what the store has of a schedule.
+    fn learn_conflicting(&mut self, name: &ScheduleName, conflicts: Vec<Conflict>) -> Result<(), Refused> {
+        conflicts.into_iter().try_for_each(|conflict| match conflict {
+            Conflict::Setting { stored, .. } => self.learn_stored(name, stored),
+            _ => Ok(()),
+        })
+    }
+
+    pub(crate) fn learn_stored(
+        &mut self,
+        name: &ScheduleName,
+        stored: Option<Setting>,
+    ) -> Result<(), Refused> {
+        let Some(setting) = stored else {
+            self.keep_schedule(name, None);
+            return Ok(());
+        };
+        let unreadable = |error: StoreError| Refused::Storage { full: false, message: error.to_string() };
+        self.learn_schedule(&setting).map_err(unreadable)
+    }
+
+    /// Makes the job of a schedule now. This is no tick: it moves nothing of the schedule.
+    pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket) {
+        let Some(kept) = self.schedules.get(name) else {
+            return self.answer(ticket, Err(Refused::NoSuchSchedule(name.clone())));
+        };
+        let job = SubmitJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
+        self.submit(Submit { jobs: vec![job], name: None }, ticket);
+    }
+}
+
+impl Kept {
+    /// The same after its ticks up to this one were seen to.
+    fn after(&self, tick: Time, made: Option<JobId>) -> Kept {
+        let last = made.map(|id| (tick, id)).or(self.last);
+        Kept { rev: self.rev + 1, seen: tick, last, busy: false, armed: None, ..self.clone() }
+    }
+}
+
+fn setting(name: &ScheduleName, expected: u32, value: Option<String>) -> SettingWrite {
+    SettingWrite { kind: SettingKind::Schedule, name: name.as_str().to_owned(), expected, value }
+}

@@ -1,0 +1,186 @@
+//! Schedules. Their versions are named by entity tags, as those of types are; the ticks of a schedule make no new version.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, Request};
+use jobhall_core::{ScheduleName, Time};
+use jobhall_engine::{Refused, ScheduleConfig, ShownSchedule};
+use jobhall_protocol as wire;
+use jobhall_protocol::{Code, Page, SetSchedule, Timestamp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::submit::template;
+use super::versions::{ROUNDS, Wanted};
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, params, tell};
+
+/// Ticks told unless asked otherwise, and the most that are.
+const TICKS: u64 = 5;
+const TICKS_MAX: u64 = 100;
+
+fn checked(name: &str) -> Result<ScheduleName, Trouble> {
+    ScheduleName::new(name).map_err(Trouble::bad)
+}
+
+fn unknown(name: &ScheduleName) -> Trouble {
+    Trouble::new(Code::NotFound, format!("there is no schedule {name}"))
+}
+
+async fn find(app: &App, name: &ScheduleName) -> Result<Option<ShownSchedule>, Trouble> {
+    Ok(app.engine.schedules().await?.into_iter().find(|shown| shown.name == *name))
+}
+
+async fn must_find(app: &App, name: &ScheduleName) -> Result<ShownSchedule, Trouble> {
+    find(app, name).await?.ok_or_else(|| unknown(name))
+}
+
+/// The content is part of it, because a schedule that was removed begins with its first version again.
+fn tag(shown: &ShownSchedule) -> Result<String, Trouble> {
+    let lasting = ShownSchedule { last: None, next_tick: None, ..shown.clone() };
+    let content = serde_json::to_vec(&tell::schedule(&lasting)?).map_err(Trouble::internal)?;
+    Ok(format!("\"{}-{}\"", shown.version, &blake3::hash(&content).to_hex()[..8]))
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>) -> Answer {
+    let items = app.engine.schedules().await?.iter().map(tell::schedule).collect::<Result<Vec<_>, _>>()?;
+    Ok(error::ok(&Page { items, next_cursor: None }))
+}
+
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let found = must_find(&app, &checked(&name)?).await?;
+    let tag = tag(&found)?;
+    if Wanted::of(&headers)?.has(Some(&tag)) {
+        return Ok(error::unchanged(&tag));
+    }
+    Ok(error::tagged(error::ok(&tell::schedule(&found)?), &tag))
+}
+
+pub(super) async fn set(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let name = checked(&name)?;
+    let wanted = Wanted::of(request.headers())?;
+    let given: SetSchedule = body::json(request).await?;
+    let job = match &given.job {
+        Some(job) => Some(template(&app, &who, job).await?),
+        None => None,
+    };
+    let make = |before: Option<&ShownSchedule>| {
+        let before = before.map(|shown| &*shown.config);
+        let schedule = given.over(before.map(|config| &config.schedule)).map_err(Trouble::bad)?;
+        let job = job.clone().or_else(|| before.map(|config| config.job.clone()));
+        let job = job.ok_or_else(|| Trouble::bad("a new schedule needs job"))?;
+        Ok(Some(Arc::new(ScheduleConfig { schedule, job })))
+    };
+    let version = change(&wanted, &app, &name, make).await?;
+    app.acted(&who, "schedule_set", &name, "").await;
+    let shown = must_find(&app, &name).await?;
+    let address = format!("{}/schedules/{name}", wire::API);
+    Ok(error::tagged(error::made(version == 1, &address, &tell::schedule(&shown)?), &tag(&shown)?))
+}
+
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let name = checked(&name)?;
+    let wanted = Wanted::of(&headers)?;
+    must_find(&app, &name).await?;
+    change(&wanted, &app, &name, |_| Ok(None)).await?;
+    app.acted(&who, "schedule_removed", &name, "").await;
+    Ok(error::nothing())
+}
+
+/// Makes the job of a schedule now; its ticks go on as they would.
+pub(super) async fn run(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(name): Path<String>,
+) -> Answer {
+    app.takes_work()?;
+    let name = checked(&name)?;
+    let made = app.engine.run_schedule(name.clone()).await?;
+    app.acted(&who, "schedule_run", &name, "").await;
+    Ok(error::ok(&wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }))
+}
+
+/// How many ticks are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TicksQuery {
+    /// So many, from 1 to 100; 5 if missing.
+    n: Option<u64>,
+}
+
+pub(super) async fn ticks(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    uri: axum::http::Uri,
+) -> Answer {
+    let asked: TicksQuery = params::query(&uri)?;
+    let n = asked.n.unwrap_or(TICKS);
+    if !(1..=TICKS_MAX).contains(&n) {
+        return Err(Trouble::bad(format!("n of {n} is outside 1 to {TICKS_MAX}")));
+    }
+    let found = must_find(&app, &checked(&name)?).await?;
+    let schedule = &found.config.schedule;
+    let told = |tick: Time| wire::Tick {
+        tick: Timestamp(tick),
+        run_at: Timestamp(found.config.job.windows.next_open(schedule.start_of(&found.name, tick))),
+    };
+    let first = if schedule.paused { schedule.next_tick(now()) } else { found.next_tick };
+    let all = std::iter::successors(first, |&tick| schedule.next_tick(tick));
+    let items: Vec<_> = all.take(usize::try_from(n).unwrap_or(usize::MAX)).map(told).collect();
+    Ok(error::ok(&Page { items, next_cursor: None }))
+}
+
+type Made = Result<Option<Arc<ScheduleConfig>>, Trouble>;
+
+fn check(wanted: &Wanted, name: &ScheduleName, stored: Option<&ShownSchedule>) -> Result<(), Trouble> {
+    let tag = stored.map(tag).transpose()?;
+    if wanted.allows(tag.as_deref()) {
+        return Ok(());
+    }
+    Err(Trouble::new(
+        Code::PreconditionFailed,
+        match tag {
+            Some(tag) => format!("schedule {name} is there, as version {tag}"),
+            None => format!("there is no schedule {name}"),
+        },
+    ))
+}
+
+/// Changes what is there, guarded by its version. Without a wish for one it is tried again on what others made.
+async fn change(
+    wanted: &Wanted,
+    app: &App,
+    name: &ScheduleName,
+    make: impl Fn(Option<&ShownSchedule>) -> Made,
+) -> Result<u32, Trouble> {
+    for _ in 0..ROUNDS {
+        let stored = find(app, name).await?;
+        check(wanted, name, stored.as_ref())?;
+        let config = make(stored.as_ref())?;
+        let version = stored.map_or(0, |stored| stored.version);
+        match app.engine.set_schedule(name.clone(), config, Some(version)).await {
+            Ok(version) => return Ok(version),
+            Err(Refused::ScheduleChanged { .. }) => {}
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    Err(Refused::Contended.into())
+}

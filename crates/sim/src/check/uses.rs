@@ -1,0 +1,84 @@
+//! What jobs use of their workers, counted anew from the rows: never more than a worker has, and given back exactly.
+
+use std::collections::BTreeSet;
+
+use jobhall_core::{Job, JobId, State, WorkerName};
+use jobhall_engine::WorkerUse;
+
+use super::{Checker, Invariant, Seen};
+use crate::words::{self, Amount};
+
+impl Checker {
+    /// Jobs whose live attempt is this worker's, as stored.
+    fn at_work(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
+        self.rows.values().filter(move |job| {
+            let held = match &job.life.state {
+                State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
+                _ => None,
+            };
+            held.is_some_and(|held| held.tenure.worker == *worker)
+        })
+    }
+
+    /// A job goes to a worker: together with what is live there it must be within what the worker has.
+    pub(super) fn uses_what_is_there(&mut self, row: &Job, seen: &Seen) {
+        let used = words::used(&row.spec);
+        // A worker that came back with more or less may have taken something in its other session meanwhile.
+        let sessions = self.sessions.values().filter(|other| other.worker == seen.worker && !other.ended);
+        let has = sessions.fold([0, 0], |[gpu, mem], other| {
+            let [more_gpu, more_mem] = words::has(other.skill);
+            [gpu.max(more_gpu), mem.max(more_mem)]
+        });
+        if used == [0, 0] {
+            return;
+        }
+        let live = words::sum(self.at_work(&seen.worker).map(|job| words::used(&job.spec)));
+        // One that came back with less may have too much of another resource already.
+        let within = (0..used.len()).all(|at| used[at] == 0 || live[at] <= has[at]);
+        self.must(within, Invariant::Used, &[row.id], || {
+            format!("job {} makes {} use {live:?} of {has:?}", row.id, seen.worker)
+        });
+    }
+
+    /// What the desk says is in use; nothing is on its way to the store. An attempt that its worker never heard of,
+    /// because its session was gone, is given back before it is taken back.
+    pub fn in_use(&mut self, told: &[WorkerUse]) {
+        let mut names: BTreeSet<_> = told.iter().map(|told| told.worker.clone()).collect();
+        names.extend(self.rows.values().filter_map(|job| {
+            Some(job.life.state.held().filter(|_| words::used(&job.spec) != [0, 0])?.tenure.worker.clone())
+        }));
+        for worker in names {
+            let known = |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.life.claim);
+            let least = words::sum(self.at_work(&worker).filter(known).map(|job| words::used(&job.spec)));
+            let most = words::sum(self.at_work(&worker).map(|job| words::used(&job.spec)));
+            let told = told.iter().find(|told| told.worker == worker).map_or([0, 0], amount);
+            let jobs: Vec<JobId> = self.at_work(&worker).map(|job| job.id).collect();
+            let exact = words::within(least, told) && words::within(told, most);
+            self.must(exact, Invariant::Used, &jobs, || {
+                format!("the desk says that {worker} uses {told:?}, the rows say {least:?} to {most:?}")
+            });
+        }
+    }
+
+    /// Whether this worker certainly has so much left, whatever comes of all that is on its way.
+    pub(super) fn certainly_left(&self, seen: &Seen, used: Amount, mine: &BTreeSet<JobId>) -> bool {
+        let on_its_way = self.untold.keys().chain(mine).chain(&self.touched).collect::<BTreeSet<_>>();
+        if on_its_way.iter().any(|id| !self.rows.contains_key(id)) {
+            // A new job may be born with this worker.
+            return false;
+        }
+        let elsewhere = on_its_way.into_iter().filter_map(|id| self.rows.get(id));
+        let there = self.at_work(&seen.worker).map(|job| job.id).collect::<BTreeSet<_>>();
+        let elsewhere = elsewhere.filter(|job| !there.contains(&job.id)).map(|job| words::used(&job.spec));
+        let live = self.at_work(&seen.worker).map(|job| words::used(&job.spec));
+        words::within(words::sum(live.chain(elsewhere).chain([used])), words::has(seen.skill))
+    }
+}
+
+fn amount(told: &WorkerUse) -> Amount {
+    let of = |name: &str| {
+        let found = told.taken.iter().find(|(known, _)| *known == name);
+        found.map_or(0, |(_, taken)| taken.thousandths())
+    };
+    words::RESOURCES.map(of)
+}
