@@ -104,7 +104,8 @@ impl Limits {
         let id = BucketId(self.next);
         let known = self.rules.get_mut(&rule)?;
         known.buckets.insert(value.clone(), id);
-        self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, known.fresh.as_ref()));
+        let tokens = known.fresh.as_ref().map(|fresh| fresh.begin(now.0));
+        self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, tokens));
         Some(id)
     }
 

@@ -27,6 +27,14 @@ impl Tokens {
         Tokens { rate, shares: most(rate), at: now }
     }
 
+    /// A bucket of the same level, but for what came beyond the burst: that is saved up only for whoever waits.
+    #[must_use]
+    pub fn begin(&self, now: u64) -> Tokens {
+        let mut tokens = self.clone();
+        tokens.settle(now, most(self.rate));
+        tokens
+    }
+
     /// The rate.
     pub fn rate(&self) -> Rate {
         self.rate

@@ -45,6 +45,8 @@ fn a_job_heavier_than_the_burst_waits_until_its_own_weight_is_saved_up() {
     let mut light = Tokens::empty(rate(1, 10, 2), 0);
     light.take(1, 1_000);
     assert_eq!(light.ready_at(5, 1_000), 1_040, "others are held to the burst");
+    let begun = Tokens::empty(rate(1, 10, 2), 0).begin(1_000);
+    assert_eq!((begun.left(1_000), begun.ready_at(5, 1_000)), (2, 1_030), "and so is a bucket that begins");
 }
 
 #[test]
