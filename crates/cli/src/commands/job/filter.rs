@@ -90,7 +90,7 @@ mod tests {
     fn states_are_checked_with_a_suggestion() {
         assert_eq!(states_of("running").unwrap(), ["running"]);
         assert_eq!(states_of("completed").unwrap(), ["succeeded", "failed", "crashed", "cancelled"]);
-        assert_eq!(states_of("pending").unwrap().len(), 7);
+        assert_eq!(states_of("pending").unwrap().len(), 8);
         let failure = states_of("runing").unwrap_err();
         assert_eq!(failure.what, "there is no state \"runing\"; did you mean \"running\"?");
     }
