@@ -22,6 +22,12 @@ pub struct JobFilter {
     pub key: Option<String>,
     /// In this queue.
     pub queue: Option<String>,
+    /// Of this group.
+    pub group: Option<u64>,
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// With this tag.
+    pub tag: Option<String>,
     /// With this text in type, key, params or error.
     pub q: Option<String>,
     /// Submitted at this moment or later.
@@ -42,6 +48,9 @@ impl JobFilter {
             job_type: filter.job_type,
             key: filter.key,
             queue: filter.queue,
+            group: filter.group,
+            owner: filter.owner,
+            tag: filter.tag,
             q: filter.q,
             created_after: filter.created_after,
             created_before: filter.created_before,
@@ -56,6 +65,9 @@ impl JobFilter {
             ("type", wire.job_type),
             ("key", wire.key),
             ("queue", wire.queue),
+            ("group", wire.group.map(|group| group.to_string())),
+            ("owner", wire.owner),
+            ("tag", wire.tag),
             ("q", wire.q),
             ("created_after", wire.created_after.map(|at| at.to_string())),
             ("created_before", wire.created_before.map(|at| at.to_string())),

@@ -15,6 +15,7 @@
 
 pub mod bounds;
 mod class;
+mod dependency;
 mod disposition;
 mod event;
 mod group;
@@ -39,9 +40,10 @@ mod window;
 mod zone;
 
 pub use class::Class;
+pub use dependency::{Dependency, circle};
 pub use disposition::{Disposition, Submitted};
 pub use event::{Event, EventName};
-pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict};
+pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict, Standing};
 pub use id::{AttemptId, GroupId, IdError, JobId, LeaseId};
 pub use job::{Again, Job, Life, PastAttempt, Spec};
 pub use json::{Json, JsonError};

@@ -6,6 +6,7 @@ use jobhall_core::{Life, Spec, State, StateName, Time};
 
 use crate::board::ClassId;
 use crate::limits::{BucketId, Share};
+use crate::membership::Membership;
 use crate::queues::{QueueId, Queues};
 use crate::windows::Timed;
 
@@ -24,6 +25,8 @@ pub(crate) struct Entry {
     pub busy: Busy,
     /// Where it can be found.
     pub placed: Placed,
+    /// Its part in a group, if it has one.
+    pub member: Option<Box<Membership>>,
     /// When on a day it may start, if not at any time.
     pub timed: Option<Box<Timed>>,
     /// What limits it.
@@ -84,6 +87,9 @@ impl Entry {
         let name = self.life.name(now);
         if name != self.counted && !name.is_terminal() {
             queues.step(self.queue, Some(self.counted), Some(name));
+            if let Some(part) = &self.member {
+                queues.groups.step(part, Some(self.counted), Some(name));
+            }
             self.counted = name;
         }
     }

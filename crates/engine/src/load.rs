@@ -9,6 +9,7 @@ use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
 use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
+use crate::membership::Membership;
 use crate::queues::{QueueId, ready_since};
 use crate::windows::Timed;
 
@@ -37,6 +38,9 @@ impl Desk {
     pub fn restore(&mut self, job: Job) {
         let held = job.life.state.held().map(|held| held.tenure.worker.clone());
         let id = job.id;
+        if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
+            self.found_blocked(id);
+        }
         self.blocks.opened(id);
         let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
@@ -54,6 +58,9 @@ impl Desk {
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
+        self.begin_dependencies();
+        self.begin_groups();
+        self.carry_on();
     }
 
     pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
@@ -111,6 +118,10 @@ impl Desk {
         if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
+        let member = Membership::of(id, &spec);
+        if let Some(part) = &member {
+            self.join_group(part, counted);
+        }
         let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
         let taken = false;
@@ -123,6 +134,7 @@ impl Desk {
             priority,
             busy,
             placed,
+            member,
             timed,
             share,
             taken,
@@ -196,6 +208,10 @@ impl Desk {
         self.avoids.remove(&id.get());
         self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free));
         self.board.queues.step(entry.queue, Some(entry.counted), None);
+        if let Some(part) = &entry.member {
+            let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
+            self.board.queues.groups.step(part, Some(entry.counted), end);
+        }
         self.board.leave(entry.class);
         Some(entry)
     }
@@ -295,6 +311,8 @@ impl Desk {
             self.totals.completed(self.now, outcome);
         }
         self.blocks.ended(id);
+        self.along.over(id);
+        self.dependency_ended(id, entry.life.state.name());
         self.progress.remove(&id.get());
         self.let_go(id);
         self.successors.remove(&id.get());

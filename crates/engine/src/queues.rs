@@ -11,6 +11,8 @@ use std::ops::Bound;
 
 use jobhall_core::{JobId, Life, QueueName, StateName, Time};
 
+use crate::membership::Groups;
+
 /// States that are not an end: the first of [`StateName::ALL`].
 const PENDING: usize = 8;
 /// Jobs on the heap that may have been taken, beyond as many as are ready.
@@ -77,6 +79,8 @@ pub(crate) struct Queues {
     places: Vec<Option<Queue>>,
     free: Vec<usize>,
     ids: BTreeMap<QueueName, usize>,
+    /// Groups count the same steps of the same jobs.
+    pub groups: Groups,
 }
 
 /// Since when a waiting job could be taken: its time has come, and so has whatever it waited for before.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::Edit;
 use crate::effect::{SessionId, VacancyId};
+use crate::groups::NewGroup;
 use crate::schedules::ScheduleConfig;
 
 /// What to do when a live job has the same (type, key).
@@ -27,6 +28,15 @@ pub enum OnDuplicate {
     Supersede,
     /// Run once more when that job has ended, with these params.
     RunAgain,
+}
+
+/// A job that must end before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// This one.
+    Job(JobId),
+    /// What comes of an earlier job of the same submit, at this position.
+    Position(usize),
 }
 
 /// One job to be made. Its parts are checked values; what is none takes the type's default.
@@ -53,7 +63,7 @@ pub struct SubmitJob {
     /// How long an attempt may take; what is none is as the type says.
     pub timeouts: Timeouts,
     /// The jobs that must end before it.
-    pub after: Vec<JobId>,
+    pub after: Vec<After>,
     /// Whether any end of those will do.
     pub after_any: bool,
     /// The group it belongs to.
@@ -155,6 +165,31 @@ pub struct Indicator {
 pub enum Request {
     /// Make jobs.
     Submit(Submit),
+    /// Make a group, and jobs in it.
+    CreateGroup {
+        /// The group.
+        group: NewGroup,
+        /// Its first jobs; there may be none.
+        submit: Submit,
+    },
+    /// A group takes no more members.
+    CloseGroup(GroupId),
+    /// End all jobs of a group.
+    CancelGroup {
+        /// The group.
+        id: GroupId,
+        /// Why, as the errors of its jobs will say.
+        failure: Failure,
+    },
+    /// Make a new group with what failed of an ended one.
+    RetryGroup {
+        /// The ended group.
+        id: GroupId,
+        /// The idempotency key, if there is one.
+        name: Option<SubmitName>,
+    },
+    /// Tell about a group that has not ended.
+    ShowGroup(GroupId),
     /// End a job.
     Cancel {
         /// The job.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, Step, transition};
+use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, StateName, Step, transition};
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::answer::Answer;
@@ -97,7 +97,18 @@ impl Desk {
         };
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
         let now = self.now.wall;
-        let spec = Spec { params: again.params.clone(), created_at: now, retry_of: None, ..(*spec).clone() };
+        // It stands for itself: it is behind nobody and in no group, which may have ended.
+        let spec = Spec {
+            params: again.params.clone(),
+            created_at: now,
+            retry_of: None,
+            after: Box::default(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+            ..(*spec).clone()
+        };
         Ok(Some(Job { id, spec: Arc::new(spec), life: Life::queued(now, now) }))
     }
 
@@ -180,6 +191,8 @@ impl Desk {
             None => {
                 if self.take_out(id).is_some() {
                     self.let_go(id);
+                    self.along.over(id);
+                    self.dependency_ended(id, StateName::Succeeded);
                 }
             }
         }

@@ -117,12 +117,6 @@ pub struct Job {
     /// Whether someone keeps it from being given to a worker.
     #[serde(default)]
     pub hold: bool,
-    /// Whose it is.
-    #[serde(default)]
-    pub owner: Option<String>,
-    /// What it is found by.
-    #[serde(default)]
-    pub tags: Vec<String>,
     /// Where it stands.
     pub state: String,
     /// Attempts so far.
@@ -154,6 +148,27 @@ pub struct Job {
     pub error: Option<Failure>,
     /// The job this one repeats.
     pub retry_of: Option<u64>,
+    /// The jobs that must end before it.
+    #[serde(default)]
+    pub after: Vec<u64>,
+    /// Whether any end of those will do.
+    #[serde(default)]
+    pub after_any: bool,
+    /// The group it belongs to.
+    #[serde(default)]
+    pub group: Option<u64>,
+    /// Whether it serves its group without being counted.
+    #[serde(default)]
+    pub attached: bool,
+    /// The job of the same group that it is a copy of.
+    #[serde(default)]
+    pub copy_of: Option<u64>,
+    /// Whose it is.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// Whether a cancel was requested that the worker has yet to obey.
     #[serde(default)]
     pub cancel_requested: bool,

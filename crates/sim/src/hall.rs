@@ -335,6 +335,10 @@ impl Sim {
         let settings: Vec<_> = settings.into_iter().filter(|one| !forgetful || !forgets(one)).collect();
         desk.restore_settings(settings).expect("settings that the engine wrote");
         desk.restore_blocks(&self.vault.blocks());
+        for group in self.vault.groups(true) {
+            let members = self.vault.group(group.id).map_or_else(Vec::new, |(_, members)| members);
+            desk.restore_group(group, &members);
+        }
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
         desk.begin();
         self.desk = Some(desk);

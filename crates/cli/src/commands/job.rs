@@ -1,7 +1,7 @@
 //! `jobhall job`: submitting, watching and ending jobs.
 
 mod artifacts;
-mod batches;
+pub mod batches;
 mod bulk;
 mod change;
 mod edit;

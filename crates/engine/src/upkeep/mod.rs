@@ -5,6 +5,7 @@ mod aging;
 mod attempts;
 mod blocks;
 mod due;
+mod followers;
 mod limits;
 mod recovery;
 mod retention;
@@ -53,13 +54,14 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 11] = [
+pub const SERVICES: [Service; 12] = [
     aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
     windows::SERVICE,
     due::SERVICE,
+    followers::SERVICE,
     schedules::SERVICE,
     limits::SERVICE,
     recovery::SERVICE,
@@ -119,7 +121,7 @@ impl Desk {
                 (service.run)(self);
             }
         }
-        self.let_out();
+        self.carry_on();
     }
 
     /// Milliseconds until the next duty, none if there is none.

@@ -6,6 +6,7 @@ mod attempts;
 mod audit;
 mod edit;
 mod events;
+mod groups;
 mod health;
 mod job_log;
 mod jobs;
@@ -88,6 +89,12 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/jobs/{id}/artifacts/{*name}", artifacts::get),
         get("/api/v1/jobs/{id}/events", events::of_job),
         get("/api/v1/events", events::of_all),
+        post("/api/v1/groups", groups::create),
+        get("/api/v1/groups", groups::list),
+        get("/api/v1/groups/{id}", groups::show),
+        post("/api/v1/groups/{id}/close", groups::close),
+        post("/api/v1/groups/{id}/cancel", groups::cancel),
+        post("/api/v1/groups/{id}/retry", groups::retry),
         post("/api/v1/operations", operations::start),
         get("/api/v1/operations", operations::list),
         get("/api/v1/operations/{id}", operations::show),

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, audit, events, health, job_log, list, operations as operation, page,
-    queues as queue, schedules as schedule,
+    artifacts, attempts, audit, events, groups as group, health, job_log, list, operations as operation,
+    page, queues as queue, schedules as schedule,
 };
 use super::{JSON, Row, part};
 
@@ -21,6 +21,8 @@ const ARTIFACT: &[(&str, &str)] = &[
     (DIGEST_HEADER, "The BLAKE3 hash of the bytes; others are refused"),
 ];
 const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Go on behind this event")];
+const IDEMPOTENCY: &[(&str, &str)] =
+    &[("Idempotency-Key", "Repeats of this request are answered as the first was, for a day")];
 const TAG: &[(&str, &str)] = &[("ETag", "Names this version")];
 const VERSIONS: &[(&str, &str)] = &[
     ("If-Match", "Change only these versions; * stands for any that is there"),
@@ -73,6 +75,7 @@ pub(super) fn all() -> Vec<Row> {
         jobs(),
         one_job(),
         artifacts_rows(),
+        groups(),
         operations(),
         workers(),
         attempts_rows(),
@@ -127,7 +130,7 @@ fn hall() -> Vec<Row> {
             .problems(&[Code::NotFound]),
         get("/openapi.json", "openapi", "This document").gives::<Value>("This document"),
         get("/api/v1/events", "events", "Everything that happens, as server-sent events")
-            .query::<events::EventsQuery>()
+            .query::<events::AllEventsQuery>()
             .headers(POSITION)
             .gives_as::<wire::Change>(EVENTS, "A stream whose events named `job` carry this as data")
             .problems(&[Code::BadRequest, Code::Unavailable]),
@@ -137,17 +140,17 @@ fn hall() -> Vec<Row> {
 fn jobs() -> Vec<Row> {
     vec![
         post("/api/v1/jobs", "submitJobs", "Submit one job, or many together")
-            .headers(&[(
-                "Idempotency-Key",
-                "Repeats of this request are answered as the first was, for a day",
-            )])
+            .headers(IDEMPOTENCY)
             .takes::<Submit>()
             .answers_with(201, "A new job", Some((JSON, part::<wire::Job>)))
             .telling(LOCATION)
             .gives::<SubmitAnswer>("A job that was there already, or the answers to many")
             .problems(&[
+                Code::NotFound,
                 Code::KeyHeld,
                 Code::IdempotencyKeyReused,
+                Code::DependencyUnmet,
+                Code::GroupClosed,
                 Code::Conflict,
                 Code::Unavailable,
                 Code::StorageFull,
@@ -156,6 +159,58 @@ fn jobs() -> Vec<Row> {
             .query::<list::JobsQuery>()
             .gives::<Page<wire::Job>>("A page; it may be short although the list goes on")
             .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+    ]
+}
+
+fn groups() -> Vec<Row> {
+    const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
+    vec![
+        post("/api/v1/groups", "createGroup", "Make a group, and jobs in it")
+            .headers(IDEMPOTENCY)
+            .takes::<wire::CreateGroup>()
+            .answers_with(201, "The group with what became of its jobs", Some((JSON, part::<wire::Group>)))
+            .telling(LOCATION)
+            .problems(&[
+                Code::KeyHeld,
+                Code::IdempotencyKeyReused,
+                Code::DependencyUnmet,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
+        get("/api/v1/groups", "listGroups", "Groups, newest first")
+            .query::<group::GroupsQuery>()
+            .gives::<Page<wire::Group>>("A page")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+        get("/api/v1/groups/{id}", "showGroup", "One group with its members counted")
+            .gives::<wire::Group>("The group")
+            .problems(&[Code::NotFound]),
+        post(
+            "/api/v1/groups/{id}/close",
+            "closeGroup",
+            "A group takes no more jobs, and ends with its last one",
+        )
+        .gives::<wire::Group>("The group")
+        .problems(CHANGE),
+        post(
+            "/api/v1/groups/{id}/cancel",
+            "cancelGroup",
+            "End all jobs of a group; doing it again changes nothing",
+        )
+        .may_take::<wire::Cancel>()
+        .gives::<wire::Group>("The group")
+        .problems(CHANGE),
+        post("/api/v1/groups/{id}/retry", "retryGroup", "Make a new group of what failed in an ended one")
+            .headers(IDEMPOTENCY)
+            .answers_with(201, "The new group", Some((JSON, part::<wire::Group>)))
+            .telling(LOCATION)
+            .problems(&[
+                Code::NotFound,
+                Code::IdempotencyKeyReused,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
     ]
 }
 
