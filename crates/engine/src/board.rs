@@ -236,6 +236,11 @@ impl Board {
         self.classes.get(&class.0)?.head()
     }
 
+    /// Whether jobs of a class are ready, paused or not.
+    pub fn waits(&self, class: ClassId) -> bool {
+        self.classes.get(&class.0).is_some_and(|state| !state.ready.is_empty())
+    }
+
     /// The first ready job for a profile whose demand is met.
     pub fn best(
         &mut self,

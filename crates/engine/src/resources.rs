@@ -217,6 +217,15 @@ impl Desk {
         self.refill(&worker);
     }
 
+    /// No job of a class can be taken at the moment.
+    pub(crate) fn unkeep_all(&mut self, class: ClassId) {
+        let kept = |worker: &WorkerName| self.workers.get(worker)?.kept_for.as_ref();
+        let kept = self.kept.values().filter_map(kept).filter(|kept| kept.class == class);
+        for job in kept.map(|kept| kept.rank.id).collect::<Vec<_>>() {
+            self.unkeep(job);
+        }
+    }
+
     /// A worker is no longer there for the job that it was kept for: another one is.
     pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get_mut(worker).filter(|state| state.kept_for.is_some()) else {
