@@ -3,14 +3,17 @@
 use jobhall_store::{CommitError, Committed, Conflict, Done};
 
 use crate::answer::Refused;
-use crate::desk::{Desk, ROUNDS, Task, What};
+use crate::desk::{Awaited, Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
+use crate::groups::GroupPending;
 use crate::load::storage;
+use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
 use crate::submit::Plan;
+use crate::taken_along::AlongPending;
 use crate::vacancy::ClaimPending;
 
 /// A unit on its way.
@@ -21,8 +24,12 @@ pub(crate) enum Pending {
     Submit(Box<Plan>),
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
+    Released(Vec<jobhall_core::JobId>),
+    Along(Box<AlongPending>),
+    Group(Box<GroupPending>),
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
+    Queue(Box<QueuePending>),
 }
 
 impl Desk {
@@ -53,8 +60,12 @@ impl Desk {
             Pending::Submit(plan) => self.submitted(*plan),
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
+            Pending::Released(ids) => self.released_stored(ids),
+            Pending::Along(pending) => self.taken_along(*pending),
+            Pending::Group(pending) => self.group_stored(*pending),
             Pending::Schedule(pending) => self.schedule_stored(*pending),
             Pending::Ticks(tick) => self.ticks_passed(&tick),
+            Pending::Queue(pending) => self.queue_stored(*pending),
         }
     }
 
@@ -68,8 +79,15 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+            Pending::Released(ids) => {
+                self.learn_all(conflicts);
+                self.released_not_stored(ids);
+            }
+            Pending::Along(pending) => self.along_refused(*pending, conflicts),
+            Pending::Group(pending) => self.group_refused(*pending, conflicts),
             Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
             Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
+            Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
         }
     }
 
@@ -113,11 +131,11 @@ impl Desk {
     pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
         match task.what {
             What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
-            What::TakeBack(..) | What::LeaseEnd(..) | What::Keep(..) | What::Save(..) => {
+            What::Tick(name) => self.look_later(&name),
+            _ => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
             }
-            What::Tick(name) => self.look_later(&name),
         }
     }
 
@@ -143,8 +161,12 @@ impl Desk {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Released(ids) => self.released_not_stored(ids),
+            Pending::Along(pending) => self.along_undone(*pending),
+            Pending::Group(pending) => self.group_undone(&pending, refused),
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
+            Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 
@@ -172,10 +194,30 @@ impl Desk {
         let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
         let reading = std::mem::take(&mut self.reading).into_values();
         let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
-        let waiting: Vec<_> = in_line.chain(reading).chain(std::mem::take(&mut self.for_ids)).collect();
+        let for_groups = std::mem::take(&mut self.in_line_for_group).into_values().flatten();
+        let for_ids = std::mem::take(&mut self.for_ids);
+        let waiting: Vec<_> = in_line.chain(reading).chain(for_groups).chain(for_ids).collect();
         for task in waiting {
             self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));
         }
+        self.refuse_awaited(message);
         self.refuse_outbox(message);
+    }
+
+    /// Whoever waits for a read, or for a group to be filled.
+    fn refuse_awaited(&mut self, message: &str) {
+        let stopped = || Refused::Stopped(message.to_owned());
+        for fill in std::mem::take(&mut self.fills).into_values() {
+            if let Some(ticket) = fill.ticket {
+                self.answer(ticket, Err(stopped()));
+            }
+        }
+        for awaited in std::mem::take(&mut self.awaited).into_values() {
+            match awaited {
+                Awaited::Plan(plan, _) => self.answer_asker(plan.asker, Err(stopped())),
+                Awaited::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
+                _ => {}
+            }
+        }
     }
 }

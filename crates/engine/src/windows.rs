@@ -62,7 +62,7 @@ impl Desk {
             timed.is_some_and(|timed| timed.stored_run_at.is_some())
         };
         for id in due.filter(moved).collect::<Vec<_>>() {
-            self.put_off(id);
+            self.replace(id);
         }
     }
 

@@ -6,7 +6,9 @@ use jobhall_core::{
     Backoff, Failure, Job, Json, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time,
     TypeConfig, TypeName,
 };
-use jobhall_engine::{Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownSchedule, SubmitJob, Why};
+use jobhall_engine::{
+    Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob, Why,
+};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -44,6 +46,8 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         windows: spec.windows.to_string(),
         schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
+        throttle_factor: spec.throttle_factor,
+        hold: life.hold,
         state: life.name(now).to_string(),
         attempt: life.attempt,
         max_attempts: spec.retry.max_attempts,
@@ -58,6 +62,13 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         result_artifact: None,
         error: life.state.error().map(failure).transpose()?,
         retry_of: spec.retry_of.map(|id| id.get()),
+        after: spec.after.iter().map(|id| id.get()).collect(),
+        after_any: spec.after_any,
+        group: spec.group.map(|id| id.get()),
+        attached: spec.attached,
+        copy_of: spec.copy_of.map(|id| id.get()),
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
         attempts: Vec::new(),
     })
@@ -172,6 +183,8 @@ fn reason(why: &Why) -> wire::Reason {
             ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
         }
         Why::KeyHeld(_) => ("key_held", why.to_string()),
+        Why::Dependencies { .. } => ("dependencies", why.to_string()),
+        Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
         Why::NoWorkers => ("no_workers", why.to_string()),
         Why::NoneSuits(_) => ("none_suits", why.to_string()),
         Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
@@ -185,9 +198,45 @@ fn reason(why: &Why) -> wire::Reason {
         Why::InWork(_) => ("in_work", why.to_string()),
         Why::Cancelling(_) => ("cancelling", why.to_string()),
         Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::Paused(_) => ("paused", why.to_string()),
+        Why::Held => ("held", why.to_string()),
+        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
         Why::Completed(_) => ("completed", why.to_string()),
     };
     wire::Reason { code: code.to_owned(), text }
+}
+
+/// A group with its members counted, and the jobs that were just made with it.
+pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Result<wire::Group, Trouble> {
+    let ShownGroup { group, state, counts } = shown;
+    Ok(wire::Group {
+        id: group.id.get(),
+        name: group.name.as_ref().map(ToString::to_string),
+        owner: group.owner.as_ref().map(ToString::to_string),
+        tags: group.tags.iter().map(ToString::to_string).collect(),
+        state: state.to_string(),
+        closed: group.closed,
+        cancel_requested: group.cancel.is_some(),
+        error: group.cancel.as_ref().map(failure).transpose()?,
+        counts: wire::GroupCounts {
+            total: counts.total(),
+            pending: counts.pending,
+            active: counts.active,
+            succeeded: counts.succeeded,
+            failed: counts.failed,
+            crashed: counts.crashed,
+            cancelled: counts.cancelled,
+        },
+        retry_of: group.retry_of.map(|id| id.get()),
+        created_at: Timestamp(group.created_at),
+        completed_at: group.end.map(|end| Timestamp(end.at)),
+        jobs: jobs.iter().map(submitted).collect(),
+    })
+}
+
+/// The answer to one submitted job.
+pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
+    wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
 }
 
 /// When attempts are repeated.
@@ -265,6 +314,8 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,
+        paused: config.paused,
+        limits: config.limits.iter().map(wire::Limit::from).collect(),
     }
 }
 

@@ -51,11 +51,13 @@ pub enum Plant {
     WorkersLarger,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,
+    /// A restart loses what is configured for queues.
+    LimitsForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 23] = [
+    pub const ALL: [Plant; 24] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -79,6 +81,7 @@ impl Plant {
         Plant::CountsOld,
         Plant::WorkersLarger,
         Plant::TicksForgotten,
+        Plant::LimitsForgotten,
     ];
 
     /// The invariant that must catch it.
@@ -101,6 +104,7 @@ impl Plant {
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
             Plant::TicksForgotten => Invariant::Tick,
+            Plant::LimitsForgotten => Invariant::Limit,
         }
     }
 }

@@ -6,6 +6,7 @@ use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeCo
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
 use crate::calendar::{self, Wish};
+use crate::changes::{Alteration, changes};
 use crate::random::Random;
 use crate::words;
 
@@ -28,6 +29,8 @@ pub(crate) enum Action {
     SetSchedule(usize, Option<Wish>),
     /// A client makes the job of a schedule by hand.
     RunSchedule(usize),
+    /// Somebody changes what waits.
+    Alter(Alteration),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -69,6 +72,7 @@ impl Action {
                 | Action::SetType(..)
                 | Action::SetSchedule(..)
                 | Action::RunSchedule(_)
+                | Action::Alter(_)
         )
     }
 
@@ -84,6 +88,9 @@ impl Action {
         }
     }
 }
+
+/// What jobs weigh, in turns.
+const WEIGHTS: [u32; 7] = [1, 1, 2, 1, 0, 3, 1];
 
 /// A job that a client wants.
 #[derive(Clone, Debug)]
@@ -111,7 +118,8 @@ impl Wanted {
     /// The params as they are sent.
     pub fn params(&self) -> Json {
         let poison = if self.poison { ",\"poison\":true" } else { "" };
-        Json::params(&format!("{{\"n\":{}{poison}}}", self.number)).expect("plain JSON")
+        let (number, customer) = (self.number, self.number % 3);
+        Json::params(&format!("{{\"n\":{number},\"c\":{customer}{poison}}}")).expect("plain JSON")
     }
 
     /// The request for it at this moment.
@@ -131,6 +139,7 @@ impl Wanted {
             priority: self.priority,
             run_at,
             retry: self.retry,
+            throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
             on_duplicate: self.on_duplicate,
             reuse_max_age_ms: self.reuse_max_age_ms,
             ..SubmitJob::new(words::type_name(self.job_type))
@@ -157,7 +166,7 @@ impl Script {
     /// The script of a seed.
     pub fn new(seed: u64) -> Script {
         let mut random = Random::new(seed);
-        let config = config(&mut random);
+        let config = config(&mut random, seed);
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
@@ -168,12 +177,16 @@ impl Script {
         let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
         calendar::write(seed, &mut actions);
         let calm_at = writer.at + 5_000;
+        actions.extend(changes(seed, writer.at));
+        actions.sort_by_key(|(at, _)| *at);
         Script { seed, config, workers, bursts, actions, calm_at }
     }
 }
 
-fn config(random: &mut Random) -> Config {
+fn config(random: &mut Random, seed: u64) -> Config {
     Config {
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        aging_ms: *Random::named(seed, &[91]).pick(&[500, 5_000, 30_000]),
         submit_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
         feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
         retention_ms: *random.pick(&[7_000, 60_000]),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, Life, PastAttempt, Spec, State};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State};
 use jobhall_store::{
-    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Memory, Prune, Pruned, Setting, Unit,
+    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Member, Memory, Prune, Pruned, Setting,
+    Unit,
 };
 
 use crate::check::Shelf;
@@ -185,6 +186,16 @@ impl Vault {
 
     pub fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
         self.store.completed_now(before, limit)
+    }
+
+    /// A group and its members.
+    pub fn group(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {
+        self.store.group_now(id)
+    }
+
+    /// Groups that have not ended, or all.
+    pub fn groups(&self, open: bool) -> Vec<Group> {
+        self.store.groups_now(open)
     }
 
     pub fn settings(&self) -> Vec<Setting> {

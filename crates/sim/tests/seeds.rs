@@ -113,7 +113,8 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 14] = [
+    let groups: [(&str, &[&str]); 15] = [
+        ("limits", &["claim under a limit", "queue configured"]),
         (
             "requests",
             &[
@@ -125,6 +126,11 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "SetType",
                 "SetSchedule",
                 "RunSchedule",
+                "SetQueue",
+                "Edit",
+                "RunNow",
+                "Hold",
+                "Release",
                 "OpenSession",
                 "Renew",
                 "Disconnect",

@@ -5,6 +5,8 @@ mod aging;
 mod attempts;
 mod blocks;
 mod due;
+mod followers;
+mod limits;
 mod recovery;
 mod retention;
 mod schedules;
@@ -52,14 +54,16 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 10] = [
+pub const SERVICES: [Service; 12] = [
     aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
     windows::SERVICE,
     due::SERVICE,
+    followers::SERVICE,
     schedules::SERVICE,
+    limits::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -117,6 +121,7 @@ impl Desk {
                 (service.run)(self);
             }
         }
+        self.carry_on();
     }
 
     /// Milliseconds until the next duty, none if there is none.

@@ -61,7 +61,14 @@ impl Checker {
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
             | (Request::EndVacancy { .. } | Request::Credit { .. }, Answer::Noted)
-            | (Request::SetType { .. } | Request::SetSchedule { .. }, Answer::Rev(_)) => {}
+            | (
+                Request::SetType { .. } | Request::SetSchedule { .. } | Request::SetQueue { .. },
+                Answer::Rev(_),
+            )
+            | (
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                Answer::State(_),
+            ) => {}
             (Request::RunSchedule(_), Answer::Submitted(answers)) => {
                 self.acknowledged.extend(answers.iter().map(|answer| answer.id));
             }

@@ -121,6 +121,7 @@ impl Checker {
             }
         }
         self.in_order(units);
+        self.within_limits(units);
         for id in units.iter().flat_map(touches) {
             *self.untold.entry(id).or_default() += 1;
         }

@@ -5,6 +5,7 @@ mod answers;
 mod counts;
 mod ends;
 mod leases;
+mod limits;
 mod order;
 mod outside;
 mod rows;
@@ -56,6 +57,8 @@ pub enum Invariant {
     Tick,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
+    /// No limit is exceeded, and nothing that is paused or held is given out.
+    Limit,
     /// What the desk counts is what there is.
     Counted,
     /// Neither the engine nor the store gives up in the middle.
@@ -79,6 +82,7 @@ impl fmt::Display for Invariant {
             Invariant::Early => "never before its time",
             Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
+            Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
         })
@@ -184,6 +188,7 @@ pub(crate) struct Checker {
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
+    limited: limits::Limited,
     /// Things worth counting since the last look, by group and name.
     seen: Vec<(&'static str, &'static str)>,
 }
@@ -222,6 +227,7 @@ impl Checker {
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
             commits: 0,
+            limited: limits::Limited::default(),
             seen: Vec::new(),
         }
     }
