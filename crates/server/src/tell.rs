@@ -302,7 +302,16 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
             OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
         },
         reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
+        throttle_factor: Some(job.throttle_factor),
+        owner: job.owner.as_ref().map(ToString::to_string),
+        tags: job.tags.iter().map(ToString::to_string).collect(),
+        // These have no place in the job of a schedule.
         run_at: None,
+        after: Vec::new(),
+        after_any: false,
+        group: None,
+        attached: false,
+        copy_of: None,
     })
 }
 

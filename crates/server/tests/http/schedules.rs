@@ -138,7 +138,7 @@ async fn the_job_of_a_schedule_is_told_as_it_was_given() {
         "type": "report", "key": "k", "queue": "night", "params": {"n": 1}, "needs": "gpu>=1", "uses": "gpu=1",
         "avoid": true, "windows": "22:00-06:00 Europe/Berlin", "priority": 7, "on_duplicate": "reject",
         "retry": {"max_attempts": 3, "backoff": "constant", "delay": "5s", "on": ["failed"]},
-        "reuse": {"max_age": "1h"},
+        "reuse": {"max_age": "1h"}, "throttle_factor": 3, "owner": "anna", "tags": ["nightly"],
     });
     let made = put(&hall, &[], &json!({"cron": "@daily", "job": job}).to_string()).await;
     assert_eq!((made.status, &made.json()["job"]), (201, &job), "{}", made.text());
