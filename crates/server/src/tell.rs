@@ -302,11 +302,15 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, Trouble>
 /// The job of a schedule, as it would be submitted; what is as it is by default is left out.
 fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    // Every field is named: one that is new must be told too.
     Ok(wire::SubmitJob {
+        job_type: job.job_type.to_string(),
         key: job.key.as_ref().map(ToString::to_string),
         queue: Some(job.queue.to_string()),
         params: Some(raw(&job.params)?),
         needs: text(job.needs.as_str()),
+        uses: text(&job.uses.to_string()),
+        avoid: job.avoid,
         windows: text(job.windows.as_str()),
         priority: Some(job.priority),
         retry: job.retry.as_ref().map(retry),
@@ -317,7 +321,16 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
             OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
         },
         reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
-        ..wire::SubmitJob::new(job.job_type.as_str())
+        throttle_factor: Some(job.throttle_factor),
+        owner: job.owner.as_ref().map(ToString::to_string),
+        tags: job.tags.iter().map(ToString::to_string).collect(),
+        // These have no place in the job of a schedule.
+        run_at: None,
+        after: Vec::new(),
+        after_any: false,
+        group: None,
+        attached: false,
+        copy_of: None,
     })
 }
 
