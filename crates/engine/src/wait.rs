@@ -74,6 +74,11 @@ impl Desk {
         for job in &open {
             self.waiters.entry(job.get()).or_default().insert(id);
         }
+        // Who was about to go on has more to wait for.
+        let session = self.holders.get(&id.get()).map(|hold| hold.session).filter(|_| !open.is_empty());
+        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
+            state.ready.retain(|ready| *ready != id);
+        }
         let wait = self.waits.entry(id.get()).or_default();
         (wait.all, wait.open) = (jobs, open);
     }

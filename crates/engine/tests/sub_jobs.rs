@@ -457,3 +457,28 @@ fn a_waiting_attempt_gives_back_what_it_uses_and_takes_it_again_before_others() 
     hall.report("w", &held, passed()).unwrap();
     assert_eq!(hall.state(other), StateName::Assigned);
 }
+
+#[test]
+fn an_attempt_that_was_about_to_go_on_and_asks_for_more_waits_for_that_too() {
+    let mut hall = Hall::new();
+    let parent = hall.submit(job("p")).unwrap().id;
+    let mut slots = Slots::new(&mut hall, 1);
+    let held = slots.busy[&parent].clone();
+    hall.call("w", &held, "one", SubmitJob { needs: needs("gpu"), ..job("c") }).unwrap();
+    let other = hall.submit(job("x")).unwrap().id;
+    hall.wait("w", &held);
+    slots.look(&mut hall);
+    let gpu = hall.worker("gpu", "gpu=1");
+    hall.vacancy(gpu, 1);
+    let done = hall.assignments().remove(0).1;
+    hall.report("gpu", &done, passed()).unwrap();
+    assert_eq!(hall.explain(parent).why, [Why::WaitsForRoom(worker("w"))]);
+    let second = hall.call("w", &held, "two", SubmitJob { needs: needs("gpu"), ..job("c") }).unwrap().id;
+    let ticket = hall.wait("w", &held);
+    slots.end(&mut hall, other);
+    assert_eq!(
+        (hall.state(parent), answered(&mut hall, ticket)),
+        (StateName::Waiting, None),
+        "job {second} is open"
+    );
+}

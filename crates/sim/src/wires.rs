@@ -151,9 +151,9 @@ impl Sim {
         let worker = self.workers[at].name.clone();
         let renewed = self.ms;
         let (connected, closed, ended, credit, assigned) = (true, false, false, None, 0);
-        let freed = 0;
+        let lends = false;
         let seen =
-            Seen { worker, skill, accepts, renewed, connected, closed, ended, credit, assigned, freed };
+            Seen { worker, skill, accepts, renewed, connected, closed, ended, credit, assigned, lends };
         self.checker.session_opened(*session, seen, kept);
     }
 

@@ -95,12 +95,6 @@ impl Checker {
                 format!("job {id} lost its lease without a reason: {:?} to {:?}", before.life, after.life);
             return self.fail(Invariant::Lease, &[id], text);
         };
-        if matches!(before.life.state, State::Waiting(_))
-            && let Some(session) = self.holds.get(&id).map(|hold| hold.session)
-            && let Some(seen) = self.sessions.get_mut(&session)
-        {
-            seen.freed += 1;
-        }
         let tenure = &held.tenure;
         let end = End { lease: tenure.lease, worker: tenure.worker.clone(), by: by.clone() };
         self.holder_said(id, before.life.claim, &end);

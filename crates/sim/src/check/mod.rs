@@ -121,8 +121,8 @@ pub(crate) struct Seen {
     pub credit: Option<i64>,
     /// What was assigned to it.
     pub assigned: u64,
-    /// Attempts of it that ended while they waited: their slots had been given to others.
-    pub freed: i64,
+    /// Whether an attempt of it ever waited: then slots are lent and given back while words about them cross.
+    pub lends: bool,
 }
 
 /// Who has a job.
