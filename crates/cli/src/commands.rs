@@ -9,6 +9,7 @@ pub mod events;
 pub mod group;
 pub mod help;
 pub mod job;
+pub mod limit;
 pub mod man;
 pub mod progress;
 pub mod queue;

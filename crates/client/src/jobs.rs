@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use jobhall_protocol::{self as wire, Cancel, Explanation, Job, Page, SubmitJob, Submitted, Timestamp};
+use jobhall_protocol::{
+    self as wire, Cancel, EditJob, Explanation, Job, Page, SubmitJob, Submitted, Timestamp,
+};
 use reqwest::Method;
 use serde_json::value::RawValue;
 
@@ -182,6 +184,38 @@ impl Client {
     /// It has not ended, or the hall could not be reached.
     pub async fn retry(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("retry"))).await
+    }
+
+    /// Changes a job that no worker has, and gives it as it is then.
+    ///
+    /// # Errors
+    /// A worker has it, it has ended, the change is wrong, or the hall could not be reached.
+    pub async fn edit(&self, id: u64, edit: &EditJob) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::PATCH, id, None).json(edit)?.repeatable()).await
+    }
+
+    /// Keeps a job from being given to a worker; doing it again changes nothing.
+    ///
+    /// # Errors
+    /// It has ended, or the hall could not be reached.
+    pub async fn hold(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("hold")).repeatable()).await
+    }
+
+    /// Keeps it back no longer; doing it again changes nothing.
+    ///
+    /// # Errors
+    /// It has ended, or the hall could not be reached.
+    pub async fn release(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("release")).repeatable()).await
+    }
+
+    /// Has a job run at once, whatever its time, its backoff and its windows.
+    ///
+    /// # Errors
+    /// A worker has it, it has ended, or the hall could not be reached.
+    pub async fn run_now(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("run_now"))).await
     }
 
     /// Why a job is not running.

@@ -1,5 +1,7 @@
 //! What the desk answers.
 
+use jobhall_core::QueueConfig;
+use jobhall_core::limits::LimitError;
 use jobhall_core::{
     AttemptId, DelayError, Dependency, GroupId, Job, JobId, PastAttempt, QueueName, Refusal, RetryError,
     ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
@@ -71,7 +73,9 @@ pub enum Answer {
     Types(Vec<(TypeName, u32, TypeConfig)>),
     /// All schedules, by name.
     Schedules(Vec<ShownSchedule>),
-    /// The rev that a type's configuration has now, or the version of a schedule.
+    /// All queues that are configured, with the rev and content of their configuration, by name.
+    QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
+    /// The rev that a type's or queue's configuration has now, or the version of a schedule.
     Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
@@ -203,6 +207,17 @@ pub enum Refused {
         /// The version it has now; 0 if there is none.
         version: u32,
     },
+    /// Someone else has changed the queue's configuration.
+    #[error("the configuration of queue {queue} was changed by someone else")]
+    QueueChanged {
+        /// The queue.
+        queue: QueueName,
+        /// The rev it has now; 0 if there is none.
+        rev: u32,
+    },
+    /// The limits are not acceptable.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// There is no such session, or no longer.
     #[error("there is no such session any more")]
     NoSuchSession,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
-    AttemptId, Dice, Group, GroupId, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName,
-    WorkerName,
+    AttemptId, Dice, Group, GroupId, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName, ScheduleName,
+    TypeConfig, TypeName, WorkerName,
 };
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
@@ -25,6 +25,7 @@ use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Entry};
 use crate::groups::Fill;
 use crate::ids::{Blocks, IdMap, Pool};
+use crate::limited::Limited;
 use crate::request::{Indicator, Request, SubmitName};
 use crate::resources::WorkerState;
 use crate::schedules::Kept;
@@ -174,6 +175,7 @@ pub struct Desk {
     pub(crate) in_line: IdMap<Vec<Task>>,
     pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
+    pub(crate) limited: Limited,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
@@ -190,6 +192,7 @@ pub struct Desk {
     pub(crate) awaited: BTreeMap<u64, Awaited>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
+    pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -228,6 +231,7 @@ impl Desk {
             in_line: IdMap::default(),
             reading: IdMap::default(),
             board: Board::default(),
+            limited: Limited::default(),
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
@@ -242,6 +246,7 @@ impl Desk {
             awaited: BTreeMap::new(),
             types: HashMap::new(),
             schedules: BTreeMap::new(),
+            queue_configs: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -266,6 +271,7 @@ impl Desk {
         self.now = now;
         self.run(What::Request(request, ticket).into());
         self.carry_on();
+        self.let_out();
     }
 
     /// Hears what the store said.
@@ -286,6 +292,7 @@ impl Desk {
             Told::Members(number, result) => self.members_read(number, result),
         }
         self.carry_on();
+        self.let_out();
     }
 
     fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {
@@ -441,6 +448,10 @@ impl Desk {
             }
             What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            What::Request(
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                _,
+            ) => self.edit(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
@@ -487,6 +498,10 @@ impl Desk {
                 let answer = self.cancel_completed(id, failure);
                 self.answer(*ticket, answer);
             }
+            Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
+                let answer = self.edit_completed(id, request);
+                self.answer(*ticket, answer);
+            }
             _ => self.late_report(id, task),
         }
     }
@@ -527,6 +542,13 @@ impl Desk {
                 self.set_schedule(name, config, expected, ticket, task.rounds);
             }
             Request::RunSchedule(name) => self.run_schedule(&name, ticket),
+            Request::SetQueue { queue, config, expected } => {
+                self.set_queue(queue, config, expected, ticket, task.rounds);
+            }
+            Request::QueueConfigs => {
+                let configs = self.all_queue_configs();
+                self.answer(ticket, Ok(configs));
+            }
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
@@ -567,6 +589,10 @@ impl Desk {
             }
             // The others are about one job and never come here.
             Request::Cancel { .. }
+            | Request::Edit { .. }
+            | Request::RunNow(_)
+            | Request::Hold(_)
+            | Request::Release(_)
             | Request::Retry { .. }
             | Request::Show(_)
             | Request::Explain(_)
@@ -583,6 +609,10 @@ impl What {
         match self {
             What::Request(request, _) => match request {
                 Request::Cancel { id, .. }
+                | Request::Edit { id, .. }
+                | Request::RunNow(id)
+                | Request::Hold(id)
+                | Request::Release(id)
                 | Request::Retry { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),

@@ -3,6 +3,7 @@
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
 //! nothing ever lingers. Two commits may be under way, so that the store is never idle while the desk works.
 
+mod changes;
 mod gather;
 mod groups;
 mod mailbox;

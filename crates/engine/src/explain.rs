@@ -9,6 +9,8 @@ use jobhall_core::{Failure, GroupId, JobId, ScheduleName, State, StateName, Time
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
+use crate::limits::LimitOf;
+use crate::why_limited::LimitWhy;
 
 pub use workers::{TooLarge, UsedUp, WorkerWhy};
 
@@ -83,6 +85,12 @@ pub enum Why {
     Cancelling(WorkerName),
     /// The store could not write a moment ago; matching rests.
     StorageRests,
+    /// Its queue or its type is paused.
+    Paused(LimitOf),
+    /// Somebody holds it back.
+    Held,
+    /// It waits for a limit.
+    Limited(Box<LimitWhy>),
     /// It is completed.
     Completed(StateName),
 }
@@ -118,6 +126,7 @@ impl Desk {
             return vec![Why::GroupCancelled(part.group)];
         }
         match &entry.life.state {
+            State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
             State::Blocked(blocked) => {
                 let behind = blocked.holder.map(Why::KeyHeld);
                 behind.into_iter().chain(self.why_blocked(entry)).collect()
@@ -170,10 +179,11 @@ impl Desk {
         if self.rest_until.is_some() {
             return vec![Why::StorageRests];
         }
-        if entry.placed == Placed::Nowhere {
+        if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
             return vec![Why::OnItsWay];
         }
-        self.why_not_taken(id, entry)
+        let kept = self.why_kept(id, entry);
+        if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
     }
 }
 
@@ -232,6 +242,9 @@ impl fmt::Display for Why {
                 write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
             }
             Why::StorageRests => write!(f, "the store could not write a moment ago; matching rests"),
+            Why::Paused(what) => write!(f, "{what} is paused; resume it"),
+            Why::Held => write!(f, "it is held back; release it"),
+            Why::Limited(why) => why.fmt(f),
             Why::Completed(state) => write!(f, "it is completed: {state}"),
         }
     }

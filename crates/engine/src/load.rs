@@ -4,13 +4,13 @@ use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
-use crate::board::Rank;
+use crate::board::{ClassId, Rank};
 use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
-use crate::entry::{Busy, Entry, Placed};
+use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
 use crate::membership::Membership;
-use crate::queues::ready_since;
+use crate::queues::{QueueId, ready_since};
 use crate::windows::Timed;
 
 impl Desk {
@@ -18,9 +18,10 @@ impl Desk {
     pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
         for setting in settings {
             match setting.kind {
-                SettingKind::Type => self.learn_type(&setting)?,
+                SettingKind::Type => self.learn_type(&setting, true)?,
+                SettingKind::Queue => self.learn_queue(&setting, true)?,
                 SettingKind::Schedule => self.learn_schedule(&setting)?,
-                SettingKind::Operation | SettingKind::Queue | SettingKind::Token => {}
+                SettingKind::Operation | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -103,6 +104,12 @@ impl Desk {
 
     /// A job is open from now on.
     pub(crate) fn admit(&mut self, job: Job) {
+        let share = self.share_of(&job);
+        self.admit_sharing(job, share);
+    }
+
+    /// The same for a job whose share is known.
+    pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
         self.note_copy(id, &spec);
@@ -117,9 +124,24 @@ impl Desk {
         }
         let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry =
-            Entry { life, stored_rev, class, queue, counted, priority, busy, placed, member, timed, spec };
+        let taken = false;
+        let entry = Entry {
+            life,
+            stored_rev,
+            class,
+            queue,
+            counted,
+            priority,
+            busy,
+            placed,
+            member,
+            timed,
+            share,
+            taken,
+            spec,
+        };
         self.open.insert(id.get(), entry);
+        self.follow_limits(id);
         self.place(id);
     }
 
@@ -133,8 +155,17 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
+        match (&entry.share, &entry.spec) {
+            (Shared::Unread, Some(_)) => self.find_share(id),
+            (Shared::Unread, None) => return self.read_share(id),
+            (Shared::Free | Shared::Of(_), _) => {}
+        }
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.keep_to_windows(self.now.wall);
-        if entry.life.run_at > self.now.wall {
+        if entry.life.hold {
+            entry.placed = Placed::Held;
+            entry.recount(&mut self.board.queues, self.now.wall);
+        } else if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
             self.make_ready(id);
@@ -169,8 +200,9 @@ impl Desk {
     /// Takes a job out of the memory of what is open, and out of all that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
-        let entry = self.open.remove(&id.get())?;
+        let mut entry = self.open.remove(&id.get())?;
         self.avoids.remove(&id.get());
+        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free));
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         if let Some(part) = &entry.member {
             let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
@@ -195,31 +227,36 @@ impl Desk {
     }
 
     /// Takes a queued job from where it could be found.
-    fn unplace(&mut self, id: JobId) {
+    pub(crate) fn unplace(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.specs.drop(spec);
         }
         match placed {
-            Placed::Nowhere => {}
+            Placed::Nowhere | Placed::Held | Placed::Unread => {}
+            Placed::Limited(at) => {
+                self.limited.limits.wait_no_more(at, entry.class, rank(id, entry));
+            }
             Placed::Due => {
                 self.deadlines.due.remove(&(entry.life.run_at, id));
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-                self.board.unready(class, rank);
-                self.board.queues.unready(queue);
-                self.unkeep(id);
-                self.unwatch_closing(id);
+                if let Some(share) = entry.share.get() {
+                    self.limited.limits.stir_all(share);
+                }
+                self.unready(class, queue, rank);
             }
         }
     }
 
-    /// A job that may be found where it no longer belongs is placed anew.
-    pub(crate) fn put_off(&mut self, id: JobId) {
-        self.unplace(id);
-        self.place(id);
+    /// Takes a job from among the ready.
+    pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
+        self.board.unready(class, rank);
+        self.board.queues.unready(queue);
+        self.unkeep(rank.id);
+        self.unwatch_closing(rank.id);
     }
 
     /// Something that touches the job is on its way.
@@ -259,6 +296,7 @@ impl Desk {
             self.successors.remove(&holder.get());
         }
         self.balance(id);
+        self.follow_limits(id);
     }
 
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
@@ -312,6 +350,7 @@ impl Desk {
     }
 
     pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
+        self.share_read(id);
         let spec_only = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading);
         let readers = if spec_only { Vec::new() } else { self.readers(id) };
         let (job, past) = match result {

@@ -123,6 +123,13 @@ impl Queues {
         }
     }
 
+    /// The same by its name.
+    pub fn leave_by_name(&mut self, name: &QueueName) {
+        if let Some(&at) = self.ids.get(name) {
+            self.leave(QueueId(at));
+        }
+    }
+
     /// A job comes, moves or goes.
     pub fn step(&mut self, QueueId(at): QueueId, from: Option<StateName>, to: Option<StateName>) {
         if let Some(queue) = &mut self.places[at] {

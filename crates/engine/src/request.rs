@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{
-    AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueName, Report, RetryPolicy,
-    ScheduleName, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
+    AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueConfig, QueueName, Report,
+    RetryPolicy, ScheduleName, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
 };
 
 use serde::{Deserialize, Serialize};
 
+use crate::edit::Edit;
 use crate::effect::{SessionId, VacancyId};
 use crate::groups::NewGroup;
 use crate::schedules::ScheduleConfig;
@@ -196,6 +197,19 @@ pub enum Request {
         /// Why, as its error will say.
         failure: Failure,
     },
+    /// Change a job that no worker has.
+    Edit {
+        /// The job.
+        id: JobId,
+        /// What changes.
+        edit: Box<Edit>,
+    },
+    /// Have a job that no worker has run at once, whatever its time, its backoff and its windows.
+    RunNow(JobId),
+    /// Keep a job from being claimed.
+    Hold(JobId),
+    /// Keep it no longer.
+    Release(JobId),
     /// Make a new job like this completed one.
     Retry {
         /// The completed job.
@@ -246,6 +260,17 @@ pub enum Request {
     },
     /// Make the job of a schedule now, beside its ticks.
     RunSchedule(ScheduleName),
+    /// Tell what is configured for every queue that someone configured.
+    QueueConfigs,
+    /// Change what is configured for a queue.
+    SetQueue {
+        /// The queue.
+        queue: QueueName,
+        /// The new configuration; none forgets it, and the queue has the defaults again.
+        config: Option<QueueConfig>,
+        /// The rev that this was decided on, 0 for a queue that must not be configured; none overwrites any.
+        expected: Option<u32>,
+    },
     /// A worker comes, or comes back with the attempts that it still has.
     OpenSession {
         /// Who it is, from its credential.

@@ -7,6 +7,7 @@ use crate::desk::{Awaited, Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::groups::GroupPending;
 use crate::load::storage;
+use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
@@ -28,6 +29,7 @@ pub(crate) enum Pending {
     Group(Box<GroupPending>),
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
+    Queue(Box<QueuePending>),
 }
 
 impl Desk {
@@ -63,6 +65,7 @@ impl Desk {
             Pending::Group(pending) => self.group_stored(*pending),
             Pending::Schedule(pending) => self.schedule_stored(*pending),
             Pending::Ticks(tick) => self.ticks_passed(&tick),
+            Pending::Queue(pending) => self.queue_stored(*pending),
         }
     }
 
@@ -84,6 +87,7 @@ impl Desk {
             Pending::Group(pending) => self.group_refused(*pending, conflicts),
             Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
             Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
+            Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
         }
     }
 
@@ -162,6 +166,7 @@ impl Desk {
             Pending::Group(pending) => self.group_undone(&pending, refused),
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
+            Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 

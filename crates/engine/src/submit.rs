@@ -19,7 +19,7 @@ use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, Submi
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
-use crate::entry::Busy;
+use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::schedules::Tick;
@@ -28,7 +28,6 @@ use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
 use crate::vacancy::Reserved;
-use crate::windows::first_start;
 
 use relations::{Ends, check_relations, group_created, related};
 
@@ -47,6 +46,8 @@ pub(crate) struct Plan {
     moves: Vec<(JobId, Step)>,
     /// What will be answered once it is stored.
     answer: Vec<Submitted>,
+    /// The state of the limits that the shares of its jobs were found under.
+    limits: u64,
 }
 
 /// Who wants to know what became of a plan.
@@ -72,6 +73,8 @@ struct Item {
     /// As sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
+    /// What limits it, while it is on its way.
+    share: Shared,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +145,7 @@ impl Desk {
         }
         let mut unit = Unit::default();
         plan.answer.clear();
+        plan.limits = self.limited.limits.version();
         for at in 0..plan.items.len() {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
@@ -243,7 +247,7 @@ impl Desk {
         let (after, waits) =
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
         let spec = Arc::new(spec(wanted, after, &config, now));
-        let run_at = first_start(&wanted.windows, wanted.run_at.unwrap_or(now), now);
+        let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
@@ -251,15 +255,15 @@ impl Desk {
         if waits {
             life = life.after_others();
         }
-        let id = plan.items[at].id;
+        let mut job = Job { id: plan.items[at].id, spec, life };
+        let share = self.share_of(&job);
         let ready = behind.is_none() && !waits && run_at <= now;
-        let reserved = if ready { self.hand_over(id, &spec, &mut life) } else { None };
+        let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
         let item = &mut plan.items[at];
-        (item.job, item.reserved) = (Some(job), reserved);
+        (item.job, item.reserved, item.share) = (Some(job), reserved, share);
         Submitted { id: item.id, disposition }
     }
 
@@ -277,7 +281,7 @@ impl Desk {
 
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
-        let Plan { submit, asker, items, moves, answer, .. } = plan;
+        let Plan { submit, asker, items, moves, answer, limits, .. } = plan;
         let (answer, filled) = (asker.kept(&answer), matches!(asker, Asker::Fill(..)));
         self.group_made(&asker);
         for job in &submit.jobs {
@@ -305,7 +309,12 @@ impl Desk {
             if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
                 waiting.push(job.clone());
             }
-            self.admit(job);
+            if limits == self.limited.limits.version() {
+                self.admit_sharing(job, item.share);
+            } else {
+                self.unshare(id, item.share, false);
+                self.admit(job);
+            }
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
@@ -329,7 +338,9 @@ impl Desk {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
-            if let Some(reserved) = item.reserved.take() {
+            let (share, reserved) = (std::mem::replace(&mut item.share, Shared::Free), item.reserved.take());
+            self.unshare(item.id, share, reserved.is_some());
+            if let Some(reserved) = reserved {
                 self.give_back(reserved);
             }
         }
@@ -407,7 +418,7 @@ impl Desk {
     fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
         match (stored, &plan.asker) {
             (Some(setting), _) if setting.kind == SettingKind::Type => {
-                let learned = self.learn_type(&setting);
+                let learned = self.learn_type(&setting, false);
                 learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
             }
             (stored, Asker::Schedule(tick)) => {
@@ -447,12 +458,12 @@ impl Desk {
 }
 
 impl Plan {
-    /// A plan that inserts all its jobs, with these ids.
+    /// A plan that inserts all its jobs, with these ids; nothing of it is decided yet.
     pub fn new(submit: Submit, ids: Vec<JobId>, asker: Asker) -> Plan {
         let items = items(&submit.jobs, ids);
         let (related, ends) = (related(&submit.jobs), Ends::default());
-        let (rounds, moves, answer) = (0, Vec::new(), Vec::new());
-        Plan { submit, asker, related, ends, items, rounds, moves, answer }
+        let (rounds, moves, answer, limits) = (0, Vec::new(), Vec::new(), 0);
+        Plan { submit, asker, related, ends, items, rounds, moves, answer, limits }
     }
 
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
@@ -490,6 +501,11 @@ pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
     if let Some(retry) = &job.retry {
         retry.check()?;
     }
+    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+    let most = u64::from(bounds::THROTTLE_FACTOR);
+    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+    }
     match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
         Some(given) => {
             Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
@@ -521,7 +537,7 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
     let items = ids.into_iter().enumerate();
-    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None, share: Shared::Free }).collect()
 }
 
 /// Looks at each thing once, however many jobs name it.

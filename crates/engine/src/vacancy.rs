@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jobhall_core::bounds::VACANCY_SLOTS;
 use jobhall_core::needs::Uses;
-use jobhall_core::{AttemptId, Decision, Event, JobId, Life, Spec, WorkerName, transition};
+use jobhall_core::{AttemptId, Decision, Event, Job, JobId, Life, Spec, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
 use crate::answer::{Answer, Refused};
@@ -12,7 +12,9 @@ use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
-use crate::entry::Busy;
+use crate::entry::{Busy, Shared};
+use crate::limited::SENT_AWAY;
+use crate::limits::Share;
 use crate::resources::Grip;
 use crate::session::Hold;
 use crate::settle::Pending;
@@ -89,13 +91,19 @@ impl Desk {
 
     /// Gives a vacancy the first ready jobs that suit it; what is left of it is parked.
     pub(crate) fn fill(&mut self, id: VacancyId) {
+        let mut sent_away = 0;
         loop {
+            self.let_out();
             let Some(vacancy) = self.vacancies.get(&id) else { return };
             if vacancy.free() == 0 || !self.matches() {
                 break;
             }
             let Some(rank) = self.best_for(id) else { break };
-            self.claim(rank.id, id);
+            sent_away += usize::from(!self.claim(rank.id, id));
+            if sent_away == SENT_AWAY {
+                self.limited.unfilled.insert(id);
+                break;
+            }
         }
         let Some(vacancy) = self.vacancies.get(&id) else { return };
         if vacancy.free() > 0 {
@@ -105,10 +113,15 @@ impl Desk {
 
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
+        let mut sent_away = 0;
         while self.matches() {
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
-            self.claim(rank.id, vacancy);
+            sent_away += usize::from(!self.claim(rank.id, vacancy));
+            if sent_away == SENT_AWAY {
+                self.limited.unfilled.insert(vacancy);
+                return;
+            }
         }
     }
 
@@ -119,6 +132,7 @@ impl Desk {
 
     /// After a rest: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
+        self.read_shares();
         for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
@@ -152,54 +166,70 @@ impl Desk {
         self.let_loose(reserved.grip);
     }
 
-    fn claim(&mut self, id: JobId, vacancy: VacancyId) {
-        if self.not_due_after_all(id) {
-            return;
+    /// Claims a ready job for a vacancy. Whether it is on its way: it may have to wait after all.
+    fn claim(&mut self, id: JobId, vacancy: VacancyId) -> bool {
+        if self.not_due_after_all(id) || !self.take_limits(id) {
+            return false;
         }
         let uses = self.uses_of(id);
-        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else { return };
+        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
+            self.give_back_limits(id);
+            return false;
+        };
         let lease = self.lease();
         self.make_busy(id, Busy::Unit);
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id.get()) else { return false };
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
+            self.give_back_limits(id);
             self.give_back(reserved);
-            return self.make_free(id);
+            self.make_free(id);
+            return false;
         };
         let life = step.life;
         let want_spec = entry.spec.is_none();
         let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
         let unit = Unit { changes: vec![change], ..Unit::default() };
         self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
+        true
     }
 
     /// A ready job whose time lies ahead or whose windows are closed, because the wall clock was set, waits again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
         let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
         if early {
-            self.put_off(id);
+            self.replace(id);
         }
         early
     }
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
-    pub(crate) fn hand_over(&mut self, id: JobId, spec: &Arc<Spec>, life: &mut Life) -> Option<Reserved> {
+    pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
         // A copy looks at who has the original first, which a new job does not.
-        if !self.matches() || (spec.avoid && spec.copy_of.is_some()) {
+        if !self.matches() || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
-        let class = self.board.class_of(&spec.class());
-        let vacancy = self.vacancy_for(class, Rank { priority: spec.priority, run_at: life.run_at, id })?;
-        let (reserved, worker) = self.reserve(vacancy, &spec.uses)?;
-        let lease = self.lease();
-        match transition(life, &Event::Claim { lease, worker }, self.now.wall) {
-            Ok(Decision::Step(step)) => *life = step.life,
-            _ => {
-                self.give_back(reserved);
-                return None;
-            }
+        let class = self.board.class_of(&job.spec.class());
+        let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
+        let vacancy = self.vacancy_for(class, rank)?;
+        if let Some(share) = share {
+            self.limited.limits.take(rank, share, self.now.mono).ok()?;
         }
-        Some(reserved)
+        let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
+            let event = Event::Claim { lease: self.lease(), worker };
+            match transition(&job.life, &event, self.now.wall) {
+                Ok(Decision::Step(step)) => job.life = step.life,
+                _ => {
+                    self.give_back(reserved);
+                    return None;
+                }
+            }
+            Some(reserved)
+        });
+        if let Some(share) = share.filter(|_| claimed.is_none()) {
+            self.limited.limits.give_back(job.id, share, self.now.mono);
+        }
+        claimed
     }
 
     /// The claim is stored.
@@ -208,6 +238,9 @@ impl Desk {
         self.stored(id, life.clone());
         if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
             entry.spec = Some(spec);
+            if entry.share == Shared::Unread {
+                self.find_share(id);
+            }
         }
         self.assigned(id, &life, reserved);
         self.make_free(id);
@@ -245,6 +278,7 @@ impl Desk {
     }
 
     pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
+        self.give_back_limits(pending.id);
         self.make_free(pending.id);
         self.give_back(pending.reserved);
     }

@@ -111,6 +111,18 @@ pub struct Job {
     pub schedule: Option<String>,
     /// Lower goes first.
     pub priority: i32,
+    /// What it weighs against limits; 0 is exempt from them.
+    #[serde(default = "usual_weight")]
+    pub throttle_factor: u32,
+    /// Whether someone keeps it from being given to a worker.
+    #[serde(default)]
+    pub hold: bool,
+    /// Whose it is.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// Where it stands.
     pub state: String,
     /// Attempts so far.
@@ -157,18 +169,16 @@ pub struct Job {
     /// The job of the same group that it is a copy of.
     #[serde(default)]
     pub copy_of: Option<u64>,
-    /// Whose it is.
-    #[serde(default)]
-    pub owner: Option<String>,
-    /// What it is found by.
-    #[serde(default)]
-    pub tags: Vec<String>,
     /// Whether a cancel was requested that the worker has yet to obey.
     #[serde(default)]
     pub cancel_requested: bool,
     /// All attempts, oldest first; only where one job is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
+}
+
+fn usual_weight() -> u32 {
+    1
 }
 
 /// A page of a list.

@@ -130,6 +130,15 @@ pub struct SubmitJob {
     /// When attempts are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// What it weighs against limits; 1 if missing, 0 is exempt from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_factor: Option<u32>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// What to do about a live job of the same type and key.
     #[serde(default)]
     pub on_duplicate: OnDuplicate,
@@ -151,12 +160,6 @@ pub struct SubmitJob {
     /// The job of the same group that it is a copy of: the two are one member, and the first success wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<u64>,
-    /// Whose it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-    /// What it is found by.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -169,8 +172,13 @@ fn is_false(flag: &bool) -> bool {
 #[error("{0}")]
 pub struct FieldError(pub String);
 
-fn wrong(error: impl std::fmt::Display) -> FieldError {
+pub(crate) fn wrong(error: impl std::fmt::Display) -> FieldError {
     FieldError(error.to_string())
+}
+
+/// Checked tags.
+pub(crate) fn tags(tags: &[String]) -> Result<Vec<core::Tag>, FieldError> {
+    tags.iter().map(|tag| core::Tag::new(tag)).collect::<Result<_, _>>().map_err(wrong)
 }
 
 impl SubmitJob {
@@ -188,6 +196,9 @@ impl SubmitJob {
             priority: None,
             run_at: None,
             retry: None,
+            throttle_factor: None,
+            owner: None,
+            tags: Vec::new(),
             on_duplicate: OnDuplicate::Join,
             reuse: None,
             after: Vec::new(),
@@ -195,8 +206,6 @@ impl SubmitJob {
             group: None,
             attached: false,
             copy_of: None,
-            owner: None,
-            tags: Vec::new(),
         }
     }
 
@@ -242,7 +251,7 @@ impl SubmitJob {
 
     /// The checked tags.
     pub fn checked_tags(&self) -> Result<Vec<core::Tag>, FieldError> {
-        self.tags.iter().map(|tag| core::Tag::new(tag)).collect::<Result<_, _>>().map_err(wrong)
+        tags(&self.tags)
     }
 
     /// The checked needs.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::job::{Failure, GivenFailure, given_failure};
+use crate::limit::Limit;
 use crate::submit::Retry;
 
 /// The answer to accept, progress and outcome.
@@ -67,6 +68,12 @@ pub struct TypeSettings {
     pub keep_count: Option<u64>,
     /// How old a success may be to be reused at most.
     pub reuse_window_ms: u64,
+    /// Whether none of its jobs are given to workers; those that run go on.
+    #[serde(default)]
+    pub paused: bool,
+    /// How much of it may go on at once, and how fast.
+    #[serde(default)]
+    pub limits: Vec<Limit>,
 }
 
 /// A change of a job, as streams of events tell it.
@@ -96,6 +103,12 @@ pub struct SetType {
     /// How old a success may be to be reused at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse_window_ms: Option<u64>,
+    /// Whether none of its jobs are given to workers; those that run go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// How much of it may go on at once, and how fast; an empty list: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<Limit>>,
 }
 
 /// What is given, even if it is null: only what is missing is none.

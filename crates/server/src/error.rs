@@ -170,6 +170,7 @@ impl From<Refused> for Trouble {
             | Refused::Bound { .. }
             | Refused::Retry(_)
             | Refused::Timeouts(_)
+            | Refused::Limit(_)
             | Refused::Delay(_)
             | Refused::Schedule(_)
             | Refused::NotScheduled(_) => Code::BadRequest,
@@ -177,7 +178,9 @@ impl From<Refused> for Trouble {
             Refused::NoSuchDependency(_) | Refused::DependencyEnded { .. } => Code::DependencyUnmet,
             Refused::GroupClosed(_) => Code::GroupClosed,
             Refused::GroupEnded(_) | Refused::GroupOpen(_) | Refused::NothingToRetry(_) => Code::Conflict,
-            Refused::Changed { .. } | Refused::ScheduleChanged { .. } => Code::PreconditionFailed,
+            Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
+                Code::PreconditionFailed
+            }
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }

@@ -1,8 +1,10 @@
 //! From the engine's values to the wire's.
 
+use std::borrow::Cow;
+
 use jobhall_core::{
-    Backoff, Failure, Job, Json, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time, TypeConfig,
-    TypeName,
+    Backoff, Failure, Job, Json, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time,
+    TypeConfig, TypeName,
 };
 use jobhall_engine::{
     Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob, Why,
@@ -26,7 +28,7 @@ fn failure(failure: &Failure) -> Result<wire::Failure, Trouble> {
 
 /// A job without its attempts, as lists have it.
 pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
-    let (spec, life) = (&job.spec, &job.life);
+    let (spec, life) = (&job.spec, as_of(job, now));
     let tenure = life.state.tenure();
     let result = match &life.state {
         State::Succeeded(success) => Some(raw(&success.value)?),
@@ -44,6 +46,10 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         windows: spec.windows.to_string(),
         schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
+        throttle_factor: spec.throttle_factor,
+        hold: life.hold,
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         state: life.name(now).to_string(),
         attempt: life.attempt,
         max_attempts: spec.retry.max_attempts,
@@ -63,11 +69,18 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         group: spec.group.map(|id| id.get()),
         attached: spec.attached,
         copy_of: spec.copy_of.map(|id| id.get()),
-        owner: spec.owner.as_ref().map(ToString::to_string),
-        tags: spec.tags.iter().map(ToString::to_string).collect(),
         cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
         attempts: Vec::new(),
     })
+}
+
+/// A life as it is now: what waits starts when its windows say so, which is not stored.
+fn as_of(job: &Job, now: Time) -> Cow<'_, Life> {
+    let windows = &job.spec.windows;
+    if windows.is_always() || !matches!(job.life.state, State::Queued(_)) {
+        return Cow::Borrowed(&job.life);
+    }
+    Cow::Owned(Life { run_at: windows.start_of(job.life.run_at, now), ..job.life.clone() })
 }
 
 /// A job with its attempts and progress.
@@ -185,6 +198,9 @@ fn reason(why: &Why) -> wire::Reason {
         Why::InWork(_) => ("in_work", why.to_string()),
         Why::Cancelling(_) => ("cancelling", why.to_string()),
         Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::Paused(_) => ("paused", why.to_string()),
+        Why::Held => ("held", why.to_string()),
+        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
         Why::Completed(_) => ("completed", why.to_string()),
     };
     wire::Reason { code: code.to_owned(), text }
@@ -294,5 +310,31 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
         keep_ms: config.keep_ms,
         keep_count: config.keep_count,
         reuse_window_ms: config.reuse_window_ms,
+        paused: config.paused,
+        limits: config.limits.iter().map(wire::Limit::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::{JobId, QueueName, Spec, Windows};
+
+    use super::*;
+
+    #[test]
+    fn a_stored_job_that_missed_its_window_is_told_with_the_next_opening() {
+        let noon = Time::from_ms(1_768_478_400_000).unwrap();
+        let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+        let windows = Windows::parse("12:00-13:00").unwrap();
+        let spec = Spec { windows, ..Spec::plain(job_type, queue, noon) };
+        let row = Job { id: JobId::new(1).unwrap(), spec: spec.into(), life: Life::queued(noon, noon) };
+        let told = |hours: u64| {
+            let told = job(&row, noon.plus_ms(hours * 3_600_000)).unwrap();
+            (told.state, told.run_at.0)
+        };
+        assert_eq!(told(0), ("queued".to_owned(), noon));
+        let tomorrow = noon.plus_ms(24 * 3_600_000);
+        assert_eq!(told(1), ("scheduled".to_owned(), tomorrow));
+        assert_eq!(told(24), ("queued".to_owned(), tomorrow));
     }
 }

@@ -157,7 +157,7 @@ impl Script {
     /// The script of a seed.
     pub fn new(seed: u64) -> Script {
         let mut random = Random::new(seed);
-        let config = config(&mut random);
+        let config = config(&mut random, seed);
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
@@ -172,8 +172,10 @@ impl Script {
     }
 }
 
-fn config(random: &mut Random) -> Config {
+fn config(random: &mut Random, seed: u64) -> Config {
     Config {
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        aging_ms: *Random::named(seed, &[91]).pick(&[500, 5_000, 30_000]),
         submit_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
         feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
         retention_ms: *random.pick(&[7_000, 60_000]),

@@ -5,6 +5,7 @@ use jobhall_client::{Client, Versioned};
 use jobhall_protocol::{BackoffKind, Code, Retry, SetType, Span, TypeSettings};
 use serde::Serialize;
 
+use crate::commands::limit;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -46,6 +47,7 @@ const SET_EXAMPLES: &str = r#"Examples:
   jobhall type set report --backoff linear --delay 1m --max-delay 1h
   jobhall type set report --keep 30d --keep-count 1000 --reuse-window 2h
   jobhall type set report --keep forever --keep-count all
+  jobhall type set report --limit concurrency=4 --limit 'rate=10/1m, by=owner'
   jobhall type set report --keep 30d --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `type set`.
@@ -75,6 +77,13 @@ pub struct SetArgs {
     /// How old a success may be to be reused
     #[arg(long, value_name = "SPAN")]
     pub reuse_window: Option<Span>,
+    /// Give no jobs of it to workers, or do so again
+    #[arg(long, value_name = "BOOL")]
+    pub paused: Option<bool>,
+    /// How much may go on at once or how fast, such as 'concurrency=5', 'rate=100/1m' or
+    /// 'concurrency=2, by=owner'; may be repeated, replaces all limits; or `none`
+    #[arg(long = "limit", value_name = "LIMIT", value_parser = limit::parse_or_none)]
+    pub limits: Vec<Option<jobhall_protocol::Limit>>,
     /// Change only this version, as `type show` tells it
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
@@ -112,6 +121,8 @@ impl SetArgs {
             keep_ms: self.keep.map(|limit| limit.0),
             keep_count: self.keep_count.map(|limit| limit.0),
             reuse_window_ms: self.reuse_window.map(|span| span.0),
+            paused: self.paused,
+            limits: limit::given(&self.limits),
         }
     }
 }
@@ -226,6 +237,8 @@ fn told(shown: &Shown) -> String {
         ("keep", span(found.keep_ms)),
         ("keep count", count(found)),
         ("reuse", span(Some(found.reuse_window_ms))),
+        ("paused", if found.paused { "yes" } else { "no" }.to_owned()),
+        ("limits", limit::list(&found.limits)),
         ("version", shown.version.clone().unwrap_or_default()),
     ];
     facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()

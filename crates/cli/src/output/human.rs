@@ -61,6 +61,7 @@ fn note(job: &Job, now_ms: i64) -> String {
     if job.cancel_requested {
         return "cancel requested".to_owned();
     }
+    let held = (job.hold && job.completed_at.is_none()).then(|| "held".to_owned());
     let waits = matches!(job.state.as_str(), "scheduled" | "retrying");
     let due = (waits && job.run_at.0.as_ms() > now_ms).then(|| format!("runs {}", age(job.run_at, now_ms)));
     let error = job.error.as_ref().map(why);
@@ -68,7 +69,7 @@ fn note(job: &Job, now_ms: i64) -> String {
         Some(total) => format!("{}/{total} {}", indicator.step, indicator.message),
         None => format!("{} {}", indicator.step, indicator.message),
     });
-    [due, progress, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [held, due, progress, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A failure in one line.
@@ -93,6 +94,11 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
         ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
         ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
+        ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
+        ("owner", job.owner.as_deref().map(clean)),
+        ("tags", (!job.tags.is_empty()).then(|| job.tags.join(", "))),
+        ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
+        ("schedule", job.schedule.clone()),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
         ("worker", job.worker.clone()),
         ("runs at", due),
@@ -102,8 +108,6 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("after", after(job)),
         ("group", job.group.map(|id| if job.attached { format!("{id} (attached)") } else { id.to_string() })),
         ("copy of", job.copy_of.map(|id| id.to_string())),
-        ("owner", job.owner.as_deref().map(clean)),
-        ("tags", Some(clean(&job.tags.join(", "))).filter(|tags| !tags.is_empty())),
         ("retry of", job.retry_of.map(|id| id.to_string())),
         ("note", Some(note(job, now_ms)).filter(|note| !note.is_empty()).map(|note| clean(&note))),
         ("params", Some(clean(job.params.get()))),

@@ -104,7 +104,7 @@ impl Desk {
 
     /// Looks at a schedule again after a rest.
     pub(crate) fn look_later(&mut self, name: &ScheduleName) {
-        let later = self.now.wall.plus_ms(self.config.storage_rest_ms);
+        let later = self.now.wall.plus_ms(self.config.storage_rest_ms.max(1));
         self.look_at_schedule(name, Some(later));
     }
 

@@ -14,7 +14,7 @@ fn next(desk: &Desk) -> Option<Wake> {
 pub(crate) fn run(desk: &mut Desk) {
     while let Some(&(at, id)) = desk.deadlines.due.first().filter(|(at, _)| *at <= desk.now.wall) {
         if desk.open.get(&id.get()).is_some_and(|entry| entry.timed.is_some()) {
-            desk.put_off(id);
+            desk.replace(id);
             continue;
         }
         desk.deadlines.due.remove(&(at, id));

@@ -6,6 +6,7 @@ mod attempts;
 mod blocks;
 mod due;
 mod followers;
+mod limits;
 mod recovery;
 mod retention;
 mod schedules;
@@ -53,7 +54,7 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 11] = [
+pub const SERVICES: [Service; 12] = [
     aging::SERVICE,
     attempts::SERVICE,
     sessions::SERVICE,
@@ -62,6 +63,7 @@ pub const SERVICES: [Service; 11] = [
     due::SERVICE,
     followers::SERVICE,
     schedules::SERVICE,
+    limits::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -120,6 +122,7 @@ impl Desk {
             }
         }
         self.carry_on();
+        self.let_out();
     }
 
     /// Milliseconds until the next duty, none if there is none.

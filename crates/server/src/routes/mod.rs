@@ -4,6 +4,7 @@
 mod artifacts;
 mod attempts;
 mod audit;
+mod edit;
 mod events;
 mod groups;
 mod health;
@@ -14,6 +15,7 @@ mod log_form;
 mod openapi;
 mod operations;
 mod page;
+mod queue_settings;
 mod queues;
 mod schedules;
 mod session;
@@ -21,6 +23,7 @@ mod stats;
 mod submit;
 mod tokens;
 mod types;
+mod versions;
 mod workers;
 
 pub(crate) use attempts::{indicators, report};
@@ -54,6 +57,10 @@ fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -
     Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Gated::new(path, handler)) }
 }
 
+fn patch<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "PATCH", path, to: on(MethodFilter::PATCH, Gated::new(path, handler)) }
+}
+
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
     Route { method: "PUT", path, to: on(MethodFilter::PUT, Gated::new(path, handler)) }
 }
@@ -69,6 +76,10 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/jobs", submit::submit),
         get("/api/v1/jobs", list::list),
         get("/api/v1/jobs/{id}", jobs::show),
+        patch("/api/v1/jobs/{id}", edit::edit),
+        post("/api/v1/jobs/{id}/hold", edit::hold),
+        post("/api/v1/jobs/{id}/release", edit::release),
+        post("/api/v1/jobs/{id}/run_now", edit::run_now),
         post("/api/v1/jobs/{id}/cancel", jobs::cancel),
         post("/api/v1/jobs/{id}/retry", jobs::retry),
         get("/api/v1/jobs/{id}/explain", jobs::explain),
@@ -99,6 +110,8 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/workers", workers::workers),
         get("/api/v1/queues", queues::queues),
         get("/api/v1/queues/{name}", queues::show),
+        put("/api/v1/queues/{name}", queue_settings::set),
+        delete("/api/v1/queues/{name}", queue_settings::reset),
         get("/api/v1/stats", stats::stats),
         get("/api/v1/types", types::types),
         get("/api/v1/types/{name}", types::show),

@@ -62,6 +62,15 @@ pub struct SubmitArgs {
     /// Attempts that may count [default: the type's]
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
+    /// What it weighs against limits; 0 is exempt from them [default: 1]
+    #[arg(long, value_name = "N")]
+    pub throttle_factor: Option<u32>,
+    /// Whose it is
+    #[arg(long, value_name = "NAME")]
+    pub owner: Option<String>,
+    /// What it is found by; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
     /// If one with the same key is pending: take that one, refuse, cancel it and run after it, or run once more
     #[arg(long, value_name = "WHAT", default_value = "join")]
     pub on_duplicate: Duplicate,
@@ -77,12 +86,6 @@ pub struct SubmitArgs {
     /// The group it belongs to
     #[arg(long, value_name = "ID")]
     pub group: Option<u64>,
-    /// Whose it is
-    #[arg(long)]
-    pub owner: Option<String>,
-    /// What it is found by; may be repeated
-    #[arg(long = "tag", value_name = "TAG")]
-    pub tags: Vec<String>,
     /// Wait until it has ended; the exit code is its verdict
     #[arg(long)]
     pub wait: bool,
@@ -92,7 +95,7 @@ pub struct SubmitArgs {
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
         "job_type", "key", "queue", "params", "needs", "uses", "avoid", "windows", "priority", "run_at", "delay",
-        "max_attempts", "reuse", "after", "group", "owner", "tags",
+        "max_attempts", "reuse", "throttle_factor", "after", "group", "owner", "tags",
     ])]
     pub from: Option<String>,
 }
@@ -158,13 +161,14 @@ impl SubmitArgs {
             priority: self.priority,
             run_at: self.run_at.or(self.delay.map(|delay| later(now_ms, delay)).transpose()?),
             retry,
+            throttle_factor: self.throttle_factor,
+            owner: self.owner.clone(),
+            tags: self.tags.clone(),
             on_duplicate: self.on_duplicate.into(),
             reuse: self.reuse.map(|max_age| Reuse { max_age }),
             after: self.after.iter().map(|&id| After::Job(id)).collect(),
             after_any: self.after_any,
             group: self.group,
-            owner: self.owner.clone(),
-            tags: self.tags.clone(),
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
         };
         check(&job)?;
@@ -180,13 +184,13 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
         .and_then(|()| job.checked_key().map(drop))
         .and_then(|()| job.checked_queue().map(drop))
         .and_then(|()| job.checked_params().map(drop))
+        .and_then(|()| job.checked_owner().map(drop))
+        .and_then(|()| job.checked_tags().map(drop))
         .and_then(|()| job.checked_needs().map(drop))
         .and_then(|()| job.checked_uses().map(drop))
         .and_then(|()| job.checked_windows().map(drop))
         .and_then(|()| job.checked_group().map(drop))
-        .and_then(|()| job.checked_copy_of().map(drop))
-        .and_then(|()| job.checked_owner().map(drop))
-        .and_then(|()| job.checked_tags().map(drop));
+        .and_then(|()| job.checked_copy_of().map(drop));
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -200,7 +204,7 @@ pub fn params(value: &str) -> Outcome<Box<RawValue>> {
     })
 }
 
-fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
+pub(super) fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
     let at = i64::try_from(delay.0).ok().and_then(|delay| now_ms.checked_add(delay));
     let at = at.and_then(|at| jobhall_core::Time::from_ms(at).ok());
     at.map(Timestamp).ok_or_else(|| Failure::usage(format!("{delay} is too far away")))
@@ -252,15 +256,15 @@ mod tests {
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
         let words = "t --key k --queue q --needs gpu>=1 --uses gpu=1 --avoid --window 22:00-06:00 --window 12:00-13:00 --priority -5 --in 10m \
-                     --max-attempts 3 --on-duplicate run-again --reuse 1h --after 3,4 --after 5 --after-any --group 9 \
-                     --owner me --tag a --tag b";
+                     --max-attempts 3 --on-duplicate run-again --reuse 1h --throttle-factor 3 --owner ann --tag a --tag b \
+                     --after 3,4 --after 5 --after-any --group 9";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
         let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "uses": "gpu=1", "avoid": true,
             "windows": "22:00-06:00, 12:00-13:00", "priority": -5,
             "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
-            "reuse": {"max_age": "1h"}, "params": {"n": 1.5}, "after": [3, 4, 5], "after_any": true, "group": 9,
-            "owner": "me", "tags": ["a", "b"]});
+            "reuse": {"max_age": "1h"}, "throttle_factor": 3, "owner": "ann", "tags": ["a", "b"], "params": {"n": 1.5},
+            "after": [3, 4, 5], "after_any": true, "group": 9});
         assert_eq!(json(&words), expected);
     }
 

@@ -30,6 +30,10 @@ const VERSIONS: &[(&str, &str)] = &[
 ];
 /// What every change of stored things can meet.
 const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
+/// What a change of a job can meet.
+const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
+/// What a change of a configuration can meet.
+const CONFIGURE: &[Code] = &[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull];
 /// What a word on an attempt can meet.
 const WORD: &[Code] =
     &[Code::BadRequest, Code::LeaseLost, Code::Conflict, Code::Unavailable, Code::StorageFull];
@@ -105,6 +109,24 @@ fn hall() -> Vec<Row> {
             .gives::<Page<wire::Queue>>("A page"),
         get("/api/v1/queues/{name}", "showQueue", "One queue with its open jobs")
             .gives::<wire::Queue>("The queue")
+            .telling(TAG)
+            .problems(&[Code::NotFound]),
+        put("/api/v1/queues/{name}", "setQueue", "Configure a queue; what is missing stays as it is")
+            .headers(VERSIONS)
+            .takes::<wire::SetQueue>()
+            .gives::<wire::QueueSettings>("As it is now")
+            .telling(TAG)
+            .answers_with(
+                201,
+                "A queue that nobody had configured",
+                Some((JSON, part::<wire::QueueSettings>)),
+            )
+            .telling(TAG)
+            .problems(CONFIGURE),
+        Row::new("DELETE", "/api/v1/queues/{name}", "resetQueue", "Give a queue its defaults again")
+            .headers(VERSIONS)
+            .answers_with(204, "It has them", None)
+            .problems(CONFIGURE)
             .problems(&[Code::NotFound]),
         get("/openapi.json", "openapi", "This document").gives::<Value>("This document"),
         get("/api/v1/events", "events", "Everything that happens, as server-sent events")
@@ -197,6 +219,19 @@ fn one_job() -> Vec<Row> {
         get("/api/v1/jobs/{id}", "showJob", "One job with its attempts")
             .gives::<wire::Job>("The job")
             .problems(&[Code::NotFound]),
+        Row::new("PATCH", "/api/v1/jobs/{id}", "editJob", "Change a job that no worker has")
+            .takes::<wire::EditJob>()
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
+        post("/api/v1/jobs/{id}/hold", "holdJob", "Keep a job from being given to a worker")
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
+        post("/api/v1/jobs/{id}/release", "releaseJob", "Keep a job back no longer")
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
+        post("/api/v1/jobs/{id}/run_now", "runJobNow", "Pass over a job's time, backoff and windows")
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
         post("/api/v1/jobs/{id}/cancel", "cancelJob", "End a job; doing it again changes nothing")
             .may_take::<wire::Cancel>()
             .gives::<wire::Job>("The job")
