@@ -313,6 +313,7 @@ impl Desk {
             Told::Members(number, result) => self.members_read(number, result),
         }
         self.carry_on();
+        self.let_out();
     }
 
     fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {

@@ -321,6 +321,7 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
             OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
         },
         reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
+        timeouts: Some(job.timeouts.into()).filter(|timeouts| *timeouts != wire::Timeouts::default()),
         throttle_factor: Some(job.throttle_factor),
         owner: job.owner.as_ref().map(ToString::to_string),
         tags: job.tags.iter().map(ToString::to_string).collect(),
