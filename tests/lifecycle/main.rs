@@ -5,3 +5,4 @@ mod drain;
 mod embedded;
 mod resources;
 mod supervised;
+mod ticks;

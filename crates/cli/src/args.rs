@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, help, job, man, progress, queue, run,
+    artifact, audit, call, completions, config, doctor, events, group, help, job, man, progress, queue, run,
     schedule, server, slot, stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
@@ -120,6 +120,9 @@ pub enum Command {
     /// Submit, watch and end jobs
     #[command(subcommand)]
     Job(job::JobCommand),
+    /// Make and follow sets of jobs as one
+    #[command(subcommand)]
+    Group(group::GroupCommand),
     /// Keep files as artifacts of a job, from inside it
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),

@@ -7,8 +7,10 @@ pub mod completions;
 pub mod config;
 pub mod doctor;
 pub mod events;
+pub mod group;
 pub mod help;
 pub mod job;
+pub mod limit;
 pub mod man;
 pub mod progress;
 pub mod queue;
@@ -47,6 +49,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Worker(args) => worker::start(&context, &args).await,
         Command::Run(args) => run::run(&context, &args).await,
         Command::Job(command) => job::run(&context, &command).await,
+        Command::Group(command) => group::run(&context, &command).await,
         Command::Artifact(command) => artifact::run(&context, &command).await,
         Command::Queue(command) => queue::run(&context, &command).await,
         Command::Stats(args) => stats::run(&context, &args).await,

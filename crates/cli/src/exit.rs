@@ -108,6 +108,8 @@ impl Exit {
                 Code::KeyHeld
                 | Code::IdempotencyKeyReused
                 | Code::LeaseLost
+                | Code::DependencyUnmet
+                | Code::GroupClosed
                 | Code::Conflict
                 | Code::PreconditionFailed => Exit::Conflict,
                 Code::Timeout | Code::Misdirected => Exit::Unreachable,

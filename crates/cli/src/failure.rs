@@ -108,6 +108,8 @@ fn fix_of(code: Code) -> Option<&'static str> {
             "choose another --key, or say what to do with --on-duplicate join|supersede|run-again"
         }
         Code::IdempotencyKeyReused => "use a new --idempotency-key for a new request",
+        Code::DependencyUnmet => "name open or succeeded jobs with --after, or take any end with --after-any",
+        Code::GroupClosed => "make another group with `jobhall group create`",
         Code::PreconditionFailed => "look at it as it is now, and try again",
         Code::Unavailable => "the hall is busy or stopping: try again in a moment",
         Code::StorageFull => "free disk space where the hall keeps its data",

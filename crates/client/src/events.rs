@@ -19,6 +19,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub struct Events {
     client: Client,
     job: Option<u64>,
+    group: Option<u64>,
     parser: Parser,
     here: VecDeque<Event>,
     /// The job has ended, and its stream will.
@@ -114,6 +115,10 @@ impl Events {
             Some(job) => self.client.of_job(Method::GET, job, Some("events")),
             None => self.client.api(Method::GET, &["events"]),
         };
+        let call = match self.group {
+            Some(group) => call.query(&[("group", group.to_string())]),
+            None => call,
+        };
         let call = call.header("accept", "text/event-stream").within(None);
         match self.parser.last_id() {
             "" => call,
@@ -145,12 +150,19 @@ enum More {
 }
 
 impl Client {
+    /// Events of the jobs of a group, behind the event with this id if one is given.
+    #[must_use]
+    pub fn group_events(&self, group: u64, after: Option<&str>) -> Events {
+        Events { group: Some(group), ..self.events(None, after) }
+    }
+
     /// Events of the whole hall, or of one job, behind the event with this id if one is given.
     #[must_use]
     pub fn events(&self, job: Option<u64>, after: Option<&str>) -> Events {
         Events {
             client: self.clone(),
             job,
+            group: None,
             parser: Parser::after(after.unwrap_or("")),
             here: VecDeque::new(),
             over: false,

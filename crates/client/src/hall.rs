@@ -1,6 +1,6 @@
 //! The hall as a whole: its workers, types and health.
 
-use jobhall_protocol::{Page, Queue, SetType, Stats, TypeSettings, Worker};
+use jobhall_protocol::{Page, Queue, QueueSettings, SetQueue, SetType, Stats, TypeSettings, Worker};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -72,6 +72,40 @@ impl Client {
     /// There is no such queue, or the hall could not be reached.
     pub async fn queue(&self, name: &str) -> Result<Queue, ClientError> {
         self.read(&self.api(Method::GET, &["queues", name])).await
+    }
+
+    /// What is configured for a queue, by its queue, with the version of the settings.
+    ///
+    /// # Errors
+    /// There is no such queue, or the hall could not be reached.
+    pub async fn queue_settings(&self, name: &str) -> Result<Versioned<Queue>, ClientError> {
+        self.versioned(&self.api(Method::GET, &["queues", name])).await
+    }
+
+    /// Configures a queue; what is missing in the settings stays as it is. With a version, only that one is changed.
+    ///
+    /// # Errors
+    /// The settings are wrong, the version is another, or the hall could not be reached.
+    pub async fn set_queue(
+        &self,
+        name: &str,
+        settings: &SetQueue,
+        version: Option<&str>,
+    ) -> Result<Versioned<QueueSettings>, ClientError> {
+        let call = self.api(Method::PUT, &["queues", name]).json(settings)?;
+        let call = match version {
+            Some(version) => call.header("if-match", version),
+            None => call,
+        };
+        self.versioned(&call).await
+    }
+
+    /// Gives a queue its defaults again.
+    ///
+    /// # Errors
+    /// Nobody configured it, or the hall could not be reached.
+    pub async fn reset_queue(&self, name: &str) -> Result<(), ClientError> {
+        self.send(&self.api(Method::DELETE, &["queues", name])).await.map(drop)
     }
 
     /// The hall as a whole.

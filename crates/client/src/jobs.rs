@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use jobhall_protocol::{self as wire, Cancel, Explanation, Job, Page, SubmitJob, Submitted, Timestamp};
+use jobhall_protocol::{
+    self as wire, Cancel, EditJob, Explanation, Job, Page, SubmitJob, Submitted, Timestamp,
+};
 use reqwest::Method;
 use serde_json::value::RawValue;
 
@@ -20,6 +22,12 @@ pub struct JobFilter {
     pub key: Option<String>,
     /// In this queue.
     pub queue: Option<String>,
+    /// Of this group.
+    pub group: Option<u64>,
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// With this tag.
+    pub tag: Option<String>,
     /// With this text in type, key, params or error.
     pub q: Option<String>,
     /// Submitted at this moment or later.
@@ -40,6 +48,9 @@ impl JobFilter {
             job_type: filter.job_type,
             key: filter.key,
             queue: filter.queue,
+            group: filter.group,
+            owner: filter.owner,
+            tag: filter.tag,
             q: filter.q,
             created_after: filter.created_after,
             created_before: filter.created_before,
@@ -54,6 +65,9 @@ impl JobFilter {
             ("type", wire.job_type),
             ("key", wire.key),
             ("queue", wire.queue),
+            ("group", wire.group.map(|group| group.to_string())),
+            ("owner", wire.owner),
+            ("tag", wire.tag),
             ("q", wire.q),
             ("created_after", wire.created_after.map(|at| at.to_string())),
             ("created_before", wire.created_before.map(|at| at.to_string())),
@@ -170,6 +184,38 @@ impl Client {
     /// It has not ended, or the hall could not be reached.
     pub async fn retry(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("retry"))).await
+    }
+
+    /// Changes a job that no worker has, and gives it as it is then.
+    ///
+    /// # Errors
+    /// A worker has it, it has ended, the change is wrong, or the hall could not be reached.
+    pub async fn edit(&self, id: u64, edit: &EditJob) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::PATCH, id, None).json(edit)?.repeatable()).await
+    }
+
+    /// Keeps a job from being given to a worker; doing it again changes nothing.
+    ///
+    /// # Errors
+    /// It has ended, or the hall could not be reached.
+    pub async fn hold(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("hold")).repeatable()).await
+    }
+
+    /// Keeps it back no longer; doing it again changes nothing.
+    ///
+    /// # Errors
+    /// It has ended, or the hall could not be reached.
+    pub async fn release(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("release")).repeatable()).await
+    }
+
+    /// Has a job run at once, whatever its time, its backoff and its windows.
+    ///
+    /// # Errors
+    /// A worker has it, it has ended, or the hall could not be reached.
+    pub async fn run_now(&self, id: u64) -> Result<Job, ClientError> {
+        self.read(&self.of_job(Method::POST, id, Some("run_now"))).await
     }
 
     /// Why a job is not running.

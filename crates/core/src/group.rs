@@ -5,7 +5,59 @@ use std::fmt;
 use crate::id::GroupId;
 use crate::name::{Key, Owner, Tag};
 use crate::outcome::Failure;
+use crate::state::StateName;
 use crate::time::Time;
+
+/// Where a member of a group stands, in the order of what a member with several copies makes of them: one success is
+/// enough, and while one of them is open so is the member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// Ended well.
+    Succeeded,
+    /// A worker has it, or it waits for others in the middle of an attempt.
+    Active,
+    /// Nobody has begun with it, or it waits for another attempt.
+    Pending,
+    /// The work said no.
+    Failed,
+    /// The environment broke.
+    Crashed,
+    /// Stopped on request.
+    Cancelled,
+}
+
+impl Standing {
+    /// Where a job in this state stands.
+    pub fn of(state: StateName) -> Standing {
+        match state {
+            StateName::Scheduled | StateName::Queued | StateName::Blocked | StateName::Retrying => {
+                Standing::Pending
+            }
+            StateName::Assigned | StateName::Accepted | StateName::Running | StateName::Waiting => {
+                Standing::Active
+            }
+            StateName::Succeeded => Standing::Succeeded,
+            StateName::Failed => Standing::Failed,
+            StateName::Crashed => Standing::Crashed,
+            StateName::Cancelled => Standing::Cancelled,
+        }
+    }
+
+    /// Where a job and its copies stand together.
+    pub fn together(copies: impl IntoIterator<Item = Standing>) -> Option<Standing> {
+        copies.into_iter().min()
+    }
+
+    /// Whether nothing can follow.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Standing::Active | Standing::Pending)
+    }
+
+    /// Whether a retry of the group makes it anew.
+    pub fn is_retried(self) -> bool {
+        matches!(self, Standing::Failed | Standing::Crashed | Standing::Cancelled)
+    }
+}
 
 /// How many members stand where. Every member is counted once, so the sum is the number of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +85,27 @@ impl GroupCounts {
     /// Members that are not completed.
     pub fn open(&self) -> u64 {
         self.pending + self.active
+    }
+
+    /// A member comes, moves or goes.
+    pub fn step(&mut self, from: Option<Standing>, to: Option<Standing>) {
+        if let Some(from) = from {
+            *self.of(from) -= 1;
+        }
+        if let Some(to) = to {
+            *self.of(to) += 1;
+        }
+    }
+
+    fn of(&mut self, standing: Standing) -> &mut u64 {
+        match standing {
+            Standing::Succeeded => &mut self.succeeded,
+            Standing::Active => &mut self.active,
+            Standing::Pending => &mut self.pending,
+            Standing::Failed => &mut self.failed,
+            Standing::Crashed => &mut self.crashed,
+            Standing::Cancelled => &mut self.cancelled,
+        }
     }
 
     /// What they make of their group once all are completed. An empty group has succeeded.
@@ -144,6 +217,11 @@ impl Group {
         }
     }
 
+    /// Whether anyone may put jobs into it. One that repeats another is filled by the hall alone.
+    pub fn is_joinable(&self) -> bool {
+        !self.closed && self.retry_of.is_none()
+    }
+
     /// The end that has come, if it has: it takes no more members and all are completed.
     pub fn ends(&self, counts: &GroupCounts, now: Time) -> Option<GroupEnd> {
         let over = self.end.is_none() && self.closed && counts.open() == 0;
@@ -205,6 +283,41 @@ mod tests {
         let verdict = |numbers| cancelled.ends(&counts(numbers), now).unwrap().verdict;
         assert_eq!(verdict([0, 0, 3, 0, 0, 0]), GroupVerdict::Cancelled);
         assert_eq!(verdict([0, 0, 3, 1, 0, 2]), GroupVerdict::Failed);
+    }
+
+    #[test]
+    fn copies_are_one_member_and_any_success_wins() {
+        use Standing::{Active, Cancelled, Crashed, Failed, Pending, Succeeded};
+        for (copies, together) in [
+            (vec![], None),
+            (vec![Failed], Some(Failed)),
+            (vec![Failed, Succeeded], Some(Succeeded)),
+            (vec![Succeeded, Active], Some(Succeeded)),
+            (vec![Failed, Pending], Some(Pending)),
+            (vec![Pending, Active], Some(Active)),
+            (vec![Cancelled, Failed], Some(Failed)),
+            (vec![Cancelled, Crashed], Some(Crashed)),
+        ] {
+            assert_eq!(Standing::together(copies), together);
+        }
+        let over: Vec<_> =
+            StateName::ALL.into_iter().filter(|&state| Standing::of(state).is_over()).collect();
+        assert_eq!(over, StateName::ALL[8..]);
+        let retried = StateName::ALL.into_iter().filter(|&state| Standing::of(state).is_retried());
+        assert_eq!(retried.collect::<Vec<_>>(), StateName::ALL[9..]);
+    }
+
+    #[test]
+    fn counts_sum_to_the_members_whatever_moves() {
+        let mut counts = GroupCounts::default();
+        for state in StateName::ALL {
+            counts.step(None, Some(Standing::Pending));
+            counts.step(Some(Standing::Pending), Some(Standing::of(state)));
+        }
+        assert_eq!(counts, self::counts([4, 4, 1, 1, 1, 1]));
+        assert_eq!((counts.total(), counts.open()), (12, 8));
+        counts.step(Some(Standing::Failed), None);
+        assert_eq!(counts.total(), 11);
     }
 
     #[test]

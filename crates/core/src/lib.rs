@@ -15,15 +15,18 @@
 
 pub mod bounds;
 mod class;
+mod dependency;
 mod disposition;
 mod event;
 mod group;
 mod id;
 mod job;
 mod json;
+pub mod limits;
 mod name;
 pub mod needs;
 mod outcome;
+mod queue_config;
 pub mod retention;
 mod retry;
 pub mod schedule;
@@ -37,14 +40,16 @@ mod window;
 mod zone;
 
 pub use class::Class;
+pub use dependency::{Dependency, circle};
 pub use disposition::{Disposition, Submitted};
 pub use event::{Event, EventName};
-pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict};
+pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict, Standing};
 pub use id::{AttemptId, GroupId, IdError, JobId, LeaseId};
 pub use job::{Again, Job, Life, PastAttempt, Spec};
 pub use json::{Json, JsonError};
 pub use name::{Key, NameError, Owner, QueueName, ScheduleName, Tag, TokenName, TypeName, WorkerName};
 pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
+pub use queue_config::QueueConfig;
 pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
 pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{DELAY_MS, JOB_ID, KEEP_MS};
+use crate::limits::{Limit, LimitError, check_limits};
 use crate::name::TypeName;
 use crate::retry::{RetryError, RetryPolicy};
 use crate::timeouts::{TimeoutError, Timeouts};
@@ -27,6 +28,9 @@ pub struct TypeConfig {
     /// Whether its jobs are kept from being claimed.
     #[serde(default)]
     pub paused: bool,
+    /// How much of it may go on at once, and how fast.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<Limit>,
     /// How long attempts of jobs that do not say may take.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -48,6 +52,7 @@ impl TypeConfig {
             keep_count: None,
             reuse_window_ms: 24 * 3_600 * 1_000,
             paused: false,
+            limits: Vec::new(),
             timeouts: Timeouts::default(),
             expected_ms: None,
             external: false,
@@ -58,6 +63,7 @@ impl TypeConfig {
     pub fn check(&self) -> Result<(), TypeConfigError> {
         self.retry.check().map_err(TypeConfigError::Retry)?;
         self.timeouts.check().map_err(TypeConfigError::Timeouts)?;
+        check_limits(&self.limits).map_err(TypeConfigError::Limits)?;
         let keep_ms = self.keep_ms.unwrap_or(0);
         let keep_count = self.keep_count.unwrap_or(0);
         let limits = [
@@ -80,6 +86,8 @@ pub enum TypeConfigError {
     Retry(RetryError),
     /// Its time-outs are not.
     Timeouts(TimeoutError),
+    /// Its limits are not.
+    Limits(LimitError),
     /// A number is beyond its limit.
     Outside {
         /// The field.
@@ -96,6 +104,7 @@ impl fmt::Display for TypeConfigError {
         match self {
             TypeConfigError::Retry(error) => error.fmt(f),
             TypeConfigError::Timeouts(error) => error.fmt(f),
+            TypeConfigError::Limits(error) => error.fmt(f),
             TypeConfigError::Outside { field, given, most } => {
                 write!(f, "{field} of {given} is outside 0 to {most}")
             }
@@ -125,8 +134,12 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let good = TypeConfig::of(&TypeName::new("t").unwrap());
-        let most =
-            TypeConfig { keep_ms: Some(KEEP_MS), keep_count: Some(JOB_ID), reuse_window_ms: KEEP_MS, ..good };
+        let most = TypeConfig {
+            keep_ms: Some(KEEP_MS),
+            keep_count: Some(JOB_ID),
+            reuse_window_ms: KEEP_MS,
+            ..good.clone()
+        };
         assert_eq!(most.check(), Ok(()));
         for (wrong, text) in [
             (

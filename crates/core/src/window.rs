@@ -121,6 +121,18 @@ impl Windows {
         })
     }
 
+    /// When a job starts that was asked for at this time: not before it, and only while a window is open. One that
+    /// missed an opening starts with the present one, or with the next.
+    #[must_use]
+    pub fn start_of(&self, asked: Time, now: Time) -> Time {
+        let start = asked.max(now);
+        if !self.open_at(start) {
+            return self.next_open(start);
+        }
+        let opened = if asked <= now { self.opened_at(start) } else { None };
+        opened.map_or(asked, |opened| asked.max(opened))
+    }
+
     fn windows(&self) -> &[Window] {
         self.0.as_deref().map_or(&[], |inner| &inner.windows)
     }

@@ -1,14 +1,17 @@
 //! What the desk answers.
 
+use jobhall_core::QueueConfig;
+use jobhall_core::limits::LimitError;
 use jobhall_core::{
-    AttemptId, DelayError, Job, JobId, PastAttempt, QueueName, Refusal, RetryError, ScheduleError,
-    ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
+    AttemptId, DelayError, Dependency, GroupId, Job, JobId, PastAttempt, QueueName, Refusal, RetryError,
+    ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
 };
 use thiserror::Error;
 
 use crate::counts::{Counts, Takers};
 use crate::effect::{SessionId, VacancyId};
 use crate::explain::Explanation;
+use crate::groups::ShownGroup;
 use crate::queues::Tally;
 use crate::request::Indicator;
 use crate::resources::WorkerUse;
@@ -34,6 +37,15 @@ pub struct Shown {
 pub enum Answer {
     /// One per submitted job, in order.
     Submitted(Vec<Submitted>),
+    /// A group was made, with these jobs.
+    GroupCreated {
+        /// Its number.
+        id: GroupId,
+        /// One per job that was made with it, in order.
+        jobs: Vec<Submitted>,
+    },
+    /// A group and its members.
+    Group(Box<ShownGroup>),
     /// The job's state after what was asked.
     State(StateName),
     /// All about a job.
@@ -63,7 +75,9 @@ pub enum Answer {
     Types(Vec<(TypeName, u32, TypeConfig)>),
     /// All schedules, by name.
     Schedules(Vec<ShownSchedule>),
-    /// The rev that a type's configuration has now, or the version of a schedule.
+    /// All queues that are configured, with the rev and content of their configuration, by name.
+    QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
+    /// The rev that a type's or queue's configuration has now, or the version of a schedule.
     Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
@@ -124,6 +138,56 @@ pub enum Refused {
     /// There is no such job.
     #[error("there is no job {0}")]
     NoSuchJob(JobId),
+    /// A job of a submit is to come after one that does not exist, or is not there for the one who asks.
+    #[error("after: there is no job {0}")]
+    NoSuchDependency(JobId),
+    /// A job of a submit is to come after one that ended otherwise than well.
+    #[error("after: job {id} has ended without success ({how}), and after_any is not set", how = how_word(*.how))]
+    DependencyEnded {
+        /// The job that ended.
+        id: JobId,
+        /// How.
+        how: Dependency,
+    },
+    /// Jobs of a submit come after each other in a circle; positions, each after the next, the last after the first.
+    #[error("after: jobs {} of this submit wait for each other", circle_words(.0))]
+    Circle(Vec<usize>),
+    /// A job of a submit is to come after one that does not stand before it.
+    #[error(
+        "after: job #{job} names #{before}, but a job can only come after earlier ones of the same submit"
+    )]
+    NotEarlier {
+        /// Its position.
+        job: usize,
+        /// The position it names.
+        before: usize,
+    },
+    /// There is no such group.
+    #[error("there is no group {0}")]
+    NoSuchGroup(GroupId),
+    /// The group takes no more members.
+    #[error("group {0} is closed: it takes no more jobs")]
+    GroupClosed(GroupId),
+    /// The group has ended, and this can no longer be done with it.
+    #[error("group {0} has ended")]
+    GroupEnded(GroupId),
+    /// The group has not ended.
+    #[error("group {0} has not ended: only an ended group is retried")]
+    GroupOpen(GroupId),
+    /// Every member of the group succeeded.
+    #[error("nothing of group {0} failed")]
+    NothingToRetry(GroupId),
+    /// There are as many open groups as there may be.
+    #[error("the hall has {0} open groups, which is its limit")]
+    GroupsFull(usize),
+    /// A job cannot serve a group or be a copy in it.
+    #[error("{field}: {why}")]
+    NotInGroup {
+        /// Which field asks for it.
+        field: &'static str,
+        /// What stands against it.
+        why: &'static str,
+    },
     /// Someone else has changed the type's configuration.
     #[error("the configuration of type {job_type} was changed by someone else")]
     Changed {
@@ -152,6 +216,17 @@ pub enum Refused {
         /// The version it has now; 0 if there is none.
         version: u32,
     },
+    /// Someone else has changed the queue's configuration.
+    #[error("the configuration of queue {queue} was changed by someone else")]
+    QueueChanged {
+        /// The queue.
+        queue: QueueName,
+        /// The rev it has now; 0 if there is none.
+        rev: u32,
+    },
+    /// The limits are not acceptable.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// There is no such session, or no longer.
     #[error("there is no such session any more")]
     NoSuchSession,
@@ -192,4 +267,23 @@ pub enum Refused {
     /// Others changed the same thing again and again.
     #[error("too many others changed the same job at once; try again")]
     Contended,
+}
+
+fn how_word(how: Dependency) -> &'static str {
+    match how {
+        Dependency::Met => "succeeded",
+        Dependency::Failed => "failed",
+        Dependency::Cancelled => "cancelled",
+    }
+}
+
+/// A circle in words, at most its first few.
+fn circle_words(circle: &[usize]) -> String {
+    const FEW: usize = 8;
+    let mut words: Vec<_> = circle.iter().take(FEW).map(|at| format!("#{at}")).collect();
+    if circle.len() > FEW {
+        words.push(format!("… ({} in all)", circle.len()));
+    }
+    words.extend(circle.first().map(|at| format!("#{at}")));
+    words.join(" → ")
 }

@@ -28,7 +28,7 @@ impl Gate<'_> {
         let avoided = |worker: &WorkerName| avoids.had.contains(worker) || self.has_original(avoids, worker);
         let other = |worker: &WorkerName| !avoided(worker);
         let mut there = self.sessions.values().filter(|session| {
-            session.connected && session.profile.is_some_and(|profile| suits.contains(&profile))
+            session.connected && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
         });
         avoided(worker) && there.any(|session| other(&session.worker))
     }

@@ -21,10 +21,11 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Class, JobId, Time};
+use jobhall_core::{Class, JobId, QueueName, Time, TypeName};
 
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
+use crate::limits::LimitOf;
 use crate::queues::{QueueId, Queues};
 
 pub(crate) use line::{Demand, Line};
@@ -57,6 +58,15 @@ struct ClassState {
     ready: BTreeSet<Rank>,
     /// Open jobs of the class, ready or not.
     jobs: usize,
+    /// Its queue or its type is paused: nothing of it is given to anyone.
+    paused: bool,
+}
+
+impl ClassState {
+    /// The first ready job.
+    fn head(&self) -> Option<Rank> {
+        self.ready.first().copied().filter(|_| !self.paused)
+    }
 }
 
 /// Ready jobs and parked vacancies.
@@ -68,7 +78,21 @@ pub(crate) struct Board {
     profiles: Profiles,
     idle_classes: usize,
     next: u64,
+    paused: Paused,
     pub queues: Queues,
+}
+
+/// What is paused.
+#[derive(Debug, Default)]
+struct Paused {
+    queues: BTreeSet<QueueName>,
+    types: BTreeSet<TypeName>,
+}
+
+impl Paused {
+    fn stops(&self, class: &Class) -> bool {
+        self.queues.contains(&class.queue) || self.types.contains(&class.job_type)
+    }
 }
 
 impl Board {
@@ -118,8 +142,8 @@ impl Board {
         if apart.is_none() {
             self.class_ids.insert(class.clone(), (id, queue));
         }
-        let ready = BTreeSet::new();
-        self.classes.insert(id.0, ClassState { class, apart, queue, line, ready, jobs: 0 });
+        let (ready, paused) = (BTreeSet::new(), self.paused.stops(&class));
+        self.classes.insert(id.0, ClassState { class, apart, queue, line, ready, jobs: 0, paused });
         self.idle_classes += 1;
         (id, queue)
     }
@@ -160,28 +184,56 @@ impl Board {
 
     /// A job may be claimed from now on.
     pub fn ready(&mut self, class: ClassId, rank: Rank) {
+        self.change(class, |state| {
+            state.ready.insert(rank);
+        });
+    }
+
+    /// Changes a class, and tells its line where that gives it another head.
+    fn change(&mut self, class: ClassId, change: impl FnOnce(&mut ClassState)) {
         let Some(state) = self.classes.get_mut(&class.0) else { return };
-        let before = state.ready.first().copied();
-        state.ready.insert(rank);
-        if before.is_none_or(|before| rank < before) {
-            self.lines.replace(state.line, class, before, Some(rank), &mut self.profiles);
+        let before = state.head();
+        change(state);
+        let after = state.head();
+        if before != after {
+            self.lines.replace(state.line, class, before, after, &mut self.profiles);
         }
+    }
+
+    /// A queue or type is paused, or goes on. Says whether jobs may be taken again.
+    pub fn pause(&mut self, of: &LimitOf, pause: bool) -> bool {
+        let changed = match (of, pause) {
+            (LimitOf::Queue(name), true) => self.paused.queues.insert(name.clone()),
+            (LimitOf::Queue(name), false) => self.paused.queues.remove(name),
+            (LimitOf::Type(name), true) => self.paused.types.insert(name.clone()),
+            (LimitOf::Type(name), false) => self.paused.types.remove(name),
+        };
+        let ids: Vec<u64> = self.classes.keys().copied().filter(|_| changed).collect();
+        let mut resumed = false;
+        for id in ids {
+            let Some(state) = self.classes.get(&id) else { continue };
+            let (before, paused) = (state.paused, self.paused.stops(&state.class));
+            self.change(ClassId(id), |state| state.paused = paused);
+            resumed |= before && !paused && self.head(ClassId(id)).is_some();
+        }
+        resumed
+    }
+
+    /// Whether the queue of a class is paused, and whether its type is.
+    pub fn is_paused(&self, class: &Class) -> (bool, bool) {
+        (self.paused.queues.contains(&class.queue), self.paused.types.contains(&class.job_type))
     }
 
     /// A job may no longer be claimed.
     pub fn unready(&mut self, class: ClassId, rank: Rank) {
-        let Some(state) = self.classes.get_mut(&class.0) else { return };
-        let was_first = state.ready.first() == Some(&rank);
-        state.ready.remove(&rank);
-        if was_first {
-            let next = state.ready.first().copied();
-            self.lines.replace(state.line, class, Some(rank), next, &mut self.profiles);
-        }
+        self.change(class, |state| {
+            state.ready.remove(&rank);
+        });
     }
 
     /// The first ready job of a class.
     pub fn head(&self, class: ClassId) -> Option<Rank> {
-        self.classes.get(&class.0)?.ready.first().copied()
+        self.classes.get(&class.0)?.head()
     }
 
     /// The first ready job for a profile whose demand is met.
@@ -199,7 +251,8 @@ impl Board {
         class: ClassId,
         meets: impl Fn(&Abilities, &Line, VacancyId) -> bool + Copy,
     ) -> Option<VacancyId> {
-        self.profiles.longest_parked(self.line(class)?, meets)
+        let state = self.classes.get(&class.0).filter(|state| !state.paused)?;
+        self.profiles.longest_parked(self.lines.get(state.line)?, meets)
     }
 
     /// The line that a class stands in.
@@ -241,7 +294,7 @@ impl Board {
             let Some(other) = self.lines.widen(line, classes.len(), id, &mut self.profiles) else { continue };
             for class in classes {
                 let Some(state) = self.classes.get_mut(&class) else { continue };
-                let head = state.ready.first().copied();
+                let head = state.head();
                 self.lines.replace(line, ClassId(class), head, None, &mut self.profiles);
                 state.line = other;
                 self.lines.replace(other, ClassId(class), None, head, &mut self.profiles);
@@ -265,7 +318,7 @@ impl Board {
             let kept = suits.filter(|&profile| self.profiles.get(profile).is_some()).collect();
             let demand = Demand { uses: state.class.uses.clone(), apart: state.apart };
             state.line = self.lines.enter(kept, demand);
-            let head = state.ready.first().copied();
+            let head = state.head();
             self.lines.replace(state.line, ClassId(class), None, head, &mut self.profiles);
         }
     }

@@ -30,6 +30,8 @@ pub struct Config {
     pub spec_bytes: usize,
     /// Open jobs the hall takes; more are refused.
     pub open_jobs: usize,
+    /// Groups the hall has open at once; more are refused.
+    pub open_groups: usize,
     /// How long matching rests after the store could not write.
     pub storage_rest_ms: u64,
     /// Ids taken from the store at first; more at a time when they go fast.
@@ -52,6 +54,7 @@ impl Default for Config {
             cached: 1_000,
             spec_bytes: 64 << 20,
             open_jobs: 20_000_000,
+            open_groups: 1_000_000,
             storage_rest_ms: 1_000,
             block: 1_000,
         }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
-    AttemptId, Dice, Failure, Job, JobId, LeaseId, PastAttempt, ScheduleName, TypeConfig, TypeName,
-    WorkerName,
+    AttemptId, Dice, Failure, Group, GroupId, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName,
+    ScheduleName, TypeConfig, TypeName, WorkerName,
 };
-use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, StoreError, Unit};
+use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
 use crate::answer::{Answer, Refused};
@@ -20,17 +20,21 @@ use crate::board::Board;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::counts::Totals;
+use crate::dependencies::Dependencies;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Entry};
+use crate::groups::Fill;
 use crate::ids::{Blocks, IdMap, Pool};
+use crate::limited::Limited;
 use crate::links::Links;
-use crate::request::{Indicator, Request};
+use crate::request::{Indicator, Request, SubmitName};
 use crate::resources::WorkerState;
 use crate::schedules::Kept;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
 use crate::submit::Plan;
+use crate::taken_along::{Along, EndedBy};
 use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
 use crate::wait::Wait;
@@ -50,6 +54,10 @@ pub enum Asked {
     Job(JobId),
     /// Read completed jobs, newest first, below this id.
     Completed(Option<JobId>, usize),
+    /// Read these jobs, for whatever has this number.
+    Jobs(u64, Vec<JobId>),
+    /// Read a group and all its members, for whatever has this number.
+    Members(u64, GroupId),
 }
 
 /// What the store said.
@@ -69,6 +77,27 @@ pub enum Told {
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
     /// To [`Asked::Completed`].
     Completed(Result<Vec<Completed>, StoreError>),
+    /// To [`Asked::Jobs`], in the order asked.
+    Jobs(u64, Result<Vec<Option<Job>>, StoreError>),
+    /// To [`Asked::Members`].
+    Members(u64, Result<Option<(Group, Vec<Member>)>, StoreError>),
+}
+
+/// What waits for jobs or members to be read.
+#[derive(Debug)]
+pub(crate) enum Awaited {
+    /// How these jobs ended, that others come after.
+    Ends(Vec<JobId>),
+    /// A submit that names jobs which are not in memory.
+    Plan(Box<Plan>, Vec<JobId>),
+    /// A retry of a group.
+    RetryGroup(GroupId, Option<SubmitName>, Ticket),
+    /// A group that is being made of these failed members of another.
+    Fill(GroupId, Vec<JobId>),
+    /// A group that was being made of another when the hall stopped, and what had failed of that, once it is known.
+    Resume(GroupId, GroupId, Option<Vec<JobId>>),
+    /// The same, with members of it that have yet to be read.
+    Made(GroupId, Vec<JobId>),
 }
 
 /// Something that waits for a busy job, for ids, or for the store to recover.
@@ -123,6 +152,18 @@ pub(crate) enum What {
     Cycle(JobId, u32, Box<Failure>),
     /// Whoever had asked for this job may be over.
     Orphan(JobId),
+    /// Nothing that the job comes after is open any more.
+    Released(JobId),
+    /// Others end the job.
+    TakeAlong(JobId, EndedBy),
+    /// How these jobs ended, that others come after, is to be read.
+    ReadEnds(Vec<JobId>),
+    /// Whether a group has ended is to be looked at.
+    LookAtGroup(GroupId),
+    /// A group in the making goes on.
+    Fill(GroupId),
+    /// A group that was in the making when the hall stopped goes on.
+    ResumeFill(GroupId, GroupId),
     /// The ticks of this schedule wait for ids.
     Tick(ScheduleName),
 }
@@ -146,6 +187,7 @@ pub struct Desk {
     pub(crate) in_line: IdMap<Vec<Task>>,
     pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
+    pub(crate) limited: Limited,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
@@ -160,8 +202,15 @@ pub struct Desk {
     /// What attempts wait for, and by which of them a job is waited for.
     pub(crate) waits: IdMap<Wait>,
     pub(crate) waiters: IdMap<BTreeSet<JobId>>,
+    pub(crate) dependencies: Dependencies,
+    pub(crate) along: Along,
+    pub(crate) in_line_for_group: IdMap<Vec<Task>>,
+    /// Groups in the making.
+    pub(crate) fills: IdMap<Fill>,
+    pub(crate) awaited: BTreeMap<u64, Awaited>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
+    pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
@@ -200,6 +249,7 @@ impl Desk {
             in_line: IdMap::default(),
             reading: IdMap::default(),
             board: Board::default(),
+            limited: Limited::default(),
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
@@ -211,8 +261,14 @@ impl Desk {
             sub_jobs: Vec::new(),
             waits: IdMap::default(),
             waiters: IdMap::default(),
+            dependencies: Dependencies::default(),
+            along: Along::default(),
+            in_line_for_group: IdMap::default(),
+            fills: IdMap::default(),
+            awaited: BTreeMap::new(),
             types: HashMap::new(),
             schedules: BTreeMap::new(),
+            queue_configs: BTreeMap::new(),
             cached: LruCache::new(cached),
             progress: IdMap::default(),
             totals: Totals::new(now),
@@ -236,6 +292,7 @@ impl Desk {
     pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
         self.now = now;
         self.run(What::Request(request, ticket).into());
+        self.carry_on();
     }
 
     /// Hears what the store said.
@@ -252,6 +309,27 @@ impl Desk {
             Told::Removed(ticket, ids, result) => self.removed(ticket, &ids, result),
             Told::Job(id, result) => self.loaded(id, result),
             Told::Completed(result) => self.retention_page(result),
+            Told::Jobs(number, result) => self.jobs_read(number, result),
+            Told::Members(number, result) => self.members_read(number, result),
+        }
+        self.carry_on();
+    }
+
+    fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {
+        match self.awaited.remove(&number) {
+            Some(Awaited::Ends(ids)) => self.ends_read(ids, result),
+            Some(Awaited::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
+            Some(Awaited::Fill(group, ids)) => self.make_slice(group, ids, result),
+            Some(Awaited::Made(group, left)) => self.made_read(group, left, result),
+            Some(Awaited::RetryGroup(..) | Awaited::Resume(..)) | None => {}
+        }
+    }
+
+    fn members_read(&mut self, number: u64, result: Result<Option<(Group, Vec<Member>)>, StoreError>) {
+        match self.awaited.remove(&number) {
+            Some(Awaited::RetryGroup(id, name, ticket)) => self.make_retry(id, name, ticket, result),
+            Some(Awaited::Resume(id, from, old)) => self.resume((id, from), old, result),
+            _ => {}
         }
     }
 
@@ -287,6 +365,9 @@ impl Desk {
             && self.in_flight.is_empty()
             && self.asked.is_empty()
             && self.reading.is_empty()
+            && self.awaited.is_empty()
+            && self.dependencies.is_idle()
+            && self.along.is_idle()
     }
 
     /// Why the desk takes nothing more, if so.
@@ -347,7 +428,11 @@ impl Desk {
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
-            What::Submit(plan) => self.answer_asker(plan.asker.clone(), answer),
+            What::Submit(plan) => {
+                if let Err(refused) = answer {
+                    self.answer_asker(plan.asker.clone(), Err(refused));
+                }
+            }
             _ => {}
         }
     }
@@ -384,6 +469,10 @@ impl Desk {
             What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
             What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
             What::Request(Request::Finish { .. }, _) => self.finish_outside(id, task),
+            What::Request(
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                _,
+            ) => self.edit(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
@@ -391,13 +480,20 @@ impl Desk {
             What::Save(_, claim) => self.save(id, *claim),
             What::TimeOut(_, claim) => self.time_out(id, *claim, task),
             What::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
-            What::Resume(_, claim) => self.resume(id, *claim),
+            What::Resume(_, claim) => self.resume_attempt(id, *claim),
             What::Cycle(_, claim, failure) => {
                 let (claim, failure) = (*claim, failure.clone());
                 self.fail_for_cycle(id, claim, &failure, task);
             }
             What::Orphan(_) => self.orphan_of(id, task),
-            What::Submit(_) | What::Tick(_) => {}
+            What::Released(_) => self.released(id),
+            What::TakeAlong(_, by) => self.take_one_along(id, *by, task),
+            What::Submit(_)
+            | What::Tick(_)
+            | What::ReadEnds(_)
+            | What::LookAtGroup(_)
+            | What::Fill(_)
+            | What::ResumeFill(..) => {}
         }
     }
 
@@ -435,6 +531,10 @@ impl Desk {
                 let answer = self.finish_completed(id, *attempt, report);
                 self.answer(*ticket, answer);
             }
+            Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
+                let answer = self.edit_completed(id, request);
+                self.answer(*ticket, answer);
+            }
             _ => self.late_report(id, task),
         }
     }
@@ -445,10 +545,21 @@ impl Desk {
             What::Request(request, ticket) => (request, ticket),
             What::Submit(plan) => return self.send_plan(*plan),
             What::Tick(name) => return self.tick_of(&name),
+            What::ReadEnds(ids) => return self.read_ends(ids),
+            What::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
+            What::Fill(group) => return self.fill_on(group),
+            What::ResumeFill(group, from) => return self.resume_fill(group, from),
             _ => return,
         };
         match request {
             Request::Submit(submit) => self.submit(submit, ticket),
+            Request::CreateGroup { group, submit } => self.create_group(group, submit, ticket),
+            Request::CloseGroup(_) | Request::CancelGroup { .. } => self.change_group(request, ticket),
+            Request::RetryGroup { id, name } => self.retry_group(id, name, ticket),
+            Request::ShowGroup(id) => {
+                let answer = self.show_group(id);
+                self.answer(ticket, answer);
+            }
             Request::SetType { job_type, config, expected } => {
                 self.set_type(job_type, config, expected, ticket, task.rounds);
             }
@@ -464,6 +575,13 @@ impl Desk {
                 self.set_schedule(name, config, expected, ticket, task.rounds);
             }
             Request::RunSchedule(name) => self.run_schedule(&name, ticket),
+            Request::SetQueue { queue, config, expected } => {
+                self.set_queue(queue, config, expected, ticket, task.rounds);
+            }
+            Request::QueueConfigs => {
+                let configs = self.all_queue_configs();
+                self.answer(ticket, Ok(configs));
+            }
             Request::Remove(ids) => self.remove(ids, ticket),
             Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
             Request::OpenSession { worker, abilities, accepts, attempts } => {
@@ -504,6 +622,10 @@ impl Desk {
             }
             // The others are about one job and never come here.
             Request::Cancel { .. }
+            | Request::Edit { .. }
+            | Request::RunNow(_)
+            | Request::Hold(_)
+            | Request::Release(_)
             | Request::Retry { .. }
             | Request::Show(_)
             | Request::Explain(_)
@@ -524,6 +646,10 @@ impl What {
         match self {
             What::Request(request, _) => match request {
                 Request::Cancel { id, .. }
+                | Request::Edit { id, .. }
+                | Request::RunNow(id)
+                | Request::Hold(id)
+                | Request::Release(id)
                 | Request::Retry { id, .. }
                 | Request::Finish { id, .. }
                 | Request::Show(id)
@@ -536,7 +662,12 @@ impl What {
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
-            What::Submit(_) | What::Tick(_) => None,
+            What::Submit(_)
+            | What::Tick(_)
+            | What::ReadEnds(_)
+            | What::LookAtGroup(_)
+            | What::Fill(_)
+            | What::ResumeFill(..) => None,
             What::Keep(attempt, _) => Some(attempt.job),
             What::TakeBack(id, _)
             | What::LeaseEnd(id, ..)
@@ -545,7 +676,9 @@ impl What {
             | What::OutsideOver(id, _)
             | What::Resume(id, _)
             | What::Cycle(id, ..)
-            | What::Orphan(id) => Some(*id),
+            | What::Orphan(id)
+            | What::Released(id)
+            | What::TakeAlong(id, _) => Some(*id),
         }
     }
 }

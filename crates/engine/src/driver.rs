@@ -3,7 +3,9 @@
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
 //! nothing ever lingers. Two commits may be under way, so that the store is never idle while the desk works.
 
+mod changes;
 mod gather;
+mod groups;
 mod mailbox;
 mod session;
 
@@ -94,6 +96,7 @@ impl Engine {
         let mut desk = Desk::new(config, clock.now(), Box::new(move || random.next_u64()));
         desk.restore_settings(store.settings().await?)?;
         desk.restore_blocks(&store.blocks().await?);
+        groups::restore(store.as_ref(), &mut desk).await?;
         let mut after = None;
         loop {
             let jobs = store.open_jobs(after, PAGE).await?;
@@ -155,9 +158,10 @@ impl Engine {
 
     /// Makes jobs, all or nothing.
     pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Refused> {
-        match self.ask(Request::Submit(submit)).await? {
-            Answer::Submitted(submitted) => Ok(submitted),
-            other => Err(unexpected(&other)),
+        match self.ask(Request::Submit(submit)).await {
+            Ok(Answer::Submitted(submitted)) => Ok(submitted),
+            Ok(other) => Err(unexpected(&other)),
+            Err(refused) => Err(self.ended_or_none(refused).await),
         }
     }
 
@@ -434,6 +438,10 @@ impl Driver {
                 }
                 Asked::Job(id) => Told::Job(id, read(store.as_ref(), id).await),
                 Asked::Completed(before, limit) => Told::Completed(store.completed(before, limit).await),
+                Asked::Jobs(number, ids) => Told::Jobs(number, store.jobs(ids).await),
+                Asked::Members(number, group) => {
+                    Told::Members(number, groups::read(store.as_ref(), group).await)
+                }
             };
             let _ = told.send(answer);
         });

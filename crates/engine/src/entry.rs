@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Life, Spec, StateName, Time};
+use jobhall_core::{Life, Spec, State, StateName, Time};
 
 use crate::board::ClassId;
+use crate::limits::{BucketId, Share};
+use crate::membership::Membership;
 use crate::queues::{QueueId, Queues};
 use crate::windows::Timed;
 
@@ -23,8 +25,14 @@ pub(crate) struct Entry {
     pub busy: Busy,
     /// Where it can be found.
     pub placed: Placed,
+    /// Its part in a group, if it has one.
+    pub member: Option<Box<Membership>>,
     /// When on a day it may start, if not at any time.
     pub timed: Option<Box<Timed>>,
+    /// What limits it.
+    pub share: Shared,
+    /// Whether it has taken its share: from its claim on, which may not be stored yet, to the end of its lease.
+    pub taken: bool,
     /// None while it waits and memory is short: it is read back when needed.
     pub spec: Option<Arc<Spec>>,
 }
@@ -38,6 +46,23 @@ pub(crate) enum Placed {
     Due,
     /// Among the ready.
     Ready,
+    /// In a bucket that it does not get into now.
+    Limited(BucketId),
+    /// Aside: somebody holds it back.
+    Held,
+    /// Among those whose spec must be read before it is known what limits them.
+    Unread,
+}
+
+/// What limits a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// Nothing.
+    Free,
+    /// These buckets.
+    Of(Share),
+    /// Nobody knows: limits were changed while its spec was not in memory.
+    Unread,
 }
 
 /// Whether a job can be dealt with now.
@@ -52,11 +77,19 @@ pub(crate) enum Busy {
 }
 
 impl Entry {
+    /// Whether a worker has it, or has begun what is completed from outside: it has its places in its limits.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.life.state.held().is_some() || matches!(self.life.state, State::Waiting(_))
+    }
+
     /// Has the job counted in the state that it is in now. One that is completed is counted out when it is removed.
     pub(crate) fn recount(&mut self, queues: &mut Queues, now: Time) {
         let name = self.life.name(now);
         if name != self.counted && !name.is_terminal() {
             queues.step(self.queue, Some(self.counted), Some(name));
+            if let Some(part) = &self.member {
+                queues.groups.step(part, Some(self.counted), Some(name));
+            }
             self.counted = name;
         }
     }

@@ -5,18 +5,22 @@ mod workers;
 use std::fmt;
 
 use jobhall_core::{
-    Failure, JobId, ScheduleName, State, StateName, StopRequest, StopWhy, Time, WaitFor, Waiting, Windows,
-    WorkerName,
+    Failure, GroupId, JobId, ScheduleName, State, StateName, StopRequest, StopWhy, Time, WaitFor, Waiting,
+    Windows, WorkerName,
 };
 
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
+use crate::limits::LimitOf;
+use crate::why_limited::LimitWhy;
 
 pub use workers::{TooLarge, UsedUp, WorkerWhy};
 
 /// Jobs that an explanation names.
 const SOME: usize = 20;
+/// Jobs that are named one by one.
+const FEW: usize = 5;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +50,15 @@ pub enum Why {
     },
     /// It waits for the end of the job that holds its key.
     KeyHeld(JobId),
+    /// Jobs that it comes after have not ended.
+    Dependencies {
+        /// The first few of them, with where they stand.
+        first: Vec<(JobId, StateName)>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// Its group is being cancelled.
+    GroupCancelled(GroupId),
     /// No worker is connected.
     NoWorkers,
     /// No connected worker suits.
@@ -107,6 +120,12 @@ pub enum Why {
     Cancelling(WorkerName),
     /// The store could not write a moment ago; matching rests.
     StorageRests,
+    /// Its queue or its type is paused.
+    Paused(LimitOf),
+    /// Somebody holds it back.
+    Held,
+    /// It waits for a limit.
+    Limited(Box<LimitWhy>),
     /// It is completed.
     Completed(StateName),
 }
@@ -136,8 +155,17 @@ impl Desk {
     }
 
     fn why(&self, id: JobId, entry: &Entry) -> Vec<Why> {
+        if let Some(part) = entry.member.as_ref().filter(|_| entry.life.state.held().is_none())
+            && self.groups().cancel(part.group).is_some()
+        {
+            return vec![Why::GroupCancelled(part.group)];
+        }
         match &entry.life.state {
-            State::Blocked(blocked) => blocked.holder.map(Why::KeyHeld).into_iter().collect(),
+            State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
+            State::Blocked(blocked) => {
+                let behind = blocked.holder.map(Why::KeyHeld);
+                behind.into_iter().chain(self.why_blocked(entry)).collect()
+            }
             State::Queued(error) if entry.life.run_at > self.now.wall => {
                 vec![self.why_early(entry, error.as_deref())]
             }
@@ -180,6 +208,16 @@ impl Desk {
         Some(Why::LongerThanExpected { expected_ms, worked_ms })
     }
 
+    /// The first few open jobs that a blocked one comes after.
+    fn why_blocked(&self, entry: &Entry) -> Option<Why> {
+        let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
+        let name = |id: &JobId| Some((*id, self.open.get(&id.get())?.life.name(self.now.wall)));
+        let mut open: Vec<_> = after.iter().filter_map(name).collect();
+        let more = open.len().saturating_sub(FEW);
+        open.truncate(FEW);
+        (!open.is_empty()).then_some(Why::Dependencies { first: open, more })
+    }
+
     /// Why the time of a job has not come.
     fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
         let (now, run_at) = (self.now.wall, entry.life.run_at);
@@ -201,10 +239,11 @@ impl Desk {
         if self.rest_until.is_some() {
             return vec![Why::StorageRests];
         }
-        if entry.placed == Placed::Nowhere {
+        if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
             return vec![Why::OnItsWay];
         }
-        self.why_not_taken(id, entry)
+        let kept = self.why_kept(id, entry);
+        if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
     }
 }
 
@@ -229,6 +268,13 @@ impl fmt::Display for Why {
                 write!(f, "it is tried again at {} ms, after: {}", run_at.as_ms(), error.reason)
             }
             Why::KeyHeld(holder) => write!(f, "its key is held by job {holder}, which must end first"),
+            Why::Dependencies { first, more } => {
+                let jobs: Vec<_> = first.iter().map(|(id, state)| format!("job {id} ({state})")).collect();
+                write!(f, "it comes after {}", jobs.join(", "))?;
+                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(f, "{more}, which must end first")
+            }
+            Why::GroupCancelled(group) => write!(f, "its group {group} is being cancelled"),
             Why::NoWorkers => write!(f, "no worker is connected"),
             Why::NoneSuits(workers) => {
                 write!(f, "no connected worker suits")?;
@@ -279,6 +325,9 @@ impl fmt::Display for Why {
                 write!(f, "longer than expected: {worked_ms} ms, and {expected_ms} ms are usual for its type")
             }
             Why::StorageRests => write!(f, "the store could not write a moment ago; matching rests"),
+            Why::Paused(what) => write!(f, "{what} is paused; resume it"),
+            Why::Held => write!(f, "it is held back; release it"),
+            Why::Limited(why) => why.fmt(f),
             Why::Completed(state) => write!(f, "it is completed: {state}"),
         }
     }

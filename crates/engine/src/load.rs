@@ -4,12 +4,13 @@ use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Refused;
-use crate::board::Rank;
+use crate::board::{ClassId, Rank};
 use crate::counts::waits;
 use crate::desk::{Asked, Desk, Read, Reading, Task};
-use crate::entry::{Busy, Entry, Placed};
+use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
-use crate::queues::ready_since;
+use crate::membership::Membership;
+use crate::queues::{QueueId, ready_since};
 use crate::windows::Timed;
 
 impl Desk {
@@ -17,9 +18,10 @@ impl Desk {
     pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
         for setting in settings {
             match setting.kind {
-                SettingKind::Type => self.learn_type(&setting)?,
+                SettingKind::Type => self.learn_type(&setting, true)?,
+                SettingKind::Queue => self.learn_queue(&setting, true)?,
                 SettingKind::Schedule => self.learn_schedule(&setting)?,
-                SettingKind::Operation | SettingKind::Queue | SettingKind::Token => {}
+                SettingKind::Operation | SettingKind::Token => {}
             }
         }
         Ok(())
@@ -36,6 +38,9 @@ impl Desk {
     pub fn restore(&mut self, job: Job) {
         let held = job.life.state.held().map(|held| held.tenure.worker.clone());
         let id = job.id;
+        if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
+            self.found_blocked(id);
+        }
         self.blocks.opened(id);
         if job.spec.parent.is_some() {
             self.sub_jobs.push(id);
@@ -58,6 +63,9 @@ impl Desk {
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
+        self.begin_dependencies();
+        self.begin_groups();
+        self.carry_on();
         self.restored_links();
     }
 
@@ -102,6 +110,12 @@ impl Desk {
 
     /// A job is open from now on.
     pub(crate) fn admit(&mut self, job: Job) {
+        let share = self.share_of(&job);
+        self.admit_sharing(job, share);
+    }
+
+    /// The same for a job whose share is known.
+    pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
         self.note_copy(id, &spec);
@@ -110,10 +124,30 @@ impl Desk {
         if let Some(holder) = behind(&life.state) {
             self.successors.insert(holder.get(), id);
         }
+        let member = Membership::of(id, &spec);
+        if let Some(part) = &member {
+            self.join_group(part, counted);
+        }
         let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let entry = Entry { life, stored_rev, class, queue, counted, priority, busy, placed, timed, spec };
+        let taken = false;
+        let entry = Entry {
+            life,
+            stored_rev,
+            class,
+            queue,
+            counted,
+            priority,
+            busy,
+            placed,
+            member,
+            timed,
+            share,
+            taken,
+            spec,
+        };
         self.open.insert(id.get(), entry);
+        self.follow_limits(id);
         self.place(id);
     }
 
@@ -144,12 +178,25 @@ impl Desk {
         self.deadlines.due.insert((entry.life.run_at, id));
     }
 
-    /// Puts a waiting job among the ready, and wakes a vacancy for it.
+    /// Puts a waiting job among the ready, and wakes a vacancy for it. One that is held back goes aside, and so does one
+    /// of which nobody knows what limits it.
     pub(crate) fn make_ready(&mut self, id: JobId) {
         self.stand_apart(id);
+        if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
+            self.find_share(id);
+        }
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
-        entry.placed = Placed::Ready;
+        entry.placed = match entry.share {
+            _ if entry.life.hold => Placed::Held,
+            Shared::Unread => Placed::Unread,
+            Shared::Free | Shared::Of(_) => Placed::Ready,
+        };
         entry.recount(&mut self.board.queues, self.now.wall);
+        match entry.placed {
+            Placed::Ready => {}
+            Placed::Unread => return self.read_share(id),
+            _ => return,
+        }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
         self.board.ready(class, rank(id, entry));
         if self.board.queues.ready(queue, id, since) {
@@ -163,9 +210,14 @@ impl Desk {
     /// Takes a job out of the memory of what is open, and out of all that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
-        let entry = self.open.remove(&id.get())?;
+        let mut entry = self.open.remove(&id.get())?;
         self.avoids.remove(&id.get());
+        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free));
         self.board.queues.step(entry.queue, Some(entry.counted), None);
+        if let Some(part) = &entry.member {
+            let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
+            self.board.queues.groups.step(part, Some(entry.counted), end);
+        }
         self.board.leave(entry.class);
         Some(entry)
     }
@@ -185,31 +237,36 @@ impl Desk {
     }
 
     /// Takes a queued job from where it could be found.
-    fn unplace(&mut self, id: JobId) {
+    pub(crate) fn unplace(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.specs.drop(spec);
         }
         match placed {
-            Placed::Nowhere => {}
+            Placed::Nowhere | Placed::Held | Placed::Unread => {}
+            Placed::Limited(at) => {
+                self.limited.limits.wait_no_more(at, entry.class, rank(id, entry));
+            }
             Placed::Due => {
                 self.deadlines.due.remove(&(entry.life.run_at, id));
             }
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
-                self.board.unready(class, rank);
-                self.board.queues.unready(queue);
-                self.unkeep(id);
-                self.unwatch_closing(id);
+                if let Some(share) = entry.share.get() {
+                    self.limited.limits.stir_all(share);
+                }
+                self.unready(class, queue, rank);
             }
         }
     }
 
-    /// A job that can be found where it no longer belongs waits for its time.
-    pub(crate) fn put_off(&mut self, id: JobId) {
-        self.unplace(id);
-        self.place(id);
+    /// Takes a job from among the ready.
+    pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
+        self.board.unready(class, rank);
+        self.board.queues.unready(queue);
+        self.unkeep(rank.id);
+        self.unwatch_closing(rank.id);
     }
 
     /// Something that touches the job is on its way.
@@ -249,6 +306,7 @@ impl Desk {
             self.successors.remove(&holder.get());
         }
         self.balance(id);
+        self.follow_limits(id);
     }
 
     /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
@@ -259,6 +317,8 @@ impl Desk {
             self.totals.completed(self.now, outcome);
         }
         self.blocks.ended(id);
+        self.along.over(id);
+        self.dependency_ended(id, entry.life.state.name());
         self.progress.remove(&id.get());
         self.let_go(id);
         self.wait_lost(id, entry.life.claim);
@@ -306,6 +366,7 @@ impl Desk {
     }
 
     pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
+        self.share_read(id);
         let spec_only = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading);
         let readers = if spec_only { Vec::new() } else { self.readers(id) };
         let (job, past) = match result {

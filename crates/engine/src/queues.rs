@@ -11,6 +11,8 @@ use std::ops::Bound;
 
 use jobhall_core::{JobId, Life, QueueName, StateName, Time};
 
+use crate::membership::Groups;
+
 /// States that are not an end: the first of [`StateName::ALL`].
 const PENDING: usize = 8;
 /// Jobs on the heap that may have been taken, beyond as many as are ready.
@@ -77,6 +79,8 @@ pub(crate) struct Queues {
     places: Vec<Option<Queue>>,
     free: Vec<usize>,
     ids: BTreeMap<QueueName, usize>,
+    /// Groups count the same steps of the same jobs.
+    pub groups: Groups,
 }
 
 /// Since when a waiting job could be taken: its time has come, and so has whatever it waited for before.
@@ -116,6 +120,13 @@ impl Queues {
             self.ids.remove(&queue.name);
             self.places[at] = None;
             self.free.push(at);
+        }
+    }
+
+    /// The same by its name.
+    pub fn leave_by_name(&mut self, name: &QueueName) {
+        if let Some(&at) = self.ids.get(name) {
+            self.leave(QueueId(at));
         }
     }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{
-    AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueName, Report, RetryPolicy,
-    ScheduleName, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
+    AttemptId, Failure, GroupId, JobId, Json, Key, LeaseId, Owner, QueueConfig, QueueName, Report,
+    RetryPolicy, ScheduleName, Scope, Tag, Time, Timeouts, TypeConfig, TypeName, Windows, WorkerName,
 };
 
 use serde::{Deserialize, Serialize};
 
+use crate::edit::Edit;
 use crate::effect::{SessionId, VacancyId};
+use crate::groups::NewGroup;
 use crate::schedules::ScheduleConfig;
 
 /// What to do when a live job has the same (type, key).
@@ -26,6 +28,15 @@ pub enum OnDuplicate {
     Supersede,
     /// Run once more when that job has ended, with these params.
     RunAgain,
+}
+
+/// A job that must end before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// This one.
+    Job(JobId),
+    /// What comes of an earlier job of the same submit, at this position.
+    Position(usize),
 }
 
 /// One job to be made. Its parts are checked values; what is none takes the type's default.
@@ -52,7 +63,7 @@ pub struct SubmitJob {
     /// How long an attempt may take; what is none is as the type says.
     pub timeouts: Timeouts,
     /// The jobs that must end before it.
-    pub after: Vec<JobId>,
+    pub after: Vec<After>,
     /// Whether any end of those will do.
     pub after_any: bool,
     /// The group it belongs to.
@@ -154,6 +165,31 @@ pub struct Indicator {
 pub enum Request {
     /// Make jobs.
     Submit(Submit),
+    /// Make a group, and jobs in it.
+    CreateGroup {
+        /// The group.
+        group: NewGroup,
+        /// Its first jobs; there may be none.
+        submit: Submit,
+    },
+    /// A group takes no more members.
+    CloseGroup(GroupId),
+    /// End all jobs of a group.
+    CancelGroup {
+        /// The group.
+        id: GroupId,
+        /// Why, as the errors of its jobs will say.
+        failure: Failure,
+    },
+    /// Make a new group with what failed of an ended one.
+    RetryGroup {
+        /// The ended group.
+        id: GroupId,
+        /// The idempotency key, if there is one.
+        name: Option<SubmitName>,
+    },
+    /// Tell about a group that has not ended.
+    ShowGroup(GroupId),
     /// End a job.
     Cancel {
         /// The job.
@@ -161,6 +197,19 @@ pub enum Request {
         /// Why, as its error will say.
         failure: Failure,
     },
+    /// Change a job that no worker has.
+    Edit {
+        /// The job.
+        id: JobId,
+        /// What changes.
+        edit: Box<Edit>,
+    },
+    /// Have a job that no worker has run at once, whatever its time, its backoff and its windows.
+    RunNow(JobId),
+    /// Keep a job from being claimed.
+    Hold(JobId),
+    /// Keep it no longer.
+    Release(JobId),
     /// Make a new job like this completed one.
     Retry {
         /// The completed job.
@@ -211,6 +260,17 @@ pub enum Request {
     },
     /// Make the job of a schedule now, beside its ticks.
     RunSchedule(ScheduleName),
+    /// Tell what is configured for every queue that someone configured.
+    QueueConfigs,
+    /// Change what is configured for a queue.
+    SetQueue {
+        /// The queue.
+        queue: QueueName,
+        /// The new configuration; none forgets it, and the queue has the defaults again.
+        config: Option<QueueConfig>,
+        /// The rev that this was decided on, 0 for a queue that must not be configured; none overwrites any.
+        expected: Option<u32>,
+    },
     /// A worker comes, or comes back with the attempts that it still has.
     OpenSession {
         /// Who it is, from its credential.

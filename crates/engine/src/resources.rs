@@ -173,24 +173,39 @@ impl Desk {
         self.workers.iter().map(told).collect()
     }
 
-    /// Keeps a worker for a job that has waited long: of those that suit, the one with the fewest attempts.
+    /// Keeps a worker for a job that has waited long: of those that suit and lack what it uses, the one with the fewest
+    /// attempts. One that lacks nothing but a slot needs not be kept: what is free there goes to the job before others.
     pub(crate) fn keep_for(&mut self, class: ClassId, rank: Rank) {
-        let Some(line) = self.board.line(class) else { return };
-        if line.demand.uses.is_empty() || self.kept.contains_key(&rank.id.get()) {
+        let Some(line) = self.board.line(class).filter(|line| !line.demand.uses.is_empty()) else { return };
+        if self.kept.get(&rank.id.get()).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
             return;
         }
+        let gate = self.gate();
         let free = |session: &&SessionState| {
-            let suits = session.profile.is_some_and(|profile| line.suits.contains(&profile));
-            let kept = self.workers.get(&session.worker).is_some_and(|state| state.kept_for.is_some());
-            session.connected && suits && !kept
+            let (worker, suits) = (&session.worker, &line.suits);
+            let kept = self.workers.get(worker).is_some_and(|state| state.kept_for.is_some());
+            session.connected
+                && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
+                && !kept
+                && self.lacks(worker, &line.demand.uses)
+                && line.demand.apart.is_none_or(|job| !gate.goes_elsewhere(job, worker, suits))
         };
         let best = self.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
         let Some(worker) = best.map(|session| session.worker.clone()) else { return };
         let kept = Kept { rank, class, uses: line.demand.uses.clone() };
+        self.unkeep(rank.id);
         if let Some(state) = self.workers.get_mut(&worker) {
             state.kept_for = Some(kept);
             self.kept.insert(rank.id.get(), worker);
         }
+    }
+
+    /// Whether a worker has too little left for this in every session of it.
+    fn lacks(&self, worker: &WorkerName, uses: &Uses) -> bool {
+        let Some(state) = self.workers.get(worker) else { return false };
+        let profiles = state.sessions.iter().filter_map(|id| self.sessions.get(id)?.profile);
+        let mut abilities = profiles.filter_map(|profile| self.board.profile(profile));
+        abilities.all(|(abilities, _)| !state.taken.leaves(abilities, uses))
     }
 
     /// A job no longer waits: the worker that was kept for it takes others again.

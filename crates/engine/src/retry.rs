@@ -1,6 +1,6 @@
 //! Manual retry: final is final, so it makes a new job like the old one.
 
-use jobhall_core::{JobId, Refusal, Scope};
+use jobhall_core::{JobId, Refusal, Scope, Spec};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
@@ -12,34 +12,7 @@ impl Desk {
         let Some((job, _)) = self.cached.get(&id) else {
             return self.answer(ticket, Err(Refused::NoSuchJob(id)));
         };
-        let spec = &job.spec;
-        let again = SubmitJob {
-            job_type: spec.job_type.clone(),
-            key: spec.key.clone(),
-            queue: spec.queue.clone(),
-            params: spec.params.clone(),
-            needs: spec.needs.clone(),
-            uses: spec.uses.clone(),
-            avoid: spec.avoid,
-            windows: spec.windows.clone(),
-            throttle_factor: spec.throttle_factor,
-            timeouts: spec.timeouts,
-            after: Vec::new(),
-            after_any: false,
-            group: None,
-            attached: false,
-            copy_of: None,
-            owner: spec.owner.clone(),
-            tags: spec.tags.to_vec(),
-            priority: spec.priority,
-            run_at: None,
-            retry: Some(spec.retry),
-            on_duplicate: OnDuplicate::Reject,
-            reuse_max_age_ms: None,
-            scope: Scope::default(),
-            retry_of: Some(id),
-            schedule: None,
-        };
+        let again = again(id, &job.spec);
         self.submit(Submit { jobs: vec![again], name }, ticket);
     }
 
@@ -48,5 +21,36 @@ impl Desk {
         let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
         let state = entry.life.name(self.now.wall);
         Err(Refused::Event(Refusal::NotCompleted { state }))
+    }
+}
+
+/// A job like this completed one, in no group and behind nobody.
+pub(crate) fn again(id: JobId, spec: &Spec) -> SubmitJob {
+    SubmitJob {
+        job_type: spec.job_type.clone(),
+        key: spec.key.clone(),
+        queue: spec.queue.clone(),
+        params: spec.params.clone(),
+        needs: spec.needs.clone(),
+        uses: spec.uses.clone(),
+        avoid: spec.avoid,
+        windows: spec.windows.clone(),
+        throttle_factor: spec.throttle_factor,
+        timeouts: spec.timeouts,
+        after: Vec::new(),
+        after_any: false,
+        group: None,
+        attached: false,
+        copy_of: None,
+        owner: spec.owner.clone(),
+        tags: spec.tags.to_vec(),
+        priority: spec.priority,
+        run_at: None,
+        retry: Some(spec.retry),
+        on_duplicate: OnDuplicate::Reject,
+        reuse_max_age_ms: None,
+        scope: Scope::default(),
+        retry_of: Some(id),
+        schedule: None,
     }
 }

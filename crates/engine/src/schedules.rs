@@ -80,22 +80,22 @@ impl Desk {
             StoreError::new(format!("the stored schedule {:?} is not readable: {why}", setting.name))
         })?;
         let name = ScheduleName::new(&setting.name).map_err(|error| StoreError::new(error.to_string()))?;
-        self.keep_schedule(name, Some(kept));
+        self.keep_schedule(&name, Some(kept));
         Ok(())
     }
 
     /// Remembers a schedule, or forgets it, and waits for its next tick.
-    fn keep_schedule(&mut self, name: ScheduleName, kept: Option<Kept>) {
+    fn keep_schedule(&mut self, name: &ScheduleName, kept: Option<Kept>) {
         let before = match kept {
             Some(kept) => self.schedules.insert(name.clone(), kept),
-            None => self.schedules.remove(&name),
+            None => self.schedules.remove(name),
         };
         if let Some(at) = before.and_then(|before| before.armed) {
             self.deadlines.ticks.remove(&(at, name.clone()));
         }
-        let seen = self.schedules.get(&name).map(|kept| kept.seen);
+        let seen = self.schedules.get(name).map(|kept| kept.seen);
         if let Some(seen) = seen {
-            self.arm_schedule(&name, seen);
+            self.arm_schedule(name, seen);
         }
     }
 
@@ -212,7 +212,7 @@ impl Desk {
     pub(crate) fn schedule_stored(&mut self, pending: SchedulePending) {
         let SchedulePending { name, kept, ticket, .. } = pending;
         let version = kept.as_ref().map_or(0, |kept| kept.version);
-        self.keep_schedule(name, kept);
+        self.keep_schedule(&name, kept);
         self.answer(ticket, Ok(Answer::Rev(version)));
     }
 
@@ -238,7 +238,7 @@ impl Desk {
         stored: Option<Setting>,
     ) -> Result<(), Refused> {
         let Some(setting) = stored else {
-            self.keep_schedule(name.clone(), None);
+            self.keep_schedule(name, None);
             return Ok(());
         };
         let unreadable = |error: StoreError| Refused::Storage { full: false, message: error.to_string() };

@@ -9,6 +9,7 @@ use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Un
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS};
 use crate::effect::Ticket;
+use crate::limits::LimitOf;
 use crate::settle::Pending;
 
 /// A change of a type's configuration on its way.
@@ -44,14 +45,26 @@ impl Desk {
         Answer::Types(types)
     }
 
-    pub(crate) fn learn_type(&mut self, setting: &Setting) -> Result<(), StoreError> {
+    pub(crate) fn learn_type(&mut self, setting: &Setting, known: bool) -> Result<(), StoreError> {
         let wrong = |why: String| {
             StoreError::new(format!("the stored type {:?} is not readable: {why}", setting.name))
         };
         let name = TypeName::new(&setting.name).map_err(|error| wrong(error.to_string()))?;
         let config = serde_json::from_str(&setting.value).map_err(|error| wrong(error.to_string()))?;
-        self.types.insert(name, (setting.rev, Arc::new(config)));
+        self.keep_type(name, setting.rev, Some(config), known);
         Ok(())
+    }
+
+    /// Remembers what a type has now, and acts on it.
+    fn keep_type(&mut self, name: TypeName, rev: u32, config: Option<TypeConfig>, known: bool) {
+        let config = config.map(Arc::new);
+        match &config {
+            Some(config) => self.types.insert(name.clone(), (rev, config.clone())),
+            None => self.types.remove(&name),
+        };
+        let (limits, paused) =
+            config.as_ref().map_or((&[][..], false), |config| (&config.limits, config.paused));
+        self.apply_limits(&LimitOf::Type(name), limits, paused, known);
     }
 
     pub(crate) fn set_type(
@@ -83,10 +96,7 @@ impl Desk {
 
     pub(crate) fn setting_stored(&mut self, pending: SettingPending) {
         let SettingPending { job_type, rev, config, ticket, .. } = pending;
-        match config {
-            Some(config) => self.types.insert(job_type, (rev, Arc::new(config))),
-            None => self.types.remove(&job_type),
-        };
+        self.keep_type(job_type, rev, config, false);
         self.answer(ticket, Ok(Answer::Rev(rev)));
     }
 
@@ -95,9 +105,9 @@ impl Desk {
         for conflict in conflicts {
             let Conflict::Setting { stored, .. } = conflict else { continue };
             let learned = match stored {
-                Some(setting) => self.learn_type(&setting),
+                Some(setting) => self.learn_type(&setting, false),
                 None => {
-                    self.types.remove(&job_type);
+                    self.keep_type(job_type.clone(), 0, None, false);
                     Ok(())
                 }
             };
@@ -115,6 +125,7 @@ impl From<TypeConfigError> for Refused {
         match error {
             TypeConfigError::Retry(error) => Refused::Retry(error),
             TypeConfigError::Timeouts(error) => Refused::Timeouts(error),
+            TypeConfigError::Limits(error) => Refused::Limit(error),
             TypeConfigError::Outside { field, given, most } => {
                 Refused::Bound { field, given, least: 0, most }
             }

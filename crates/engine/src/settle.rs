@@ -3,14 +3,17 @@
 use jobhall_store::{CommitError, Committed, Conflict, Done};
 
 use crate::answer::Refused;
-use crate::desk::{Desk, ROUNDS, Task, What};
+use crate::desk::{Awaited, Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
+use crate::groups::GroupPending;
 use crate::load::storage;
+use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
 use crate::submit::Plan;
+use crate::taken_along::AlongPending;
 use crate::vacancy::ClaimPending;
 
 /// A unit on its way.
@@ -23,8 +26,12 @@ pub(crate) enum Pending {
     Setting(Box<SettingPending>),
     /// Links of parents that are over.
     Unlinked,
+    Released(Vec<jobhall_core::JobId>),
+    Along(Box<AlongPending>),
+    Group(Box<GroupPending>),
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
+    Queue(Box<QueuePending>),
 }
 
 impl Desk {
@@ -56,8 +63,12 @@ impl Desk {
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
             Pending::Unlinked => {}
+            Pending::Released(ids) => self.released_stored(ids),
+            Pending::Along(pending) => self.taken_along(*pending),
+            Pending::Group(pending) => self.group_stored(*pending),
             Pending::Schedule(pending) => self.schedule_stored(*pending),
-            Pending::Ticks(tick) => self.ticks_passed(*tick),
+            Pending::Ticks(tick) => self.ticks_passed(&tick),
+            Pending::Queue(pending) => self.queue_stored(*pending),
         }
     }
 
@@ -72,8 +83,15 @@ impl Desk {
             }
             Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
             Pending::Unlinked => {}
+            Pending::Released(ids) => {
+                self.learn_all(conflicts);
+                self.released_not_stored(ids);
+            }
+            Pending::Along(pending) => self.along_refused(*pending, conflicts),
+            Pending::Group(pending) => self.group_refused(*pending, conflicts),
             Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
             Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
+            Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
         }
     }
 
@@ -149,8 +167,12 @@ impl Desk {
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
             // They are found again at the next start.
             Pending::Unlinked => {}
+            Pending::Released(ids) => self.released_not_stored(ids),
+            Pending::Along(pending) => self.along_undone(*pending),
+            Pending::Group(pending) => self.group_undone(&pending, refused),
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
+            Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
         }
     }
 
@@ -178,11 +200,32 @@ impl Desk {
         let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
         let reading = std::mem::take(&mut self.reading).into_values();
         let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
-        let waiting = in_line.chain(reading).chain(std::mem::take(&mut self.for_ids));
-        let waiting: Vec<_> = waiting.chain(std::mem::take(&mut self.links.waiting)).collect();
+        let for_groups = std::mem::take(&mut self.in_line_for_group).into_values().flatten();
+        let for_calls = std::mem::take(&mut self.links.waiting);
+        let for_ids = std::mem::take(&mut self.for_ids);
+        let waiting = in_line.chain(reading).chain(for_groups).chain(for_calls).chain(for_ids);
+        let waiting: Vec<_> = waiting.collect();
         for task in waiting {
             self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));
         }
+        self.refuse_awaited(message);
         self.refuse_outbox(message);
+    }
+
+    /// Whoever waits for a read, or for a group to be filled.
+    fn refuse_awaited(&mut self, message: &str) {
+        let stopped = || Refused::Stopped(message.to_owned());
+        for fill in std::mem::take(&mut self.fills).into_values() {
+            if let Some(ticket) = fill.ticket {
+                self.answer(ticket, Err(stopped()));
+            }
+        }
+        for awaited in std::mem::take(&mut self.awaited).into_values() {
+            match awaited {
+                Awaited::Plan(plan, _) => self.answer_asker(plan.asker, Err(stopped())),
+                Awaited::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
+                _ => {}
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, Step, transition};
+use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, StateName, Step, transition};
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::answer::Answer;
@@ -17,6 +17,8 @@ use crate::story;
 pub(crate) struct StepPending {
     pub id: JobId,
     pub step: Step,
+    /// What is asked for from then on, if that changes.
+    pub spec: Option<Arc<Spec>>,
     /// What brought it; it is decided anew if the store refuses.
     pub task: Task,
     /// The successor that the end of this job releases.
@@ -28,6 +30,12 @@ pub(crate) struct StepPending {
 impl Desk {
     /// Sends a step of a free job to the store. It may have to wait for ids or for the job's successor.
     pub(crate) fn send_step(&mut self, id: JobId, step: Step, task: Task) {
+        let spec = self.replaced(id, &step);
+        self.send_respecced(id, step, spec, task);
+    }
+
+    /// The same for a step that comes with another spec.
+    pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<Spec>>, task: Task) {
         let released = match self.release(id, &step) {
             Ok(released) => released,
             Err(busy) => return self.in_line.entry(busy.get()).or_default().push(task),
@@ -41,7 +49,7 @@ impl Desk {
             id,
             expected: entry.stored_rev,
             life: step.life.clone(),
-            spec: self.replaced(id, &step),
+            spec: spec.clone(),
             past: step.past.clone(),
             want_spec: false,
         }];
@@ -54,7 +62,7 @@ impl Desk {
         if let Some((next, _)) = &released {
             self.make_busy(*next, Busy::Unit);
         }
-        let pending = StepPending { id, step, task, released, follow_up };
+        let pending = StepPending { id, step, spec, task, released, follow_up };
         let over = pending.step.life.state.is_terminal() && self.links.has(id);
         let unlinked = over.then_some(id).into_iter().collect();
         self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
@@ -91,23 +99,34 @@ impl Desk {
         };
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
         let now = self.now.wall;
-        let params = again.params.clone();
-        let spec = Spec { params, created_at: now, retry_of: None, parent: None, ..(*spec).clone() };
+        // It stands for itself: it is behind nobody and in no group, which may have ended.
+        let spec = Spec {
+            params: again.params.clone(),
+            created_at: now,
+            retry_of: None,
+            parent: None,
+            after: Box::default(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+            ..(*spec).clone()
+        };
         Ok(Some(Job { id, spec: Arc::new(spec), life: Life::queued(now, now) }))
     }
 
     /// The step is stored.
     pub(crate) fn step_stored(&mut self, pending: StepPending) {
-        let StepPending { id, step, task, released, follow_up } = pending;
+        let StepPending { id, step, spec, task, released, follow_up } = pending;
         self.totals.stepped(&step);
         story::stepped(id, &step);
         if let Some(past) = &step.past {
             self.note_had(id, &past.worker);
         }
-        let Step { life, reason, params, .. } = step;
+        let Step { life, reason, .. } = step;
         let name = life.name(self.now.wall);
-        if let (Some(params), Some(entry)) = (params, self.open.get_mut(&id.get())) {
-            entry.spec = entry.spec.as_ref().map(|spec| Arc::new(Spec { params, ..(**spec).clone() }));
+        if let Some(spec) = spec {
+            self.respec(id, spec);
         }
         let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
         if terminal {
@@ -197,6 +216,8 @@ impl Desk {
                     entry.time_is_stored();
                     entry.spec = Some(job.spec);
                     entry.recount(&mut self.board.queues, self.now.wall);
+                    self.find_share(id);
+                    self.follow_limits(id);
                 }
             }
             Some(job) => {
@@ -206,6 +227,8 @@ impl Desk {
             None => {
                 if self.take_out(id).is_some() {
                     self.let_go(id);
+                    self.along.over(id);
+                    self.dependency_ended(id, StateName::Succeeded);
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Ticket;
 use crate::request::{Request, Submit};
-use crate::submit::Asker;
+use crate::submit::{Asker, Plan};
 
 /// A call whose job is being made.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Desk {
         self.ask_for_ids(0);
         self.links.giving.insert((call.attempt.job, call.call.clone()));
         self.links.expect(call.attempt.job);
-        self.submit_with(submit, ids, Some(call), Asker::Ticket(ticket));
+        self.send_plan(Plan::called(submit, ids, Asker::Ticket(ticket), call));
     }
 
     /// A call is settled: it has led to this job, or to nothing.

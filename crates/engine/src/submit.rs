@@ -4,20 +4,23 @@
 //! held, a success that can be reused or a repeated request come back as conflicts, the plan is changed accordingly
 //! and sent again.
 
-use std::collections::{BTreeMap, HashMap};
+mod relations;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Blocked, Decision, Disposition, Event, Failure, Job, JobId, Life, Spec, State, Step, Submitted,
-    TypeConfig, transition,
+    Blocked, Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, Life, Spec, State, Step,
+    Submitted, TypeConfig, transition,
 };
 use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, SubmitKey, Unit};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
-use crate::entry::Busy;
+use crate::entry::{Busy, Shared};
+use crate::groups::Fill;
 use crate::links::from_outside;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::schedules::Tick;
@@ -28,11 +31,17 @@ use crate::story;
 use crate::sub_job::Call;
 use crate::vacancy::Reserved;
 
+use relations::{Ends, check_relations, group_created, related};
+
 /// A submit on its way: what is to become of each job.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
     pub asker: Asker,
+    /// Whether any of its jobs has to do with others.
+    related: bool,
+    /// Completed jobs that it names.
+    ends: Ends,
     items: Vec<Item>,
     rounds: u8,
     /// Steps of other jobs that come with it.
@@ -43,6 +52,8 @@ pub(crate) struct Plan {
     call: Option<Call>,
     /// Sub-jobs of others that it joins: someone outside wants them from now on.
     wanted: Vec<JobId>,
+    /// The state of the limits that the shares of its jobs were found under.
+    limits: u64,
 }
 
 /// Who wants to know what became of a plan.
@@ -52,6 +63,12 @@ pub(crate) enum Asker {
     Ticket(Ticket),
     /// A schedule, whose setting goes with it.
     Schedule(Box<Tick>),
+    /// Someone outside, for this new group.
+    Group(Box<Group>, Ticket),
+    /// Someone outside, for this new group that is to be filled with what failed of another.
+    Retry(Box<Group>, Box<Fill>, Ticket),
+    /// A group that is filled with what failed of another: these members of it.
+    Fill(GroupId, Vec<JobId>),
 }
 
 #[derive(Clone, Debug)]
@@ -80,7 +97,7 @@ enum How {
 
 impl Desk {
     pub(crate) fn submit(&mut self, submit: Submit, ticket: Ticket) {
-        if let Err(refused) = self.check_submit(&submit) {
+        if let Err(refused) = self.check_submit(&submit, 1) {
             return self.answer(ticket, Err(refused));
         }
         let n = submit.jobs.len();
@@ -89,21 +106,14 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.submit_with(submit, ids, None, Asker::Ticket(ticket));
-    }
-
-    /// Makes jobs with these ids, for an attempt that calls them if there is one.
-    pub(crate) fn submit_with(&mut self, submit: Submit, ids: Vec<JobId>, call: Option<Call>, asker: Asker) {
-        let (items, rounds, moves) = (items(&submit.jobs, ids), 0, Vec::new());
-        let (answer, wanted) = (Vec::new(), Vec::new());
-        self.send_plan(Plan { submit, asker, items, rounds, moves, answer, call, wanted });
+        self.send_plan(Plan::new(submit, ids, Asker::Ticket(ticket)));
     }
 
     /// The jobs of ticks; the schedule's setting goes with them.
     pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
         let submit = Submit { jobs, name: None };
         self.hold_schedule(&tick.name);
-        if let Err(refused) = self.check_submit(&submit) {
+        if let Err(refused) = self.check_submit(&submit, 1) {
             return self.ticked(tick, Err(refused));
         }
         let n = submit.jobs.len();
@@ -113,11 +123,11 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.submit_with(submit, ids, None, Asker::Schedule(Box::new(tick)));
+        self.send_plan(Plan::new(submit, ids, Asker::Schedule(Box::new(tick))));
     }
 
-    fn check_submit(&self, submit: &Submit) -> Result<(), Refused> {
-        bound("jobs", submit.jobs.len(), 1, bounds::SUBMIT_JOBS)?;
+    fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Refused> {
+        bound("jobs", submit.jobs.len(), least, bounds::SUBMIT_JOBS)?;
         if let Some(name) = &submit.name {
             bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
             bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
@@ -126,21 +136,28 @@ impl Desk {
             return Err(Refused::Full(self.open.len()));
         }
         submit.jobs.iter().try_for_each(check_job)?;
+        check_relations(&submit.jobs)?;
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }
 
     /// Builds the unit of a plan and sends it, or waits in line for a job that it must move.
-    pub(crate) fn send_plan(&mut self, mut plan: Plan) {
+    pub(crate) fn send_plan(&mut self, plan: Plan) {
+        let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
             let task = What::Submit(Box::new(plan)).into();
             return self.in_line.entry(busy.get()).or_default().push(task);
         }
         let mut unit = Unit::default();
         plan.answer.clear();
+        plan.limits = self.limited.limits.version();
         for at in 0..plan.items.len() {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
         }
+        if plan.related {
+            checked_once(&mut unit.checks);
+        }
+        unit.groups.extend(plan.asker.group_write());
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
         if let Asker::Schedule(tick) = &plan.asker {
             unit.settings.push(tick.write(&plan.answer));
@@ -153,10 +170,11 @@ impl Desk {
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
         let of_schedule = matches!(plan.asker, Asker::Schedule(_));
-        let writes = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.links.is_empty();
-        if !writes && unit.submit_key.is_none() && !of_schedule {
+        let written = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.groups.is_empty();
+        let written = written || !unit.links.is_empty();
+        if !written && unit.submit_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
-            return self.end_plan(plan, Ok(Answer::Submitted(answer)));
+            return self.end_plan(plan, Ok(answer));
         }
         self.send(unit, Pending::Submit(Box::new(plan)));
     }
@@ -197,12 +215,17 @@ impl Desk {
 
     /// Marks the last in line for the key; none if that one is being cancelled or has ended.
     fn plan_again(&mut self, plan: &mut Plan, at: usize, holder: JobId) -> Option<JobId> {
+        let (target, step) = self.again_target(plan, at, holder)?;
+        plan.moves.push((target, step));
+        Some(target)
+    }
+
+    fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
         let target = self.successors.get(&holder.get()).copied().unwrap_or(holder);
         let life = &self.open.get(&target.get())?.life;
         let event = Event::Again(&plan.submit.jobs[at].params);
         let Ok(Decision::Step(step)) = transition(life, &event, self.now.wall) else { return None };
-        plan.moves.push((target, *step));
-        Some(target)
+        Some((target, *step))
     }
 
     /// Cancels whoever holds the key or waits for it, and takes the place behind the holder.
@@ -237,20 +260,26 @@ impl Desk {
         let wanted = &plan.submit.jobs[at];
         let config = self.type_config(&wanted.job_type);
         let now = self.now.wall;
+        let (after, waits) =
+            if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
         let parent = plan.call.as_ref().map(|call| call.attempt.job);
-        let spec = Arc::new(Spec { parent, ..spec(wanted, &config, now) });
-        let run_at = wanted.windows.next_open(wanted.run_at.unwrap_or(now));
+        let spec = Arc::new(Spec { parent, ..spec(wanted, after, &config, now) });
+        let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
             None => Life::queued(now, run_at),
         };
-        let id = plan.items[at].id;
-        let reserved =
-            if behind.is_none() && run_at <= now { self.hand_over(id, &spec, &mut life) } else { None };
+        if waits {
+            life = life.after_others();
+        }
+        let mut job = Job { id: plan.items[at].id, spec, life };
+        let share = self.share_of(&job);
+        let ready = behind.is_none() && !waits && run_at <= now;
+        let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
-        let job = Job { id, spec, life };
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        self.bear(&job, share, reserved.is_some());
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);
         Submitted { id: item.id, disposition }
@@ -262,7 +291,7 @@ impl Desk {
             scope: name.scope.clone(),
             key: name.key.clone(),
             body: name.body,
-            answer: plan.answer.clone(),
+            answer: plan.asker.kept(&plan.answer),
             at: self.now.wall,
             forget_before: self.now.wall.minus_ms(self.config.submit_key_ms),
         })
@@ -270,17 +299,24 @@ impl Desk {
 
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
-        let called = plan.answer.first().map(|made| made.id);
-        self.answer_asker(plan.asker, Ok(Answer::Submitted(plan.answer)));
-        for job in &plan.submit.jobs {
+        let Plan { submit, asker, items, moves, answer, limits, call, wanted, .. } = plan;
+        let called = answer.first().map(|made| made.id);
+        let (answer, filled) = (asker.kept(&answer), matches!(asker, Asker::Fill(..)));
+        self.group_made(&asker);
+        for job in &submit.jobs {
             self.types
                 .entry(job.job_type.clone())
                 .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
         }
-        for (id, step) in plan.moves {
+        let mut waiting = Vec::new();
+        // Whoever retries a group is told when all of it is there.
+        if !matches!(asker, Asker::Retry(..)) {
+            self.answer_asker(asker, Ok(answer));
+        }
+        for (id, step) in moves {
             self.moved(id, step);
         }
-        for item in plan.items {
+        for item in items {
             let Some(job) = item.job else {
                 self.blocks.ended(item.id);
                 continue;
@@ -289,22 +325,30 @@ impl Desk {
             let since = life.run_at.max(job.spec.created_at);
             self.totals.submitted(self.now);
             story::submitted(&job);
-            self.admit(job);
+            if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
+                waiting.push(job.clone());
+            }
+            match self.born(id) {
+                Some(share) => self.admit_sharing(job, share),
+                None if limits == self.limited.limits.version() => self.admit_sharing(job, Shared::Free),
+                None => self.admit(job),
+            }
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
                 self.assigned(id, &life, reserved);
             }
         }
-        for job in plan.wanted {
+        for job in wanted {
             self.links.add(from_outside(job));
         }
-        if let Some(call) = plan.call {
+        if let Some(call) = call {
             self.call_settled(&call, called);
         }
+        self.follow(filled, &waiting);
     }
 
-    /// A job that a submit moved along.
-    fn moved(&mut self, id: JobId, step: Step) {
+    /// A job that a unit of others moved along.
+    pub(crate) fn moved(&mut self, id: JobId, step: Step) {
         self.totals.stepped(&step);
         story::stepped(id, &step);
         let Step { life, reason, .. } = step;
@@ -318,6 +362,7 @@ impl Desk {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
+            self.unborn(item.id, plan.limits);
             if let Some(reserved) = item.reserved.take() {
                 self.give_back(reserved);
             }
@@ -333,9 +378,10 @@ impl Desk {
     }
 
     /// The submit is answered without any new job.
-    fn end_plan(&mut self, plan: Plan, answer: Result<Answer, Refused>) {
-        for item in plan.items {
-            self.blocks.ended(item.id);
+    fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Refused>) {
+        let group = plan.asker.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
+        for id in plan.items.iter().map(|item| item.id).chain(group) {
+            self.blocks.ended(id);
         }
         self.answer_asker(plan.asker, answer);
         if let Some(call) = plan.call {
@@ -343,10 +389,16 @@ impl Desk {
         }
     }
 
-    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Answer, Refused>) {
+    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Vec<Submitted>, Refused>) {
         match asker {
-            Asker::Ticket(ticket) => self.answer(ticket, answer),
-            Asker::Schedule(tick) => self.ticked(*tick, answer),
+            Asker::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
+            Asker::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
+            Asker::Group(_, ticket) | Asker::Retry(_, _, ticket) => {
+                self.answer(ticket, answer.map(group_created));
+            }
+            Asker::Fill(group, old) => {
+                self.filled(group, old, answer.map(|jobs| jobs.iter().map(|job| job.id).collect()));
+            }
         }
     }
 
@@ -363,9 +415,9 @@ impl Desk {
     }
 
     /// Changes the plan as a conflict demands; some answer means that the submit is over.
-    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Answer, Refused>> {
+    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Refused>> {
         match conflict {
-            Conflict::Repeated(answer) => return Some(Ok(Answer::Submitted(answer))),
+            Conflict::Repeated(answer) => return Some(Ok(answer)),
             Conflict::SubmitKeyReused => return Some(Err(Refused::SubmitKeyReused)),
             Conflict::Reusable { id, job } => {
                 if let Some(refused) = plan.foreign(id, &job) {
@@ -387,7 +439,8 @@ impl Desk {
             Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::NotJoinable(_) | Conflict::Group { .. } => {}
+            Conflict::NotJoinable(group) => return Some(Err(Refused::GroupClosed(group))),
+            Conflict::Group { .. } => {}
         }
         None
     }
@@ -396,17 +449,22 @@ impl Desk {
     fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
         match (stored, &plan.asker) {
             (Some(setting), _) if setting.kind == SettingKind::Type => {
-                let learned = self.learn_type(&setting);
+                let learned = self.learn_type(&setting, false);
                 learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
             }
             (stored, Asker::Schedule(tick)) => {
                 Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Refused::Contended))
             }
-            (_, Asker::Ticket(_)) => None,
+            _ => None,
         }
     }
 
-    fn replan_held(&mut self, plan: &mut Plan, id: JobId, held_by: &Job) -> Option<Result<Answer, Refused>> {
+    fn replan_held(
+        &mut self,
+        plan: &mut Plan,
+        id: JobId,
+        held_by: &Job,
+    ) -> Option<Result<Vec<Submitted>, Refused>> {
         // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
         let holder = match held_by.life.state {
             State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
@@ -433,6 +491,20 @@ impl Desk {
 }
 
 impl Plan {
+    /// A plan that inserts all its jobs, with these ids.
+    pub fn new(submit: Submit, ids: Vec<JobId>, asker: Asker) -> Plan {
+        let items = items(&submit.jobs, ids);
+        let (related, ends) = (related(&submit.jobs), Ends::default());
+        let (rounds, moves, answer, limits) = (0, Vec::new(), Vec::new(), 0);
+        let (call, wanted) = (None, Vec::new());
+        Plan { submit, asker, related, ends, items, rounds, moves, answer, limits, call, wanted }
+    }
+
+    /// The same for the call of an attempt.
+    pub fn called(submit: Submit, ids: Vec<JobId>, asker: Asker, call: Call) -> Plan {
+        Plan { call: Some(call), ..Plan::new(submit, ids, asker) }
+    }
+
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
     fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Refused> {
         let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
@@ -470,6 +542,11 @@ pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
     if let Some(retry) = &job.retry {
         retry.check()?;
     }
+    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+    let most = u64::from(bounds::THROTTLE_FACTOR);
+    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+    }
     match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
         Some(given) => {
             Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
@@ -504,11 +581,19 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }
 
-fn spec(wanted: &SubmitJob, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
-    let mut after = wanted.after.clone();
+/// Looks at each thing once, however many jobs name it.
+fn checked_once(checks: &mut Vec<Check>) {
+    let mut seen = HashSet::new();
+    checks.retain(|check| {
+        seen.insert(match check {
+            Check::Open(id) => id.get(),
+            Check::Joinable(id) => id.get(),
+        })
+    });
+}
+
+fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
     let mut tags = wanted.tags.clone();
-    after.sort_unstable();
-    after.dedup();
     tags.sort_unstable();
     tags.dedup();
     Spec {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jobhall_core::bounds::VACANCY_SLOTS;
 use jobhall_core::needs::Uses;
-use jobhall_core::{AttemptId, Decision, Event, JobId, Life, Spec, WorkerName, transition};
+use jobhall_core::{AttemptId, Decision, Event, Job, JobId, Life, Spec, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
 use crate::answer::{Answer, Refused};
@@ -12,7 +12,9 @@ use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
-use crate::entry::Busy;
+use crate::entry::{Busy, Shared};
+use crate::limited::SENT_AWAY;
+use crate::limits::Share;
 use crate::resources::Grip;
 use crate::session::Hold;
 use crate::settle::Pending;
@@ -65,6 +67,8 @@ pub(crate) struct ClaimPending {
     pub id: JobId,
     pub life: Life,
     pub reserved: Reserved,
+    /// The version of the limits that it was made under.
+    pub version: u64,
 }
 
 impl Desk {
@@ -97,13 +101,19 @@ impl Desk {
         if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
             self.resume_ready(session);
         }
+        let mut sent_away = 0;
         loop {
+            self.let_out();
             let Some(vacancy) = self.vacancies.get(&id) else { return };
             if vacancy.free() == 0 || !self.matches() {
                 break;
             }
             let Some(rank) = self.best_for(id) else { break };
-            self.claim(rank.id, id);
+            sent_away += usize::from(!self.claim(rank.id, id));
+            if sent_away == SENT_AWAY {
+                self.limited.unfilled.insert(id);
+                break;
+            }
         }
         let Some(vacancy) = self.vacancies.get(&id) else { return };
         if vacancy.free() > 0 {
@@ -113,20 +123,26 @@ impl Desk {
 
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
-        while self.matches() {
+        let mut sent_away = 0;
+        while self.matches() && !self.limited.quiet {
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
-            self.claim(rank.id, vacancy);
+            sent_away += usize::from(!self.claim(rank.id, vacancy));
+            if sent_away == SENT_AWAY {
+                self.limited.unfilled.insert(vacancy);
+                return;
+            }
         }
     }
 
     /// Whether jobs are handed out: not while the store rests, nor after it has stopped.
-    fn matches(&self) -> bool {
+    pub(crate) fn matches(&self) -> bool {
         self.rest_until.is_none() && self.stopped.is_none()
     }
 
-    /// After a rest: everything that waits is matched again.
+    /// After a rest, or a change that lets many jobs go on: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
+        self.read_shares();
         for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
@@ -160,62 +176,82 @@ impl Desk {
         self.let_loose(reserved.grip);
     }
 
-    fn claim(&mut self, id: JobId, vacancy: VacancyId) {
-        if self.not_due_after_all(id) {
-            return;
+    /// Claims a ready job for a vacancy. Whether it is on its way: it may have to wait after all.
+    fn claim(&mut self, id: JobId, vacancy: VacancyId) -> bool {
+        if self.not_due_after_all(id) || !self.take_limits(id) {
+            return false;
         }
-        let uses = self.uses_of(id);
-        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else { return };
+        let (uses, version) = (self.uses_of(id), self.limited.limits.version());
+        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
+            self.give_back_limits(id, version);
+            return false;
+        };
         let lease = self.lease();
         self.make_busy(id, Busy::Unit);
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id.get()) else { return false };
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
+            self.give_back_limits(id, version);
             self.give_back(reserved);
-            return self.make_free(id);
+            self.make_free(id);
+            return false;
         };
         let life = step.life;
         let want_spec = entry.spec.is_none();
         let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
         let unit = Unit { changes: vec![change], ..Unit::default() };
-        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
+        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved, version })));
+        true
     }
 
     /// A ready job whose time lies ahead or whose windows are closed, because the wall clock was set, waits again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
         let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
         if early {
-            self.put_off(id);
+            self.replace(id);
         }
         early
     }
 
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
-    pub(crate) fn hand_over(&mut self, id: JobId, spec: &Arc<Spec>, life: &mut Life) -> Option<Reserved> {
+    pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
         // A copy looks at who has the original first, which a new job does not.
-        if !self.matches() || (spec.avoid && spec.copy_of.is_some()) {
+        if !self.matches() || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
-        let class = self.board.class_of(&spec.class());
-        let vacancy = self.vacancy_for(class, Rank { priority: spec.priority, run_at: life.run_at, id })?;
-        let (reserved, worker) = self.reserve(vacancy, &spec.uses)?;
-        let lease = self.lease();
-        match transition(life, &Event::Claim { lease, worker }, self.now.wall) {
-            Ok(Decision::Step(step)) => *life = step.life,
-            _ => {
-                self.give_back(reserved);
-                return None;
-            }
+        let class = self.board.class_of(&job.spec.class());
+        let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
+        let vacancy = self.vacancy_for(class, rank)?;
+        if let Some(share) = share {
+            self.limited.limits.take(rank, share, self.now.mono).ok()?;
         }
-        Some(reserved)
+        let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
+            let event = Event::Claim { lease: self.lease(), worker };
+            match transition(&job.life, &event, self.now.wall) {
+                Ok(Decision::Step(step)) => job.life = step.life,
+                _ => {
+                    self.give_back(reserved);
+                    return None;
+                }
+            }
+            Some(reserved)
+        });
+        if let Some(share) = share.filter(|_| claimed.is_none()) {
+            let version = self.limited.limits.version();
+            self.limited.limits.give_back(job.id, share, version, self.now.mono);
+        }
+        claimed
     }
 
     /// The claim is stored.
     pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<Spec>>) {
-        let ClaimPending { id, life, reserved } = pending;
+        let ClaimPending { id, life, reserved, .. } = pending;
         self.stored(id, life.clone());
         if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
             entry.spec = Some(spec);
+            if entry.share == Shared::Unread {
+                self.find_share(id);
+            }
         }
         self.assigned(id, &life, reserved);
         self.make_free(id);
@@ -256,6 +292,7 @@ impl Desk {
     }
 
     pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
+        self.give_back_limits(pending.id, pending.version);
         self.make_free(pending.id);
         self.give_back(pending.reserved);
     }

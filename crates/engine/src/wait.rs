@@ -230,7 +230,7 @@ impl Desk {
         let Some(entry) = self.open.get(&id.get()) else { return };
         let claim = entry.life.claim;
         if entry.busy == Busy::Free {
-            return self.resume(id, claim);
+            return self.resume_attempt(id, claim);
         }
         let in_line = self.in_line.entry(id.get()).or_default();
         if !in_line.iter().any(|task| matches!(task.what, What::Resume(..))) {
@@ -239,7 +239,7 @@ impl Desk {
     }
 
     /// The attempt goes on, if its worker still has room.
-    pub(crate) fn resume(&mut self, id: JobId, claim: u32) {
+    pub(crate) fn resume_attempt(&mut self, id: JobId, claim: u32) {
         let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
         if !self.can_resume(session, id) {

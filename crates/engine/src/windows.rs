@@ -42,11 +42,7 @@ impl Entry {
     pub(crate) fn keep_to_windows(&mut self, now: Time) {
         let Some(timed) = &mut self.timed else { return };
         let stored = *timed.stored_run_at.get_or_insert(self.life.run_at);
-        let start = stored.max(now);
-        self.life.run_at = match timed.windows.opened_at(start) {
-            Some(opened) if stored <= now => stored.max(opened),
-            _ => timed.windows.next_open(start),
-        };
+        self.life.run_at = timed.windows.start_of(stored, now);
     }
 
     /// It has another life, whose time was not moved yet.
@@ -66,7 +62,7 @@ impl Desk {
             timed.is_some_and(|timed| timed.stored_run_at.is_some())
         };
         for id in due.filter(moved).collect::<Vec<_>>() {
-            self.put_off(id);
+            self.replace(id);
         }
     }
 

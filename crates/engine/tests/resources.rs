@@ -293,6 +293,35 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
 }
 
 #[test]
+fn no_worker_is_kept_that_lacks_nothing_but_a_slot() {
+    let mut hall = Hall::new();
+    let sessions = ["a", "b"].map(|name| hall.worker(name, "gpu=2"));
+    // The first has one slot, which is taken for long; the second always has something small.
+    credit(&mut hall, sessions[0], 1);
+    hall.submit(job("t")).unwrap();
+    accepted(&mut hall, "a");
+    credit(&mut hall, sessions[1], 10_000);
+    for _ in 0..3 {
+        submit(&mut hall, "gpu=1");
+    }
+    let mut running = VecDeque::from(accepted(&mut hall, "b"));
+    let large = submit(&mut hall, "gpu=2");
+    for _ in 0..40 {
+        submit(&mut hall, "gpu=1");
+        hall.pass(1_000);
+        for session in sessions {
+            hall.ask(Request::Renew(session)).unwrap();
+        }
+        hall.report("b", &running.pop_front().unwrap(), passed()).unwrap();
+        running.extend(accepted(&mut hall, "b"));
+        if running.iter().any(|assignment| assignment.attempt.job == large) {
+            return;
+        }
+    }
+    panic!("it waits for the slot of a worker that has enough: {:?}", workers(&mut hall));
+}
+
+#[test]
 fn another_worker_is_kept_when_the_first_has_gone() {
     let mut hall = Hall::new();
     let sessions = ["a", "b"].map(|name| hall.worker(name, "gpu=2"));

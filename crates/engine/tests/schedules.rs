@@ -320,7 +320,7 @@ fn what_a_schedule_cannot_have_is_refused_by_name_and_nothing_is_written() {
         ),
         (
             hourly(),
-            SubmitJob { after: vec![other], ..job("t") },
+            SubmitJob { after: vec![jobhall_engine::After::Job(other)], ..job("t") },
             "after has no place in the job of a schedule",
         ),
         (hourly(), SubmitJob { retry_of: Some(other), ..job("t") }, "retry_of has no place"),

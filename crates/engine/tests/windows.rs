@@ -53,6 +53,10 @@ fn h16_the_first_open_window_is_chosen_a_missed_one_moves_the_job_on_and_a_time_
     let outside = SubmitJob { run_at: Some(at(12, 0).plus_ms(2 * HOUR)), ..in_windows(text) };
     let outside = hall.submit(outside).unwrap().id;
     assert_eq!(run_at(&mut hall, outside), at(22, 0));
+    let past = SubmitJob { run_at: Some(at(22, 30).minus_ms(24 * HOUR)), ..in_windows(text) };
+    let past = hall.submit(past).unwrap().id;
+    assert_eq!(run_at(&mut hall, past), at(12, 0), "a window of yesterday is over");
+    hall.cancel(past).unwrap();
     // Nobody takes it while it is open: it moves on to the next.
     hall.pass(4 * HOUR);
     assert_eq!((hall.state(early), counted(&mut hall, StateName::Queued)), (StateName::Queued, 1));

@@ -21,6 +21,15 @@ pub struct JobFilter {
     /// In this queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Of this group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u64>,
+    /// Of this owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// With this tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
     /// With this text in type, key, params or error, in any case of letters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,

@@ -112,6 +112,12 @@ pub struct Job {
     pub schedule: Option<String>,
     /// Lower goes first.
     pub priority: i32,
+    /// What it weighs against limits; 0 is exempt from them.
+    #[serde(default = "usual_weight")]
+    pub throttle_factor: u32,
+    /// Whether someone keeps it from being given to a worker.
+    #[serde(default)]
+    pub hold: bool,
     /// Where it stands.
     pub state: String,
     /// Attempts so far.
@@ -143,6 +149,27 @@ pub struct Job {
     pub error: Option<Failure>,
     /// The job this one repeats.
     pub retry_of: Option<u64>,
+    /// The jobs that must end before it.
+    #[serde(default)]
+    pub after: Vec<u64>,
+    /// Whether any end of those will do.
+    #[serde(default)]
+    pub after_any: bool,
+    /// The group it belongs to.
+    #[serde(default)]
+    pub group: Option<u64>,
+    /// Whether it serves its group without being counted.
+    #[serde(default)]
+    pub attached: bool,
+    /// The job of the same group that it is a copy of.
+    #[serde(default)]
+    pub copy_of: Option<u64>,
+    /// Whose it is.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// Whether a cancel was requested that the worker has yet to obey.
     #[serde(default)]
     pub cancel_requested: bool,
@@ -165,6 +192,10 @@ pub struct Job {
 
 fn is_default(timeouts: &Timeouts) -> bool {
     *timeouts == Timeouts::default()
+}
+
+fn usual_weight() -> u32 {
+    1
 }
 
 /// A page of a list.

@@ -4,11 +4,15 @@
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
 
+mod after;
 mod artifact;
 mod base64;
 mod document;
+mod edit;
 mod filter;
+mod group;
 mod job;
+mod limit;
 mod log_frame;
 mod operation;
 mod problem;
@@ -23,9 +27,13 @@ mod token;
 mod worker;
 mod worker_file;
 
+pub use after::{After, AfterError};
 pub use artifact::Artifact;
+pub use edit::{EditJob, EditTimeouts};
 pub use filter::JobFilter;
+pub use group::{CreateGroup, Group, GroupCounts};
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
+pub use limit::{Limit, QueueSettings, Rate, SetQueue};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
 pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};

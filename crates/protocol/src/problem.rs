@@ -25,6 +25,10 @@ pub enum Code {
     IdempotencyKeyReused,
     /// The lease is not, or no longer, the current one.
     LeaseLost,
+    /// A job that another was to come after does not exist, or has ended without success.
+    DependencyUnmet,
+    /// The group takes no more jobs.
+    GroupClosed,
     /// The state of the job does not allow it.
     Conflict,
     /// It is no longer what the request was made for.

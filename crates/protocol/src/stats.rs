@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limit::Limit;
 use crate::timestamp::Timestamp;
 
 /// A queue with its open jobs.
@@ -20,6 +21,12 @@ pub struct Queue {
     pub oldest_ready_at: Option<Timestamp>,
     /// The same as a length of time, by the hall's clock.
     pub oldest_ready_ms: Option<u64>,
+    /// Whether none of its jobs are given to workers.
+    #[serde(default)]
+    pub paused: bool,
+    /// How much of it may go on at once, and how fast.
+    #[serde(default)]
+    pub limits: Vec<Limit>,
     /// Connected workers that suit at least one kind of job in it; only where one queue is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<u64>,

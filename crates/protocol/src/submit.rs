@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::after::After;
 use crate::span::Span;
 use crate::timestamp::Timestamp;
 
@@ -158,12 +159,41 @@ pub struct SubmitJob {
     /// How long an attempt may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
+    /// What it weighs against limits; 1 if missing, 0 is exempt from them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_factor: Option<u32>,
     /// What to do about a live job of the same type and key.
     #[serde(default)]
     pub on_duplicate: OnDuplicate,
     /// Whether a success answers instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reuse: Option<Reuse>,
+    /// The jobs that must end before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// Whether any end of those will do; otherwise one that fails or is cancelled takes it along.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub after_any: bool,
+    /// The group it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u64>,
+    /// Whether it serves its group without being counted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub attached: bool,
+    /// The job of the same group that it is a copy of: the two are one member, and the first success wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<u64>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// What is wrong with a field.
@@ -171,8 +201,13 @@ pub struct SubmitJob {
 #[error("{0}")]
 pub struct FieldError(pub String);
 
-fn wrong(error: impl std::fmt::Display) -> FieldError {
+pub(crate) fn wrong(error: impl std::fmt::Display) -> FieldError {
     FieldError(error.to_string())
+}
+
+/// Checked tags.
+pub(crate) fn tags(tags: &[String]) -> Result<Vec<core::Tag>, FieldError> {
+    tags.iter().map(|tag| core::Tag::new(tag)).collect::<Result<_, _>>().map_err(wrong)
 }
 
 impl SubmitJob {
@@ -201,8 +236,16 @@ impl SubmitJob {
             run_at: None,
             retry: None,
             timeouts: None,
+            throttle_factor: None,
             on_duplicate: OnDuplicate::Join,
             reuse: None,
+            after: Vec::new(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+            owner: None,
+            tags: Vec::new(),
         }
     }
 
@@ -227,6 +270,28 @@ impl SubmitJob {
             Some(params) => core::Json::params(params.get()).map_err(wrong),
             None => Ok(core::Json::empty_object()),
         }
+    }
+
+    /// The checked group.
+    pub fn checked_group(&self) -> Result<Option<core::GroupId>, FieldError> {
+        let wrong = |error| FieldError(format!("group: {error}"));
+        self.group.map(core::GroupId::new).transpose().map_err(wrong)
+    }
+
+    /// The checked job that it is a copy of.
+    pub fn checked_copy_of(&self) -> Result<Option<core::JobId>, FieldError> {
+        let wrong = |error| FieldError(format!("copy_of: {error}"));
+        self.copy_of.map(core::JobId::new).transpose().map_err(wrong)
+    }
+
+    /// The checked owner.
+    pub fn checked_owner(&self) -> Result<Option<core::Owner>, FieldError> {
+        self.owner.as_deref().map(core::Owner::new).transpose().map_err(wrong)
+    }
+
+    /// The checked tags.
+    pub fn checked_tags(&self) -> Result<Vec<core::Tag>, FieldError> {
+        tags(&self.tags)
     }
 
     /// The checked needs.

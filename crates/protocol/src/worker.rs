@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::job::{Failure, GivenFailure, given_failure};
+use crate::limit::Limit;
 use crate::span::Span;
 use crate::submit::{Retry, Timeouts};
 
@@ -77,6 +78,12 @@ pub struct TypeSettings {
     /// Whether its jobs go on outside: a worker only starts them, and someone else tells the outcome.
     #[serde(default)]
     pub external: bool,
+    /// Whether none of its jobs are given to workers; those that run go on.
+    #[serde(default)]
+    pub paused: bool,
+    /// How much of it may go on at once, and how fast.
+    #[serde(default)]
+    pub limits: Vec<Limit>,
 }
 
 /// A change of a job, as streams of events tell it.
@@ -116,6 +123,12 @@ pub struct SetType {
     /// Whether its jobs go on outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
+    /// Whether none of its jobs are given to workers; those that run go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// How much of it may go on at once, and how fast; an empty list: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<Limit>>,
 }
 
 /// Configures the time-outs of a type; what is missing stays as it is.

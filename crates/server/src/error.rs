@@ -107,6 +107,8 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
             (StatusCode::CONFLICT, "The idempotency key was used for another request")
         }
         Code::LeaseLost => (StatusCode::CONFLICT, "The lease is not the current one"),
+        Code::DependencyUnmet => (StatusCode::CONFLICT, "A job cannot come after that one"),
+        Code::GroupClosed => (StatusCode::CONFLICT, "The group takes no more jobs"),
         Code::Conflict => (StatusCode::CONFLICT, "The state does not allow it"),
         Code::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "It was changed by someone else"),
         Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
@@ -162,21 +164,30 @@ impl From<Refused> for Trouble {
             Refused::KeyHeld { .. } => Code::KeyHeld,
             Refused::SubmitKeyReused => Code::IdempotencyKeyReused,
             Refused::KeyTwice { .. }
+            | Refused::Circle(_)
+            | Refused::NotEarlier { .. }
+            | Refused::NotInGroup { .. }
             | Refused::Bound { .. }
             | Refused::Retry(_)
             | Refused::Timeouts(_)
+            | Refused::Limit(_)
             | Refused::Delay(_)
             | Refused::NotSubJob { .. }
             | Refused::Schedule(_)
             | Refused::NotScheduled(_) => Code::BadRequest,
             Refused::NotExternal(_) => Code::Conflict,
-            Refused::NoSuchJob(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
-            Refused::Changed { .. } | Refused::ScheduleChanged { .. } => Code::PreconditionFailed,
+            Refused::NoSuchJob(_) | Refused::NoSuchGroup(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
+            Refused::NoSuchDependency(_) | Refused::DependencyEnded { .. } => Code::DependencyUnmet,
+            Refused::GroupClosed(_) => Code::GroupClosed,
+            Refused::GroupEnded(_) | Refused::GroupOpen(_) | Refused::NothingToRetry(_) => Code::Conflict,
+            Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
+                Code::PreconditionFailed
+            }
             Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
                 Code::LeaseLost
             }
             Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
-            Refused::Full(_) => Code::Unavailable,
+            Refused::Full(_) | Refused::GroupsFull(_) => Code::Unavailable,
             Refused::Storage { full, message } => return storage(*full, message),
             Refused::Unknown(inside) => return Trouble::internal(inside),
             Refused::Stopped(inside) => {

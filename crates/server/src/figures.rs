@@ -14,6 +14,8 @@ pub(crate) fn queue(name: &QueueName, tally: &Tally, now: Time) -> wire::Queue {
         ready: tally.ready,
         oldest_ready_at: tally.oldest_ready.map(Timestamp),
         oldest_ready_ms: tally.oldest_ready.map(|since| now.since(since)),
+        paused: false,
+        limits: Vec::new(),
         workers: None,
         free_slots: None,
     }

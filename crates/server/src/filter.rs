@@ -4,7 +4,9 @@
 //! live attempt is may not be stored yet, and texts are not indexed; these are told apart here, row by row.
 
 use jobhall_core::bounds::SEARCH_BYTES;
-use jobhall_core::{Job, JobId, Key, QueueName, Scope, StateName, Time, TypeName};
+use jobhall_core::{
+    GroupId, Job, JobId, Key, Owner, QueueName, Scope, State, StateName, Tag, Time, TypeName,
+};
 use jobhall_engine::{Answer as Told, Request};
 use jobhall_protocol as wire;
 use jobhall_store::{JobFilter, JobPage};
@@ -36,9 +38,9 @@ impl Filter {
             job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(Trouble::bad)?,
             key: asked.key.as_deref().map(Key::new).transpose().map_err(Trouble::bad)?,
             queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(Trouble::bad)?,
-            group: None,
-            owner: None,
-            tag: None,
+            group: asked.group.map(GroupId::new).transpose().map_err(Trouble::bad)?,
+            owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(Trouble::bad)?,
+            tag: asked.tag.as_deref().map(Tag::new).transpose().map_err(Trouble::bad)?,
             created_after: asked.created_after.map(|at| at.0),
             created_before: asked.created_before.map(|at| at.0),
         };
@@ -125,9 +127,10 @@ fn has(job: &Job, text: &str) -> bool {
     fields.into_iter().flatten().any(|field| field.to_lowercase().contains(text))
 }
 
-/// The jobs, those in the hands of workers as the engine knows them.
+/// The jobs, those in the hands of workers and those behind others as the engine knows them.
 async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
-    let held: Vec<_> = (0..jobs.len()).filter(|&at| jobs[at].life.state.held().is_some()).collect();
+    let ahead = |state: &State| state.held().is_some() || matches!(state, State::Blocked(_));
+    let held: Vec<_> = (0..jobs.len()).filter(|&at| ahead(&jobs[at].life.state)).collect();
     let ask = held.iter().map(|&at| Request::Show(jobs[at].id)).collect();
     for (at, told) in held.into_iter().zip(app.engine.ask_many(ask).await?) {
         // One that was removed meanwhile stays as it was read.

@@ -2,7 +2,7 @@
 
 use axum::extract::Query;
 use axum::http::{HeaderMap, Uri};
-use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
+use jobhall_core::{AttemptId, GroupId, JobId, LeaseId, WorkerName};
 use jobhall_protocol::{Code, LEASE_HEADER};
 use serde::de::DeserializeOwned;
 
@@ -18,6 +18,12 @@ pub(crate) fn shown(text: &str) -> String {
 pub(crate) fn job_id(text: &str) -> Result<JobId, Trouble> {
     let wrong = |_| Trouble::bad(format!("{} is not the number of a job", shown(text)));
     JobId::new(text.parse().map_err(wrong)?).map_err(Trouble::bad)
+}
+
+/// A group's number in a path.
+pub(crate) fn group_id(text: &str) -> Result<GroupId, Trouble> {
+    let wrong = |_| Trouble::bad(format!("{} is not the number of a group", shown(text)));
+    GroupId::new(text.parse().map_err(wrong)?).map_err(Trouble::bad)
 }
 
 /// An attempt in a path or body.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jobhall_core::JobId;
+use jobhall_core::{GroupId, Job, JobId};
 use jobhall_engine::{Refused, Shown, Watched};
 use jobhall_store::Store;
 
@@ -30,16 +30,23 @@ pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), Tr
 /// Jobs that a watcher remembers to have looked at.
 const REMEMBERED: usize = 10_000;
 
-/// A watcher who may not see everything. A job's queue never changes, so one look is enough.
+/// A watcher who may not see everything, or wants to see one group only. A job's queue and group never change, so one
+/// look is enough.
 pub(crate) struct Eyes {
     store: Arc<dyn Store>,
     who: Identity,
+    group: Option<GroupId>,
     known: HashMap<JobId, bool>,
 }
 
 impl Eyes {
     pub(crate) fn new(store: Arc<dyn Store>, who: Identity) -> Eyes {
-        Eyes { store, who, known: HashMap::new() }
+        Eyes { store, who, group: None, known: HashMap::new() }
+    }
+
+    /// The same, for jobs of this group only.
+    pub(crate) fn for_group(self, group: Option<GroupId>) -> Eyes {
+        Eyes { group, ..self }
     }
 
     /// Whose they are.
@@ -49,7 +56,7 @@ impl Eyes {
 
     /// What it may see of this.
     pub(crate) async fn see(&mut self, watched: Watched) -> Result<Option<Watched>, Trouble> {
-        if self.who.sees_all() {
+        if self.who.sees_all() && self.group.is_none() {
             return Ok(Some(watched));
         }
         Ok(match watched {
@@ -77,7 +84,9 @@ impl Eyes {
         ids.retain(|id| !self.known.contains_key(id));
         if !ids.is_empty() {
             let jobs = self.store.jobs(ids.clone()).await?;
-            let seen = jobs.iter().map(|job| job.as_ref().is_some_and(|job| self.who.sees(job)));
+            let meant = |job: &Job| self.group.is_none_or(|group| job.spec.group == Some(group));
+            let seen =
+                jobs.iter().map(|job| job.as_ref().is_some_and(|job| self.who.sees(job) && meant(job)));
             self.known.extend(ids.into_iter().zip(seen.collect::<Vec<_>>()));
         }
         Ok(())

@@ -1,10 +1,14 @@
 //! From the engine's values to the wire's.
 
+use std::borrow::Cow;
+
 use jobhall_core::{
-    Backoff, Failure, Job, Json, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time, TypeConfig,
-    TypeName,
+    Backoff, Failure, Job, Json, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time,
+    TypeConfig, TypeName,
 };
-use jobhall_engine::{Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownSchedule, SubmitJob, Why};
+use jobhall_engine::{
+    Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob, Why,
+};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -24,7 +28,7 @@ fn failure(failure: &Failure) -> Result<wire::Failure, Trouble> {
 
 /// A job without its attempts, as lists have it.
 pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
-    let (spec, life) = (&job.spec, &job.life);
+    let (spec, life) = (&job.spec, as_of(job, now));
     let tenure = life.state.tenure();
     let result = match &life.state {
         State::Succeeded(success) => Some(raw(&success.value)?),
@@ -42,6 +46,8 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         windows: spec.windows.to_string(),
         schedule: spec.schedule.as_ref().map(ToString::to_string),
         priority: spec.priority,
+        throttle_factor: spec.throttle_factor,
+        hold: life.hold,
         state: life.name(now).to_string(),
         attempt: life.attempt,
         max_attempts: spec.retry.max_attempts,
@@ -56,6 +62,13 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         result_artifact: None,
         error: life.state.error().map(failure).transpose()?,
         retry_of: spec.retry_of.map(|id| id.get()),
+        after: spec.after.iter().map(|id| id.get()).collect(),
+        after_any: spec.after_any,
+        group: spec.group.map(|id| id.get()),
+        attached: spec.attached,
+        copy_of: spec.copy_of.map(|id| id.get()),
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
         timing_out: life.state.held().is_some_and(|held| held.stop.is_some() && !held.is_cancelled()),
         longer_than_expected: false,
@@ -63,6 +76,15 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         parent: spec.parent.map(|id| id.get()),
         attempts: Vec::new(),
     })
+}
+
+/// A life as it is now: what waits starts when its windows say so, which is not stored.
+fn as_of(job: &Job, now: Time) -> Cow<'_, Life> {
+    let windows = &job.spec.windows;
+    if windows.is_always() || !matches!(job.life.state, State::Queued(_)) {
+        return Cow::Borrowed(&job.life);
+    }
+    Cow::Owned(Life { run_at: windows.start_of(job.life.run_at, now), ..job.life.clone() })
 }
 
 /// A job with its attempts and progress.
@@ -167,6 +189,8 @@ fn reason(why: &Why) -> wire::Reason {
             ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
         }
         Why::KeyHeld(_) => ("key_held", why.to_string()),
+        Why::Dependencies { .. } => ("dependencies", why.to_string()),
+        Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
         Why::NoWorkers => ("no_workers", why.to_string()),
         Why::NoneSuits(_) => ("none_suits", why.to_string()),
         Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
@@ -193,9 +217,45 @@ fn reason(why: &Why) -> wire::Reason {
             ("longer_than_expected", text)
         }
         Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::Paused(_) => ("paused", why.to_string()),
+        Why::Held => ("held", why.to_string()),
+        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
         Why::Completed(_) => ("completed", why.to_string()),
     };
     wire::Reason { code: code.to_owned(), text }
+}
+
+/// A group with its members counted, and the jobs that were just made with it.
+pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Result<wire::Group, Trouble> {
+    let ShownGroup { group, state, counts } = shown;
+    Ok(wire::Group {
+        id: group.id.get(),
+        name: group.name.as_ref().map(ToString::to_string),
+        owner: group.owner.as_ref().map(ToString::to_string),
+        tags: group.tags.iter().map(ToString::to_string).collect(),
+        state: state.to_string(),
+        closed: group.closed,
+        cancel_requested: group.cancel.is_some(),
+        error: group.cancel.as_ref().map(failure).transpose()?,
+        counts: wire::GroupCounts {
+            total: counts.total(),
+            pending: counts.pending,
+            active: counts.active,
+            succeeded: counts.succeeded,
+            failed: counts.failed,
+            crashed: counts.crashed,
+            cancelled: counts.cancelled,
+        },
+        retry_of: group.retry_of.map(|id| id.get()),
+        created_at: Timestamp(group.created_at),
+        completed_at: group.end.map(|end| Timestamp(end.at)),
+        jobs: jobs.iter().map(submitted).collect(),
+    })
+}
+
+/// The answer to one submitted job.
+pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
+    wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
 }
 
 /// When attempts are repeated.
@@ -272,5 +332,31 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
         timeouts: config.timeouts.into(),
         expected_ms: config.expected_ms,
         external: config.external,
+        paused: config.paused,
+        limits: config.limits.iter().map(wire::Limit::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::{JobId, QueueName, Spec, Windows};
+
+    use super::*;
+
+    #[test]
+    fn a_stored_job_that_missed_its_window_is_told_with_the_next_opening() {
+        let noon = Time::from_ms(1_768_478_400_000).unwrap();
+        let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+        let windows = Windows::parse("12:00-13:00").unwrap();
+        let spec = Spec { windows, ..Spec::plain(job_type, queue, noon) };
+        let row = Job { id: JobId::new(1).unwrap(), spec: spec.into(), life: Life::queued(noon, noon) };
+        let told = |hours: u64| {
+            let told = job(&row, noon.plus_ms(hours * 3_600_000)).unwrap();
+            (told.state, told.run_at.0)
+        };
+        assert_eq!(told(0), ("queued".to_owned(), noon));
+        let tomorrow = noon.plus_ms(24 * 3_600_000);
+        assert_eq!(told(1), ("scheduled".to_owned(), tomorrow));
+        assert_eq!(told(24), ("queued".to_owned(), tomorrow));
     }
 }

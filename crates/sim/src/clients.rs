@@ -3,6 +3,7 @@
 use jobhall_core::{Failure, JobId};
 use jobhall_engine::{Answer, Refused, Request, Submit, SubmitName, Ticket};
 
+use crate::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::event::{Event, Origin};
 use crate::hall::Sim;
 use crate::script::Action;
@@ -66,8 +67,21 @@ impl Sim {
                 let job_type = crate::words::type_name(*at);
                 self.call(Request::SetType { job_type, config: Some(config.clone()), expected: None });
             }
+            Action::SetSchedule(at, wish) => self.set_schedule(*at, *wish),
+            Action::RunSchedule(at) => self.call(Request::RunSchedule(schedule_name(*at))),
+            Action::Alter(alteration) => self.alter(alteration),
             trouble => self.trouble(trouble),
         }
+    }
+
+    fn set_schedule(&mut self, at: usize, wish: Option<Wish>) {
+        let config = wish.map(|wish| wish.config(at));
+        self.call(Request::SetSchedule { name: schedule_name(at), config, expected: None });
+    }
+
+    /// A run that is to end has no schedules.
+    pub fn end_schedules(&mut self) {
+        (0..SCHEDULES).for_each(|at| self.set_schedule(at, None));
     }
 
     fn trouble(&mut self, action: &Action) {
@@ -91,13 +105,13 @@ impl Sim {
         }
     }
 
-    fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
+    pub fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
         if let Some(id) = self.clients.nth_last(n) {
             self.call(request(id));
         }
     }
 
-    fn call(&mut self, request: Request) {
+    pub fn call(&mut self, request: Request) {
         self.clients.calls.push(Call { request, tries: 0, done: false });
         self.try_call(self.clients.calls.len() - 1);
     }
@@ -118,7 +132,7 @@ impl Sim {
         }
         let repeats = match &call.request {
             Request::Submit(submit) => submit.name.is_some(),
-            Request::Retry { .. } => false,
+            Request::Retry { .. } | Request::RunSchedule(_) => false,
             _ => true,
         };
         if repeats && tries < TRIES {

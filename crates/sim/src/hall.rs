@@ -11,10 +11,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jobhall_core::Time;
+use jobhall_core::{State, Time};
 use jobhall_engine::{Asked, Counts, Desk, Mono, Now, Request, Ticket};
 use jobhall_store::Unit;
 
+use crate::calendar;
 use crate::check::{Checker, Moment, Shelf as _};
 use crate::clients::Clients;
 use crate::event::{Event, Faults, Origin, UnderWay};
@@ -331,9 +332,17 @@ impl Sim {
             config.force_ms = 0;
         }
         let mut desk = Desk::new(config, now, Box::new(move || chance.bits()));
-        let settings = self.vault.settings();
+        let settings = self.vault.settings_for_desk();
+        self.checker.starts_with(&settings);
+        let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
+        let forgetful = self.plant == Some(Plant::LimitsForgotten);
+        let settings: Vec<_> = settings.into_iter().filter(|one| !forgetful || !forgets(one)).collect();
         desk.restore_settings(settings).expect("settings that the engine wrote");
         desk.restore_blocks(&self.vault.blocks());
+        for group in self.vault.groups(true) {
+            let members = self.vault.group(group.id).map_or_else(Vec::new, |(_, members)| members);
+            desk.restore_group(group, &members);
+        }
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
         desk.restore_links(self.vault.links());
         desk.begin();
@@ -349,14 +358,19 @@ impl Sim {
         self.catch_up();
         self.trace.note(self.ms, &[], || "calm: faults stop, every worker is able".to_owned());
         self.workers_become_able();
+        self.end_schedules();
         self.queue.at(self.ms + 2_000, Event::Look);
     }
 
     /// Sets the wall clock to when everything that waits for it is due: nobody need sit through the time between.
     fn catch_up(&mut self) {
         let open = self.checker.rows.values().filter(|job| !job.life.state.is_terminal());
-        let ahead = open.map(|job| job.life.run_at.max(job.life.updated_at)).max();
-        let missing = ahead.map_or(0, |ahead| ahead.since(self.moment().wall));
+        let wall = self.moment().wall;
+        let ahead = open.map(|job| match job.life.state {
+            State::Queued(_) => calendar::start_of(job, wall).max(job.life.updated_at),
+            _ => job.life.run_at.max(job.life.updated_at),
+        });
+        let missing = ahead.max().map_or(0, |ahead| ahead.since(wall));
         self.offset += i64::try_from(missing).unwrap_or(0);
         self.checker.now = self.moment();
     }
@@ -364,6 +378,7 @@ impl Sim {
     /// Whether everything is done; if not in a long time, it never will be.
     fn look(&mut self) {
         self.catch_up();
+        self.let_everything_go();
         let quiet = self.desk.is_some() && self.checker.open().is_empty() && !self.clients.wait();
         let patience = 1_010 + self.script.calm_at + 1_800_000;
         if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {

@@ -7,6 +7,8 @@
 //! [`Outside`] holds a real hall to the same rules, as far as they can be judged by who only spoke to it.
 #![forbid(unsafe_code)]
 
+mod calendar;
+mod changes;
 mod check;
 mod clients;
 mod event;

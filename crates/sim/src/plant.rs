@@ -53,11 +53,15 @@ pub enum Plant {
     NoGrace,
     /// Nobody hears that what it waited for is over.
     NeverResumed,
+    /// A start forgets the ticks of the last ten minutes.
+    TicksForgotten,
+    /// A restart loses what is configured for queues.
+    LimitsForgotten,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 24] = [
+    pub const ALL: [Plant; 26] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -82,6 +86,8 @@ impl Plant {
         Plant::WorkersLarger,
         Plant::NoGrace,
         Plant::NeverResumed,
+        Plant::TicksForgotten,
+        Plant::LimitsForgotten,
     ];
 
     /// The invariant that must catch it.
@@ -103,6 +109,8 @@ impl Plant {
             Plant::ClockStuck | Plant::NeverResumed => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
+            Plant::TicksForgotten => Invariant::Tick,
+            Plant::LimitsForgotten => Invariant::Limit,
         }
     }
 }

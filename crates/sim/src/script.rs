@@ -5,6 +5,8 @@
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
+use crate::calendar::{self, Wish};
+use crate::changes::{Alteration, changes};
 use crate::random::Random;
 use crate::words;
 
@@ -23,6 +25,12 @@ pub(crate) enum Action {
     Explain(u64),
     /// A client configures a type.
     SetType(usize, TypeConfig),
+    /// A client makes, changes or removes a schedule.
+    SetSchedule(usize, Option<Wish>),
+    /// A client makes the job of a schedule by hand.
+    RunSchedule(usize),
+    /// Somebody changes what waits.
+    Alter(Alteration),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -62,6 +70,9 @@ impl Action {
                 | Action::Show(_)
                 | Action::Explain(_)
                 | Action::SetType(..)
+                | Action::SetSchedule(..)
+                | Action::RunSchedule(_)
+                | Action::Alter(_)
         )
     }
 
@@ -78,6 +89,9 @@ impl Action {
     }
 }
 
+/// What jobs weigh, in turns.
+const WEIGHTS: [u32; 7] = [1, 1, 2, 1, 0, 3, 1];
+
 /// A job that a client wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
@@ -87,6 +101,7 @@ pub(crate) struct Wanted {
     pub needs: usize,
     pub uses: usize,
     pub avoid: bool,
+    pub windows: usize,
     pub priority: i32,
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
@@ -104,7 +119,8 @@ impl Wanted {
     /// The params as they are sent.
     pub fn params(&self) -> Json {
         let poison = if self.poison { ",\"poison\":true" } else { "" };
-        Json::params(&format!("{{\"n\":{}{poison}}}", self.number)).expect("plain JSON")
+        let (number, customer) = (self.number, self.number % 3);
+        Json::params(&format!("{{\"n\":{number},\"c\":{customer}{poison}}}")).expect("plain JSON")
     }
 
     /// The request for it at this moment.
@@ -120,10 +136,12 @@ impl Wanted {
             needs: words::needs(self.needs),
             uses: words::uses(self.uses),
             avoid: self.avoid,
+            windows: calendar::windows(self.windows),
             priority: self.priority,
             run_at,
             retry: self.retry,
             timeouts: self.timeouts,
+            throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
             on_duplicate: self.on_duplicate,
             reuse_max_age_ms: self.reuse_max_age_ms,
             ..SubmitJob::new(words::type_name(self.job_type))
@@ -150,7 +168,7 @@ impl Script {
     /// The script of a seed.
     pub fn new(seed: u64) -> Script {
         let mut random = Random::new(seed);
-        let config = config(&mut random);
+        let config = config(&mut random, seed);
         let count = random.within(2, 5);
         let workers = (0..count).map(|_| worker(&mut random)).collect();
         let bursts = random.percent(40);
@@ -158,14 +176,19 @@ impl Script {
             Writer { seed, random, at: 0, number: 0, workers: count, fierce: 0, named: Vec::new() };
         writer.fierce = writer.random.below(4);
         let many = writer.random.within(50, 130);
-        let actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
+        calendar::write(seed, &mut actions);
         let calm_at = writer.at + 5_000;
+        actions.extend(changes(seed, writer.at));
+        actions.sort_by_key(|(at, _)| *at);
         Script { seed, config, workers, bursts, actions, calm_at }
     }
 }
 
-fn config(random: &mut Random) -> Config {
+fn config(random: &mut Random, seed: u64) -> Config {
     Config {
+        // Thrown by name, so that the rest of the script is the same with and without it.
+        aging_ms: *Random::named(seed, &[91]).pick(&[500, 5_000, 30_000]),
         submit_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
         feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
         retention_ms: *random.pick(&[7_000, 60_000]),
@@ -279,6 +302,7 @@ impl Writer {
             job_type: random.at(words::TYPES.len()),
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
+            windows: 0,
             needs: random.weighted(&[(60, 0), (12, 1), (10, 2), (10, 3), (4, 4)]),
             uses: named.weighted(&[(60, 0), (14, 1), (8, 2), (10, 3), (6, 4), (2, 5)]),
             avoid: named.percent(30),

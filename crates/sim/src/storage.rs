@@ -61,6 +61,7 @@ impl Sim {
         let (Some(commit), Some(desk)) = (self.commits.pop_front(), &mut self.desk) else { return };
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
+        self.checker.limits_told(&commit.units, result.as_ref().ok());
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }
@@ -70,7 +71,7 @@ impl Sim {
     /// The store does something for the desk besides commits.
     pub fn serve(&mut self, number: u64) {
         let Some(asked) = self.asks.remove(&number) else { return };
-        let lost = self.faults.unknown_ask && !matches!(asked, Asked::Job(_) | Asked::Completed(..));
+        let lost = self.faults.unknown_ask && !is_read(&asked);
         let told = if lost || self.faults.stopped {
             self.faults.unknown_ask = false;
             self.tally.add("faults", "ask ended unknown");
@@ -116,6 +117,11 @@ impl Sim {
             }
             Asked::Job(id) => Told::Job(id, Ok((self.vault.row_for_desk(id), self.vault.attempts(id)))),
             Asked::Completed(before, limit) => Told::Completed(Ok(self.vault.completed(before, limit))),
+            Asked::Jobs(number, ids) => {
+                let rows = ids.into_iter().map(|id| self.vault.row_for_desk(id)).collect();
+                Told::Jobs(number, Ok(rows))
+            }
+            Asked::Members(number, group) => Told::Members(number, Ok(self.vault.group(group))),
         }
     }
 
@@ -128,6 +134,8 @@ impl Sim {
             Asked::Remove(ticket, jobs) => Told::Removed(ticket, jobs, Err(error.clone())),
             Asked::Job(id) => Told::Job(id, Err(message)),
             Asked::Completed(..) => Told::Completed(Err(message)),
+            Asked::Jobs(number, _) => Told::Jobs(number, Err(message)),
+            Asked::Members(number, _) => Told::Members(number, Err(message)),
         }
     }
 
@@ -140,4 +148,9 @@ impl Sim {
             desk.told(now, told);
         }
     }
+}
+
+/// Whether nothing is written for it.
+fn is_read(asked: &Asked) -> bool {
+    matches!(asked, Asked::Job(_) | Asked::Completed(..) | Asked::Jobs(..) | Asked::Members(..))
 }

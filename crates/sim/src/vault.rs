@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, Key, Life, PastAttempt, Spec, State};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State};
 use jobhall_store::{
-    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Memory, Prune, Pruned, Setting,
-    Unit,
+    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Member, Memory, Prune, Pruned,
+    Setting, Unit,
 };
 
 use crate::check::Shelf;
@@ -108,6 +108,15 @@ impl Vault {
         }
     }
 
+    /// The settings as a starting desk reads them.
+    pub fn settings_for_desk(&self) -> Vec<Setting> {
+        let mut settings = self.settings();
+        if self.plant == Some(Plant::TicksForgotten) {
+            settings.iter_mut().for_each(|setting| setting.value = ten_minutes_ago(&setting.value));
+        }
+        settings
+    }
+
     /// What a bug does at a crash.
     pub fn crashed(&mut self) {
         if self.plant == Some(Plant::LostAtCrash) {
@@ -183,6 +192,16 @@ impl Vault {
         self.store.links_now(None, usize::MAX)
     }
 
+    /// A group and its members.
+    pub fn group(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {
+        self.store.group_now(id)
+    }
+
+    /// Groups that have not ended, or all.
+    pub fn groups(&self, open: bool) -> Vec<Group> {
+        self.store.groups_now(open)
+    }
+
     pub fn settings(&self) -> Vec<Setting> {
         self.store.settings_now()
     }
@@ -217,6 +236,14 @@ impl Shelf for Vault {
         }
         page
     }
+}
+
+/// A schedule that has forgotten what it saw to in the last ten minutes.
+fn ten_minutes_ago(value: &str) -> String {
+    let Some((before, rest)) = value.split_once("\"seen_ms\":") else { return value.to_owned() };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let seen: u64 = rest[..end].parse().unwrap_or(0);
+    format!("{before}\"seen_ms\":{}{}", seen.saturating_sub(600_000), &rest[end..])
 }
 
 /// What a unit's result would be.

@@ -113,7 +113,8 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 13] = [
+    let groups: [(&str, &[&str]); 16] = [
+        ("limits", &["claim under a limit", "queue configured"]),
         (
             "requests",
             &[
@@ -123,6 +124,13 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Show",
                 "Explain",
                 "SetType",
+                "SetSchedule",
+                "RunSchedule",
+                "SetQueue",
+                "Edit",
+                "RunNow",
+                "Hold",
+                "Release",
                 "OpenSession",
                 "Renew",
                 "Disconnect",
@@ -173,6 +181,8 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             ],
         ),
         ("orders", &["stopped for its time", "given up for its time"]),
+        ("ticks", &["made", "passed or joined"]),
+        ("windows", &["claimed in the first", "claimed after a missed one"]),
         ("vacancies ended", &["Filled", "TimedOut", "Withdrawn", "Gone"]),
         ("attempts brought along", &["kept", "lost"]),
         (

@@ -126,6 +126,20 @@ impl Memory {
         self.tables().links(after.as_ref(), limit)
     }
 
+    /// A group and all its members, now.
+    pub fn group_now(&self, id: GroupId) -> Option<(Group, Vec<Member>)> {
+        let tables = self.tables();
+        let group = tables.groups.get(&id).cloned()?;
+        Some((group, tables.members(id, None, usize::MAX)))
+    }
+
+    /// All groups, or those that have not ended, oldest first, now.
+    pub fn groups_now(&self, open: bool) -> Vec<Group> {
+        let mut groups = self.tables().group_page(None, usize::MAX, open);
+        groups.reverse();
+        groups
+    }
+
     /// [`Store::settings`], at once.
     pub fn settings_now(&self) -> Vec<Setting> {
         self.tables().settings.values().cloned().collect()

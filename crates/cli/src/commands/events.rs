@@ -25,6 +25,9 @@ pub struct EventsArgs {
     /// Of this job only
     #[arg(long, value_name = "ID")]
     pub job: Option<u64>,
+    /// Of the jobs of this group only
+    #[arg(long, value_name = "ID", conflicts_with = "job")]
+    pub group: Option<u64>,
     /// Go on behind the event with this id
     #[arg(long, value_name = "EVENT")]
     pub after: Option<String>,
@@ -40,7 +43,11 @@ struct Line<'a> {
 
 /// Prints events until the stream ends or Ctrl-C.
 pub async fn run(context: &Context, args: &EventsArgs) -> Outcome {
-    let mut events = context.client()?.events(args.job, args.after.as_deref());
+    let (client, after) = (context.client()?, args.after.as_deref());
+    let mut events = match args.group {
+        Some(group) => client.group_events(group, after),
+        None => client.events(args.job, after),
+    };
     let watch = async {
         while let Some(event) = events.next().await? {
             print(context, &event)?;

@@ -1,9 +1,10 @@
 //! `jobhall job`: submitting, watching and ending jobs.
 
 mod artifacts;
-mod batches;
+pub mod batches;
 mod bulk;
 mod change;
+mod edit;
 mod filter;
 mod finish;
 mod list;
@@ -54,6 +55,14 @@ pub enum JobCommand {
     Retry(change::RetryArgs),
     /// Tell the outcome of work that a worker has only started
     Finish(finish::FinishArgs),
+    /// Change a job that no worker has
+    Edit(Box<edit::EditArgs>),
+    /// Keep jobs from being given to workers
+    Hold(edit::HoldArgs),
+    /// Keep jobs back no longer
+    Release(edit::ReleaseArgs),
+    /// Have jobs run at once, whatever their time, backoff and windows
+    RunNow(edit::RunNowArgs),
     /// Say why a job is not running
     Explain(show::ExplainArgs),
     /// Cancel, retry or delete all jobs that match
@@ -74,6 +83,10 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::Cancel(args) => change::cancel(context, args).await,
         JobCommand::Retry(args) => change::retry(context, args).await,
         JobCommand::Finish(args) => finish::run(context, args).await,
+        JobCommand::Edit(args) => edit::edit(context, args).await,
+        JobCommand::Hold(args) => edit::hold(context, args).await,
+        JobCommand::Release(args) => edit::release(context, args).await,
+        JobCommand::RunNow(args) => edit::run_now(context, args).await,
         JobCommand::Explain(args) => show::explain(context, args).await,
         JobCommand::Bulk(command) => bulk::run(context, command).await,
     }

@@ -1,8 +1,10 @@
 //! `jobhall queue`: where jobs stand in line.
 
-use clap::Subcommand;
-use jobhall_protocol::Queue;
+use clap::{Args, Subcommand};
+use jobhall_protocol::{Limit, Queue, QueueSettings, SetQueue};
+use serde::Serialize;
 
+use crate::commands::limit;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -12,13 +14,15 @@ use crate::output::table::Table;
 const EXAMPLES: &str = "\
 Examples:
   jobhall queue list
-  jobhall queue show mail --json";
+  jobhall queue show mail --json
+  jobhall queue set mail --limit concurrency=10
+  jobhall queue pause mail";
 
 /// The commands of `queue`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum QueueCommand {
-    /// List the queues that have open jobs, or had lately
+    /// List the queues that have open jobs, or had lately, or are configured
     #[command(after_help = "Example:\n  jobhall queue list --fields name,ready")]
     List,
     /// Show a queue
@@ -27,6 +31,47 @@ pub enum QueueCommand {
         /// The queue
         name: String,
     },
+    /// Configure a queue; what is not given stays as it is
+    Set(SetArgs),
+    /// Give no jobs of a queue to workers; those that run go on
+    #[command(after_help = "Example:\n  jobhall queue pause mail")]
+    Pause {
+        /// The queue
+        name: String,
+    },
+    /// Give its jobs to workers again
+    #[command(after_help = "Example:\n  jobhall queue resume mail")]
+    Resume {
+        /// The queue
+        name: String,
+    },
+    /// Give a queue its defaults again
+    #[command(after_help = "Example:\n  jobhall queue reset mail")]
+    Reset {
+        /// The queue
+        name: String,
+    },
+}
+
+const SET_EXAMPLES: &str = r#"Examples:
+  jobhall queue set mail --limit concurrency=10
+  jobhall queue set mail --limit 'concurrency=2, by=params.customer.id' --limit rate=100/1m
+  jobhall queue set mail --limit none
+  jobhall queue set mail --limit concurrency=5 --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
+
+/// Arguments of `queue set`.
+#[derive(Debug, Args)]
+#[command(after_help = SET_EXAMPLES)]
+pub struct SetArgs {
+    /// The queue
+    pub name: String,
+    /// How much may go on at once or how fast, such as 'concurrency=5', 'rate=100/1m' or
+    /// 'concurrency=2, by=owner'; may be repeated, replaces all limits; or `none`
+    #[arg(long = "limit", value_name = "LIMIT", required = true, value_parser = limit::parse_or_none)]
+    pub limits: Vec<Option<Limit>>,
+    /// Change only this version, as `queue show` tells it
+    #[arg(long, value_name = "VERSION")]
+    pub if_match: Option<String>,
 }
 
 /// Runs a command of `queue`.
@@ -41,11 +86,53 @@ pub async fn run(context: &Context, command: &QueueCommand) -> Outcome {
             context.output.list(&queues, || table(&queues))?;
         }
         QueueCommand::Show { name } => {
-            let queue = client.queue(name).await?;
-            context.output.one(&queue, || told(&queue))?;
+            let found = client.queue_settings(name).await?;
+            let shown = Shown { queue: found.value, version: found.version };
+            context.output.one(&shown, || told(&shown))?;
+        }
+        QueueCommand::Set(args) => {
+            let settings = SetQueue { paused: None, limits: limit::given(&args.limits) };
+            set(context, &args.name, &settings, args.if_match.as_deref()).await?;
+        }
+        QueueCommand::Pause { name } => {
+            set(context, name, &SetQueue { paused: Some(true), limits: None }, None).await?;
+        }
+        QueueCommand::Resume { name } => {
+            set(context, name, &SetQueue { paused: Some(false), limits: None }, None).await?;
+        }
+        QueueCommand::Reset { name } => {
+            client.reset_queue(name).await?;
+            context.output.say(&format!("queue {name} has its defaults again"));
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A queue with the version of its settings.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    queue: Queue,
+    version: Option<String>,
+}
+
+/// The settings of a queue with their version.
+#[derive(Serialize)]
+struct Settings {
+    #[serde(flatten)]
+    settings: QueueSettings,
+    version: Option<String>,
+}
+
+async fn set(context: &Context, name: &str, settings: &SetQueue, version: Option<&str>) -> Outcome<()> {
+    let found = context.client()?.set_queue(name, settings, version).await?;
+    let set = Settings { settings: found.value, version: found.version };
+    context.output.one(&set, || {
+        let QueueSettings { name, paused, limits } = &set.settings;
+        let paused = if *paused { "paused" } else { "not paused" };
+        let version = set.version.as_deref().unwrap_or("");
+        format!("queue {name} is {paused}; limits: {}; version {version}\n", limit::list(limits))
+    })
 }
 
 fn in_states(queue: &Queue, states: &[&str]) -> u64 {
@@ -58,7 +145,8 @@ fn oldest(queue: &Queue) -> String {
 }
 
 fn table(queues: &[Queue]) -> Table {
-    let mut table = Table::new(&["~QUEUE", "OPEN", "READY", "OLDEST", "IN WORK", "LATER", "BLOCKED"]);
+    let mut table =
+        Table::new(&["~QUEUE", "OPEN", "READY", "OLDEST", "IN WORK", "LATER", "BLOCKED", "~NOTE"]);
     for queue in queues {
         table.row([
             (&queue.name).into(),
@@ -68,15 +156,27 @@ fn table(queues: &[Queue]) -> Table {
             in_states(queue, &["assigned", "accepted", "running"]).to_string().into(),
             in_states(queue, &["scheduled", "retrying"]).to_string().into(),
             in_states(queue, &["blocked"]).to_string().into(),
+            note(queue).into(),
         ]);
     }
     table
 }
 
-fn told(queue: &Queue) -> String {
+/// What is configured for it.
+fn note(queue: &Queue) -> String {
+    let paused = queue.paused.then(|| "paused".to_owned());
+    let limits = (!queue.limits.is_empty()).then(|| limit::list(&queue.limits));
+    [paused, limits].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn told(shown: &Shown) -> String {
+    let queue = &shown.queue;
     let mut facts =
         vec![("queue".to_owned(), queue.name.clone()), ("ready".to_owned(), queue.ready.to_string())];
     facts.extend(queue.oldest_ready_ms.map(|_| ("oldest".to_owned(), oldest(queue))));
+    facts.extend(queue.paused.then(|| ("paused".to_owned(), "yes".to_owned())));
+    facts.extend((!queue.limits.is_empty()).then(|| ("limits".to_owned(), limit::list(&queue.limits))));
+    facts.extend(shown.version.clone().map(|version| ("version".to_owned(), version)));
     facts.extend(queue.workers.map(|workers| ("workers".to_owned(), workers.to_string())));
     facts.extend(queue.free_slots.map(|slots| ("free slots".to_owned(), slots.to_string())));
     facts.extend(queue.jobs.iter().filter(|(_, n)| **n > 0).map(|(state, n)| (state.clone(), n.to_string())));

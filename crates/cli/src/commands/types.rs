@@ -5,6 +5,7 @@ use jobhall_client::{Client, Versioned};
 use jobhall_protocol::{BackoffKind, Code, Retry, SetTimeouts, SetType, Span, TypeSettings};
 use serde::Serialize;
 
+use crate::commands::limit;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -48,6 +49,7 @@ const SET_EXAMPLES: &str = r#"Examples:
   jobhall type set report --keep forever --keep-count all
   jobhall type set report --timeout 2h --silence 5m --expected 20m
   jobhall type set transcode --external                            see `jobhall help job finish`
+  jobhall type set report --limit concurrency=4 --limit 'rate=10/1m, by=owner'
   jobhall type set report --keep 30d --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `type set`.
@@ -89,6 +91,13 @@ pub struct SetArgs {
     /// Whether workers only start its jobs, and someone else tells the outcome
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub external: Option<bool>,
+    /// Give no jobs of it to workers, or do so again
+    #[arg(long, value_name = "BOOL")]
+    pub paused: Option<bool>,
+    /// How much may go on at once or how fast, such as 'concurrency=5', 'rate=100/1m' or
+    /// 'concurrency=2, by=owner'; may be repeated, replaces all limits; or `none`
+    #[arg(long = "limit", value_name = "LIMIT", value_parser = limit::parse_or_none)]
+    pub limits: Vec<Option<jobhall_protocol::Limit>>,
     /// Change only this version, as `type show` tells it
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
@@ -140,6 +149,8 @@ impl SetArgs {
             }),
             expected_ms: self.expected.map(|limit| limit.0),
             external: self.external,
+            paused: self.paused,
+            limits: limit::given(&self.limits),
         }
     }
 }
@@ -258,6 +269,8 @@ fn told(shown: &Shown) -> String {
         ("silence", span(found.timeouts.silence.map(|silence| silence.0))),
         ("expected", found.expected_ms.map_or_else(|| "unknown".to_owned(), |ms| Span(ms).to_string())),
         ("external", found.external.to_string()),
+        ("paused", if found.paused { "yes" } else { "no" }.to_owned()),
+        ("limits", limit::list(&found.limits)),
         ("version", shown.version.clone().unwrap_or_default()),
     ];
     facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()

@@ -64,12 +64,13 @@ fn note(job: &Job, now_ms: i64) -> String {
     if job.timing_out {
         return "its time is over".to_owned();
     }
+    let held = (job.hold && job.completed_at.is_none()).then(|| "held".to_owned());
     let waits = matches!(job.state.as_str(), "scheduled" | "retrying");
     let due = (waits && job.run_at.0.as_ms() > now_ms).then(|| format!("runs {}", age(job.run_at, now_ms)));
     let error = job.error.as_ref().map(why);
     let long = job.longer_than_expected.then(|| "longer than expected".to_owned());
     let progress = job.progress.first().map(measure);
-    [due, progress, long, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [held, due, progress, long, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn measure(indicator: &Indicator) -> String {
@@ -120,12 +121,20 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
         ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
         ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
+        ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
+        ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
+        ("schedule", job.schedule.clone()),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
         ("worker", job.worker.clone()),
         ("runs at", due),
         ("created", moment(Some(job.created_at))),
         ("started", moment(job.started_at)),
         ("completed", moment(job.completed_at)),
+        ("after", after(job)),
+        ("group", job.group.map(|id| if job.attached { format!("{id} (attached)") } else { id.to_string() })),
+        ("copy of", job.copy_of.map(|id| id.to_string())),
+        ("owner", job.owner.as_deref().map(clean)),
+        ("tags", Some(clean(&job.tags.join(", "))).filter(|tags| !tags.is_empty())),
         ("retry of", job.retry_of.map(|id| id.to_string())),
         ("parent", job.parent.map(|id| id.to_string())),
         ("timeout", job.timeouts.total.map(|total| total.to_string())),
@@ -137,6 +146,15 @@ pub fn job(job: &Job, now_ms: i64) -> String {
     let lines = facts.into_iter().filter_map(|(name, value)| Some(format!("{name:<10} {}\n", value?)));
     let attempts = if job.attempts.is_empty() { String::new() } else { attempts(&job.attempts) };
     format!("{}{}{attempts}", lines.collect::<String>(), bars(&job.progress))
+}
+
+/// The first few jobs that must end before it.
+fn after(job: &Job) -> Option<String> {
+    const FEW: usize = 10;
+    let mut ids: Vec<_> = job.after.iter().take(FEW).map(u64::to_string).collect();
+    ids.extend((job.after.len() > FEW).then(|| format!("and {} more", job.after.len() - FEW)));
+    let any = if job.after_any { " (any end)" } else { "" };
+    (!ids.is_empty()).then(|| format!("{}{any}", ids.join(", ")))
 }
 
 /// The value, or what stands in its place.

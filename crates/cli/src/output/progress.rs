@@ -63,6 +63,11 @@ impl Progress {
         Progress { manner, bar, what, told: Instant::now() }
     }
 
+    /// There is so much to do, as is known by now.
+    pub fn grow(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
     /// So far it is.
     pub fn set(&mut self, position: u64, note: &str) {
         let note = if note.is_empty() { self.what.to_owned() } else { format!("{} ({note})", self.what) };

@@ -61,7 +61,7 @@ pub use unmet::{Holder, Reason, Unmet};
 pub use uses::Uses;
 pub use value::{Scalar, Value};
 
-pub(crate) use suggest::slips;
+pub(crate) use suggest::{did_you_mean, slips};
 
 use parse::Vocabulary;
 use selector::Selector;

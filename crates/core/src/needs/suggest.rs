@@ -4,7 +4,7 @@
 const SLIPS_MAX: usize = 2;
 
 /// The first known name inside this one, or else the nearest within two slips.
-pub(super) fn did_you_mean(name: &str, known: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn did_you_mean(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let contained = known.iter().find(|candidate| name.contains(**candidate));
     contained.or_else(|| nearest(name, known)).copied()
 }

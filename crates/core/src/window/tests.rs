@@ -146,6 +146,22 @@ fn an_opening_is_found_again_from_inside() {
 }
 
 #[test]
+fn a_start_is_not_before_its_time_and_not_outside_of_the_windows() {
+    let check = |text: &str, asked: &str, now: &str, start: &str| {
+        let found = windows(text).start_of(at(asked), at(now));
+        assert_eq!(found, at(start), "{text} asked for {asked} at {now}: {}", found.as_ms());
+    };
+    let (text, now) = ("09:00-12:00", "2026-01-15T10:00:00Z");
+    check(text, "2026-01-15T11:00:00Z", now, "2026-01-15T11:00:00Z");
+    check(text, "2026-01-15T13:00:00Z", now, "2026-01-16T09:00:00Z");
+    check(text, "2026-01-15T09:30:00Z", now, "2026-01-15T09:30:00Z");
+    check(text, "2026-01-14T09:30:00Z", now, "2026-01-15T09:00:00Z");
+    check(text, "2026-01-15T09:30:00Z", "2026-01-15T12:00:00Z", "2026-01-16T09:00:00Z");
+    check("", "2026-01-14T09:30:00Z", now, "2026-01-14T09:30:00Z");
+    check("00:00-12:00, 12:00-00:00", "2026-01-14T09:30:00Z", now, "2026-01-14T09:30:00Z");
+}
+
+#[test]
 fn equal_ends_are_a_whole_day() {
     assert!(windows("09:00-09:00").is_always());
     assert_eq!(windows("00:00-24:00").closes_at(Time::EPOCH), None);

@@ -71,9 +71,9 @@ impl Desk {
         self.send(unit, Pending::Ticks(Box::new(tick)));
     }
 
-    pub(crate) fn ticks_passed(&mut self, tick: Tick) {
+    pub(crate) fn ticks_passed(&mut self, tick: &Tick) {
         let kept = tick.kept.after(tick.at, None);
-        self.keep_schedule(tick.name, Some(kept));
+        self.keep_schedule(&tick.name, Some(kept));
     }
 
     pub(crate) fn ticks_refused(&mut self, tick: &Tick, conflicts: Vec<Conflict>) {
@@ -87,7 +87,7 @@ impl Desk {
         match answer {
             Ok(Answer::Submitted(submitted)) => {
                 let kept = tick.kept.after(tick.at, made(&submitted));
-                self.keep_schedule(tick.name, Some(kept));
+                self.keep_schedule(&tick.name, Some(kept));
             }
             // Another job has the key and the schedule says not to join it.
             Err(Refused::KeyHeld { .. }) => self.pass_ticks(tick),
@@ -104,7 +104,7 @@ impl Desk {
 
     /// Looks at a schedule again after a rest.
     pub(crate) fn look_later(&mut self, name: &ScheduleName) {
-        let later = self.now.wall.plus_ms(self.config.storage_rest_ms);
+        let later = self.now.wall.plus_ms(self.config.storage_rest_ms.max(1));
         self.look_at_schedule(name, Some(later));
     }
 

@@ -13,8 +13,8 @@ fn next(desk: &Desk) -> Option<Wake> {
 /// Makes ready whatever is due by now.
 pub(crate) fn run(desk: &mut Desk) {
     while let Some(&(at, id)) = desk.deadlines.due.first().filter(|(at, _)| *at <= desk.now.wall) {
-        if desk.open.get(&id.get()).is_some_and(|entry| entry.closed(desk.now.wall)) {
-            desk.put_off(id);
+        if desk.open.get(&id.get()).is_some_and(|entry| entry.timed.is_some()) {
+            desk.replace(id);
             continue;
         }
         desk.deadlines.due.remove(&(at, id));

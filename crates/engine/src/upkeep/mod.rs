@@ -5,6 +5,8 @@ mod aging;
 mod attempts;
 mod blocks;
 mod due;
+mod followers;
+mod limits;
 mod outside;
 mod recovery;
 mod retention;
@@ -55,7 +57,7 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 13] = [
+pub const SERVICES: [Service; 15] = [
     aging::SERVICE,
     attempts::SERVICE,
     timeouts::SERVICE,
@@ -65,7 +67,9 @@ pub const SERVICES: [Service; 13] = [
     vacancies::SERVICE,
     windows::SERVICE,
     due::SERVICE,
+    followers::SERVICE,
     schedules::SERVICE,
+    limits::SERVICE,
     recovery::SERVICE,
     blocks::SERVICE,
     retention::SERVICE,
@@ -132,6 +136,7 @@ impl Desk {
                 (service.run)(self);
             }
         }
+        self.carry_on();
     }
 
     /// Milliseconds until the next duty, none if there is none.

@@ -58,9 +58,10 @@ impl Desk {
         let Ok(page) = result else { return self.end_walk() };
         let Some(last) = page.last().map(|job| job.id) else { return self.end_walk() };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
-        let gone = page.iter().filter(|job| pass.removes(job, &self.type_config(&job.job_type)));
-        // An open parent may ask for its sub-jobs again.
-        let jobs: Vec<_> = gone.map(|job| job.id).filter(|id| !self.links.is_wanted(*id)).collect();
+        let gone = page
+            .iter()
+            .filter(|job| pass.removes(job, &self.type_config(&job.job_type)) && !self.is_needed(job));
+        let jobs: Vec<_> = gone.map(|job| job.id).collect();
         self.deadlines.retention.pass = Some(pass);
         self.deadlines.retention.cursor = Some(last);
         if jobs.is_empty() {
@@ -70,6 +71,14 @@ impl Desk {
             self.cached.pop(id);
         }
         self.want(Asked::Prune(Prune { jobs, ..Prune::default() }));
+    }
+
+    /// Whether open jobs or groups still have to do with a completed job.
+    fn is_needed(&self, job: &Completed) -> bool {
+        self.along.needs(job.id)
+            || self.links.is_wanted(job.id)
+            || job.parent.is_some_and(|parent| self.open.contains_key(&parent.get()))
+            || job.group.is_some_and(|group| self.groups().get(group).is_some())
     }
 
     fn next_page(&mut self) {

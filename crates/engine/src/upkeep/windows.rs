@@ -12,6 +12,6 @@ fn next(desk: &Desk) -> Option<Wake> {
 fn run(desk: &mut Desk) {
     while let Some(&(at, id)) = desk.deadlines.closing.first().filter(|(at, _)| *at <= desk.now.wall) {
         desk.deadlines.closing.remove(&(at, id));
-        desk.put_off(id);
+        desk.replace(id);
     }
 }

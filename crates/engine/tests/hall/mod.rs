@@ -74,6 +74,10 @@ impl Hall {
         self.effects.clear();
         self.desk.restore_settings(self.store.settings_now()).unwrap();
         self.desk.restore_blocks(&self.store.blocks_now());
+        for group in self.store.groups_now(true) {
+            let (_, members) = self.store.group_now(group.id).unwrap();
+            self.desk.restore_group(group, &members);
+        }
         for job in self.store.open_jobs_now(None, usize::MAX) {
             self.desk.restore(job);
         }
@@ -131,7 +135,7 @@ impl Hall {
         self.pump();
     }
 
-    fn serve(&mut self, asked: Asked) -> Told {
+    pub fn serve(&mut self, asked: Asked) -> Told {
         match asked {
             Asked::TakeBlock(size) => Told::Block(Ok(self.store.take_block_now(size))),
             Asked::SettleBlocks(changes) => {
@@ -148,6 +152,8 @@ impl Hall {
                 Told::Job(id, Ok((job, self.store.attempts_now(id))))
             }
             Asked::Completed(before, limit) => Told::Completed(Ok(self.store.completed_now(before, limit))),
+            Asked::Jobs(number, ids) => Told::Jobs(number, Ok(self.store.jobs_now(&ids))),
+            Asked::Members(number, group) => Told::Members(number, Ok(self.store.group_now(group))),
         }
     }
 
@@ -329,6 +335,16 @@ impl Hall {
     pub fn report_later(&mut self, name: &str, assignment: &Assignment, report: Report) -> Ticket {
         let Assignment { attempt, lease, .. } = *assignment;
         self.ask_later(Request::Report { worker: worker(name), attempt, lease, report })
+    }
+
+    /// The end of an attempt is stored; whatever follows from it is decided and held back.
+    pub fn report_slowly(&mut self, name: &str, assignment: &Assignment, report: Report) {
+        let Assignment { attempt, lease, .. } = *assignment;
+        self.hold = true;
+        self.ask_later(Request::Report { worker: worker(name), attempt, lease, report });
+        let (number, units) = self.held.remove(0);
+        self.commit(number, units);
+        self.pump();
     }
 
     pub fn show(&mut self, id: JobId) -> Shown {

@@ -13,8 +13,8 @@ use axum::extract::{Extension, Path, State};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
-use jobhall_core::{JobId, StateName};
-use jobhall_engine::{Engine, Watch, Watched};
+use jobhall_core::{GroupId, JobId, StateName};
+use jobhall_engine::{Engine, Refused, Watch, Watched};
 use jobhall_protocol::Change;
 use jobhall_store::{FeedEntry, FeedRow, Store};
 use schemars::JsonSchema;
@@ -39,6 +39,16 @@ pub(super) struct EventsQuery {
     after: Option<u64>,
 }
 
+/// Where to begin, and what to tell.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AllEventsQuery {
+    /// As `Last-Event-ID`, for those who cannot set headers.
+    after: Option<u64>,
+    /// Only of jobs of this group.
+    group: Option<u64>,
+}
+
 /// Everything that happens.
 pub(super) async fn of_all(
     State(app): State<Arc<App>>,
@@ -46,11 +56,17 @@ pub(super) async fn of_all(
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer {
-    let asked = position(&uri, &headers)?;
+    let query: AllEventsQuery = params::query(&uri)?;
+    let asked = position(query.after, &headers)?;
+    let group = query.group.map(GroupId::new).transpose().map_err(Trouble::bad)?;
+    if let Some(group) = group.filter(|_| !who.sees_all()) {
+        return Err(Refused::NoSuchGroup(group).into());
+    }
     let end = end_of_feed(app.store.as_ref()).await?;
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let first = First { beyond: asked.is_some_and(|asked| asked > end), state: None };
-    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, Eyes::new(app.store.clone(), who), first))
+    let eyes = Eyes::new(app.store.clone(), who).for_group(group);
+    Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, eyes, first))
 }
 
 /// What happens to one job. Without a position it begins with the state of this moment; it ends with the job.
@@ -62,7 +78,8 @@ pub(super) async fn of_job(
     headers: HeaderMap,
 ) -> Answer {
     let id = params::job_id(&id)?;
-    let asked = position(&uri, &headers)?;
+    let query: EventsQuery = params::query(&uri)?;
+    let asked = position(query.after, &headers)?;
     let end = end_of_feed(app.store.as_ref()).await?;
     // The watch begins before the look, so nothing can happen between them unseen.
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
@@ -75,9 +92,8 @@ pub(super) async fn of_job(
     Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first))
 }
 
-fn position(uri: &Uri, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
-    let asked: EventsQuery = params::query(uri)?;
-    let Some(header) = headers.get("last-event-id") else { return Ok(asked.after) };
+fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
+    let Some(header) = headers.get("last-event-id") else { return Ok(after) };
     let number = header.to_str().ok().and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(|| Trouble::bad("Last-Event-ID is not a position of this stream"))
 }

@@ -50,19 +50,23 @@ pub(super) async fn cancel(
 ) -> Answer {
     let id = params::job_id(&id)?;
     reach::check(&app, &who, id).await?;
-    let cancel: Cancel = body::json_or_default(request).await?;
-    let failure = match &cancel.error {
-        Some(error) => {
-            let data = error.data.as_ref().map(|data| data.get());
-            Failure::checked(&error.reason, &error.explanation, data).map_err(Trouble::bad)?
-        }
-        None => Failure::new("cancelled", "cancelled on request"),
-    };
+    let failure = why(&body::json_or_default(request).await?)?;
     let reason = failure.reason.clone();
     app.engine.cancel(id, failure).await?;
     app.acted(&who, "job_cancelled", id, &reason).await;
     let shown = app.engine.show(id).await?;
     Ok(error::ok(&tell::shown(&shown, now())?))
+}
+
+/// Why someone cancels, as errors will say.
+pub(super) fn why(cancel: &Cancel) -> Result<Failure, Trouble> {
+    match &cancel.error {
+        Some(error) => {
+            let data = error.data.as_ref().map(|data| data.get());
+            Failure::checked(&error.reason, &error.explanation, data).map_err(Trouble::bad)
+        }
+        None => Ok(Failure::new("cancelled", "cancelled on request")),
+    }
 }
 
 pub(super) async fn retry(

@@ -36,6 +36,12 @@ pub(super) struct JobsQuery {
     key: Option<String>,
     /// In this queue.
     queue: Option<String>,
+    /// Of this group.
+    group: Option<u64>,
+    /// Of this owner.
+    owner: Option<String>,
+    /// With this tag.
+    tag: Option<String>,
     /// With this text in type, key, params or error, in any case of letters. One request looks at 2,000 jobs at
     /// most: a page may be short or empty although the list goes on.
     q: Option<String>,
@@ -57,8 +63,10 @@ pub(super) async fn list(
     let asked: JobsQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
-    let JobsQuery { state, job_type, key, queue, q, created_after, created_before, .. } = asked;
-    let filter = JobFilter { state, job_type, key, queue, q, created_after, created_before };
+    let JobsQuery { state, job_type, key, queue, group, owner, tag, q, .. } = asked;
+    let (created_after, created_before) = (asked.created_after, asked.created_before);
+    let filter =
+        JobFilter { state, job_type, key, queue, group, owner, tag, q, created_after, created_before };
     let (jobs, next) = read(&app, &Filter::new(&filter, who.scope)?, before, limit).await?;
     let items = jobs.iter().map(|job| tell::job(job, now())).collect::<Result<Vec<_>, _>>()?;
     let next_cursor = next.map(to_cursor);

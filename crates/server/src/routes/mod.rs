@@ -4,7 +4,9 @@
 mod artifacts;
 mod attempts;
 mod audit;
+mod edit;
 mod events;
+mod groups;
 mod health;
 mod job_log;
 mod jobs;
@@ -14,6 +16,7 @@ mod openapi;
 mod operations;
 mod outcomes;
 mod page;
+mod queue_settings;
 mod queues;
 mod schedules;
 mod session;
@@ -22,6 +25,7 @@ mod sub_jobs;
 mod submit;
 mod tokens;
 mod types;
+mod versions;
 mod workers;
 
 pub(crate) use attempts::{Word as AttemptWord, ending, indicators};
@@ -56,6 +60,10 @@ fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -
     Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Gated::new(path, handler)) }
 }
 
+fn patch<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
+    Route { method: "PATCH", path, to: on(MethodFilter::PATCH, Gated::new(path, handler)) }
+}
+
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
     Route { method: "PUT", path, to: on(MethodFilter::PUT, Gated::new(path, handler)) }
 }
@@ -71,6 +79,10 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/jobs", submit::submit),
         get("/api/v1/jobs", list::list),
         get("/api/v1/jobs/{id}", jobs::show),
+        patch("/api/v1/jobs/{id}", edit::edit),
+        post("/api/v1/jobs/{id}/hold", edit::hold),
+        post("/api/v1/jobs/{id}/release", edit::release),
+        post("/api/v1/jobs/{id}/run_now", edit::run_now),
         post("/api/v1/jobs/{id}/cancel", jobs::cancel),
         post("/api/v1/jobs/{id}/retry", jobs::retry),
         get("/api/v1/jobs/{id}/explain", jobs::explain),
@@ -80,6 +92,12 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/jobs/{id}/artifacts/{*name}", artifacts::get),
         get("/api/v1/jobs/{id}/events", events::of_job),
         get("/api/v1/events", events::of_all),
+        post("/api/v1/groups", groups::create),
+        get("/api/v1/groups", groups::list),
+        get("/api/v1/groups/{id}", groups::show),
+        post("/api/v1/groups/{id}/close", groups::close),
+        post("/api/v1/groups/{id}/cancel", groups::cancel),
+        post("/api/v1/groups/{id}/retry", groups::retry),
         post("/api/v1/operations", operations::start),
         get("/api/v1/operations", operations::list),
         get("/api/v1/operations/{id}", operations::show),
@@ -98,6 +116,8 @@ pub(crate) fn all() -> Vec<Route> {
         get("/api/v1/workers", workers::workers),
         get("/api/v1/queues", queues::queues),
         get("/api/v1/queues/{name}", queues::show),
+        put("/api/v1/queues/{name}", queue_settings::set),
+        delete("/api/v1/queues/{name}", queue_settings::reset),
         get("/api/v1/stats", stats::stats),
         get("/api/v1/types", types::types),
         get("/api/v1/types/{name}", types::show),

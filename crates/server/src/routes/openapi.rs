@@ -209,13 +209,13 @@ fn tag(path: &str) -> &str {
     path.trim_start_matches('/').split('/').next().unwrap_or(path)
 }
 
-/// What stands in braces. Jobs and operations are numbered, everything else is named.
+/// What stands in braces. Jobs, groups and operations are numbered, everything else is named.
 fn path_parameters(path: &str) -> Vec<Value> {
     let parts: Vec<&str> = path.split('/').collect();
     let named = parts.windows(2).filter_map(|pair| {
         let name = pair[1].strip_prefix('{')?.strip_suffix('}')?.trim_start_matches('*');
         let schema = match (pair[0], name) {
-            ("jobs" | "operations", "id") => json!({ "type": "integer", "minimum": 1 }),
+            ("jobs" | "groups" | "operations", "id") => json!({ "type": "integer", "minimum": 1 }),
             ("attempts", "id") => json!({ "type": "string", "examples": ["17-1"] }),
             _ => json!({ "type": "string" }),
         };

@@ -1,14 +1,17 @@
-//! Queues with their open jobs. A queue is known as long as a job of it is open, and for a while after that.
+//! Queues with their open jobs. A queue is known as long as a job of it is open, and for a while after that, or as long
+//! as it is configured. The tag names the version of its settings; the counts are of the moment.
 
 use std::sync::Arc;
 
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use jobhall_core::QueueName;
+use jobhall_engine::Tally;
 use jobhall_protocol::{Code, Page, Queue};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::queue_settings::{Configs, limits};
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
@@ -41,8 +44,9 @@ pub(super) async fn queues(
     let more = found.len() > limit;
     found.truncate(limit);
     let next_cursor = found.last().filter(|_| more).map(|(name, _)| format!("a{name}"));
+    let configs = Configs::read(&app).await?;
     let reached = found.iter().filter(|(name, _)| who.scope.reaches(name.as_str()));
-    let items = reached.map(|(name, tally)| figures::queue(name, tally, now())).collect();
+    let items = reached.map(|(name, tally)| queue(name, tally, &configs)).collect();
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
@@ -54,10 +58,23 @@ pub(super) async fn show(
 ) -> Answer {
     let name = QueueName::new(&name).map_err(Trouble::bad)?;
     let found = app.engine.queue(name.clone()).await?.filter(|_| who.scope.reaches(name.as_str()));
-    let unknown = || Trouble::new(Code::NotFound, format!("there is no queue {name} with an open job"));
+    let unknown =
+        || Trouble::new(Code::NotFound, format!("there is no queue {name} with an open job or settings"));
     let (tally, takers) = found.ok_or_else(unknown)?;
-    let queue = figures::queue(&name, &tally, now());
-    Ok(error::ok(&Queue { workers: Some(takers.workers), free_slots: Some(takers.free_slots), ..queue }))
+    let configs = Configs::read(&app).await?;
+    let tag = configs.tag(&name)?;
+    let queue = queue(&name, &tally, &configs);
+    let answer =
+        error::ok(&Queue { workers: Some(takers.workers), free_slots: Some(takers.free_slots), ..queue });
+    Ok(match tag {
+        Some(tag) => error::tagged(answer, &tag),
+        None => answer,
+    })
+}
+
+fn queue(name: &QueueName, tally: &Tally, configs: &Configs) -> Queue {
+    let config = configs.config(name);
+    Queue { paused: config.paused, limits: limits(&config), ..figures::queue(name, tally, now()) }
 }
 
 fn from_cursor(text: &str) -> Result<QueueName, Trouble> {

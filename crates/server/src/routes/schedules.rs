@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, Request};
 use jobhall_core::{ScheduleName, Time};
 use jobhall_engine::{Refused, ScheduleConfig, ShownSchedule};
@@ -14,14 +13,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::submit::template;
-use super::types::{Tags, tags};
+use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
 use crate::{body, params, tell};
 
-/// Changes without `If-Match` that met another one are made anew this often.
-const ROUNDS: usize = 20;
 /// Ticks told unless asked otherwise, and the most that are.
 const TICKS: u64 = 5;
 const TICKS_MAX: u64 = 100;
@@ -61,7 +58,7 @@ pub(super) async fn show(
 ) -> Answer {
     let found = must_find(&app, &checked(&name)?).await?;
     let tag = tag(&found)?;
-    if tags(&headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.name(Some(&tag))) {
+    if Wanted::of(&headers)?.has(Some(&tag)) {
         return Ok(error::unchanged(&tag));
     }
     Ok(error::tagged(error::ok(&tell::schedule(&found)?), &tag))
@@ -87,7 +84,7 @@ pub(super) async fn set(
         let job = job.ok_or_else(|| Trouble::bad("a new schedule needs job"))?;
         Ok(Some(Arc::new(ScheduleConfig { schedule, job })))
     };
-    let version = wanted.change(&app, &name, make).await?;
+    let version = change(&wanted, &app, &name, make).await?;
     app.acted(&who, "schedule_set", &name, "").await;
     let shown = must_find(&app, &name).await?;
     let address = format!("{}/schedules/{name}", wire::API);
@@ -103,7 +100,7 @@ pub(super) async fn remove(
     let name = checked(&name)?;
     let wanted = Wanted::of(&headers)?;
     must_find(&app, &name).await?;
-    wanted.change(&app, &name, |_| Ok(None)).await?;
+    change(&wanted, &app, &name, |_| Ok(None)).await?;
     app.acted(&who, "schedule_removed", &name, "").await;
     Ok(error::nothing())
 }
@@ -151,52 +148,39 @@ pub(super) async fn ticks(
     Ok(error::ok(&Page { items, next_cursor: None }))
 }
 
-/// Which version a change is meant for.
-struct Wanted {
-    matching: Option<Tags>,
-    none_matching: Option<Tags>,
-}
-
 type Made = Result<Option<Arc<ScheduleConfig>>, Trouble>;
 
-impl Wanted {
-    fn of(headers: &HeaderMap) -> Result<Wanted, Trouble> {
-        Ok(Wanted { matching: tags(headers, &IF_MATCH)?, none_matching: tags(headers, &IF_NONE_MATCH)? })
+fn check(wanted: &Wanted, name: &ScheduleName, stored: Option<&ShownSchedule>) -> Result<(), Trouble> {
+    let tag = stored.map(tag).transpose()?;
+    if wanted.allows(tag.as_deref()) {
+        return Ok(());
     }
+    Err(Trouble::new(
+        Code::PreconditionFailed,
+        match tag {
+            Some(tag) => format!("schedule {name} is there, as version {tag}"),
+            None => format!("there is no schedule {name}"),
+        },
+    ))
+}
 
-    fn check(&self, name: &ScheduleName, stored: Option<&ShownSchedule>) -> Result<(), Trouble> {
-        let tag = stored.map(tag).transpose()?;
-        let matches = self.matching.as_ref().is_none_or(|tags| tags.name(tag.as_deref()));
-        if matches && !self.none_matching.as_ref().is_some_and(|tags| tags.name(tag.as_deref())) {
-            return Ok(());
+/// Changes what is there, guarded by its version. Without a wish for one it is tried again on what others made.
+async fn change(
+    wanted: &Wanted,
+    app: &App,
+    name: &ScheduleName,
+    make: impl Fn(Option<&ShownSchedule>) -> Made,
+) -> Result<u32, Trouble> {
+    for _ in 0..ROUNDS {
+        let stored = find(app, name).await?;
+        check(wanted, name, stored.as_ref())?;
+        let config = make(stored.as_ref())?;
+        let version = stored.map_or(0, |stored| stored.version);
+        match app.engine.set_schedule(name.clone(), config, Some(version)).await {
+            Ok(version) => return Ok(version),
+            Err(Refused::ScheduleChanged { .. }) => {}
+            Err(refused) => return Err(refused.into()),
         }
-        Err(Trouble::new(
-            Code::PreconditionFailed,
-            match tag {
-                Some(tag) => format!("schedule {name} is there, as version {tag}"),
-                None => format!("there is no schedule {name}"),
-            },
-        ))
     }
-
-    /// Changes what is there, guarded by its version. Without a wish for one it is tried again on what others made.
-    async fn change(
-        &self,
-        app: &App,
-        name: &ScheduleName,
-        make: impl Fn(Option<&ShownSchedule>) -> Made,
-    ) -> Result<u32, Trouble> {
-        for _ in 0..ROUNDS {
-            let stored = find(app, name).await?;
-            self.check(name, stored.as_ref())?;
-            let config = make(stored.as_ref())?;
-            let version = stored.map_or(0, |stored| stored.version);
-            match app.engine.set_schedule(name.clone(), config, Some(version)).await {
-                Ok(version) => return Ok(version),
-                Err(Refused::ScheduleChanged { .. }) => {}
-                Err(refused) => return Err(refused.into()),
-            }
-        }
-        Err(Refused::Contended.into())
-    }
+    Err(Refused::Contended.into())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::Request;
-use jobhall_core::{Disposition, RetryPolicy, TypeName};
-use jobhall_engine::{OnDuplicate, Submit, SubmitJob, SubmitName};
+use jobhall_core::{Disposition, JobId, RetryPolicy, TypeName};
+use jobhall_engine::{After, OnDuplicate, Refused, Submit, SubmitJob, SubmitName};
 use jobhall_protocol as wire;
 
 use super::jobs::address;
@@ -16,7 +16,7 @@ use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
 use crate::{body, tell};
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 pub(super) async fn submit(
     State(app): State<Arc<App>>,
@@ -46,14 +46,11 @@ async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<Submi
 async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
     let jobs = checked(app, who, &jobs).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
-    let answer = submitted
-        .into_iter()
-        .map(|made| wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() });
-    Ok(error::ok(&answer.collect::<Vec<_>>()))
+    Ok(error::ok(&submitted.iter().map(tell::submitted).collect::<Vec<_>>()))
 }
 
 /// The key stands for this very body, byte by byte.
-fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Trouble> {
+pub(super) fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Trouble> {
     let wrong = || Trouble::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
     let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
     let mut digest = [0; 16];
@@ -92,6 +89,10 @@ fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, Trouble> {
         let detail = format!("queue {} is outside of what this token reaches: {}", job.queue, who.scope);
         return Err(Trouble::new(wire::Code::Forbidden, detail));
     }
+    // A group has jobs of all queues, so it is not there for a token that reaches some only.
+    if let Some(group) = job.group.filter(|_| !who.sees_all()) {
+        return Err(Refused::NoSuchGroup(group).into());
+    }
     Ok(SubmitJob { scope: who.scope.clone(), ..job })
 }
 
@@ -110,10 +111,27 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         run_at: job.run_at.map(|at| at.0),
         retry,
         timeouts: job.checked_timeouts()?,
+        throttle_factor: job.throttle_factor.unwrap_or(1),
         on_duplicate: on_duplicate(job.on_duplicate),
         reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
+        after: job.after.iter().map(after).collect::<Result<_, _>>()?,
+        after_any: job.after_any,
+        group: job.checked_group()?,
+        attached: job.attached,
+        copy_of: job.checked_copy_of()?,
+        owner: job.checked_owner()?,
+        tags: job.checked_tags()?,
         ..SubmitJob::new(job_type)
     })
+}
+
+fn after(given: &wire::After) -> Result<After, wire::FieldError> {
+    match given {
+        wire::After::Job(id) => {
+            JobId::new(*id).map(After::Job).map_err(|error| wire::FieldError(format!("after: {error}")))
+        }
+        wire::After::Position(at) => Ok(After::Position(*at)),
+    }
 }
 
 fn policy(retry: &wire::Retry, job_type: &TypeName, types: &Types) -> RetryPolicy {

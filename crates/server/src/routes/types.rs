@@ -1,26 +1,21 @@
-//! What is configured for types of jobs.
-//!
-//! A version of a configuration is named by an entity tag. Who sends it back as `If-Match` changes that version or
-//! nothing; who does not, changes whatever is there, field by field.
+//! What is configured for types of jobs. Changes are made field by field.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
-use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, Request};
+use jobhall_core::limits::Limit as CoreLimit;
 use jobhall_core::{TypeConfig, TypeName};
 use jobhall_engine::Refused;
-use jobhall_protocol::{Code, Page, SetType};
+use jobhall_protocol::{Code, Limit, Page, SetType};
 
+use super::versions::{self, ROUNDS, Wanted};
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
 use crate::{body, tell};
-
-/// Changes without `If-Match` that met another one are made anew this often.
-const ROUNDS: usize = 20;
 
 /// The types that someone submitted or configured.
 #[derive(Default)]
@@ -46,11 +41,8 @@ impl Types {
 }
 
 impl Stored {
-    /// The content is part of it, because a configuration that was removed begins with its first rev again.
-    fn tag(&self) -> String {
-        let content = serde_json::to_vec(&self.config).unwrap_or_default();
-        let digest = blake3::hash(&content);
-        format!("\"{}-{}\"", self.rev, &digest.to_hex()[..8])
+    fn tag(&self) -> Result<String, Trouble> {
+        versions::tag(self.rev, &self.config)
     }
 }
 
@@ -68,10 +60,11 @@ pub(super) async fn show(
     let name = TypeName::new(&name).map_err(Trouble::bad)?;
     let types = Types::read(&app).await?;
     let stored = types.0.get(&name).ok_or_else(|| unknown(&name))?;
-    if tags(&headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.include(Some(stored))) {
-        return Ok(error::unchanged(&stored.tag()));
+    let tag = stored.tag()?;
+    if Wanted::of(&headers)?.has(Some(&tag)) {
+        return Ok(error::unchanged(&tag));
     }
-    Ok(error::tagged(error::ok(&tell::type_settings(&name, &stored.config)), &stored.tag()))
+    Ok(error::tagged(error::ok(&tell::type_settings(&name, &stored.config)), &tag))
 }
 
 pub(super) async fn set(
@@ -83,13 +76,15 @@ pub(super) async fn set(
     let name = TypeName::new(&name).map_err(Trouble::bad)?;
     let wanted = Wanted::of(request.headers())?;
     let given: SetType = body::json(request).await?;
-    let (rev, config) = wanted.change(&app, &name, |before| Some(changed(before, &given))).await?;
+    let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(Trouble::bad)?;
+    let make = |before| Some(changed(before, &given, limits.clone()));
+    let (rev, config) = change(&app, &wanted, &name, make).await?;
     let config = config.ok_or_else(|| Trouble::internal("a type without its configuration"))?;
     let stored = Stored { rev, config };
     app.acted(&who, "type_set", &name, "").await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
     let response = error::made(rev == 1, &address, &tell::type_settings(&name, &stored.config));
-    Ok(error::tagged(response, &stored.tag()))
+    Ok(error::tagged(response, &stored.tag()?))
 }
 
 /// The type has the defaults again, and is unknown until someone submits a job of it.
@@ -104,7 +99,7 @@ pub(super) async fn reset(
     if !Types::read(&app).await?.0.contains_key(&name) {
         return Err(unknown(&name));
     }
-    wanted.change(&app, &name, |_| None).await?;
+    change(&app, &wanted, &name, |_| None).await?;
     app.acted(&who, "type_reset", &name, "").await;
     Ok(error::nothing())
 }
@@ -113,7 +108,7 @@ fn unknown(name: &TypeName) -> Trouble {
     Trouble::new(Code::NotFound, format!("there is no type {name}"))
 }
 
-fn changed(before: TypeConfig, given: &SetType) -> TypeConfig {
+fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) -> TypeConfig {
     TypeConfig {
         retry: given.retry.as_ref().map_or(before.retry, |retry| retry.over(before.retry)),
         keep_ms: given.keep_ms.unwrap_or(before.keep_ms),
@@ -122,92 +117,36 @@ fn changed(before: TypeConfig, given: &SetType) -> TypeConfig {
         timeouts: given.timeouts.map_or(before.timeouts, |set| set.over(before.timeouts.into()).into()),
         expected_ms: given.expected_ms.unwrap_or(before.expected_ms),
         external: given.external.unwrap_or(before.external),
+        paused: given.paused.unwrap_or(before.paused),
+        limits: limits.unwrap_or(before.limits),
         ..before
     }
 }
 
-/// Which version a change is meant for.
-struct Wanted {
-    matching: Option<Tags>,
-    none_matching: Option<Tags>,
-}
-
-impl Wanted {
-    fn of(headers: &HeaderMap) -> Result<Wanted, Trouble> {
-        Ok(Wanted { matching: tags(headers, &IF_MATCH)?, none_matching: tags(headers, &IF_NONE_MATCH)? })
-    }
-
-    fn allows(&self, stored: Option<&Stored>) -> bool {
-        self.matching.as_ref().is_none_or(|tags| tags.include(stored))
-            && !self.none_matching.as_ref().is_some_and(|tags| tags.include(stored))
-    }
-
-    /// Changes what is there, guarded by its rev. Without a wish for a version it is tried again on what others made.
-    async fn change(
-        &self,
-        app: &App,
-        name: &TypeName,
-        make: impl Fn(TypeConfig) -> Option<TypeConfig>,
-    ) -> Result<(u32, Option<TypeConfig>), Trouble> {
-        for _ in 0..ROUNDS {
-            let types = Types::read(app).await?;
-            let stored = types.0.get(name);
-            if !self.allows(stored) {
-                return Err(Trouble::new(
-                    Code::PreconditionFailed,
-                    match stored {
-                        Some(stored) => format!("type {name} is there, as version {}", stored.tag()),
-                        None => format!("there is no type {name}"),
-                    },
-                ));
-            }
-            let config = make(types.config(name));
-            let rev = stored.map_or(0, |stored| stored.rev);
-            match app.engine.set_type(name.clone(), config.clone(), Some(rev)).await {
-                Ok(rev) => return Ok((rev, config)),
-                Err(Refused::Changed { .. }) => {}
-                Err(refused) => return Err(refused.into()),
-            }
+/// Changes what is there, guarded by its rev. Without a wish for a version it is tried again on what others made.
+async fn change(
+    app: &App,
+    wanted: &Wanted,
+    name: &TypeName,
+    make: impl Fn(TypeConfig) -> Option<TypeConfig>,
+) -> Result<(u32, Option<TypeConfig>), Trouble> {
+    for _ in 0..ROUNDS {
+        let types = Types::read(app).await?;
+        let tag = types.0.get(name).map(Stored::tag).transpose()?;
+        if !wanted.allows(tag.as_deref()) {
+            let detail = match tag {
+                Some(tag) => format!("type {name} is there, as version {tag}"),
+                None => format!("there is no type {name}"),
+            };
+            return Err(Trouble::new(Code::PreconditionFailed, detail));
         }
-        Err(Refused::Contended.into())
-    }
-}
-
-/// The entity tags of a header.
-pub(super) enum Tags {
-    Any,
-    These(Vec<String>),
-}
-
-impl Tags {
-    fn include(&self, stored: Option<&Stored>) -> bool {
-        self.name(stored.map(Stored::tag).as_deref())
-    }
-
-    /// Whether they name what has this tag; nothing has none.
-    pub(super) fn name(&self, tag: Option<&str>) -> bool {
-        match (self, tag) {
-            (_, None) => false,
-            (Tags::Any, Some(_)) => true,
-            (Tags::These(tags), Some(tag)) => tags.iter().any(|known| known == tag),
+        let config = make(types.config(name));
+        let rev = types.0.get(name).map_or(0, |stored| stored.rev);
+        match app.engine.set_type(name.clone(), config.clone(), Some(rev)).await {
+            Ok(rev) => return Ok((rev, config)),
+            Err(Refused::Changed { .. }) => {}
+            Err(refused) => return Err(refused.into()),
         }
     }
-}
-
-/// Tags read `"…"` and are separated by commas; a star stands for any.
-pub(super) fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Trouble> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    let wrong =
-        || Trouble::bad(format!("{name} is neither * nor a list of entity tags such as \"2-0a1b2c3d\""));
-    let text = value.to_str().map_err(|_| wrong())?.trim();
-    if text == "*" {
-        return Ok(Some(Tags::Any));
-    }
-    let tag = |tag: &str| {
-        let tag = tag.trim();
-        let tag = tag.strip_prefix("W/").unwrap_or(tag);
-        (tag.len() >= 2 && tag.starts_with('"') && tag.ends_with('"')).then(|| tag.to_owned())
-    };
-    let tags = text.split(',').map(tag).collect::<Option<_>>().ok_or_else(wrong)?;
-    Ok(Some(Tags::These(tags)))
+    Err(Refused::Contended.into())
 }

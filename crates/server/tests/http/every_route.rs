@@ -96,7 +96,7 @@ async fn hall() -> TestHall {
 
 async fn everything(hall: &TestHall) -> Vec<Value> {
     let mut all = Vec::new();
-    for noun in ["jobs", "types", "operations", "workers"] {
+    for noun in ["jobs", "types", "groups", "operations", "workers"] {
         all.push(hall.get(&format!("/api/v1/{noun}")).await.json());
     }
     all

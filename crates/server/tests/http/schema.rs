@@ -163,6 +163,19 @@ async fn real_answers_are_as_the_document_says() {
     get("/api/v1/schedules/{name}/ticks", "/api/v1/schedules/s/ticks").await;
     let run = hall.post("/api/v1/schedules/s/run", "").await;
     document.check("POST", "/api/v1/schedules/{name}/run", &run);
+    let set =
+        hall.send("PUT", "/api/v1/queues/b", &hall.admin, &[], br#"{"limits":[{"concurrency":1}]}"#).await;
+    document.check("PUT", "/api/v1/queues/{name}", &set);
+    get("/api/v1/queues", "/api/v1/queues").await;
+    get("/api/v1/queues/{name}", "/api/v1/queues/b").await;
+    let waiting = hall.submit(r#"{"type":"c","queue":"b","owner":"o","tags":["t"]}"#).await;
+    for verb in ["hold", "release", "run_now"] {
+        let reply = hall.post(&format!("/api/v1/jobs/{waiting}/{verb}"), "").await;
+        document.check("POST", &format!("/api/v1/jobs/{{id}}/{verb}"), &reply);
+    }
+    let path = format!("/api/v1/jobs/{waiting}");
+    let edit = hall.send("PATCH", &path, &hall.client, &[], br#"{"priority":3}"#).await;
+    document.check("PATCH", "/api/v1/jobs/{id}", &edit);
     let operation =
         hall.post("/api/v1/operations", r#"{"verb":"cancel","filter":{"state":"queued","q":"x"}}"#).await;
     document.check("POST", "/api/v1/operations", &operation);

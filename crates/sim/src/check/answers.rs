@@ -62,16 +62,21 @@ impl Checker {
                     seen.connected = false;
                 }
             }
-            (Request::Credit { session, total }, Answer::Noted) => {
-                if let Some(seen) = self.sessions.get_mut(session) {
-                    seen.credit = seen.credit.max(Some(*total));
-                }
-            }
             (Request::CloseSession(_), Answer::Noted)
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
-            | (Request::EndVacancy { .. }, Answer::Noted)
-            | (Request::SetType { .. }, Answer::Rev(_)) => {}
+            | (Request::EndVacancy { .. } | Request::Credit { .. }, Answer::Noted)
+            | (
+                Request::SetType { .. } | Request::SetSchedule { .. } | Request::SetQueue { .. },
+                Answer::Rev(_),
+            )
+            | (
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                Answer::State(_),
+            ) => {}
+            (Request::RunSchedule(_), Answer::Submitted(answers)) => {
+                self.acknowledged.extend(answers.iter().map(|answer| answer.id));
+            }
             (request, answer) => {
                 let text = format!("{request:?} is answered by {answer:?}");
                 self.fail(Invariant::Answer, &[], text);

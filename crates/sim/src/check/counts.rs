@@ -6,6 +6,7 @@ use jobhall_core::{JobId, QueueName, State, StateName, Time};
 use jobhall_engine::{Counts, Tally};
 
 use super::{Checker, Invariant};
+use crate::calendar;
 
 /// Open jobs of one queue by what is stored of them. How far an attempt is may not be stored yet.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Checker {
                 State::Queued(_) if job.life.attempt > 0 => queue.retrying += 1,
                 State::Queued(_) => {
                     queue.fresh += 1;
-                    ahead += u64::from(job.life.run_at > self.now.wall);
+                    ahead += u64::from(calendar::start_of(job, self.now.wall) > self.now.wall);
                 }
                 State::Blocked(_) => queue.blocked += 1,
                 _ => queue.held += 1,

@@ -6,6 +6,7 @@ use jobhall_store::Unit;
 
 use super::ends::{By, End};
 use super::{Checker, Holding, Invariant, Seen};
+use crate::calendar;
 use crate::words;
 
 /// How long an attempt may take where nobody says.
@@ -135,10 +136,11 @@ impl Checker {
                 }
             }
             for insert in unit.inserts.iter().filter(|insert| insert.job.life.claim > 0) {
-                self.in_time(insert.job.id, &insert.job.life);
+                self.in_time(&insert.job);
             }
         }
         self.in_order(units);
+        self.within_limits(units);
         for id in units.iter().flat_map(touches) {
             *self.untold.entry(id).or_default() += 1;
         }
@@ -160,7 +162,7 @@ impl Checker {
     fn decision(&mut self, before: &Job, after: &Life) {
         let id = before.id;
         if after.claim > before.life.claim {
-            self.in_time(id, &before.life);
+            self.in_time(before);
             let cancelled = self.cancelled.contains(&id);
             self.must(!cancelled, Invariant::Cancel, &[id], || {
                 format!("job {id} is claimed after its cancel")
@@ -215,8 +217,18 @@ impl Checker {
         self.reports.contains_key(&(attempt.job, attempt.claim))
     }
 
-    fn in_time(&mut self, id: JobId, life: &Life) {
-        let (run_at, wall) = (life.run_at, self.now.wall);
+    fn in_time(&mut self, job: &Job) {
+        let (id, run_at, wall) = (job.id, job.life.run_at, self.now.wall);
+        if !job.spec.windows.is_always() {
+            let missed = calendar::start_of(job, wall) > run_at;
+            self.seen.push((
+                "windows",
+                if missed { "claimed after a missed one" } else { "claimed in the first" },
+            ));
+            self.must(calendar::open(&job.spec, wall), Invariant::Early, &[id], || {
+                format!("job {id} is claimed at {wall:?}, outside of {}", job.spec.windows)
+            });
+        }
         self.must(run_at <= wall, Invariant::Early, &[id], || {
             format!("job {id} is claimed {} ms before its time", run_at.since(wall))
         });

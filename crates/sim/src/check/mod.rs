@@ -5,11 +5,13 @@ mod answers;
 mod counts;
 mod ends;
 mod leases;
+mod limits;
 mod order;
 mod outside;
 mod rows;
 mod shelf;
 mod submits;
+mod ticks;
 mod uses;
 mod whole;
 
@@ -49,10 +51,14 @@ pub enum Invariant {
     Used,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
-    /// Nothing starts before its time.
+    /// Nothing starts before its time, or outside of its windows.
     Early,
+    /// Every tick of a schedule has one job, and never another.
+    Tick,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
+    /// No limit is exceeded, and nothing that is paused or held is given out.
+    Limit,
     /// What the desk counts is what there is.
     Counted,
     /// Neither the engine nor the store gives up in the middle.
@@ -74,7 +80,9 @@ impl fmt::Display for Invariant {
             Invariant::Used => "no worker is used beyond what it has",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
+            Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
+            Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
         })
@@ -172,6 +180,8 @@ pub(crate) struct Checker {
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
+    /// What was stored of schedules.
+    schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
@@ -184,6 +194,7 @@ pub(crate) struct Checker {
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
+    limited: limits::Limited,
     /// Things worth counting since the last look, by group and name.
     seen: Vec<(&'static str, &'static str)>,
 }
@@ -213,6 +224,7 @@ impl Checker {
             touched: BTreeSet::new(),
             reading: BTreeMap::new(),
             ticked_wall: now.wall,
+            schedules: BTreeMap::new(),
             sessions: BTreeMap::new(),
             holds: BTreeMap::new(),
             assigned: BTreeSet::new(),
@@ -223,6 +235,7 @@ impl Checker {
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
             commits: 0,
+            limited: limits::Limited::default(),
             seen: Vec::new(),
         }
     }
@@ -272,6 +285,12 @@ impl Checker {
             && let Some(seen) = self.sessions.get_mut(session)
         {
             seen.closed = true;
+        }
+        // What it was given credit for counts from here on, whether or not it hears of it.
+        if let Request::Credit { session, total } = request
+            && let Some(seen) = self.sessions.get_mut(session)
+        {
+            seen.credit = seen.credit.max(Some(*total));
         }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }

@@ -10,6 +10,7 @@ use jobhall_store::Unit;
 
 use super::leases::touches;
 use super::{Checker, Invariant};
+use crate::calendar::start_of;
 use crate::words;
 
 impl Checker {
@@ -45,7 +46,7 @@ impl Checker {
         }
         let mine: BTreeSet<_> = units.iter().flat_map(touches).collect();
         for (job, worker) in units.iter().flat_map(|unit| self.claims(unit)) {
-            if let Some(better) = self.better(rank(&job), &worker, &mine) {
+            if let Some(better) = self.better(rank(&job, self.now.wall), &worker, &mine) {
                 let id = job.id;
                 let text =
                     format!("job {id} is given to {worker}, but job {better} suits and goes before it");
@@ -73,7 +74,8 @@ impl Checker {
             // Which of two sessions of a worker is meant is not known.
             return None;
         }
-        let due = self.now.wall.min(self.ticked_wall);
+        let (now, ticked) = (self.now.wall, self.ticked_wall);
+        let due = |job: &&Job| start_of(job, now) <= now && start_of(job, ticked) <= ticked;
         let known = |job: &&Job| {
             let id = job.id;
             !mine.contains(&id)
@@ -82,10 +84,10 @@ impl Checker {
                 && !self.reading.contains_key(&id)
         };
         let ready = self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
-        let ready = ready.filter(|job| job.life.run_at <= due).filter(known);
+        let ready = ready.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
-        let mut better: Vec<_> = ready.filter(|job| rank(job) < than).filter(suits).collect();
-        better.sort_by_key(|job| rank(job));
+        let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).filter(suits).collect();
+        better.sort_by_key(|job| rank(job, now));
         // Who had a job before is not known here; and beside an old job that waits for room, later ones that use what
         // it uses are passed over.
         let first_user = better.iter().position(|job| words::used(&job.spec) != [0, 0]);
@@ -98,6 +100,6 @@ impl Checker {
     }
 }
 
-fn rank(job: &Job) -> (i32, Time, JobId) {
-    (job.spec.priority, job.life.run_at, job.id)
+fn rank(job: &Job, now: Time) -> (i32, Time, JobId) {
+    (job.spec.priority, start_of(job, now), job.id)
 }

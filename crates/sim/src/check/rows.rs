@@ -73,6 +73,7 @@ impl Checker {
             self.name_stored(name);
         }
         self.settings_stored(vault, unit);
+        self.ticks_stored(unit);
     }
 
     fn settings_stored(&mut self, vault: &Vault, unit: &Unit) {

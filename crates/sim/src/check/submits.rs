@@ -1,10 +1,11 @@
 //! What a submit is answered must be in the store, as it was asked for.
 
-use jobhall_core::{Disposition, Job, JobId, State, Submitted};
+use jobhall_core::{Disposition, Job, JobId, State, Submitted, Time};
 use jobhall_engine::{Submit, SubmitJob};
 
 use super::shelf::Shelf;
 use super::{Checker, Invariant};
+use crate::calendar;
 
 impl Checker {
     pub(super) fn submitted(&mut self, shelf: &impl Shelf, submit: &Submit, answers: &[Submitted]) {
@@ -56,7 +57,8 @@ impl Checker {
             && spec.priority == wanted.priority
             && wanted.retry.is_none_or(|retry| retry == spec.retry)
             && (row.life.attempt > 0 || spec.params == wanted.params)
-            && (row.life.attempt > 0 || wanted.run_at.is_none_or(|run_at| run_at == row.life.run_at));
+            && spec.windows == wanted.windows
+            && (row.life.claim > 0 || wanted.run_at.is_none_or(|run_at| at_its_time(row, run_at)));
         self.must(same, Invariant::Stored, &[id], || format!("asked for {wanted:?}, stored is {spec:?}"));
     }
 
@@ -75,4 +77,10 @@ impl Checker {
             format!("job {id} is retried, but open")
         });
     }
+}
+
+/// At the time that was asked for, or at an opening behind it.
+fn at_its_time(row: &Job, asked: Time) -> bool {
+    let run_at = row.life.run_at;
+    run_at == asked || (!row.spec.windows.is_always() && run_at > asked && calendar::open(&row.spec, run_at))
 }

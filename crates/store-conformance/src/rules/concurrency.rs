@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use jobhall_core::{Event, Job, JobId};
-use jobhall_store::{Conflict, Store, Unit};
+use jobhall_store::{Conflict, SettingKind, SettingWrite, Store, Unit};
 
 use crate::fixture::wait;
 use crate::rules::blocks::take;
@@ -62,6 +62,34 @@ pub fn h06_g4_sixty_four_clients_on_one_key_get_one_job(store: &dyn Store) {
     };
     thread::scope(|scope| (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(number)))));
     check_rounds(store, told);
+}
+
+/// In every round many nodes see to the same tick of a schedule at once: one of them makes its job.
+pub fn a_tick_that_many_see_to_has_one_job(store: &dyn Store) {
+    const NODES: usize = 8;
+    let first = take(store, (NODES * ROUNDS) as u64).first.get();
+    let start = Barrier::new(NODES);
+    let made: Vec<AtomicUsize> = (0..ROUNDS).map(|_| AtomicUsize::new(0)).collect();
+    let node = |number: usize| {
+        for (n, made) in made.iter().enumerate() {
+            let job = queued(id(first + (n * NODES + number) as u64), spec("t", None, at(n as u64)));
+            let expected = u32::try_from(n).expect("few rounds");
+            let (kind, name) = (SettingKind::Schedule, "nightly".to_owned());
+            let write = SettingWrite { kind, name, expected, value: Some(n.to_string()) };
+            start.wait();
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                one(store, Unit { settings: vec![write], ..inserting(job) })
+            }));
+            made.fetch_add(usize::from(matches!(result, Ok(Ok(())))), Ordering::Relaxed);
+            start.wait();
+        }
+    };
+    thread::scope(|scope| (0..NODES).for_each(|number| drop(scope.spawn(move || node(number)))));
+    for (round, made) in made.iter().enumerate() {
+        assert_eq!(made.load(Ordering::Relaxed), 1, "round {round}");
+    }
+    let open = wait(store.open_jobs(None, NODES * ROUNDS)).expect("open jobs can be read");
+    assert_eq!(open.len(), ROUNDS);
 }
 
 fn check_rounds(store: &dyn Store, told: Vec<Mutex<Vec<Option<Told>>>>) {

@@ -122,6 +122,7 @@ macro_rules! every_rule {
                 a_removed_setting_is_gone
                 settings_of_two_kinds_do_not_meet
                 a_setting_leaves_no_feed_row
+                a_tick_decided_twice_is_made_once
             }
             attempts {
                 l12_past_attempts_are_kept_in_order
@@ -169,6 +170,7 @@ macro_rules! every_rule {
             concurrency {
                 h06_g4_sixty_four_clients_on_one_key_get_one_job
                 l14_no_double_claim_and_no_starved_claimer
+                a_tick_that_many_see_to_has_one_job
             }
         }
     };

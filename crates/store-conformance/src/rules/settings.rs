@@ -1,9 +1,12 @@
 //! Settings, guarded by a rev of their own.
 
-use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, Store, Unit};
+use jobhall_core::{Event, Job};
+use jobhall_store::{Conflict, Prune, Setting, SettingKind, SettingWrite, Store, Unit};
 
 use crate::desk::Desk;
 use crate::fixture::wait;
+use crate::rules::blocks::take;
+use crate::samples::{at, change_of, changing, decide, failure, id, inserting, queued, spec};
 
 fn write(name: &str, expected: u32, value: &str) -> SettingWrite {
     SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: Some(value.into()) }
@@ -91,4 +94,32 @@ pub fn a_setting_leaves_no_feed_row(store: &dyn Store) {
     assert_eq!(committed.feed, None);
     let page = wait(store.feed(0, 10)).expect("the feed can be read");
     assert_eq!(page.rows, []);
+}
+
+/// A schedule's setting and the job of its tick are one: who decided on an older rev makes no job, in the same commit or
+/// later, and also when the job is long gone.
+pub fn a_tick_decided_twice_is_made_once(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let tick = |job: Job, expected: u32| {
+        let schedule = SettingWrite { kind: SettingKind::Schedule, ..write("nightly", expected, "seen") };
+        Unit { settings: vec![schedule], ..inserting(job) }
+    };
+    let job = |n: u64| queued(id(n), spec("t", None, at(0)));
+    take(store, 10);
+    desk.unit(tick(job(1), 0)).expect("it is new");
+    let committed = desk.commit([tick(job(2), 1), tick(job(3), 1)]);
+    assert!(committed.results[0].is_ok());
+    let schedule = Setting { kind: SettingKind::Schedule, ..stored("nightly", 2, "seen") };
+    assert_eq!(
+        committed.results[1],
+        Err(vec![Conflict::Setting { write: 0, stored: Some(schedule.clone()) }])
+    );
+    let made = job(2);
+    let step = decide(&made, &Event::Cancel(&failure("over")), at(5));
+    desk.unit(changing([change_of(&made, step)])).expect("the rev is right");
+    wait(store.prune(Prune { jobs: vec![id(2)], ..Prune::default() })).expect("it is completed");
+    assert_eq!(desk.refused(tick(job(4), 1)), [Conflict::Setting { write: 0, stored: Some(schedule) }]);
+    let there = wait(store.jobs([1, 2, 3, 4].map(id).to_vec())).expect("jobs can be read");
+    let there: Vec<_> = there.into_iter().flatten().map(|job| job.id).collect();
+    assert_eq!(there, [id(1)]);
 }

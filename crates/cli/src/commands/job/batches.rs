@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read};
 
 use jobhall_client::Client;
-use jobhall_protocol::{SubmitJob, Submitted};
+use jobhall_protocol::{After, SubmitJob, Submitted};
 
 use crate::commands::job::submit::check;
 use crate::context::Context;
@@ -12,20 +12,39 @@ use crate::failure::{Failure, Outcome};
 /// Jobs in one request.
 const BATCH: usize = 500;
 
-/// Submits all jobs of a file. The whole file is read and checked before the first batch goes out.
-pub async fn submit(context: &Context, client: &Client, from: &str, key: &str) -> Outcome<Vec<Submitted>> {
-    let jobs = read(from)?;
+/// Submits all jobs of a file, which was read and checked as a whole before. A place such as `"#0"` is one in the file,
+/// whichever batch it comes to stand in.
+pub async fn submit(
+    context: &Context,
+    client: &Client,
+    mut jobs: Vec<SubmitJob>,
+    key: &str,
+) -> Outcome<Vec<Submitted>> {
     let mut progress = context.output.progress(jobs.len() as u64, "submitting");
     let mut submitted = Vec::with_capacity(jobs.len());
-    for (number, batch) in jobs.chunks(BATCH).enumerate() {
+    let all = jobs.len();
+    for (number, batch) in jobs.chunks_mut(BATCH).enumerate() {
+        batch.iter_mut().for_each(|job| place(job, &submitted));
         let answer = client.submit_many(batch, Some(&format!("{key}-{number}"))).await;
-        let answer = answer.map_err(|error| broken_off(error.into(), submitted.len(), jobs.len(), key))?;
+        let answer = answer.map_err(|error| broken_off(error.into(), submitted.len(), all, key))?;
         submitted.extend(answer);
         progress.set(submitted.len() as u64, "");
     }
     progress.finish();
     context.output.say(&format!("{} jobs submitted", submitted.len()));
     Ok(submitted)
+}
+
+/// Turns places in the file into numbers of jobs that are made already, and places in this batch.
+fn place(job: &mut SubmitJob, made: &[Submitted]) {
+    for after in &mut job.after {
+        if let After::Position(at) = *after {
+            *after = match made.get(at) {
+                Some(made) => After::Job(made.id),
+                None => After::Position(at - made.len()),
+            };
+        }
+    }
 }
 
 /// Says how to go on without submitting anything twice.
@@ -35,7 +54,8 @@ fn broken_off(failure: Failure, done: usize, all: usize, key: &str) -> Failure {
     failure.while_doing(&format!("{done} of {all} jobs were submitted")).fix(fix)
 }
 
-fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
+/// The jobs of a file, each checked.
+pub fn read(from: &str) -> Outcome<Vec<SubmitJob>> {
     if from == "-" {
         return parse(std::io::stdin().lock(), "standard input");
     }
@@ -54,6 +74,7 @@ fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
         }
         let job: SubmitJob = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
         check(&job).map_err(|failure| wrong(failure.what))?;
+        earlier(&job, jobs.len()).map_err(wrong)?;
         jobs.push(job);
     }
     if jobs.is_empty() {
@@ -62,10 +83,35 @@ fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
     Ok(jobs)
 }
 
+/// A job can only come after those that stand before it in the file.
+fn earlier(job: &SubmitJob, at: usize) -> Result<(), String> {
+    let late = job.after.iter().find(|after| matches!(after, After::Position(before) if *before >= at));
+    late.map_or(Ok(()), |late| Err(format!("after: {late} is not an earlier job; this one is #{at}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::exit::Exit;
+
+    #[test]
+    fn places_are_those_of_the_file() {
+        let text = "{\"type\":\"a\"}\n{\"type\":\"b\",\"after\":[\"#0\"]}\n{\"type\":\"c\",\"after\":[\"#0\",\"#1\",9]}";
+        let mut jobs = parse(text.as_bytes(), "f").unwrap();
+        let made = Submitted { id: 70, disposition: "created".to_owned() };
+        // The first went out in the batch before.
+        place(&mut jobs[2], &[made]);
+        assert_eq!(jobs[2].after, [After::Job(70), After::Position(0), After::Job(9)]);
+        for text in
+            ["{\"type\":\"a\",\"after\":[\"#0\"]}", "{\"type\":\"a\",\"after\":[\"#1\"]}\n{\"type\":\"b\"}"]
+        {
+            let failure = parse(text.as_bytes(), "f").unwrap_err();
+            assert!(
+                failure.why.as_ref().unwrap().contains("not an earlier job; this one is #0"),
+                "{failure}"
+            );
+        }
+    }
 
     #[test]
     fn each_line_is_a_job() {

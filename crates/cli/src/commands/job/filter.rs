@@ -23,6 +23,15 @@ pub struct FilterArgs {
     /// Only in this queue
     #[arg(long)]
     pub queue: Option<String>,
+    /// Only of this group
+    #[arg(long, value_name = "ID")]
+    pub group: Option<u64>,
+    /// Only of this owner
+    #[arg(long)]
+    pub owner: Option<String>,
+    /// Only with this tag
+    #[arg(long)]
+    pub tag: Option<String>,
     /// Only with this text in type, key, params or error
     #[arg(long = "q", value_name = "TEXT")]
     pub q: Option<String>,
@@ -46,14 +55,18 @@ impl FilterArgs {
 
     /// The filter, with these states.
     pub fn filter(&self, states: Vec<String>, limit: Option<u32>) -> JobFilter {
-        let FilterArgs { job_type, key, queue, q, created_after, created_before, .. } = self.clone();
-        JobFilter { states, job_type, key, queue, q, created_after, created_before, limit }
+        let FilterArgs { job_type, key, queue, group, owner, tag, q, created_after, created_before, .. } =
+            self.clone();
+        JobFilter { states, job_type, key, queue, group, owner, tag, q, created_after, created_before, limit }
     }
 
     /// Whether something besides the type narrows it.
     pub fn narrows(&self) -> bool {
-        let FilterArgs { state, key, queue, q, created_after, created_before, .. } = self;
+        let FilterArgs { state, key, queue, group, owner, tag, q, created_after, created_before, .. } = self;
         !state.is_empty()
+            || group.is_some()
+            || owner.is_some()
+            || tag.is_some()
             || key.is_some()
             || queue.is_some()
             || q.is_some()
@@ -90,7 +103,7 @@ mod tests {
     fn states_are_checked_with_a_suggestion() {
         assert_eq!(states_of("running").unwrap(), ["running"]);
         assert_eq!(states_of("completed").unwrap(), ["succeeded", "failed", "crashed", "cancelled"]);
-        assert_eq!(states_of("pending").unwrap().len(), 7);
+        assert_eq!(states_of("pending").unwrap().len(), 8);
         let failure = states_of("runing").unwrap_err();
         assert_eq!(failure.what, "there is no state \"runing\"; did you mean \"running\"?");
     }

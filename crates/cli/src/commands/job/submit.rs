@@ -1,7 +1,7 @@
 //! `jobhall job submit`.
 
 use clap::{Args, ValueEnum};
-use jobhall_protocol::{OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
+use jobhall_protocol::{After, OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
 use serde_json::value::RawValue;
 
 use crate::commands::job::{batches, wait};
@@ -19,7 +19,9 @@ Examples:
   jobhall job submit train --uses 'gpu=1, mem_gb=8' --avoid --max-attempts 3
   jobhall job submit exec --params @command.json --max-attempts 3
   jobhall job submit import --timeout 2h --silence 5m
-  jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}}";
+  jobhall job submit publish --after 17,18    once both have succeeded
+  jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}};
+                                              {\"type\":\"u\",\"after\":[\"#0\"]} comes after the first";
 
 /// Arguments of `job submit`.
 #[derive(Debug, Args)]
@@ -67,12 +69,30 @@ pub struct SubmitArgs {
     /// Stop an attempt that says nothing for longer [default: the type's]
     #[arg(long, value_name = "SPAN")]
     pub silence: Option<Span>,
+    /// What it weighs against limits; 0 is exempt from them [default: 1]
+    #[arg(long, value_name = "N")]
+    pub throttle_factor: Option<u32>,
+    /// Whose it is
+    #[arg(long, value_name = "NAME")]
+    pub owner: Option<String>,
+    /// What it is found by; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
     /// If one with the same key is pending: take that one, refuse, cancel it and run after it, or run once more
     #[arg(long, value_name = "WHAT", default_value = "join")]
     pub on_duplicate: Duplicate,
     /// Take a success at most this old instead, such as 1h
     #[arg(long, value_name = "SPAN", requires = "key")]
     pub reuse: Option<Span>,
+    /// Not before these jobs have succeeded; may be repeated
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub after: Vec<u64>,
+    /// Any end of those will do
+    #[arg(long, requires = "after")]
+    pub after_any: bool,
+    /// The group it belongs to
+    #[arg(long, value_name = "ID")]
+    pub group: Option<u64>,
     /// Wait until it has ended; the exit code is its verdict
     #[arg(long)]
     pub wait: bool,
@@ -82,7 +102,7 @@ pub struct SubmitArgs {
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
         "job_type", "key", "queue", "params", "needs", "uses", "avoid", "windows", "priority", "run_at", "delay",
-        "max_attempts", "timeout", "silence", "reuse",
+        "max_attempts", "timeout", "silence", "reuse", "throttle_factor", "after", "group", "owner", "tags",
     ])]
     pub from: Option<String>,
 }
@@ -118,7 +138,7 @@ pub async fn run(context: &Context, args: &SubmitArgs) -> Outcome {
     let client = context.client()?;
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
     let submitted = match &args.from {
-        Some(from) => batches::submit(context, &client, from, &key).await?,
+        Some(from) => batches::submit(context, &client, batches::read(from)?, &key).await?,
         None => {
             let job = args.job(human::now_ms())?;
             vec![client.submit(&job, Some(&key)).await?]
@@ -150,8 +170,14 @@ impl SubmitArgs {
             retry,
             timeouts: (self.timeout.is_some() || self.silence.is_some())
                 .then_some(Timeouts { total: self.timeout, silence: self.silence }),
+            throttle_factor: self.throttle_factor,
             on_duplicate: self.on_duplicate.into(),
             reuse: self.reuse.map(|max_age| Reuse { max_age }),
+            after: self.after.iter().map(|&id| After::Job(id)).collect(),
+            after_any: self.after_any,
+            group: self.group,
+            owner: self.owner.clone(),
+            tags: self.tags.clone(),
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
         };
         check(&job)?;
@@ -170,7 +196,11 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
         .and_then(|()| job.checked_needs().map(drop))
         .and_then(|()| job.checked_timeouts().map(drop))
         .and_then(|()| job.checked_uses().map(drop))
-        .and_then(|()| job.checked_windows().map(drop));
+        .and_then(|()| job.checked_windows().map(drop))
+        .and_then(|()| job.checked_group().map(drop))
+        .and_then(|()| job.checked_copy_of().map(drop))
+        .and_then(|()| job.checked_owner().map(drop))
+        .and_then(|()| job.checked_tags().map(drop));
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -184,7 +214,7 @@ pub fn params(value: &str) -> Outcome<Box<RawValue>> {
     })
 }
 
-fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
+pub(super) fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
     let at = i64::try_from(delay.0).ok().and_then(|delay| now_ms.checked_add(delay));
     let at = at.and_then(|at| jobhall_core::Time::from_ms(at).ok());
     at.map(Timestamp).ok_or_else(|| Failure::usage(format!("{delay} is too far away")))
@@ -236,14 +266,16 @@ mod tests {
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
         let words = "t --key k --queue q --needs gpu>=1 --uses gpu=1 --avoid --window 22:00-06:00 --window 12:00-13:00 --priority -5 --in 10m \
-                     --max-attempts 3 --timeout 2h --silence 5m --on-duplicate run-again --reuse 1h";
+                     --max-attempts 3 --timeout 2h --silence 5m --on-duplicate run-again --reuse 1h --throttle-factor 3 --after 3,4 --after 5 --after-any --group 9 \
+                     --owner me --tag a --tag b";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
         let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "uses": "gpu=1", "avoid": true,
             "windows": "22:00-06:00, 12:00-13:00", "priority": -5,
             "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3},
             "timeouts": {"total": "2h", "silence": "5m"}, "on_duplicate": "run_again",
-            "reuse": {"max_age": "1h"}, "params": {"n": 1.5}});
+            "reuse": {"max_age": "1h"}, "throttle_factor": 3, "params": {"n": 1.5}, "after": [3, 4, 5], "after_any": true,
+            "group": 9, "owner": "me", "tags": ["a", "b"]});
         assert_eq!(json(&words), expected);
     }
 

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::super::{
-    artifacts, attempts, audit, events, health, job_log, list, operations as operation, outcomes, page,
-    queues as queue, schedules as schedule,
+    artifacts, attempts, audit, events, groups as group, health, job_log, list, operations as operation,
+    outcomes, page, queues as queue, schedules as schedule,
 };
 use super::{JSON, Row, part};
 
@@ -21,6 +21,8 @@ const ARTIFACT: &[(&str, &str)] = &[
     (DIGEST_HEADER, "The BLAKE3 hash of the bytes; others are refused"),
 ];
 const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Go on behind this event")];
+const IDEMPOTENCY: &[(&str, &str)] =
+    &[("Idempotency-Key", "Repeats of this request are answered as the first was, for a day")];
 const TAG: &[(&str, &str)] = &[("ETag", "Names this version")];
 const VERSIONS: &[(&str, &str)] = &[
     ("If-Match", "Change only these versions; * stands for any that is there"),
@@ -28,6 +30,10 @@ const VERSIONS: &[(&str, &str)] = &[
 ];
 /// What every change of stored things can meet.
 const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
+/// What a change of a job can meet.
+const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
+/// What a change of a configuration can meet.
+const CONFIGURE: &[Code] = &[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull];
 /// What a word on an attempt can meet.
 const WORD: &[Code] =
     &[Code::BadRequest, Code::LeaseLost, Code::Conflict, Code::Unavailable, Code::StorageFull];
@@ -69,6 +75,7 @@ pub(super) fn all() -> Vec<Row> {
         jobs(),
         one_job(),
         artifacts_rows(),
+        groups(),
         operations(),
         workers(),
         attempts_rows(),
@@ -102,10 +109,28 @@ fn hall() -> Vec<Row> {
             .gives::<Page<wire::Queue>>("A page"),
         get("/api/v1/queues/{name}", "showQueue", "One queue with its open jobs")
             .gives::<wire::Queue>("The queue")
+            .telling(TAG)
+            .problems(&[Code::NotFound]),
+        put("/api/v1/queues/{name}", "setQueue", "Configure a queue; what is missing stays as it is")
+            .headers(VERSIONS)
+            .takes::<wire::SetQueue>()
+            .gives::<wire::QueueSettings>("As it is now")
+            .telling(TAG)
+            .answers_with(
+                201,
+                "A queue that nobody had configured",
+                Some((JSON, part::<wire::QueueSettings>)),
+            )
+            .telling(TAG)
+            .problems(CONFIGURE),
+        Row::new("DELETE", "/api/v1/queues/{name}", "resetQueue", "Give a queue its defaults again")
+            .headers(VERSIONS)
+            .answers_with(204, "It has them", None)
+            .problems(CONFIGURE)
             .problems(&[Code::NotFound]),
         get("/openapi.json", "openapi", "This document").gives::<Value>("This document"),
         get("/api/v1/events", "events", "Everything that happens, as server-sent events")
-            .query::<events::EventsQuery>()
+            .query::<events::AllEventsQuery>()
             .headers(POSITION)
             .gives_as::<wire::Change>(EVENTS, "A stream whose events named `job` carry this as data")
             .problems(&[Code::BadRequest, Code::Unavailable]),
@@ -115,17 +140,17 @@ fn hall() -> Vec<Row> {
 fn jobs() -> Vec<Row> {
     vec![
         post("/api/v1/jobs", "submitJobs", "Submit one job, or many together")
-            .headers(&[(
-                "Idempotency-Key",
-                "Repeats of this request are answered as the first was, for a day",
-            )])
+            .headers(IDEMPOTENCY)
             .takes::<Submit>()
             .answers_with(201, "A new job", Some((JSON, part::<wire::Job>)))
             .telling(LOCATION)
             .gives::<SubmitAnswer>("A job that was there already, or the answers to many")
             .problems(&[
+                Code::NotFound,
                 Code::KeyHeld,
                 Code::IdempotencyKeyReused,
+                Code::DependencyUnmet,
+                Code::GroupClosed,
                 Code::Conflict,
                 Code::Unavailable,
                 Code::StorageFull,
@@ -137,11 +162,76 @@ fn jobs() -> Vec<Row> {
     ]
 }
 
+fn groups() -> Vec<Row> {
+    const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
+    vec![
+        post("/api/v1/groups", "createGroup", "Make a group, and jobs in it")
+            .headers(IDEMPOTENCY)
+            .takes::<wire::CreateGroup>()
+            .answers_with(201, "The group with what became of its jobs", Some((JSON, part::<wire::Group>)))
+            .telling(LOCATION)
+            .problems(&[
+                Code::KeyHeld,
+                Code::IdempotencyKeyReused,
+                Code::DependencyUnmet,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
+        get("/api/v1/groups", "listGroups", "Groups, newest first")
+            .query::<group::GroupsQuery>()
+            .gives::<Page<wire::Group>>("A page")
+            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+        get("/api/v1/groups/{id}", "showGroup", "One group with its members counted")
+            .gives::<wire::Group>("The group")
+            .problems(&[Code::NotFound]),
+        post(
+            "/api/v1/groups/{id}/close",
+            "closeGroup",
+            "A group takes no more jobs, and ends with its last one",
+        )
+        .gives::<wire::Group>("The group")
+        .problems(CHANGE),
+        post(
+            "/api/v1/groups/{id}/cancel",
+            "cancelGroup",
+            "End all jobs of a group; doing it again changes nothing",
+        )
+        .may_take::<wire::Cancel>()
+        .gives::<wire::Group>("The group")
+        .problems(CHANGE),
+        post("/api/v1/groups/{id}/retry", "retryGroup", "Make a new group of what failed in an ended one")
+            .headers(IDEMPOTENCY)
+            .answers_with(201, "The new group", Some((JSON, part::<wire::Group>)))
+            .telling(LOCATION)
+            .problems(&[
+                Code::NotFound,
+                Code::IdempotencyKeyReused,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
+    ]
+}
+
 fn one_job() -> Vec<Row> {
     vec![
         get("/api/v1/jobs/{id}", "showJob", "One job with its attempts")
             .gives::<wire::Job>("The job")
             .problems(&[Code::NotFound]),
+        Row::new("PATCH", "/api/v1/jobs/{id}", "editJob", "Change a job that no worker has")
+            .takes::<wire::EditJob>()
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
+        post("/api/v1/jobs/{id}/hold", "holdJob", "Keep a job from being given to a worker")
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
+        post("/api/v1/jobs/{id}/release", "releaseJob", "Keep a job back no longer")
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
+        post("/api/v1/jobs/{id}/run_now", "runJobNow", "Pass over a job's time, backoff and windows")
+            .gives::<wire::Job>("The job")
+            .problems(CHANGE),
         post("/api/v1/jobs/{id}/cancel", "cancelJob", "End a job; doing it again changes nothing")
             .may_take::<wire::Cancel>()
             .gives::<wire::Job>("The job")

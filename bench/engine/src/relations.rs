@@ -1,0 +1,178 @@
+//! Jobs that have to do with others, beside the same jobs that do not, in turns: a chain, a fan, a group.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{GroupId, Json, Report, WorkerName};
+use jobhall_engine::{After, Engine, NewGroup, SessionEvent, Submit, SubmitJob};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::hall::{Hall, rounded};
+use crate::life::noop;
+use crate::{Failed, Options};
+
+/// Jobs of one submit.
+const BULK: usize = 1_000;
+/// Slots of a worker that takes as many as it gets.
+const SLOTS: u32 = 1_024;
+const WAIT_MS: u64 = 600_000;
+const EVENTS: usize = 4_096;
+
+/// How jobs are related.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Each comes after the one before; one is in work at a time.
+    Chain,
+    /// All come after the first, and the last after all.
+    Fan,
+    /// All are members of one group, which ends with them.
+    Group,
+}
+
+/// Related and unrelated jobs in turns; the medians, and what the one is to the other.
+pub async fn measure(options: &Options, shape: Shape, jobs: usize) -> Result<Value, Failed> {
+    let hall = Hall::open(&options.directory.join("relations.db"), 0).await?;
+    let (mut plain, mut related) = (Vec::new(), Vec::new());
+    run(&hall.engine, shape, jobs / 10, false, options.workers).await?;
+    for _ in 0..options.alternations.max(1) {
+        plain.push(run(&hall.engine, shape, jobs, false, options.workers).await?);
+        related.push(run(&hall.engine, shape, jobs, true, options.workers).await?);
+    }
+    hall.engine.stop().await;
+    let (plain, related) = (median(plain), median(related));
+    Ok(json!({
+        "shape": format!("{shape:?}").to_lowercase(),
+        "jobs": jobs,
+        "unrelated_per_second": rounded(plain, 0),
+        "related_per_second": rounded(related, 0),
+        "ratio": rounded(related / plain, 3),
+    }))
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Submits all and has them done; jobs per second from the first submit to the last end.
+async fn run(
+    engine: &Engine,
+    shape: Shape,
+    jobs: usize,
+    related: bool,
+    workers: usize,
+) -> Result<f64, Failed> {
+    let begun = Instant::now();
+    let group = match shape {
+        Shape::Group if related => Some(make_group(engine).await?),
+        _ => None,
+    };
+    submit(engine, shape, jobs, related, group).await?;
+    if let Some(group) = group {
+        engine.close_group(group).await?;
+    }
+    let completed = Arc::new(AtomicU64::new(0));
+    let (workers, slots) = if shape == Shape::Chain { (1, 1) } else { (workers, SLOTS) };
+    let tasks: Vec<JoinHandle<Result<(), Failed>>> = (0..workers)
+        .map(|at| tokio::spawn(work(engine.clone(), at, slots, jobs as u64, completed.clone())))
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    if let Some(group) = group {
+        while engine.group(group).await?.group.end.is_none() {
+            tokio::task::yield_now().await;
+        }
+        let counts = engine.group(group).await?.counts;
+        if counts.succeeded != jobs as u64 {
+            return Err(format!("a group of {jobs} ended with {counts:?}").into());
+        }
+    }
+    Ok(jobs as f64 / begun.elapsed().as_secs_f64())
+}
+
+async fn make_group(engine: &Engine) -> Result<GroupId, Failed> {
+    let submit = Submit { jobs: Vec::new(), name: None };
+    Ok(engine.create_group(NewGroup::default(), submit).await?.0)
+}
+
+async fn submit(
+    engine: &Engine,
+    shape: Shape,
+    jobs: usize,
+    related: bool,
+    group: Option<GroupId>,
+) -> Result<(), Failed> {
+    let job = SubmitJob { group, ..noop()? };
+    let mut made = Vec::with_capacity(jobs);
+    while made.len() < jobs {
+        // The last job of a fan goes alone, because all others must be there before.
+        let last = shape == Shape::Fan && made.len() + 1 >= jobs;
+        let n = if last { 1 } else { BULK.min(jobs - made.len() - usize::from(shape == Shape::Fan)) };
+        let batch = (0..n).map(|at| {
+            let after = match shape {
+                _ if !related => Vec::new(),
+                Shape::Chain if at > 0 => vec![After::Position(at - 1)],
+                Shape::Chain => made.last().map(|&id| After::Job(id)).into_iter().collect(),
+                Shape::Fan if last => made[1..].iter().map(|&id| After::Job(id)).collect(),
+                Shape::Fan => match made.first() {
+                    Some(&first) => vec![After::Job(first)],
+                    None if at > 0 => vec![After::Position(0)],
+                    None => Vec::new(),
+                },
+                Shape::Group => Vec::new(),
+            };
+            SubmitJob { after, ..job.clone() }
+        });
+        let submitted = engine.submit(Submit { jobs: batch.collect(), name: None }).await?;
+        made.extend(submitted.iter().map(|one| one.id));
+    }
+    Ok(())
+}
+
+/// Takes jobs and reports them at once, until all are done.
+async fn work(
+    engine: Engine,
+    at: usize,
+    slots: u32,
+    jobs: u64,
+    completed: Arc<AtomicU64>,
+) -> Result<(), Failed> {
+    let name = WorkerName::new(&format!("worker-{at}"))?;
+    let accepts = Accepts::parse("type=noop")?;
+    let mut session = engine.open_session(name, Abilities::parse("")?, accepts, Vec::new()).await?;
+    session.vacancy(slots, WAIT_MS).await?;
+    let mut events = Vec::new();
+    loop {
+        let look = std::time::Duration::from_millis(5);
+        let heard = tokio::time::timeout(look, session.next_many(&mut events, EVENTS)).await;
+        if heard.is_err() && completed.load(Ordering::Relaxed) >= jobs {
+            session.close().await?;
+            return Ok(());
+        }
+        let (mut reports, mut over) = (Vec::new(), false);
+        for event in events.drain(..) {
+            match event {
+                SessionEvent::Assigned(one) => {
+                    reports.push((one.attempt, one.lease, Report::Passed(Json::null())));
+                }
+                SessionEvent::VacancyEnded(..) => over = true,
+                other => return Err(format!("a worker heard {other:?}").into()),
+            }
+        }
+        let n = reports.len() as u64;
+        for answer in session.report_many(reports).await? {
+            answer?;
+        }
+        let all = completed.fetch_add(n, Ordering::Relaxed) + n;
+        if over && all < jobs {
+            session.vacancy(slots, WAIT_MS).await?;
+        } else if over {
+            session.close().await?;
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What a bucket is one of: an expression over a job, which names the bucket that the job belongs to.
+//!
+//! ```text
+//!   key                       the job's key                     acme/7
+//!   key.before("/")           its beginning                     acme
+//!   owner  queue  type  group  schedule                         a name the job has
+//!   params.customer.id        a value in its params             17
+//!   params["odd name"][0]     the same with odd names, and in lists
+//!   tag:region                the rest of its tag region=… or region:…
+//! ```
+//!
+//! A number and the same digits as text are one value. What is missing, `null`, a list or an object is no value: such
+//! jobs share one bucket. Of a very long value only the beginning counts, so at worst two of them share a bucket.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::ExpressionError;
+use super::path::{self, Step};
+use super::{VALUE_BYTES_MAX, parse};
+use crate::job::Spec;
+
+/// An expression over a job. Equal when the canonical texts are equal.
+#[derive(Clone, Debug)]
+pub struct KeyExpression(Arc<Parsed>);
+
+#[derive(Debug)]
+struct Parsed {
+    text: String,
+    source: Source,
+    /// Only what stands before this text counts.
+    before: Option<Box<str>>,
+}
+
+/// Where the value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Key,
+    Owner,
+    Queue,
+    Type,
+    Group,
+    Schedule,
+    Tag(Box<str>),
+    Params(Vec<Step>),
+}
+
+/// The names of sources without a part of their own.
+pub(super) const NAMES: [(&str, Source); 6] = [
+    ("key", Source::Key),
+    ("owner", Source::Owner),
+    ("queue", Source::Queue),
+    ("type", Source::Type),
+    ("group", Source::Group),
+    ("schedule", Source::Schedule),
+];
+
+impl KeyExpression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// The first thing wrong with the text, and where.
+    pub fn parse(text: &str) -> Result<KeyExpression, ExpressionError> {
+        let (source, before) = parse::expression(text)?;
+        let text = written(&source, before.as_deref());
+        Ok(KeyExpression(Arc::new(Parsed { text, source, before })))
+    }
+
+    /// The canonical text.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The value for this job; none if it has none.
+    pub fn value(&self, spec: &Spec) -> Option<String> {
+        let value = self.whole(spec)?;
+        let end = match &self.0.before {
+            Some(before) => value.find(&**before).unwrap_or(value.len()),
+            None => value.len(),
+        };
+        Some(beginning(&value[..end]).to_owned())
+    }
+
+    fn whole(&self, spec: &Spec) -> Option<String> {
+        match &self.0.source {
+            Source::Key => spec.key.as_ref().map(ToString::to_string),
+            Source::Queue => Some(spec.queue.to_string()),
+            Source::Type => Some(spec.job_type.to_string()),
+            Source::Params(steps) => path::value(spec.params.as_str(), steps),
+            Source::Owner => spec.owner.as_ref().map(ToString::to_string),
+            Source::Group => spec.group.as_ref().map(ToString::to_string),
+            Source::Schedule => spec.schedule.as_ref().map(ToString::to_string),
+            Source::Tag(name) => spec.tags.iter().find_map(|tag| {
+                let rest = tag.as_str().strip_prefix(&**name)?.strip_prefix(['=', ':'])?;
+                Some(rest.to_owned())
+            }),
+        }
+    }
+}
+
+/// As much of a value as tells buckets apart.
+fn beginning(value: &str) -> &str {
+    &value[..value.floor_char_boundary(VALUE_BYTES_MAX)]
+}
+
+fn written(source: &Source, before: Option<&str>) -> String {
+    let mut text = match source {
+        Source::Tag(name) => format!("tag:{name}"),
+        Source::Params(steps) => {
+            steps.iter().fold("params".to_owned(), |text, step| text + &step.to_string())
+        }
+        plain => NAMES.iter().find(|(_, known)| known == plain).map_or("", |(name, _)| name).to_owned(),
+    };
+    if let Some(before) = before {
+        text.push_str(&format!(".before({})", path::quoted(before)));
+    }
+    text
+}
+
+impl PartialEq for KeyExpression {
+    fn eq(&self, other: &KeyExpression) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for KeyExpression {}
+
+impl fmt::Display for KeyExpression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for KeyExpression {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyExpression {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeyExpression, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        KeyExpression::parse(&text).map_err(|error| D::Error::custom(format!("expression: {error}")))
+    }
+}

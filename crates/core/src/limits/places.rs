@@ -1,0 +1,117 @@
+//! The places of one concurrency limit: who has how many of them, and who has lent its own to whom.
+//!
+//! A job that waits for others keeps its place, and would wait for ever if those needed a place of the same bucket. So it
+//! lends it: one job at a time stands on it, which may itself wait and lend on. A chain of jobs on one place takes as
+//! much as its heaviest, and of a chain only the last runs.
+//!
+//! ```text
+//!   grandparent (waits) ◀── parent (waits, on lent place) ◀── child (runs, on lent place)     one place
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::id::JobId;
+
+/// The places of one bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    taken: u64,
+    jobs: BTreeMap<JobId, Place>,
+}
+
+/// What one job has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    weight: u32,
+    /// Whose place it stands on; none: its own.
+    on: Option<JobId>,
+    /// Who stands on its place.
+    lent_to: Option<JobId>,
+}
+
+impl Places {
+    /// Weights that are taken in all.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether nobody has a place.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Who has a place, and of what weight, by id.
+    pub fn holders(&self) -> impl Iterator<Item = (JobId, u32)> {
+        self.jobs.iter().map(|(&id, place)| (id, place.weight))
+    }
+
+    /// Whether this job has a place.
+    pub fn has(&self, id: JobId) -> bool {
+        self.jobs.contains_key(&id)
+    }
+
+    /// Who stands on the place of this job.
+    pub fn lent_to(&self, lender: JobId) -> Option<JobId> {
+        self.jobs.get(&lender)?.lent_to
+    }
+
+    /// Whether a job of this weight can take a place of its own under this limit.
+    pub fn fits(&self, weight: u32, limit: u32) -> bool {
+        weight == 0 || self.taken == 0 || self.taken + u64::from(weight) <= u64::from(limit)
+    }
+
+    /// Whether a job of this weight can stand on the place of a job that waits.
+    pub fn fits_on(&self, lender: JobId, weight: u32, limit: u32) -> bool {
+        if self.jobs.get(&lender).is_none_or(|place| place.lent_to.is_some()) {
+            return false;
+        }
+        let chain = self.chain(lender);
+        let others = self.taken - chain;
+        let together = chain.max(u64::from(weight));
+        // On a place that is heavy enough nothing grows, even where a lowered limit is exceeded already.
+        together == chain || others == 0 || others + together <= u64::from(limit)
+    }
+
+    /// Takes a place. Weight 0 takes none.
+    pub fn take(&mut self, id: JobId, weight: u32) {
+        if weight > 0 && !self.jobs.contains_key(&id) {
+            self.jobs.insert(id, Place { weight, on: None, lent_to: None });
+            self.taken += u64::from(weight);
+        }
+    }
+
+    /// Stands on the place of a job that waits.
+    pub fn take_on(&mut self, lender: JobId, id: JobId, weight: u32) {
+        if weight == 0 || self.jobs.contains_key(&id) {
+            return;
+        }
+        let before = self.chain(lender);
+        match self.jobs.get_mut(&lender) {
+            Some(place) if place.lent_to.is_none() => place.lent_to = Some(id),
+            _ => return self.take(id, weight),
+        }
+        self.jobs.insert(id, Place { weight, on: Some(lender), lent_to: None });
+        self.taken = self.taken - before + self.chain(id);
+    }
+
+    /// Leaves its place. Whoever stood on it has it from now on.
+    pub fn leave(&mut self, id: JobId) {
+        let before = self.chain(id);
+        let Some(place) = self.jobs.remove(&id) else { return };
+        if let Some(below) = place.on.and_then(|on| self.jobs.get_mut(&on)) {
+            below.lent_to = place.lent_to;
+        }
+        if let Some(above) = place.lent_to.and_then(|above| self.jobs.get_mut(&above)) {
+            above.on = place.on;
+        }
+        let rest = place.on.or(place.lent_to).map_or(0, |id| self.chain(id));
+        self.taken = self.taken - before + rest;
+    }
+
+    /// What the chain that this job stands in takes: the heaviest of it.
+    fn chain(&self, id: JobId) -> u64 {
+        let down = std::iter::successors(self.jobs.get(&id), |place| self.jobs.get(&place.on?));
+        let up = std::iter::successors(self.jobs.get(&id), |place| self.jobs.get(&place.lent_to?));
+        down.chain(up).map(|place| u64::from(place.weight)).max().unwrap_or(0)
+    }
+}

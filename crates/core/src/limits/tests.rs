@@ -1,0 +1,6 @@
+//! What limits promise.
+
+mod expressions;
+mod limits;
+mod places;
+mod tokens;

@@ -1,0 +1,261 @@
+//! Jobs that come after others.
+//!
+//! What a job comes after stands in its spec, and nothing else is stored of it. The desk remembers who waits for whom,
+//! and rebuilds that at start from the jobs that are blocked. The end of the last one is a step in memory: it is stored
+//! with the claim, or a moment later if the job stays in its queue. So a release costs no write, and one that was
+//! not stored is found again from the same rows.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jobhall_core::{Decision, Dependency, Event, Job, JobId, Spec, State, StateName, transition};
+use jobhall_store::{StoreError, Unit};
+
+use crate::clock::Mono;
+use crate::desk::{Asked, Awaited, Desk, What};
+use crate::effect::Effect;
+use crate::entry::Busy;
+use crate::ids::IdMap;
+use crate::settle::Pending;
+use crate::step::change;
+use crate::taken_along::EndedBy;
+
+/// Jobs that hear of an end in one go; the others hear of it in the next.
+const HEAR: usize = 10_000;
+/// Released jobs that are stored in one unit, and jobs that are read in one go.
+const SLICE: usize = 500;
+
+/// Who waits for whom.
+#[derive(Debug, Default)]
+pub(crate) struct Dependencies {
+    /// By an open job: those that come after it. Some may have ended meanwhile.
+    dependents: IdMap<Vec<JobId>>,
+    /// By a blocked job: what it waits for.
+    waits: IdMap<Waits>,
+    /// Ends that not all have heard of.
+    ended: VecDeque<Ended>,
+    /// Jobs that were released in memory, and when that is stored if nobody claims them.
+    pub released: VecDeque<(Mono, JobId)>,
+    /// Blocked jobs found at start, until it is known whom they wait for.
+    found: Vec<JobId>,
+}
+
+#[derive(Debug)]
+struct Waits {
+    unmet: u32,
+    after_any: bool,
+}
+
+#[derive(Debug)]
+struct Ended {
+    id: JobId,
+    how: Dependency,
+    dependents: std::vec::IntoIter<JobId>,
+}
+
+impl Dependencies {
+    /// Whether every end has been heard of.
+    pub fn is_idle(&self) -> bool {
+        self.ended.is_empty()
+    }
+
+    /// Those that come after an open job.
+    pub fn behind(&self, id: JobId) -> &[JobId] {
+        self.dependents.get(&id.get()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a blocked job would go on after such an end; none if it waits for nobody.
+    pub fn allows(&self, id: JobId, how: Dependency) -> Option<bool> {
+        self.waits.get(&id.get()).map(|waits| how.allows(waits.after_any))
+    }
+
+    /// A job has ended or is gone, and waits for nobody any more.
+    pub fn forget(&mut self, id: JobId) {
+        self.waits.remove(&id.get());
+    }
+}
+
+impl Desk {
+    /// A blocked job is open from now on: it hears of the end of those that it comes after. `unknown` are those that
+    /// are not remembered as open.
+    pub(crate) fn depend(&mut self, id: JobId, spec: &Spec) -> Vec<JobId> {
+        let (open, unknown): (Vec<JobId>, Vec<JobId>) =
+            spec.after.iter().partition(|before| self.open.contains_key(&before.get()));
+        let unmet = u32::try_from(open.len() + unknown.len()).unwrap_or(u32::MAX);
+        for before in open {
+            self.dependencies.dependents.entry(before.get()).or_default().push(id);
+        }
+        self.dependencies.waits.insert(id.get(), Waits { unmet, after_any: spec.after_any });
+        unknown
+    }
+
+    /// A job that was just submitted: whatever is not open was looked at before, and need not be waited for.
+    pub(crate) fn depend_known(&mut self, id: JobId, spec: &Spec) {
+        let known = self.depend(id, spec);
+        self.meets(id, known.len());
+    }
+
+    /// Jobs that were made behind others which may have ended already: how those ended is read.
+    pub(crate) fn hear_later(&mut self, jobs: &[Job], unknown: &BTreeSet<JobId>) {
+        for job in jobs {
+            for before in job.spec.after.iter().filter(|before| unknown.contains(before)) {
+                self.dependencies.dependents.entry(before.get()).or_default().push(job.id);
+            }
+        }
+        self.read_ends(unknown.iter().copied().collect());
+    }
+
+    /// At start: a blocked job. Whom it waits for is known when all are there.
+    pub(crate) fn found_blocked(&mut self, id: JobId) {
+        self.dependencies.found.push(id);
+    }
+
+    /// At start, after all open jobs are there: those that are not open are read.
+    pub(crate) fn begin_dependencies(&mut self) {
+        let mut unknown = Vec::new();
+        for id in std::mem::take(&mut self.dependencies.found) {
+            let Some(spec) = self.open.get(&id.get()).and_then(|entry| entry.spec.clone()) else { continue };
+            for before in self.depend(id, &spec) {
+                self.dependencies.dependents.entry(before.get()).or_default().push(id);
+                unknown.push(before);
+            }
+        }
+        unknown.sort_unstable();
+        unknown.dedup();
+        for slice in unknown.chunks(SLICE) {
+            self.read_ends(slice.to_vec());
+        }
+    }
+
+    pub(crate) fn read_ends(&mut self, ids: Vec<JobId>) {
+        let number = self.number();
+        self.awaited.insert(number, Awaited::Ends(ids.clone()));
+        self.want(Asked::Jobs(number, ids));
+    }
+
+    /// How jobs ended that others still wait for. One that was removed was over, which is all that is known of it.
+    pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
+        let Ok(found) = found else {
+            self.rest();
+            return self.postponed.push(What::ReadEnds(ids).into());
+        };
+        for (id, job) in ids.into_iter().zip(found) {
+            let state = job.map_or(StateName::Succeeded, |job| job.life.state.name());
+            self.dependency_ended(id, state);
+        }
+    }
+
+    /// A job is over: those behind it will hear of it.
+    pub(crate) fn dependency_ended(&mut self, id: JobId, state: StateName) {
+        self.dependencies.forget(id);
+        let Some(how) = Dependency::of(state) else { return };
+        let Some(dependents) = self.dependencies.dependents.remove(&id.get()) else { return };
+        self.along.because_of(id);
+        self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
+    }
+
+    /// Carries on with what follows from ends, a bounded step at a time.
+    pub(crate) fn carry_on(&mut self) {
+        for _ in 0..HEAR {
+            let Some(ended) = self.dependencies.ended.front_mut() else { break };
+            let (id, how) = (ended.id, ended.how);
+            match ended.dependents.next() {
+                Some(dependent) => self.hear(dependent, id, how),
+                None => {
+                    self.dependencies.ended.pop_front();
+                    self.along.no_longer(id);
+                }
+            }
+        }
+        self.end_groups();
+        self.take_along();
+        self.let_out();
+    }
+
+    fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {
+        match self.dependencies.allows(dependent, how) {
+            None => {}
+            Some(false) => self.along.push(dependent, EndedBy::Dependency(id, how)),
+            Some(true) => self.meets(dependent, 1),
+        }
+    }
+
+    /// A job has to wait for so many fewer.
+    fn meets(&mut self, id: JobId, met: usize) {
+        let Some(waits) = self.dependencies.waits.get_mut(&id.get()) else { return };
+        waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
+        if waits.unmet == 0 {
+            self.run(What::Released(id).into());
+        }
+    }
+
+    /// A job that waits for nobody any more goes to its queue.
+    pub(crate) fn released(&mut self, id: JobId) {
+        if self.dependencies.waits.get(&id.get()).is_none_or(|waits| waits.unmet > 0) {
+            return;
+        }
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::DependenciesMet, self.now.wall) else {
+            return;
+        };
+        entry.life = step.life;
+        let state = entry.life.state.name();
+        entry.recount(&mut self.board.queues, self.now.wall);
+        self.dependencies.forget(id);
+        self.effect(Effect::Live(id, state));
+        self.store_later(id);
+        self.place(id);
+    }
+
+    fn store_later(&mut self, id: JobId) {
+        let at = self.now.mono.plus_ms(self.config.save_ms);
+        self.dependencies.released.push_back((at, id));
+    }
+
+    /// Stores the releases that are old enough to be worth a write.
+    pub(crate) fn store_released(&mut self) {
+        let mut ids = Vec::new();
+        while let Some(&(at, id)) = self.dependencies.released.front().filter(|_| ids.len() < SLICE) {
+            if at > self.now.mono {
+                break;
+            }
+            self.dependencies.released.pop_front();
+            if self.is_unsaved(id) {
+                ids.push(id);
+            }
+        }
+        if ids.is_empty() {
+            return;
+        }
+        let mut unit = Unit::default();
+        for &id in &ids {
+            let Some(entry) = self.open.get(&id.get()) else { continue };
+            unit.changes.push(change(id, entry.stored_rev, entry.life.clone()));
+            self.make_busy(id, Busy::Unit);
+        }
+        self.send(unit, Pending::Released(ids));
+    }
+
+    /// Whether the release of a job is in memory only, and nothing is on its way that brings it to the store.
+    fn is_unsaved(&self, id: JobId) -> bool {
+        self.open.get(&id.get()).is_some_and(|entry| {
+            let waits = matches!(entry.life.state, State::Queued(_) | State::Blocked(_));
+            waits && entry.busy == Busy::Free && entry.life.rev != entry.stored_rev
+        })
+    }
+
+    pub(crate) fn released_stored(&mut self, ids: Vec<JobId>) {
+        for &id in &ids {
+            if let Some(entry) = self.open.get_mut(&id.get()) {
+                entry.stored_rev = entry.life.rev;
+            }
+        }
+        ids.into_iter().for_each(|id| self.make_free(id));
+    }
+
+    pub(crate) fn released_not_stored(&mut self, ids: Vec<JobId>) {
+        for id in ids {
+            self.store_later(id);
+            self.make_free(id);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Groups, for those who use the engine: what is open is asked of the desk, what has ended is read.
+
+use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted};
+use jobhall_store::{Member, Store, StoreError};
+
+use super::{Engine, unexpected};
+use crate::answer::{Answer, Refused};
+use crate::desk::Desk;
+use crate::groups::{NewGroup, ShownGroup};
+use crate::request::{Request, Submit, SubmitName};
+
+/// Members read at once.
+const PAGE: usize = 5_000;
+/// Open groups read at once.
+const GROUPS: usize = 1_000;
+
+impl Engine {
+    /// Makes a group with these jobs, all or nothing.
+    pub async fn create_group(
+        &self,
+        group: NewGroup,
+        submit: Submit,
+    ) -> Result<(GroupId, Vec<Submitted>), Refused> {
+        match self.ask(Request::CreateGroup { group, submit }).await? {
+            Answer::GroupCreated { id, jobs } => Ok((id, jobs)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells about a group.
+    pub async fn group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
+        match self.ask_group(Request::ShowGroup(id)).await {
+            Err(Refused::NoSuchGroup(_)) => self.ended_group(id).await,
+            answer => answer,
+        }
+    }
+
+    /// A group takes no more members. One that has ended is left as it is.
+    pub async fn close_group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
+        match self.ask_group(Request::CloseGroup(id)).await {
+            Err(Refused::NoSuchGroup(_)) => self.ended_group(id).await,
+            answer => answer,
+        }
+    }
+
+    /// Ends all jobs of a group. One that was cancelled stays so.
+    pub async fn cancel_group(&self, id: GroupId, failure: Failure) -> Result<ShownGroup, Refused> {
+        match self.ask_group(Request::CancelGroup { id, failure }).await {
+            Err(Refused::NoSuchGroup(_)) => {
+                let shown = self.ended_group(id).await?;
+                let cancelled = shown.group.end.is_some_and(|end| end.verdict == GroupVerdict::Cancelled);
+                if cancelled { Ok(shown) } else { Err(Refused::GroupEnded(id)) }
+            }
+            answer => answer,
+        }
+    }
+
+    /// Makes a new group with what failed of an ended one; answered when all of it is there.
+    pub async fn retry_group(&self, id: GroupId, name: Option<SubmitName>) -> Result<GroupId, Refused> {
+        match self.ask(Request::RetryGroup { id, name }).await? {
+            Answer::GroupCreated { id, .. } => Ok(id),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Groups, newest first, below this one.
+    pub async fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<ShownGroup>, Refused> {
+        let page = self.store.group_page(before, limit, false).await.map_err(|error| unreadable(&error))?;
+        let mut shown = Vec::with_capacity(page.len());
+        for group in page {
+            shown.push(match group.end {
+                Some(_) => ShownGroup::new(group, GroupCounts::default()),
+                None => self.group(group.id).await?,
+            });
+        }
+        Ok(shown)
+    }
+
+    /// The desk knows open groups only; one that has ended is closed to new jobs and not unknown.
+    pub(super) async fn ended_or_none(&self, refused: Refused) -> Refused {
+        match refused {
+            Refused::NoSuchGroup(id) if self.ended_group(id).await.is_ok() => Refused::GroupClosed(id),
+            refused => refused,
+        }
+    }
+
+    async fn ask_group(&self, request: Request) -> Result<ShownGroup, Refused> {
+        match self.ask(request).await? {
+            Answer::Group(shown) => Ok(*shown),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// A group that the desk does not know: it has ended, or there is none.
+    async fn ended_group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
+        let found = self.store.groups(vec![id]).await.map_err(|error| unreadable(&error))?;
+        let group = found.into_iter().next().flatten().filter(|group| group.end.is_some());
+        group.map(|group| ShownGroup::new(group, GroupCounts::default())).ok_or(Refused::NoSuchGroup(id))
+    }
+}
+
+fn unreadable(error: &StoreError) -> Refused {
+    Refused::Storage { full: false, message: error.to_string() }
+}
+
+/// At start: gives the desk all groups that have not ended.
+pub(super) async fn restore(store: &dyn Store, desk: &mut Desk) -> Result<(), StoreError> {
+    let mut before = None;
+    loop {
+        let page = store.group_page(before, GROUPS, true).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        before = Some(last.id);
+        for group in page {
+            let members = members(store, group.id).await?;
+            desk.restore_group(group, &members);
+        }
+    }
+}
+
+/// A group and all its members.
+pub(super) async fn read(store: &dyn Store, id: GroupId) -> Result<Option<(Group, Vec<Member>)>, StoreError> {
+    match store.groups(vec![id]).await?.into_iter().next().flatten() {
+        Some(group) => Ok(Some((group, members(store, id).await?))),
+        None => Ok(None),
+    }
+}
+
+async fn members(store: &dyn Store, id: GroupId) -> Result<Vec<Member>, StoreError> {
+    let mut all: Vec<Member> = Vec::new();
+    loop {
+        let after: Option<JobId> = all.last().map(|member| member.id);
+        let page = store.members(id, after, PAGE).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}

@@ -1,0 +1,150 @@
+//! Changing a job that no worker has: what was asked for, when it may run, and whether it is held back.
+
+use std::sync::Arc;
+
+use jobhall_core::bounds;
+use jobhall_core::needs::{Needs, Uses};
+use jobhall_core::{
+    Decision, Event, JobId, Json, Owner, RetryPolicy, Spec, Tag, Time, Timeouts, Windows, transition,
+};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Desk, Task, What};
+use crate::request::Request;
+
+/// What is to change of a job; what is none stays as it is. Type, key and queue never change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// What the worker gets.
+    pub params: Option<Json>,
+    /// Which workers suit.
+    pub needs: Option<Needs>,
+    /// What it takes of its worker's numbers while it runs.
+    pub uses: Option<Uses>,
+    /// Whether another worker is preferred to those that had it before.
+    pub avoid: Option<bool>,
+    /// When on a day it may start.
+    pub windows: Option<Windows>,
+    /// Lower goes first.
+    pub priority: Option<i32>,
+    /// Not before this moment.
+    pub run_at: Option<Time>,
+    /// When attempts are repeated.
+    pub retry: Option<RetryPolicy>,
+    /// What it weighs against limits.
+    pub throttle_factor: Option<u32>,
+    /// How long an attempt may take.
+    pub timeouts: Option<Timeouts>,
+    /// Whose it is; none within: nobody's.
+    pub owner: Option<Option<Owner>>,
+    /// What it is found by.
+    pub tags: Option<Vec<Tag>>,
+}
+
+impl Edit {
+    /// At once: its time, its backoff and its windows are passed over; limits, pauses and holds are not.
+    fn now(now: Time) -> Edit {
+        Edit { run_at: Some(now), windows: Some(Windows::default()), ..Edit::default() }
+    }
+
+    fn check(&self) -> Result<(), Refused> {
+        if let Some(retry) = &self.retry {
+            retry.check()?;
+        }
+        if let Some(timeouts) = &self.timeouts {
+            timeouts.check()?;
+        }
+        let most = [
+            (
+                "throttle_factor",
+                u64::from(self.throttle_factor.unwrap_or(0)),
+                u64::from(bounds::THROTTLE_FACTOR),
+            ),
+            ("tags", self.tags.as_ref().map_or(0, Vec::len) as u64, bounds::TAGS as u64),
+        ];
+        match most.into_iter().find(|(_, given, most)| given > most) {
+            Some((field, given, most)) => Err(Refused::Bound { field, given, least: 0, most }),
+            None => Ok(()),
+        }
+    }
+
+    fn on(&self, spec: &Spec) -> Spec {
+        let Edit { params, needs, uses, avoid, windows, priority, retry, .. } = self.clone();
+        let tags = self.tags.clone().map(|mut tags| {
+            tags.sort_unstable();
+            tags.dedup();
+            tags.into_boxed_slice()
+        });
+        Spec {
+            params: params.unwrap_or_else(|| spec.params.clone()),
+            needs: needs.unwrap_or_else(|| spec.needs.clone()),
+            uses: uses.unwrap_or_else(|| spec.uses.clone()),
+            avoid: avoid.unwrap_or(spec.avoid),
+            windows: windows.unwrap_or_else(|| spec.windows.clone()),
+            priority: priority.unwrap_or(spec.priority),
+            retry: retry.unwrap_or(spec.retry),
+            throttle_factor: self.throttle_factor.unwrap_or(spec.throttle_factor),
+            timeouts: self.timeouts.unwrap_or(spec.timeouts),
+            owner: self.owner.clone().unwrap_or_else(|| spec.owner.clone()),
+            tags: tags.unwrap_or_else(|| spec.tags.clone()),
+            ..spec.clone()
+        }
+    }
+}
+
+impl Desk {
+    /// Hold, release, edit or run now, of an open job.
+    pub(crate) fn edit(&mut self, id: JobId, task: Task) {
+        let What::Request(request, ticket) = &task.what else { return };
+        let ticket = *ticket;
+        let edit = match request {
+            Request::Edit { edit, .. } => Some((**edit).clone()),
+            Request::RunNow(_) => Some(Edit::now(self.now.wall)),
+            _ => None,
+        };
+        if let Err(refused) = edit.as_ref().map_or(Ok(()), Edit::check) {
+            return self.answer(ticket, Err(refused));
+        }
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let event = match (request, &edit) {
+            (Request::Hold(_), _) => Event::Hold,
+            (_, Some(edit)) => Event::Edit { run_at: edit.run_at },
+            _ => Event::Unhold,
+        };
+        let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
+        match transition(&entry.life, &event, self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_respecced(id, *step, spec, task),
+            Ok(Decision::Same) => {
+                let state = entry.life.name(self.now.wall);
+                self.answer(ticket, Ok(Answer::State(state)));
+            }
+            Err(refusal) => self.answer(ticket, Err(Refused::Event(refusal))),
+        }
+    }
+
+    /// The same of a completed job: it never changes.
+    pub(crate) fn edit_completed(&mut self, id: JobId, request: &Request) -> Result<Answer, Refused> {
+        let (job, _) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+        let event = match request {
+            Request::Hold(_) => Event::Hold,
+            Request::Release(_) => Event::Unhold,
+            _ => Event::Edit { run_at: None },
+        };
+        let decision = transition(&job.life, &event, self.now.wall);
+        decision.map(|_| Answer::State(job.life.state.name())).map_err(Refused::Event)
+    }
+
+    /// Another spec takes the place of the one that was stored.
+    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<Spec>) {
+        let class = spec.class();
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.priority = spec.priority;
+        entry.spec = Some(spec);
+        if self.board.class(entry.class) != Some(&class) {
+            let before = entry.class;
+            (entry.class, entry.queue) = self.board.enter(&class);
+            self.board.leave(before);
+        }
+        self.find_share(id);
+    }
+}

@@ -1,0 +1,262 @@
+//! Groups: made, closed, cancelled and ended. A group that has ended is only in the store.
+//!
+//! A group ends by one write after the last of its members. Cancelling is stored first, as a mark; then its jobs are
+//! ended in slices. A hall that stops in between finds mark and jobs, and goes on.
+
+mod retry;
+
+use jobhall_core::bounds::TAGS;
+use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupState, JobId, Key, Owner, StateName, Tag};
+use jobhall_store::{Conflict, GroupWrite, Member, Unit};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Desk, What};
+use crate::effect::Ticket;
+use crate::membership::{Groups, Membership};
+use crate::request::Request;
+use crate::settle::Pending;
+use crate::taken_along::EndedBy;
+
+pub(crate) use retry::Fill;
+
+/// A group to be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewGroup {
+    /// What people call it.
+    pub name: Option<Key>,
+    /// Whose it is.
+    pub owner: Option<Owner>,
+    /// What it is found by.
+    pub tags: Vec<Tag>,
+    /// Whether it takes no members besides those that are made with it.
+    pub closed: bool,
+}
+
+impl NewGroup {
+    pub(crate) fn check(&self) -> Result<(), Refused> {
+        let (given, most) = (self.tags.len() as u64, TAGS as u64);
+        if given > most { Err(Refused::Bound { field: "tags", given, least: 0, most }) } else { Ok(()) }
+    }
+
+    pub(crate) fn make(self, id: GroupId, created_at: jobhall_core::Time) -> Group {
+        let mut tags = self.tags;
+        tags.sort_unstable();
+        tags.dedup();
+        Group {
+            id,
+            rev: 1,
+            name: self.name,
+            owner: self.owner,
+            tags: tags.into(),
+            retry_of: None,
+            created_at,
+            closed: self.closed,
+            cancel: None,
+            end: None,
+        }
+    }
+}
+
+/// A group as it is told to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownGroup {
+    /// The group.
+    pub group: Group,
+    /// Where it stands.
+    pub state: GroupState,
+    /// Its members.
+    pub counts: GroupCounts,
+}
+
+impl ShownGroup {
+    /// A group with these members; one that has ended has those of its end.
+    pub fn new(group: Group, counts: GroupCounts) -> ShownGroup {
+        let counts = group.end.map_or(counts, |end| end.counts);
+        ShownGroup { state: group.state(&counts), group, counts }
+    }
+}
+
+/// A write of a group on its way.
+#[derive(Debug)]
+pub(crate) struct GroupPending {
+    group: Group,
+    /// What brought it; none if the hall itself did.
+    asked: Option<(Request, Ticket)>,
+}
+
+impl Desk {
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.board.queues.groups
+    }
+
+    pub(crate) fn groups_mut(&mut self) -> &mut Groups {
+        &mut self.board.queues.groups
+    }
+
+    /// At start, before the open jobs: a group that has not ended, with all its members.
+    pub fn restore_group(&mut self, group: Group, members: &[Member]) {
+        let id = group.id;
+        self.groups_mut().add(group);
+        self.groups_mut().restore(id, members);
+    }
+
+    /// At start, after the open jobs: what was under way with groups goes on.
+    pub(crate) fn begin_groups(&mut self) {
+        let open = self.groups().open.values();
+        let cancelled: Vec<_> =
+            open.filter(|open| open.group.cancel.is_some()).map(|open| open.group.id).collect();
+        for id in cancelled {
+            self.cancel_members(id);
+        }
+        self.groups_mut().find_outrun();
+        self.begin_fills();
+    }
+
+    /// A job of a group is open from now on. A copy is counted together with what it is a copy of.
+    pub(crate) fn join_group(&mut self, part: &Membership, state: StateName) {
+        let root = self.open.get(&part.root.get()).filter(|_| part.root != part.id && !part.attached);
+        if let Some(root) = root.map(|entry| entry.counted) {
+            self.groups_mut().copied(part, root);
+        }
+        self.groups_mut().step(part, None, Some(state));
+    }
+
+    /// Why a group is being cancelled, if it is.
+    pub(crate) fn group_cancel(&self, id: GroupId) -> Option<Failure> {
+        self.groups().cancel(id).cloned()
+    }
+
+    /// Whether anyone may put jobs into this group.
+    pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Refused> {
+        let open = self.groups().get(id).ok_or(Refused::NoSuchGroup(id))?;
+        if open.group.is_joinable() { Ok(()) } else { Err(Refused::GroupClosed(id)) }
+    }
+
+    pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Refused> {
+        let open = self.groups().get(id).ok_or(Refused::NoSuchGroup(id))?;
+        Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
+    }
+
+    /// Closes or cancels an open group: one write, then what follows from it.
+    pub(crate) fn change_group(&mut self, request: Request, ticket: Ticket) {
+        let (id, cancel) = match &request {
+            Request::CloseGroup(id) => (*id, None),
+            Request::CancelGroup { id, failure } => (*id, Some(failure)),
+            _ => return,
+        };
+        let Some(open) = self.groups().get(id) else {
+            return self.answer(ticket, Err(Refused::NoSuchGroup(id)));
+        };
+        if open.busy {
+            return self
+                .in_line_for_group
+                .entry(id.get())
+                .or_default()
+                .push(What::Request(request, ticket).into());
+        }
+        let cancel = open.group.cancel.clone().or_else(|| cancel.cloned());
+        if open.group.closed && open.group.cancel == cancel {
+            let answer = self.show_group(id);
+            return self.answer(ticket, answer);
+        }
+        let group = Group { closed: true, cancel, ..open.group.clone() };
+        self.write_group(group, Some((request, ticket)));
+    }
+
+    /// Sends a group as it is to become, decided on what is remembered of it.
+    fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
+        let Some(open) = self.groups_mut().open.get_mut(&group.id.get()) else { return };
+        open.busy = true;
+        let expected = open.group.rev;
+        group.rev = expected + 1;
+        let write = GroupWrite { expected, group: group.clone() };
+        let pending = Pending::Group(Box::new(GroupPending { group, asked }));
+        self.send(Unit { groups: vec![write], ..Unit::default() }, pending);
+    }
+
+    pub(crate) fn group_stored(&mut self, pending: GroupPending) {
+        let GroupPending { group, asked } = pending;
+        let (id, ended) = (group.id, group.end.is_some());
+        let Some(open) = self.groups_mut().open.get_mut(&id.get()) else { return };
+        let marked = group.cancel.is_some() && open.group.cancel.is_none();
+        open.group = group;
+        if let Some((_, ticket)) = asked {
+            let answer = self.show_group(id);
+            self.answer(ticket, answer);
+        }
+        if ended {
+            self.groups_mut().open.remove(&id.get());
+        }
+        if marked {
+            self.cancel_members(id);
+        }
+        self.free_group(id);
+    }
+
+    /// A write of a group has come back.
+    fn free_group(&mut self, id: GroupId) {
+        if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
+            open.busy = false;
+            self.groups_mut().quiet.push(id);
+        }
+        for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+    }
+
+    /// All open jobs of a group are to be ended, those that serve it too.
+    fn cancel_members(&mut self, group: GroupId) {
+        let of_group = |entry: &crate::entry::Entry| {
+            entry.member.as_ref().filter(|part| part.group == group).map(|part| part.id)
+        };
+        let mut ids: Vec<JobId> = self.open.values().filter_map(of_group).collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.along.push(id, EndedBy::Group(group));
+        }
+    }
+
+    /// Ends the groups whose members are all completed, and the jobs that another copy has made needless.
+    pub(crate) fn end_groups(&mut self) {
+        for id in std::mem::take(&mut self.groups_mut().quiet) {
+            let now = self.now.wall;
+            let Some(open) = self.groups().get(id).filter(|open| !open.busy) else { continue };
+            if let Some(end) = open.group.ends(&open.counts, now) {
+                let group = Group { end: Some(end), ..open.group.clone() };
+                self.write_group(group, None);
+            }
+        }
+        for (id, winner) in std::mem::take(&mut self.groups_mut().outrun) {
+            self.along.push(id, EndedBy::Copy(winner));
+        }
+    }
+
+    pub(crate) fn group_refused(&mut self, pending: GroupPending, conflicts: Vec<Conflict>) {
+        let id = pending.group.id;
+        for conflict in conflicts {
+            let Conflict::Group { stored, .. } = conflict else { continue };
+            match (stored, self.groups_mut().open.get_mut(&id.get())) {
+                (Some(stored), Some(open)) if stored.end.is_none() => open.group = *stored,
+                _ => drop(self.groups_mut().open.remove(&id.get())),
+            }
+        }
+        self.free_group(id);
+        if let Some((request, ticket)) = pending.asked {
+            self.run(What::Request(request, ticket).into());
+        }
+    }
+
+    pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Refused) {
+        let id = pending.group.id;
+        if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
+            open.busy = false;
+        }
+        match &pending.asked {
+            Some((_, ticket)) => self.answer(*ticket, Err(refused)),
+            None => self.postponed.push(What::LookAtGroup(id).into()),
+        }
+        for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Where limits meet the life of a job: its share, its claim, its end, and the way back for those that wait.
+//!
+//! ```text
+//!   place ──▶ ready ──▶ claim: takes of all its buckets ──▶ leased ──▶ leaves them
+//!               ▲          │ does not get into one
+//!               └─ let out ◀── waits there, until a place or a token becomes free: the bucket is stirred
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jobhall_core::limits::Limit;
+use jobhall_core::{Job, JobId, Spec};
+
+use crate::clock::Mono;
+use crate::desk::{Asked, Desk};
+use crate::effect::VacancyId;
+use crate::entry::{Busy, Placed, Shared};
+use crate::ids::IdMap;
+use crate::limits::{LimitOf, Limits, Share};
+use crate::load::rank;
+
+/// Jobs that are read at once for the sake of their shares.
+const READS: usize = 64;
+/// Jobs that one look for work may send to wait for their limits. Then others have their turn.
+pub(crate) const SENT_AWAY: usize = 1_000;
+
+/// What the desk remembers about limits.
+#[derive(Debug, Default)]
+pub(crate) struct Limited {
+    pub limits: Limits,
+    /// Jobs whose share is not known because their spec is not in memory.
+    unread: VecDeque<JobId>,
+    reading: BTreeSet<JobId>,
+    /// Vacancies that have not looked at everything yet.
+    pub unfilled: BTreeSet<VacancyId>,
+    /// Jobs that are on their way to the store for the first time and belong to buckets, or are handed over already.
+    born: IdMap<Born>,
+    letting_out: bool,
+    /// Jobs become ready without waking a vacancy: many do so together.
+    pub quiet: bool,
+}
+
+/// A job on its way.
+#[derive(Debug)]
+struct Born {
+    spec: Arc<Spec>,
+    share: Shared,
+    /// Whether it is handed over already, and has taken its share.
+    taken: bool,
+}
+
+impl Limits {
+    /// What limits a job from now on, instead of what did before. Whoever has taken its share keeps its places.
+    fn reshare(&mut self, id: JobId, spec: Option<&Spec>, share: &mut Shared, taken: bool, now: Mono) {
+        let after = match spec {
+            Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::Of),
+            None => Shared::Unread,
+        };
+        let before = std::mem::replace(share, after);
+        if let Some(share) = share.get().filter(|_| taken) {
+            self.occupy(id, share);
+        }
+        if let Shared::Of(before) = before {
+            let kept = share.get().map_or(&[][..], |share| &share.buckets);
+            self.drop_share(id, &before, kept, now);
+        }
+    }
+}
+
+impl Desk {
+    /// Finds out which buckets an open job belongs to under the limits of now, where its spec is at hand.
+    pub(crate) fn find_share(&mut self, id: JobId) {
+        let now = self.now.mono;
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        self.limited.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
+    }
+
+    /// The same for a job that is not open yet.
+    pub(crate) fn share_of(&mut self, job: &Job) -> Shared {
+        self.limited.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
+    }
+
+    /// A new job goes to the store. Limits that change meanwhile are its own.
+    pub(crate) fn bear(&mut self, job: &Job, share: Shared, taken: bool) {
+        if taken || share != Shared::Free {
+            self.limited.born.insert(job.id.get(), Born { spec: job.spec.clone(), share, taken });
+        }
+    }
+
+    /// What limits a job that came from there; none if that was nothing when it went.
+    pub(crate) fn born(&mut self, id: JobId) -> Option<Shared> {
+        self.limited.born.remove(&id.get()).map(|born| born.share)
+    }
+
+    /// A job came to nothing on its way, where it went under this version of the limits.
+    pub(crate) fn unborn(&mut self, id: JobId, version: u64) {
+        let now = self.now.mono;
+        let Some(Born { share: Shared::Of(share), taken, .. }) = self.limited.born.remove(&id.get()) else {
+            return;
+        };
+        if taken {
+            self.limited.limits.give_back(id, &share, version, now);
+        }
+        self.limited.limits.drop_share(id, &share, &[], now);
+    }
+
+    /// Takes all that a claim of this job takes. Where it does not get it, the job waits for it.
+    pub(crate) fn take_limits(&mut self, id: JobId) -> bool {
+        let now = self.now.mono;
+        let Some(entry) = self.open.get_mut(&id.get()) else { return false };
+        let Some(share) = entry.share.get() else { return true };
+        let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+        let limits = &mut self.limited.limits;
+        match limits.take(rank, share, now) {
+            Ok(()) => {
+                entry.taken = true;
+                true
+            }
+            Err((at, why)) => {
+                entry.placed = Placed::Limited(at);
+                limits.wait(at, class, rank, share.weight, why);
+                // Whoever waits in the others, in the same class, has its chance to look for a vacancy now.
+                share.buckets.iter().filter(|&&other| other != at).for_each(|&other| limits.stir(other));
+                self.unready(class, queue, rank);
+                false
+            }
+        }
+    }
+
+    /// A claim came to nothing.
+    pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
+        let now = self.now.mono;
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        if let Some(share) = entry.share.get().filter(|_| entry.taken) {
+            self.limited.limits.give_back(id, share, version, now);
+        }
+        entry.taken = false;
+    }
+
+    /// The job was stored: it has places exactly while it is leased.
+    pub(crate) fn follow_limits(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let leased = entry.is_leased();
+        let left = std::mem::replace(&mut entry.taken, leased) && !leased;
+        let Some(share) = entry.share.get() else { return };
+        if left {
+            self.limited.limits.leave(id, share);
+            self.help_borrowers(id);
+        } else if leased {
+            self.limited.limits.occupy(id, share);
+        }
+    }
+
+    /// A job is no longer open.
+    pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared) {
+        if let Shared::Of(share) = share {
+            self.limited.limits.drop_share(id, &share, &[], self.now.mono);
+        }
+        self.help_borrowers(id);
+        self.limited.limits.forget(id);
+    }
+
+    /// Those that wait and have got a chance look for a vacancy again.
+    pub(crate) fn let_out(&mut self) {
+        if std::mem::replace(&mut self.limited.letting_out, true) {
+            return;
+        }
+        while self.matches() {
+            let open = &self.open;
+            let looks = |id: JobId| open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Ready);
+            let Some(id) = self.limited.limits.next_out(looks, self.now.mono) else { break };
+            self.replace(id);
+        }
+        self.limited.letting_out = false;
+    }
+
+    /// Takes a job from where it waits and puts it where it belongs now.
+    pub(crate) fn replace(&mut self, id: JobId) {
+        self.unplace(id);
+        self.place(id);
+    }
+
+    /// A queue or type has these limits from now on, and is paused or not. `known` says that it was so before a restart.
+    pub(crate) fn apply_limits(&mut self, of: &LimitOf, limits: &[Limit], paused: bool, known: bool) {
+        // What is paused is so before any job looks for a vacancy under other limits.
+        let resumed = self.board.pause(of, paused);
+        if !self.limited.limits.has(of, limits) {
+            self.limited.limits.configure(of, limits, known, self.now.mono);
+            self.limits_changed(of);
+        }
+        if resumed {
+            self.wake_all();
+        }
+    }
+
+    /// The limits of a queue or type have changed: its jobs get other shares, and may go on.
+    fn limits_changed(&mut self, of: &LimitOf) {
+        let mut ids: Vec<JobId> = Vec::new();
+        for (&id, entry) in &self.open {
+            let class = self.board.class(entry.class);
+            let concerned = class.is_some_and(|class| match of {
+                LimitOf::Queue(name) => class.queue == *name,
+                LimitOf::Type(name) => class.job_type == *name,
+            });
+            ids.extend(JobId::new(id).ok().filter(|_| concerned));
+        }
+        ids.sort_unstable();
+        let (now, Limited { born, limits, .. }) = (self.now.mono, &mut self.limited);
+        for (&id, Born { spec, share, taken }) in born {
+            if let Ok(id) = JobId::new(id) {
+                limits.reshare(id, Some(spec), share, *taken, now);
+            }
+        }
+        // All of them are counted anew before the first looks for a vacancy.
+        for &id in &ids {
+            self.unplace(id);
+            self.find_share(id);
+        }
+        // They are matched together, so that the first of them all goes first.
+        self.limited.quiet = true;
+        ids.into_iter().for_each(|id| self.place(id));
+        self.limited.quiet = false;
+        self.wake_all();
+    }
+
+    /// A waiting job whose spec must be read before it is known what limits it.
+    pub(crate) fn read_share(&mut self, id: JobId) {
+        self.limited.unread.push_back(id);
+        self.read_shares();
+    }
+
+    /// Reads as many as may be read at once.
+    pub(crate) fn read_shares(&mut self) {
+        while self.matches() && self.limited.reading.len() < READS {
+            let Some(id) = self.limited.unread.pop_front() else { return };
+            let waits = self.open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Unread);
+            if waits && self.limited.reading.insert(id) {
+                self.make_busy(id, Busy::Reading);
+                self.want(Asked::Job(id));
+            }
+        }
+    }
+
+    /// A job was read, or could not be.
+    pub(crate) fn share_read(&mut self, id: JobId) {
+        if self.limited.reading.remove(&id) {
+            self.read_shares();
+        }
+    }
+
+    /// A job that waits for others, and keeps its places meanwhile, lends them to those: one of them at a time stands on
+    /// a place. Call it again for others that it comes to wait for.
+    #[cfg_attr(not(test), expect(dead_code, reason = "sub-jobs, which come next, lend"))]
+    pub(crate) fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
+        self.limited.limits.lend(lender, borrowers);
+        self.help(lender);
+    }
+
+    /// The job goes on. Says who stands on one of its places and has to leave it first; none: it lends nothing more.
+    #[cfg_attr(not(test), expect(dead_code, reason = "sub-jobs, which come next, lend"))]
+    pub(crate) fn end_lending(&mut self, lender: JobId) -> Option<JobId> {
+        let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get());
+        let limits = &mut self.limited.limits;
+        let user = share.and_then(|share| limits.lent_to(lender, share));
+        if user.is_none() {
+            limits.end_lending(lender);
+        }
+        user
+    }
+
+    /// A job left the places it may have borrowed: others may stand on them.
+    fn help_borrowers(&mut self, id: JobId) {
+        for lender in self.limited.limits.lenders(id) {
+            self.help(lender);
+        }
+    }
+
+    /// Of those that wait where a place of this job is free, the first of each class looks for a vacancy.
+    fn help(&mut self, lender: JobId) {
+        let mut first = BTreeMap::new();
+        for &id in self.limited.limits.borrowers(lender) {
+            let Some(entry) = self.open.get(&id.get()) else { continue };
+            let Placed::Limited(at) = entry.placed else { continue };
+            if self.limited.limits.has_free_place(at, lender) {
+                let rank = rank(id, entry);
+                first
+                    .entry(entry.class)
+                    .and_modify(|known: &mut _| *known = rank.min(*known))
+                    .or_insert(rank);
+            }
+        }
+        first.into_values().for_each(|rank| self.replace(rank.id));
+    }
+}
+
+impl Shared {
+    /// The share, where there is one.
+    pub fn get(&self) -> Option<&Share> {
+        match self {
+            Shared::Of(share) => Some(share),
+            Shared::Free | Shared::Unread => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! A job that waits lends its places to those it waits for.
+
+use std::sync::Arc;
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{
+    Decision, Event, Job, JobId, LeaseId, Life, QueueName, Spec, Time, TypeName, WorkerName, transition,
+};
+use jobhall_store::{Setting, SettingKind};
+
+use crate::{Answer, Config, Desk, Effect, Mono, Now, Request, Ticket};
+
+fn id(number: u64) -> JobId {
+    JobId::new(number).unwrap()
+}
+
+fn now() -> Now {
+    Now { wall: Time::from_ms(1_700_000_000_000).unwrap(), mono: Mono(1_000) }
+}
+
+fn job(number: u64) -> Job {
+    let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+    let spec = Arc::new(Spec::plain(job_type, queue, now().wall));
+    Job { id: id(number), spec, life: Life::queued(now().wall, now().wall) }
+}
+
+fn leased(number: u64) -> Job {
+    let job = job(number);
+    let claim = Event::Claim { lease: LeaseId(7), worker: WorkerName::new("p").unwrap() };
+    let Ok(Decision::Step(step)) = transition(&job.life, &claim, now().wall) else { panic!("a claim") };
+    Job { life: step.life, ..job }
+}
+
+/// Job 1 is leased and has the only place; jobs 2 to 4 want it, and a worker would take them.
+fn desk() -> Desk {
+    let mut desk = Desk::new(Config::default(), now(), Box::new(|| 7));
+    let value = r#"{"limits":[{"concurrency":1}]}"#.to_owned();
+    let setting = Setting { kind: SettingKind::Queue, name: "q".to_owned(), rev: 1, value };
+    desk.restore_settings(vec![setting]).unwrap();
+    desk.restore(leased(1));
+    (2..=4).for_each(|number| desk.restore(job(number)));
+    desk.begin();
+    let (worker, attempts) = (WorkerName::new("w").unwrap(), Vec::new());
+    let open = Request::OpenSession {
+        worker,
+        abilities: Abilities::default(),
+        accepts: Accepts::default(),
+        attempts,
+    };
+    desk.ask(now(), open, Ticket(1));
+    let session = desk.take_effects().into_iter().find_map(|effect| match effect {
+        Effect::Answer(_, Ok(Answer::Session { session, .. })) => Some(session),
+        _ => None,
+    });
+    let vacancy = Request::Vacancy { session: session.unwrap(), slots: 9, wait_ms: 1_000 };
+    desk.ask(now(), vacancy, Ticket(2));
+    desk
+}
+
+/// The jobs that are claimed, which is not told to be stored.
+fn claimed(desk: &mut Desk) -> Vec<u64> {
+    desk.let_out();
+    let units = desk.take_commit().map(|(_, units)| units).unwrap_or_default();
+    units.iter().flat_map(|unit| &unit.changes).map(|change| change.id.get()).collect()
+}
+
+#[test]
+fn those_that_a_job_waits_for_stand_on_its_place_one_after_the_other() {
+    let mut desk = desk();
+    assert_eq!(claimed(&mut desk), [0; 0]);
+    desk.lend(id(1), &[id(3), id(4)]);
+    assert_eq!(claimed(&mut desk), [3], "the first that it waits for, not the first in line");
+    assert_eq!(desk.end_lending(id(1)), Some(id(3)), "it cannot go on while another stands on its place");
+    // Job 3 ends.
+    desk.take_out(id(3));
+    assert_eq!(claimed(&mut desk), [4]);
+    desk.take_out(id(4));
+    assert_eq!(desk.end_lending(id(1)), None);
+    assert_eq!(claimed(&mut desk), [0; 0], "the place is its own again");
+    desk.take_out(id(1));
+    assert_eq!(claimed(&mut desk), [2]);
+}
+
+#[test]
+fn whom_it_comes_to_wait_for_later_may_stand_there_too() {
+    let mut desk = desk();
+    desk.lend(id(1), &[]);
+    assert_eq!(claimed(&mut desk), [0; 0]);
+    desk.lend(id(1), &[id(4)]);
+    assert_eq!(claimed(&mut desk), [4]);
+}

@@ -1,0 +1,133 @@
+//! What is limited: the limits of queues and types, and how a change of them reaches the buckets.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use jobhall_core::limits::{Limit, Tokens};
+use jobhall_core::{QueueName, TypeName};
+
+use super::{BucketId, Limits};
+use crate::clock::Mono;
+
+/// Whose limit it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LimitOf {
+    /// A queue's.
+    Queue(QueueName),
+    /// A type's.
+    Type(TypeName),
+}
+
+impl fmt::Display for LimitOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitOf::Queue(name) => write!(f, "queue {name}"),
+            LimitOf::Type(name) => write!(f, "type {name}"),
+        }
+    }
+}
+
+/// The number of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RuleId(pub u64);
+
+/// A limit with its buckets.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub of: LimitOf,
+    pub limit: Limit,
+    /// What a bucket begins with.
+    pub fresh: Option<Tokens>,
+    pub buckets: HashMap<Option<Box<str>>, BucketId>,
+}
+
+impl Limits {
+    /// The limits of a queue or type are these from now on. One that was there before, which is one by the same
+    /// expression, keeps what its buckets know. `known` says that they were so before a restart: nobody knows what was
+    /// taken then, so their rates begin without tokens.
+    pub fn configure(&mut self, of: &LimitOf, limits: &[Limit], known: bool, now: Mono) {
+        self.version += 1;
+        let mut before = self.rules_of(of);
+        let mut after = Vec::with_capacity(limits.len());
+        for limit in limits {
+            let same = |id: &RuleId| self.rules.get(id).is_some_and(|rule| rule.limit.by == limit.by);
+            match before.iter().position(same) {
+                Some(at) => {
+                    let id = before.remove(at);
+                    self.change(id, limit, now);
+                    after.push(id);
+                }
+                None => after.push(self.add_rule(of, limit, known, now)),
+            }
+        }
+        for id in before {
+            self.remove_rule(id);
+        }
+        let none = after.is_empty();
+        match of {
+            LimitOf::Queue(name) if none => self.of_queue.remove(name),
+            LimitOf::Queue(name) => self.of_queue.insert(name.clone(), after),
+            LimitOf::Type(name) if none => self.of_type.remove(name),
+            LimitOf::Type(name) => self.of_type.insert(name.clone(), after),
+        };
+    }
+
+    /// Whether a queue or type has exactly these limits.
+    pub fn has(&self, of: &LimitOf, limits: &[Limit]) -> bool {
+        let known = self.rules_of(of);
+        let known = known.iter().filter_map(|id| self.rules.get(id)).map(|rule| &rule.limit);
+        known.eq(limits)
+    }
+
+    fn rules_of(&self, of: &LimitOf) -> Vec<RuleId> {
+        let known = match of {
+            LimitOf::Queue(name) => self.of_queue.get(name),
+            LimitOf::Type(name) => self.of_type.get(name),
+        };
+        known.cloned().unwrap_or_default()
+    }
+
+    fn add_rule(&mut self, of: &LimitOf, limit: &Limit, known: bool, now: Mono) -> RuleId {
+        self.next += 1;
+        let id = RuleId(self.next);
+        let begin = if known { Tokens::empty } else { Tokens::full };
+        let fresh = limit.rate.map(|rate| begin(rate, now.0));
+        let rule = Rule { of: of.clone(), limit: limit.clone(), fresh, buckets: HashMap::new() };
+        self.rules.insert(id, rule);
+        id
+    }
+
+    fn change(&mut self, id: RuleId, limit: &Limit, now: Mono) {
+        let Some(rule) = self.rules.get_mut(&id).filter(|rule| rule.limit != *limit) else { return };
+        rule.limit = limit.clone();
+        change_tokens(&mut rule.fresh, limit, now);
+        let mut ids: Vec<BucketId> = rule.buckets.values().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let Some(bucket) = self.buckets.get_mut(&id.0) else { continue };
+            bucket.concurrency = limit.concurrency;
+            change_tokens(&mut bucket.tokens, limit, now);
+            self.settle_idle(id, now);
+            self.stir(id);
+        }
+    }
+
+    /// Its buckets go with it; jobs that belong to them get another share.
+    fn remove_rule(&mut self, id: RuleId) {
+        let Some(rule) = self.rules.remove(&id) else { return };
+        for bucket in rule.buckets.into_values() {
+            self.remove_bucket(bucket);
+        }
+    }
+}
+
+fn change_tokens(tokens: &mut Option<Tokens>, limit: &Limit, now: Mono) {
+    *tokens = match (tokens.take(), limit.rate) {
+        (Some(mut tokens), Some(rate)) => {
+            tokens.change(rate, now.0);
+            Some(tokens)
+        }
+        (None, Some(rate)) => Some(Tokens::full(rate, now.0)),
+        (_, None) => None,
+    };
+}

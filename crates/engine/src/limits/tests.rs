@@ -1,0 +1,144 @@
+//! What the buckets promise by themselves: lending, forgetting, and changes of what is configured.
+
+use jobhall_core::limits::{KeyExpression, Limit, Rate};
+use jobhall_core::{Json, QueueName, Spec, Time, TypeName};
+
+use super::{BucketId, Hindrance, LimitOf, Limits, Share};
+use crate::board::{Board, ClassId, Rank};
+use crate::clock::Mono;
+use jobhall_core::JobId;
+
+fn id(number: u64) -> JobId {
+    JobId::new(number).unwrap()
+}
+
+fn rank(number: u64) -> Rank {
+    Rank { priority: 100, run_at: Time::EPOCH, id: id(number) }
+}
+
+fn class() -> ClassId {
+    Board::default().class_of(&spec("x", 1).class())
+}
+
+fn spec(value: &str, throttle_factor: u32) -> Spec {
+    let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
+    let params = Json::params(&format!("{{\"v\":\"{value}\"}}")).unwrap();
+    Spec { params, throttle_factor, ..Spec::plain(job_type, queue, Time::EPOCH) }
+}
+
+fn of() -> LimitOf {
+    LimitOf::Queue(QueueName::new("q").unwrap())
+}
+
+fn limit(concurrency: Option<u32>, rate: Option<Rate>) -> Limit {
+    Limit { by: Some(KeyExpression::parse("params.v").unwrap()), concurrency, rate }
+}
+
+fn limits(limit: Limit) -> Limits {
+    let mut limits = Limits::default();
+    limits.configure(&of(), &[limit], false, Mono(0));
+    limits
+}
+
+fn share(limits: &mut Limits, value: &str) -> Share {
+    limits.share(&spec(value, 1), Mono(0)).unwrap()
+}
+
+/// A job takes its share, or waits in the bucket that it does not get into.
+fn take(limits: &mut Limits, number: u64, share: &Share) -> Result<(), (BucketId, Hindrance)> {
+    limits.take(rank(number), share, Mono(0))
+}
+
+#[test]
+fn a_place_is_lent_to_one_at_a_time_down_a_chain_of_any_depth() {
+    let mut limits = limits(limit(Some(1), None));
+    let share = share(&mut limits, "a");
+    take(&mut limits, 1, &share).unwrap();
+    for child in 2..=51 {
+        assert_eq!(take(&mut limits, child, &share), Err((share.buckets[0], Hindrance::Places)));
+        limits.lend(id(child - 1), &[id(child), id(child + 100)]);
+        take(&mut limits, child, &share).unwrap();
+        let other = take(&mut limits, child + 100, &share);
+        assert_eq!(other, Err((share.buckets[0], Hindrance::Places)), "one at a time");
+    }
+    assert_eq!(limits.lent_to(id(1), &share), Some(id(2)));
+    for child in (2..=51).rev() {
+        limits.leave(id(child), &share);
+        assert_eq!(limits.lent_to(id(child - 1), &share), None);
+    }
+    assert!(limits.has_free_place(share.buckets[0], id(1)));
+    take(&mut limits, 102, &share).unwrap();
+    limits.end_lending(id(1));
+    limits.leave(id(102), &share);
+    assert!(take(&mut limits, 102, &share).is_err(), "it lends nothing any more");
+}
+
+#[test]
+fn a_borrower_waits_behind_nobody() {
+    let mut limits = limits(limit(Some(2), None));
+    let light = share(&mut limits, "a");
+    let heavy = Share { weight: 2, ..light.clone() };
+    take(&mut limits, 1, &light).unwrap();
+    let (at, why) = take(&mut limits, 2, &heavy).unwrap_err();
+    limits.wait(at, class(), rank(2), 2, why);
+    assert_eq!(take(&mut limits, 3, &light), Err((at, Hindrance::Behind(id(2)))));
+    limits.lend(id(1), &[id(3)]);
+    take(&mut limits, 3, &light).unwrap();
+}
+
+#[test]
+fn a_job_that_is_gone_neither_lends_nor_borrows() {
+    let mut limits = limits(limit(Some(1), None));
+    limits.lend(id(1), &[id(2), id(3)]);
+    limits.lend(id(9), &[id(2)]);
+    limits.forget(id(2));
+    assert_eq!(
+        (limits.lenders(id(2)), limits.borrowers(id(1)), limits.borrowers(id(9))),
+        (vec![], &[id(3)][..], &[][..])
+    );
+    limits.forget(id(1));
+    assert_eq!(limits.lenders(id(3)), []);
+}
+
+#[test]
+fn a_bucket_is_forgotten_when_it_has_nothing_to_remember() {
+    let rate = Rate { count: 1, per_ms: 1_000, burst: Some(2) };
+    let mut limits = limits(limit(Some(5), Some(rate)));
+    let a = share(&mut limits, "a");
+    take(&mut limits, 1, &a).unwrap();
+    limits.drop_share(id(1), &a, &[], Mono(0));
+    assert_eq!((limits.buckets.len(), limits.idle.len()), (1, 1), "its rate remembers the token");
+    let b = share(&mut limits, "b");
+    limits.drop_share(id(2), &b, &[], Mono(0));
+    assert_eq!(limits.buckets.len(), 1, "nothing was taken of this one");
+    let again = share(&mut limits, "a");
+    assert_eq!((&again, limits.idle.len()), (&a, 0));
+    limits.drop_share(id(1), &a, &[], Mono(999));
+    limits.share(&spec("c", 1), Mono(1_000)).unwrap();
+    assert_eq!((limits.buckets.len(), limits.idle.len()), (1, 0), "the token has come back");
+}
+
+#[test]
+fn a_changed_limit_keeps_what_its_buckets_know_and_a_removed_one_takes_them_along() {
+    let mut limits = limits(limit(Some(1), None));
+    let a = share(&mut limits, "a");
+    take(&mut limits, 1, &a).unwrap();
+    limits.configure(&of(), &[limit(Some(2), None)], false, Mono(0));
+    assert_eq!(share(&mut limits, "a").buckets, a.buckets);
+    take(&mut limits, 2, &a).unwrap();
+    assert!(take(&mut limits, 3, &a).is_err());
+    assert!(limits.has(&of(), &[limit(Some(2), None)]) && !limits.has(&of(), &[limit(Some(1), None)]));
+    limits.configure(&of(), &[], false, Mono(0));
+    assert_eq!(
+        (limits.buckets.len(), limits.rules.len(), limits.share(&spec("a", 1), Mono(0))),
+        (0, 0, None)
+    );
+    take(&mut limits, 3, &a).unwrap();
+    limits.drop_share(id(3), &a, &[], Mono(0));
+}
+
+#[test]
+fn weight_0_has_no_share() {
+    let mut limits = limits(limit(Some(1), None));
+    assert_eq!(limits.share(&spec("a", 0), Mono(0)), None);
+}

@@ -1,0 +1,233 @@
+//! Jobs that others end: a job they came after failed, their group is cancelled, another copy of them has won.
+//!
+//! They are ended in units of bounded size, one unit at a time, without recursion. Who comes after a job that is ended
+//! here goes into the same unit as long as there is room, so a chain takes one commit for many of its jobs. Whatever
+//! is not stored when the hall stops is found again from the rows.
+
+use std::collections::VecDeque;
+
+use jobhall_core::{Decision, Dependency, Event, Failure, GroupId, JobId, Step, transition};
+use jobhall_store::{Change, Conflict, Unit};
+
+use crate::desk::{Desk, ROUNDS, Task, What};
+use crate::entry::Busy;
+use crate::ids::IdMap;
+use crate::settle::Pending;
+use crate::step::change;
+
+/// Jobs that are ended in one unit.
+const SLICE: usize = 500;
+
+/// Why a job is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// This job, which it was to come after, ended so.
+    Dependency(JobId, Dependency),
+    /// Its group is cancelled.
+    Group(GroupId),
+    /// This job, a copy of the same work, has succeeded.
+    Copy(JobId),
+}
+
+/// Jobs that are to be ended.
+#[derive(Debug, Default)]
+pub(crate) struct Along {
+    line: VecDeque<(JobId, EndedBy)>,
+    under_way: bool,
+    rounds: u8,
+    /// By a job that is to be ended: the completed one that is the cause.
+    causes: IdMap<JobId>,
+    /// Completed jobs that others have yet to hear of, with how many: they must not be removed before.
+    because: IdMap<u32>,
+}
+
+/// Jobs on their way to their end.
+#[derive(Debug)]
+pub(crate) struct AlongPending(Vec<Move>);
+
+#[derive(Debug)]
+struct Move {
+    id: JobId,
+    by: EndedBy,
+    step: Step,
+    /// Whether the cause is in the same unit.
+    near: bool,
+}
+
+/// A unit of ends in the making.
+#[derive(Default)]
+struct Slice {
+    moves: Vec<Move>,
+    /// Those that come after a job of the unit.
+    near: VecDeque<(JobId, EndedBy)>,
+}
+
+impl Along {
+    pub fn push(&mut self, id: JobId, by: EndedBy) {
+        if let EndedBy::Dependency(before, _) = by
+            && !self.causes.contains_key(&id.get())
+        {
+            self.causes.insert(id.get(), before);
+            self.because_of(before);
+        }
+        self.line.push_back((id, by));
+    }
+
+    /// Whether nobody is to be ended.
+    pub fn is_idle(&self) -> bool {
+        self.line.is_empty() && !self.under_way
+    }
+
+    pub fn because_of(&mut self, id: JobId) {
+        *self.because.entry(id.get()).or_default() += 1;
+    }
+
+    pub fn no_longer(&mut self, id: JobId) {
+        if let Some(count) = self.because.get_mut(&id.get()) {
+            *count -= 1;
+            if *count == 0 {
+                self.because.remove(&id.get());
+            }
+        }
+    }
+
+    /// Whether a completed job is needed, for others to be ended because of it.
+    pub fn needs(&self, id: JobId) -> bool {
+        self.because.contains_key(&id.get())
+    }
+
+    /// A job need not be ended any more.
+    pub fn over(&mut self, id: JobId) {
+        if let Some(before) = self.causes.remove(&id.get()) {
+            self.no_longer(before);
+        }
+    }
+}
+
+impl Desk {
+    /// Sends the next unit of jobs that others end, if none is under way.
+    pub(crate) fn take_along(&mut self) {
+        if self.along.under_way || self.along.line.is_empty() || !self.matches() {
+            return;
+        }
+        let mut slice = Slice::default();
+        while slice.moves.len() < SLICE {
+            if let Some((id, by)) = slice.near.pop_front() {
+                self.plan_near(id, by, &mut slice);
+            } else if let Some((id, by)) = self.along.line.pop_front() {
+                self.plan_end(id, by, &mut slice);
+            } else {
+                break;
+            }
+        }
+        if slice.moves.is_empty() {
+            return;
+        }
+        let changes = slice.moves.iter().map(|Move { id, step, .. }| {
+            let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
+            Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) }
+        });
+        let unit = Unit { changes: changes.collect(), ..Unit::default() };
+        self.along.under_way = true;
+        self.send(unit, Pending::Along(Box::new(AlongPending(slice.moves))));
+    }
+
+    fn plan_end(&mut self, id: JobId, by: EndedBy, slice: &mut Slice) {
+        let task = || What::TakeAlong(id, by).into();
+        match self.open.get(&id.get()).map(|entry| entry.busy) {
+            None => self.along.over(id),
+            Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id.get()).or_default().push(task()),
+            Some(Busy::Free) => match self.decide_end(id, by) {
+                None => self.along.over(id),
+                Some(step) if self.is_alone(id, &step) => {
+                    self.plan_move(Move { id, by, step, near: false }, slice);
+                }
+                Some(_) => self.run(task()),
+            },
+        }
+    }
+
+    /// One that comes after a job of the same unit. If anything stands against it, it hears of the end later.
+    fn plan_near(&mut self, id: JobId, by: EndedBy, slice: &mut Slice) {
+        let free = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Free);
+        let step = if free { self.decide_end(id, by) } else { None };
+        if let Some(step) = step.filter(|step| self.is_alone(id, step)) {
+            self.plan_move(Move { id, by, step, near: true }, slice);
+        }
+    }
+
+    fn plan_move(&mut self, planned: Move, slice: &mut Slice) {
+        let id = planned.id;
+        if let Some(how) = Dependency::of(planned.step.life.state.name()) {
+            let room = SLICE.saturating_sub(slice.moves.len() + slice.near.len());
+            let behind = self.dependencies.behind(id).iter().take(room);
+            let fall = behind.filter(|behind| self.dependencies.allows(**behind, how) == Some(false));
+            slice.near.extend(fall.map(|behind| (*behind, EndedBy::Dependency(id, how))));
+        }
+        self.make_busy(id, Busy::Unit);
+        slice.moves.push(planned);
+    }
+
+    fn decide_end(&self, id: JobId, by: EndedBy) -> Option<Step> {
+        let life = &self.open.get(&id.get())?.life;
+        let decision = match by {
+            EndedBy::Dependency(before, how) => {
+                let (failure, cancelled) = (how.failure(before), how == Dependency::Cancelled);
+                transition(life, &Event::DependencyFailed { failure: &failure, cancelled }, self.now.wall)
+            }
+            EndedBy::Group(group) => {
+                let failure = self.group_cancel(group)?;
+                transition(life, &Event::Cancel(&failure), self.now.wall)
+            }
+            EndedBy::Copy(winner) => {
+                let failure = Failure::new("outrun", format!("job {winner}, a copy of it, has succeeded"));
+                transition(life, &Event::Cancel(&failure), self.now.wall)
+            }
+        };
+        match decision {
+            Ok(Decision::Step(step)) => Some(*step),
+            Ok(Decision::Same) | Err(_) => None,
+        }
+    }
+
+    /// Whether the step concerns this job only: no successor is released by it and no follow-up made.
+    fn is_alone(&self, id: JobId, step: &Step) -> bool {
+        step.follow_up.is_none() && !self.successors.contains_key(&id.get())
+    }
+
+    /// Ends one job that was busy before, or that brings others along.
+    pub(crate) fn take_one_along(&mut self, id: JobId, by: EndedBy, task: Task) {
+        match self.decide_end(id, by) {
+            None => self.along.over(id),
+            Some(step) if self.is_alone(id, &step) => self.along.line.push_front((id, by)),
+            Some(step) => self.send_step(id, step, task),
+        }
+    }
+
+    pub(crate) fn taken_along(&mut self, AlongPending(moves): AlongPending) {
+        (self.along.under_way, self.along.rounds) = (false, 0);
+        for Move { id, step, .. } in moves {
+            self.moved(id, step);
+        }
+    }
+
+    pub(crate) fn along_refused(&mut self, pending: AlongPending, conflicts: Vec<Conflict>) {
+        self.learn_all(conflicts);
+        self.along.rounds = self.along.rounds.saturating_add(1);
+        if self.along.rounds > ROUNDS {
+            self.rest();
+        }
+        self.along_undone(pending);
+    }
+
+    /// They wait to be ended as before; those whose cause was in the same unit have yet to hear of it.
+    pub(crate) fn along_undone(&mut self, AlongPending(moves): AlongPending) {
+        self.along.under_way = false;
+        for Move { id, by, near, .. } in moves {
+            if !near {
+                self.along.line.push_back((id, by));
+            }
+            self.make_free(id);
+        }
+    }
+}

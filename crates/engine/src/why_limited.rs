@@ -1,0 +1,138 @@
+//! Why a limit keeps a job waiting: whose limit it is, who has what of it, and when that changes.
+
+use std::fmt;
+
+use jobhall_core::limits::Limit;
+use jobhall_core::{JobId, Time};
+
+use crate::desk::Desk;
+use crate::entry::{Entry, Placed};
+use crate::explain::Why;
+use crate::limits::{BucketId, Hindrance, LimitOf};
+use crate::load::rank;
+
+/// Jobs that are named as having what is taken.
+const NAMED: usize = 5;
+
+/// The limit that a job waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitWhy {
+    /// Whose limit it is.
+    pub of: LimitOf,
+    /// The limit.
+    pub limit: Limit,
+    /// What its expression has for the job; none: nothing, or there is no expression.
+    pub value: Option<String>,
+    /// What the job weighs.
+    pub weight: u32,
+    /// Weights that are taken of its concurrency.
+    pub taken: u64,
+    /// The first of the jobs that have taken them.
+    pub by: Vec<JobId>,
+    /// How many have taken them.
+    pub jobs: usize,
+    /// What exactly is missing.
+    pub missing: Missing,
+}
+
+/// What a job waits for in a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Others have to end first.
+    Places,
+    /// Tokens, which will be there at this moment.
+    Tokens(Time),
+    /// This job is before it and does not fit yet.
+    Behind(JobId),
+}
+
+impl Desk {
+    /// Why somebody keeps a job from workers, whether or not there are any.
+    pub(crate) fn why_kept(&self, id: JobId, entry: &Entry) -> Vec<Why> {
+        let mut why = Vec::new();
+        if let Some(class) = self.board.class(entry.class) {
+            let (queue, job_type) = self.board.is_paused(class);
+            why.extend(queue.then(|| Why::Paused(LimitOf::Queue(class.queue.clone()))));
+            why.extend(job_type.then(|| Why::Paused(LimitOf::Type(class.job_type.clone()))));
+        }
+        why.extend(entry.life.hold.then_some(Why::Held));
+        if let Placed::Limited(at) = entry.placed {
+            why.extend(self.why_limited(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
+        }
+        why
+    }
+
+    /// Why a job waits in this bucket.
+    fn why_limited(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
+        let (of, limit, bucket) = self.limited.limits.look(at)?;
+        let weight = entry.share.get()?.weight;
+        let missing = match self.limited.limits.hindrance(at, rank(id, entry), weight, self.now.mono) {
+            Some(Hindrance::Tokens(due)) => {
+                Missing::Tokens(self.now.wall.plus_ms(due.0.saturating_sub(self.now.mono.0)))
+            }
+            Some(Hindrance::Behind(first)) => Missing::Behind(first),
+            Some(Hindrance::Places) | None => Missing::Places,
+        };
+        Some(LimitWhy {
+            of: of.clone(),
+            limit: limit.clone(),
+            value: bucket.value.as_deref().map(str::to_owned),
+            weight,
+            taken: bucket.places.taken(),
+            by: bucket.places.holders().map(|(id, _)| id).take(NAMED).collect(),
+            jobs: bucket.places.holders().count(),
+            missing,
+        })
+    }
+}
+
+impl LimitWhy {
+    /// The limit by its owner, expression and value.
+    fn name(&self) -> String {
+        match (&self.limit.by, &self.value) {
+            (None, _) => format!("a limit of {}", self.of),
+            (Some(by), Some(value)) => format!("a limit of {} for {by} = {value:?}", self.of),
+            (Some(by), None) => format!("a limit of {} for jobs without {by}", self.of),
+        }
+    }
+
+    fn holders(&self) -> String {
+        let named: Vec<_> = self.by.iter().map(ToString::to_string).collect();
+        let more = self.jobs.saturating_sub(self.by.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} {}{more}", if self.jobs == 1 { "job" } else { "jobs" }, named.join(", "))
+    }
+
+    /// The same in words; `moment` writes a time.
+    pub fn words(&self, moment: impl Fn(Time) -> String) -> String {
+        let name = self.name();
+        match (self.missing, self.limit.concurrency, self.limit.rate) {
+            (Missing::Places, Some(most), _) => {
+                let heavy = if u64::from(self.weight) > u64::from(most) {
+                    ", more than the limit, so it runs alone"
+                } else {
+                    ""
+                };
+                let (taken, holders) = (self.taken, self.holders());
+                format!(
+                    "{name} lets {most} at once: {taken} taken by {holders}; this job weighs {}{heavy}",
+                    self.weight
+                )
+            }
+            (Missing::Tokens(at), _, Some(rate)) => {
+                let per = rate.per_ms;
+                format!("{name} lets {} in {per} ms begin: its turn comes at {}", rate.count, moment(at))
+            }
+            (Missing::Behind(first), ..) => {
+                format!("{name}: job {first} is before it and waits for more room")
+            }
+            (Missing::Places | Missing::Tokens(_), ..) => format!("{name} was changed a moment ago"),
+        }
+    }
+}
+
+impl fmt::Display for LimitWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words(|at| format!("{} ms", at.as_ms())))
+    }
+}

@@ -1,0 +1,92 @@
+//! Changing a job that waits: edit, hold, release, run now.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::Request;
+use jobhall_core::{JobId, RetryPolicy};
+use jobhall_engine::Edit;
+use jobhall_protocol::{EditJob, FieldError};
+
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, params, reach, tell};
+
+pub(super) async fn edit(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let id = params::job_id(&id)?;
+    let shown = reach::shown(&app, &who, id).await?;
+    let given: EditJob = body::json(request).await?;
+    if given.is_empty() {
+        return Err(Trouble::bad("nothing is to change: give at least one field"));
+    }
+    let edit = checked(&given, shown.job.spec.retry).map_err(Trouble::bad)?;
+    app.engine.edit(id, edit).await?;
+    told(&app, &who, id, "job_edited").await
+}
+
+fn checked(given: &EditJob, retry: RetryPolicy) -> Result<Edit, FieldError> {
+    Ok(Edit {
+        params: given.checked_params()?,
+        needs: given.checked_needs()?,
+        uses: given.checked_uses()?,
+        avoid: given.avoid,
+        windows: given.checked_windows()?,
+        priority: given.priority,
+        run_at: given.run_at.map(|at| at.0),
+        retry: given.retry.as_ref().map(|given| given.over(retry)),
+        throttle_factor: given.throttle_factor,
+        timeouts: given.timeouts(),
+        owner: given.checked_owner()?,
+        tags: given.checked_tags()?,
+    })
+}
+
+pub(super) async fn hold(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = reached(&app, &who, &id).await?;
+    app.engine.hold(id).await?;
+    told(&app, &who, id, "job_held").await
+}
+
+pub(super) async fn release(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = reached(&app, &who, &id).await?;
+    app.engine.release(id).await?;
+    told(&app, &who, id, "job_released").await
+}
+
+pub(super) async fn run_now(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = reached(&app, &who, &id).await?;
+    app.engine.run_now(id).await?;
+    told(&app, &who, id, "job_run_now").await
+}
+
+async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, Trouble> {
+    let id = params::job_id(id)?;
+    reach::check(app, who, id).await?;
+    Ok(id)
+}
+
+/// The job as it is then.
+async fn told(app: &App, who: &Identity, id: JobId, what: &'static str) -> Answer {
+    app.acted(who, what, id, "").await;
+    let shown = app.engine.show(id).await?;
+    Ok(error::ok(&tell::shown(&shown, now())?))
+}

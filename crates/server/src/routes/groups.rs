@@ -1,0 +1,128 @@
+//! Groups: made, told, closed, cancelled, retried. A token that reaches some queues only does not reach groups, which
+//! have jobs of all queues.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, Request, Uri};
+use jobhall_core::{GroupId, Key, Owner, Tag};
+use jobhall_engine::{NewGroup, Submit};
+use jobhall_protocol::{CreateGroup, Page};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::jobs::why;
+use super::submit::{IDEMPOTENCY_KEY, checked, submit_name};
+use crate::app::App;
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, params, tell};
+
+/// Groups on a page.
+const LIMIT: usize = 50;
+const LIMIT_MOST: usize = 500;
+
+fn address(id: GroupId) -> String {
+    format!("{}/groups/{id}", jobhall_protocol::API)
+}
+
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    request: Request<Body>,
+) -> Answer {
+    app.takes_work()?;
+    let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
+    let bytes = body::bytes(request).await?;
+    let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;
+    let asked: CreateGroup = body::parse(&bytes)?;
+    let group = new_group(&asked)?;
+    let jobs = checked(&app, &who, &asked.jobs).await?;
+    let (id, jobs) = app.engine.create_group(group, Submit { jobs, name }).await?;
+    let shown = app.engine.group(id).await?;
+    Ok(error::made(true, &address(id), &tell::group(&shown, &jobs)?))
+}
+
+fn new_group(asked: &CreateGroup) -> Result<NewGroup, Trouble> {
+    let name = asked.name.as_deref().map(Key::new).transpose();
+    Ok(NewGroup {
+        name: name.map_err(|error| Trouble::bad(format!("name: {error}")))?,
+        owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(Trouble::bad)?,
+        tags: asked.tags.iter().map(|tag| Tag::new(tag)).collect::<Result<_, _>>().map_err(Trouble::bad)?,
+        closed: asked.closed,
+    })
+}
+
+/// Which page.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GroupsQuery {
+    /// So many on a page, at most 500; 50 if missing.
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let asked: GroupsQuery = params::query(&uri)?;
+    let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
+    let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
+    let groups = app.engine.group_page(before, limit).await?;
+    let items = groups.iter().map(|shown| tell::group(shown, &[])).collect::<Result<Vec<_>, _>>()?;
+    let last = groups.last().filter(|_| groups.len() == limit);
+    let next_cursor = last.map(|shown| format!("g{:x}", shown.group.id.get()));
+    let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
+    Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
+}
+
+fn from_cursor(text: &str) -> Result<GroupId, Trouble> {
+    GroupId::new(params::cursor('g', text)?).map_err(Trouble::bad)
+}
+
+pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
+    let shown = app.engine.group(params::group_id(&id)?).await?;
+    Ok(error::ok(&tell::group(&shown, &[])?))
+}
+
+pub(super) async fn close(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = params::group_id(&id)?;
+    let shown = app.engine.close_group(id).await?;
+    app.acted(&who, "group_closed", id, "").await;
+    Ok(error::ok(&tell::group(&shown, &[])?))
+}
+
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let id = params::group_id(&id)?;
+    let failure = why(&body::json_or_default(request).await?)?;
+    let reason = failure.reason.clone();
+    let shown = app.engine.cancel_group(id, failure).await?;
+    app.acted(&who, "group_cancelled", id, &reason).await;
+    Ok(error::ok(&tell::group(&shown, &[])?))
+}
+
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    app.takes_work()?;
+    let id = params::group_id(&id)?;
+    let body = format!("retry of group {id}");
+    let key = headers.get(IDEMPOTENCY_KEY);
+    let name = key.map(|key| submit_name(&who, key.as_bytes(), body.as_bytes())).transpose()?;
+    let made = app.engine.retry_group(id, name).await?;
+    app.acted(&who, "group_retried", id, &format!("as group {made}")).await;
+    let shown = app.engine.group(made).await?;
+    Ok(error::made(true, &address(made), &tell::group(&shown, &[])?))
+}

@@ -1,0 +1,125 @@
+//! What is configured for queues: whether they are paused, and their limits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, Request};
+use jobhall_core::{QueueConfig, QueueName};
+use jobhall_engine::Refused;
+use jobhall_protocol::{Code, Limit, QueueSettings, SetQueue};
+
+use super::versions::{self, ROUNDS, Wanted};
+use crate::app::App;
+use crate::body;
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+
+/// The queues that someone configured, with their versions.
+pub(super) struct Configs(BTreeMap<QueueName, (u32, QueueConfig)>);
+
+impl Configs {
+    pub(super) async fn read(app: &App) -> Result<Configs, Trouble> {
+        let configs = app.engine.queue_configs().await?.into_iter();
+        Ok(Configs(configs.map(|(name, rev, config)| (name, (rev, config))).collect()))
+    }
+
+    /// What a queue has, configured or not.
+    pub(super) fn config(&self, name: &QueueName) -> QueueConfig {
+        self.0.get(name).map(|(_, config)| config.clone()).unwrap_or_default()
+    }
+
+    /// The version of its configuration; none if nobody configured it.
+    pub(super) fn tag(&self, name: &QueueName) -> Result<Option<String>, Trouble> {
+        self.0.get(name).map(|(rev, config)| versions::tag(*rev, config)).transpose()
+    }
+}
+
+/// Limits as they are told.
+pub(super) fn limits(config: &QueueConfig) -> Vec<Limit> {
+    config.limits.iter().map(Limit::from).collect()
+}
+
+pub(super) async fn set(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let name = reached(&who, &name)?;
+    let wanted = Wanted::of(request.headers())?;
+    let given: SetQueue = body::json(request).await?;
+    let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(Trouble::bad)?;
+    let make = |before: QueueConfig| {
+        Some(QueueConfig {
+            paused: given.paused.unwrap_or(before.paused),
+            limits: limits.clone().unwrap_or(before.limits),
+        })
+    };
+    let (rev, config) = change(&app, &wanted, &name, make).await?;
+    let config = config.ok_or_else(|| Trouble::internal("a queue without its configuration"))?;
+    let what = match given.paused {
+        Some(true) => "queue_paused",
+        Some(false) => "queue_resumed",
+        None => "queue_set",
+    };
+    app.acted(&who, what, &name, "").await;
+    let told = QueueSettings { name: name.to_string(), paused: config.paused, limits: self::limits(&config) };
+    let address = format!("{}/queues/{name}", jobhall_protocol::API);
+    Ok(error::tagged(error::made(rev == 1, &address, &told), &versions::tag(rev, &config)?))
+}
+
+/// The queue has the defaults again.
+pub(super) async fn reset(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let name = reached(&who, &name)?;
+    let wanted = Wanted::of(&headers)?;
+    if Configs::read(&app).await?.tag(&name)?.is_none() {
+        return Err(Trouble::new(Code::NotFound, format!("nobody configured a queue {name}")));
+    }
+    change(&app, &wanted, &name, |_| None).await?;
+    app.acted(&who, "queue_reset", &name, "").await;
+    Ok(error::nothing())
+}
+
+fn reached(who: &Identity, name: &str) -> Result<QueueName, Trouble> {
+    let name = QueueName::new(name).map_err(Trouble::bad)?;
+    if who.scope.reaches(name.as_str()) {
+        return Ok(name);
+    }
+    let detail = format!("queue {name} is outside of what this token reaches: {}", who.scope);
+    Err(Trouble::new(Code::Forbidden, detail))
+}
+
+/// Changes what is there, guarded by its rev. Without a wish for a version it is tried again on what others made.
+async fn change(
+    app: &App,
+    wanted: &Wanted,
+    name: &QueueName,
+    make: impl Fn(QueueConfig) -> Option<QueueConfig>,
+) -> Result<(u32, Option<QueueConfig>), Trouble> {
+    for _ in 0..ROUNDS {
+        let configs = Configs::read(app).await?;
+        let tag = configs.tag(name)?;
+        if !wanted.allows(tag.as_deref()) {
+            let detail = match tag {
+                Some(tag) => format!("queue {name} is configured, as version {tag}"),
+                None => format!("nobody configured a queue {name}"),
+            };
+            return Err(Trouble::new(Code::PreconditionFailed, detail));
+        }
+        let config = make(configs.config(name));
+        let rev = configs.0.get(name).map_or(0, |(rev, _)| *rev);
+        match app.engine.set_queue(name.clone(), config.clone(), Some(rev)).await {
+            Ok(rev) => return Ok((rev, config)),
+            Err(Refused::QueueChanged { .. }) => {}
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+    Err(Refused::Contended.into())
+}
