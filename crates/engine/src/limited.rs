@@ -254,27 +254,26 @@ impl Desk {
 
     /// A job that waits for others, and keeps its places meanwhile, lends them to those: one of them at a time stands on
     /// a place. Call it again for others that it comes to wait for.
-    #[cfg_attr(not(test), expect(dead_code, reason = "sub-jobs, which come next, lend"))]
     pub(crate) fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
         self.limited.limits.lend(lender, borrowers);
         self.help(lender);
     }
 
-    /// The job goes on. Says who stands on one of its places and has to leave it first; none: it lends nothing more.
-    #[cfg_attr(not(test), expect(dead_code, reason = "sub-jobs, which come next, lend"))]
-    pub(crate) fn end_lending(&mut self, lender: JobId) -> Option<JobId> {
-        let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get());
-        let limits = &mut self.limited.limits;
-        let user = share.and_then(|share| limits.lent_to(lender, share));
-        if user.is_none() {
-            limits.end_lending(lender);
-        }
-        user
+    /// Who stands on a place of this job, and has to leave it before the job goes on.
+    pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
+        let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get())?;
+        self.limited.limits.lent_to(lender, share)
     }
 
-    /// A job left the places it may have borrowed: others may stand on them.
+    /// The job goes on, or waits for nothing any more: it lends nothing more.
+    pub(crate) fn end_lending(&mut self, lender: JobId) {
+        self.limited.limits.end_lending(lender);
+    }
+
+    /// A job left the places it may have borrowed: who lent them may go on, or others may stand on them.
     fn help_borrowers(&mut self, id: JobId) {
         for lender in self.limited.limits.lenders(id) {
+            self.look_at_wait(lender);
             self.help(lender);
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use jobhall_core::bounds::WAITERS;
-use jobhall_core::{AttemptId, Decision, Event, JobId, transition};
+use jobhall_core::{AttemptId, Decision, Event, JobId, State, transition};
 
 use crate::answer::{Answer, Refused};
 use crate::clock::Mono;
@@ -15,6 +15,9 @@ use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
 use crate::request::Request;
 use crate::session::SessionState;
+
+/// Jobs that places are lent to, and that lend them, on behalf of one wait.
+const LENT: usize = 1_000;
 
 /// What an attempt waits for.
 #[derive(Debug, Default)]
@@ -81,6 +84,40 @@ impl Desk {
         }
         let wait = self.waits.entry(id.get()).or_default();
         (wait.all, wait.open) = (jobs, open);
+        self.lend_limits(id);
+    }
+
+    /// The places that limits gave to a waiting attempt are lent to all that it waits for, and to what those wait for in
+    /// turn; so do those that wait for it.
+    fn lend_limits(&mut self, id: JobId) {
+        let borrowers = self.behind_all(id);
+        let (mut lenders, mut next) = (BTreeSet::from([id]), vec![id]);
+        while let Some(id) = next.pop().filter(|_| lenders.len() < LENT) {
+            let waiters = self.waiters.get(&id.get()).into_iter().flatten();
+            next.extend(waiters.filter(|waiter| lenders.insert(**waiter)));
+        }
+        for lender in lenders {
+            self.lend(lender, &borrowers);
+        }
+    }
+
+    /// Everything that must end before an attempt can go on: what it waits for, what that comes after or stands behind,
+    /// what that waits for, and so on.
+    fn behind_all(&self, id: JobId) -> Vec<JobId> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
+            let awaited = self.waits.get(&id.get()).into_iter().flat_map(|wait| wait.open.iter().copied());
+            let entry = self.open.get(&id.get());
+            let blocked = entry.filter(|entry| matches!(entry.life.state, State::Blocked(_)));
+            let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
+            let holder = blocked.and_then(|entry| match entry.life.state {
+                State::Blocked(blocked) => blocked.holder,
+                _ => None,
+            });
+            let all = awaited.chain(after.iter().copied()).chain(holder);
+            next.extend(all.filter(|job| self.open.contains_key(&job.get()) && found.insert(*job)));
+        }
+        found.into_iter().collect()
     }
 
     fn forget_awaited(&mut self, id: JobId) {
@@ -208,13 +245,13 @@ impl Desk {
         }
     }
 
-    /// Whether a worker has room for an attempt that has waited: a slot, and what its job uses. A worker that polls has
-    /// told of no slots and sees to them itself.
+    /// Whether a worker has room for an attempt that has waited: a slot, what its job uses, and the places it has lent. A
+    /// worker that polls has told of no slots and sees to them itself.
     fn can_resume(&self, session: SessionId, id: JobId) -> bool {
         let Some(state) = self.sessions.get(&session).filter(|state| state.connected) else { return false };
         let credit = state.credit.and_then(|credit| self.vacancies.get(&credit));
         let slot = credit.is_none_or(|credit| credit.free() > 0);
-        slot && state.ready.contains(&id) && self.leaves_uses(state, id)
+        slot && state.ready.contains(&id) && self.leaves_uses(state, id) && self.borrower(id).is_none()
     }
 
     /// Whether what a job uses is left of its worker, whoever that is kept for.
@@ -256,6 +293,7 @@ impl Desk {
     fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Refused>) -> Vec<JobId> {
         self.forget_awaited(id);
         let Some(wait) = self.waits.remove(&id.get()) else { return Vec::new() };
+        self.end_lending(id);
         for (ticket, until) in wait.told {
             self.deadlines.waits.remove(&(until, id, ticket));
             self.answer(ticket, answer(wait.all.clone()));

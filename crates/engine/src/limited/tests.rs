@@ -70,12 +70,13 @@ fn those_that_a_job_waits_for_stand_on_its_place_one_after_the_other() {
     assert_eq!(claimed(&mut desk), [0; 0]);
     desk.lend(id(1), &[id(3), id(4)]);
     assert_eq!(claimed(&mut desk), [3], "the first that it waits for, not the first in line");
-    assert_eq!(desk.end_lending(id(1)), Some(id(3)), "it cannot go on while another stands on its place");
+    assert_eq!(desk.borrower(id(1)), Some(id(3)), "it cannot go on while another stands on its place");
     // Job 3 ends.
     desk.take_out(id(3));
     assert_eq!(claimed(&mut desk), [4]);
     desk.take_out(id(4));
-    assert_eq!(desk.end_lending(id(1)), None);
+    assert_eq!(desk.borrower(id(1)), None);
+    desk.end_lending(id(1));
     assert_eq!(claimed(&mut desk), [0; 0], "the place is its own again");
     desk.take_out(id(1));
     assert_eq!(claimed(&mut desk), [2]);
