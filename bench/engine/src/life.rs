@@ -91,6 +91,17 @@ pub async fn measure(hall: &mut Hall, options: &Options, way: Way) -> Result<Map
     measure_trade(hall, options, way, Trade::plain(options)?).await
 }
 
+/// The same with these jobs, in turns.
+pub async fn measure_jobs(
+    hall: &mut Hall,
+    options: &Options,
+    way: Way,
+    jobs: &[SubmitJob],
+) -> Result<Map<String, Value>, Failed> {
+    let trade = Trade { jobs: jobs.to_vec(), ..Trade::plain(options)? };
+    measure_trade(hall, options, way, trade).await
+}
+
 /// The same with other jobs and workers.
 pub async fn measure_trade(
     hall: &mut Hall,

@@ -5,6 +5,7 @@ mod classes;
 mod hall;
 mod large;
 mod life;
+mod limits;
 mod market;
 mod prefill;
 mod relations;
@@ -23,13 +24,14 @@ use relations::Shape;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|chain|fan|group --dir DIR
+const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|limits|chain|fan|group --dir DIR
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
 
   life        no-op lives: submitted, queued, claimed, completed
   handover    the same where a vacancy always waits: inserted already assigned
   large       life on an empty store and on one with --queued (1,000,000) and --completed (10,000,000) jobs, in turns
+  limits      life and handover with limits (1,000 keys, a rate, weights) and without, in turns
   chain       10,000 jobs, each after the one before, beside as many with one in work at a time, in turns
   fan         10,000 jobs after one and before another, beside as many that are independent, in turns
   group       100,000 jobs of a group, beside as many of none, in turns
@@ -71,6 +73,7 @@ fn main() -> Result<(), Failed> {
         "handover" => runtime.block_on(life::alone(&options, life::Way::HandedOver))?,
         "large" => runtime.block_on(large::measure(&options))?,
         "market" => runtime.block_on(market::measure(&options))?,
+        "limits" => runtime.block_on(limits::measure(&options))?,
         "classes" => classes::measure()?,
         "chain" => runtime.block_on(relations::measure(&options, Shape::Chain, 10_000))?,
         "fan" => runtime.block_on(relations::measure(&options, Shape::Fan, 10_002))?,

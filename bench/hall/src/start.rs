@@ -75,7 +75,10 @@ async fn one(
     let took = began.elapsed();
     post.answer().await?;
     session
-        .send(&[ToHall::Outcome { attempt, lease, report: passed() }, ToHall::Vacancies { total }])
+        .send(&[
+            ToHall::Outcome { attempt, lease, report: passed() },
+            ToHall::Vacancies { total: total.cast_signed() },
+        ])
         .await?;
     while !session.next().await?.iter().any(|message| matches!(message, ToWorker::Moved { .. })) {}
     Ok(took)

@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, completions, config, doctor, events, group, help, job, man, progress, queue, run,
+    artifact, audit, call, completions, config, doctor, events, group, help, job, man, progress, queue, run,
     schedule, server, slot, stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
@@ -144,6 +144,8 @@ pub enum Command {
     Token(token::TokenCommand),
     /// Show who did what
     Audit(audit::AuditArgs),
+    /// Ask for a sub-job and wait for its value, from inside a job
+    Call(call::CallArgs),
     /// Tell how far a job is, from inside it
     Progress(progress::ProgressArgs),
     /// Watch what happens in the hall

@@ -2,6 +2,7 @@
 
 pub mod artifact;
 pub mod audit;
+pub mod call;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -57,6 +58,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Schedule(command) => schedule::run(&context, &command).await,
         Command::Token(command) => token::run(&context, &command).await,
         Command::Audit(args) => audit::run(&context, &args).await,
+        Command::Call(args) => call::run(&context, &args).await,
         Command::Progress(args) => progress::run(&context, &args).await,
         Command::Events(args) => events::run(&context, &args).await,
         Command::Doctor(_) => doctor::run(&context).await,

@@ -62,8 +62,13 @@ impl Exit {
     /// The verdict of a job, none while it is pending.
     #[must_use]
     pub fn of_job(job: &Job) -> Option<Exit> {
-        let last = job.attempts.last().and_then(|attempt| attempt.outcome.as_deref());
-        Some(match (job.state.as_str(), last) {
+        Exit::of_end(&job.state, job.attempts.last().and_then(|attempt| attempt.outcome.as_deref()))
+    }
+
+    /// The verdict of a job in this state, whose last attempt ended like this; none while it is pending.
+    #[must_use]
+    pub fn of_end(state: &str, last: Option<&str>) -> Option<Exit> {
+        Some(match (state, last) {
             ("succeeded", _) => Exit::Ok,
             ("cancelled", _) => Exit::Cancelled,
             ("failed" | "crashed", Some("timed_out")) => Exit::TimedOut,

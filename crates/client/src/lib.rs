@@ -19,6 +19,7 @@ mod patience;
 mod schedules;
 mod session;
 mod sse;
+mod sub_jobs;
 mod tokens;
 mod trust;
 mod upload;

@@ -50,6 +50,10 @@ pub const AFTER: usize = 10_000;
 pub const THROTTLE_FACTOR: u32 = 1_000_000;
 /// Longest text that names a sub-job among those of its parent, in bytes.
 pub const CALL_BYTES: usize = 512;
+/// Sub-jobs that one job may have asked for.
+pub const SUB_JOBS: usize = 10_000;
+/// Requests at once that wait to hear that one attempt goes on.
+pub const WAITERS: usize = 16;
 /// Time that an attempt may take where nobody says: 24 hours, in milliseconds.
 pub const TOTAL_MS: u64 = 24 * 3_600 * 1_000;
 /// Queues that a token may be limited to.

@@ -12,7 +12,7 @@ use jobhall_core::{Life, Outcome, Report, RetryPolicy, StateName, Verdict, When}
 
 use support::{
     FIRST, LATER_MS, Op, after, at, cancel, cancelling_lives, effect, events, failed, failure, fresh, lives,
-    passed, policy,
+    other_lives, passed, policy, timing_out_lives,
 };
 
 #[test]
@@ -54,7 +54,7 @@ fn page() -> String {
 
 const INTRODUCTION: &str = "# The states of a job
 
-Written by `make states` from the transition function in `crates/core/src/transition.rs`; a test fails when this page
+Written by `make states` from the transition function in `crates/core/src/transition`; a test fails when this page
 is stale. The function is total: every event on every state is a step, nothing new (*same*), or a typed refusal.
 ";
 
@@ -96,8 +96,9 @@ forward: a report on an assigned job says that it was accepted and ran.
 const SKETCH: &str = "```text
   scheduled ─┐
   blocked ───┴▶ queued ──▶ assigned ──▶ accepted ──▶ running ──▶ succeeded, failed or crashed
-                  ▲            │            │           │
-                  └─ retrying ◀┴────────────┴───────────┘        cancelled: from every state before an end
+                  ▲            │            │         │  ▲
+                  │            │            │         ▼  │
+                  └─ retrying ◀┴────────────┴──────── waiting    cancelled: from every state before an end
 ```
 ";
 
@@ -132,6 +133,17 @@ fn moves() -> Moves {
             note(&mut moves, from, &effect(&life, &op, card), &format!("{event} after a cancel"));
         }
     }
+    for (from, life) in timing_out_lives() {
+        for (event, op, card) in events() {
+            note(&mut moves, from, &effect(&life, &op, card), &format!("{event} after a time-out"));
+        }
+    }
+    for (from, life) in other_lives() {
+        let from = from.split(' ').next().unwrap_or(from);
+        for (event, op, card) in events() {
+            note(&mut moves, from, &effect(&life, &op, card), event);
+        }
+    }
     for (from, life, event, op) in turning_points() {
         note(&mut moves, from, &effect(&life, &op, FIRST), event);
     }
@@ -142,9 +154,12 @@ fn moves() -> Moves {
 fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
     let place = |wanted: &str| StateName::ALL.iter().position(|name| name.as_str() == wanted);
     let (Some(from), Some(to)) = (place(from), place(to)) else { return };
-    let short = if event.starts_with("report") { "report" } else { event };
-    let short =
-        if event.ends_with("after a cancel") && short != event { "report after a cancel" } else { short };
+    let short = match event.strip_prefix("report").map(|kind| kind.rsplit_once(" after a ")) {
+        Some(Some((_, "cancel"))) => "report after a cancel",
+        Some(Some((_, "time-out"))) => "report after a time-out",
+        Some(_) => "report",
+        None => event,
+    };
     let labels = moves.entry((from, to)).or_default();
     let known = labels.iter().any(|label| short.starts_with(label.as_str()));
     if from != to && !known {
@@ -178,11 +193,15 @@ fn turning_points() -> Vec<(&'static str, Life, &'static str, Op)> {
 
 fn every_pair() -> String {
     let mut out = "## Every event on every state\n\nSamples: the worker holds the first claim; the policy has attempts left; the completed jobs were ended by \
-`passed`,\n`failed`, `crashed`, and by the worker's report after a cancel. *–* is an illegal event, *lease lost* a refusal to\nwhoever does not hold the job, *again noted* a follow-up to be made at the end.\n\n"
+`passed`,\n`failed`, `crashed`, and by the worker's report after a cancel. *–* is an illegal event, *lease lost* a refusal to\nwhoever does not hold the job, *again noted* a follow-up to be made at the end, *outcome kept* one from outside that\ncame before the worker said that the work goes on there.\n\n"
         .to_owned();
     table(&mut out, &lives());
     out += "\nWith a cancel on its way to the worker:\n\n";
     table(&mut out, &cancelling_lives());
+    out += "\nWith a time-out on its way to the worker:\n\n";
+    table(&mut out, &timing_out_lives());
+    out += "\nThe other kinds of blocked and waiting:\n\n";
+    table(&mut out, &other_lives());
     out
 }
 

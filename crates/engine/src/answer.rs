@@ -26,6 +26,8 @@ pub struct Shown {
     pub past: Vec<PastAttempt>,
     /// The latest progress of a live attempt.
     pub progress: Vec<Indicator>,
+    /// How long a live attempt was expected to take, where it takes longer.
+    pub longer_than_ms: Option<u64>,
     /// Whether it was in memory (a completed job that is only stored is read into it).
     pub cached: bool,
 }
@@ -79,6 +81,13 @@ pub enum Answer {
     Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
+    /// The jobs that an attempt waits for.
+    Waited {
+        /// Which.
+        jobs: Vec<JobId>,
+        /// Whether they are over, and the attempt goes on.
+        over: bool,
+    },
     /// It was noted.
     Noted,
 }
@@ -221,6 +230,17 @@ pub enum Refused {
     /// There is no such session, or no longer.
     #[error("there is no such session any more")]
     NoSuchSession,
+    /// Its jobs do not go on outside.
+    #[error("type {0} is not external: its jobs end with the worker's own outcome")]
+    NotExternal(TypeName),
+    /// It waits only for jobs that it asked for.
+    #[error("job {job} is not a sub-job of job {parent}")]
+    NotSubJob {
+        /// The job that would wait.
+        parent: JobId,
+        /// The other one.
+        job: JobId,
+    },
     /// The lease is not, or no longer, the current one.
     #[error("lease lost: attempt {0} is not the current one, or not this worker's")]
     LeaseLost(AttemptId),

@@ -200,26 +200,23 @@ impl Board {
         }
     }
 
-    /// A queue or type is paused, or goes on. Says which classes have jobs that may be taken again.
-    pub fn pause(&mut self, of: &LimitOf, pause: bool) -> Vec<ClassId> {
+    /// A queue or type is paused, or goes on. Says whether jobs may be taken again.
+    pub fn pause(&mut self, of: &LimitOf, pause: bool) -> bool {
         let changed = match (of, pause) {
             (LimitOf::Queue(name), true) => self.paused.queues.insert(name.clone()),
             (LimitOf::Queue(name), false) => self.paused.queues.remove(name),
             (LimitOf::Type(name), true) => self.paused.types.insert(name.clone()),
             (LimitOf::Type(name), false) => self.paused.types.remove(name),
         };
-        let mut resumed = Vec::new();
         let ids: Vec<u64> = self.classes.keys().copied().filter(|_| changed).collect();
+        let mut resumed = false;
         for id in ids {
             let Some(state) = self.classes.get(&id) else { continue };
             let (before, paused) = (state.paused, self.paused.stops(&state.class));
             self.change(ClassId(id), |state| state.paused = paused);
-            if before && !paused {
-                resumed.extend(self.head(ClassId(id)).map(|rank| (rank, ClassId(id))));
-            }
+            resumed |= before && !paused && self.head(ClassId(id)).is_some();
         }
-        resumed.sort_unstable();
-        resumed.into_iter().map(|(_, class)| class).collect()
+        resumed
     }
 
     /// Whether the queue of a class is paused, and whether its type is.
@@ -237,6 +234,11 @@ impl Board {
     /// The first ready job of a class.
     pub fn head(&self, class: ClassId) -> Option<Rank> {
         self.classes.get(&class.0)?.head()
+    }
+
+    /// Whether jobs of a class are ready, paused or not.
+    pub fn waits(&self, class: ClassId) -> bool {
+        self.classes.get(&class.0).is_some_and(|state| !state.ready.is_empty())
     }
 
     /// The first ready job for a profile whose demand is met.

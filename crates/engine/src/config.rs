@@ -9,6 +9,9 @@ pub struct Config {
     pub accept_ms: u64,
     /// How old an attempt is when its accepted or running state is stored.
     pub save_ms: u64,
+    /// How long a worker that was told to stop an attempt for its time has before the attempt is given up: its own
+    /// grace and a little more.
+    pub force_ms: u64,
     /// How long a job waits for what others use until a worker is kept for it.
     pub aging_ms: u64,
     /// How long a submit key is remembered.
@@ -41,6 +44,7 @@ impl Default for Config {
             lease_ms: 30_000,
             accept_ms: 5_000,
             save_ms: 1_000,
+            force_ms: 15_000,
             aging_ms: 30_000,
             submit_key_ms: 24 * 3_600_000,
             feed_ms: 24 * 3_600_000,

@@ -13,14 +13,15 @@ use crate::vacancy::Vacancy;
 
 impl Desk {
     /// So many jobs in all may be assigned to a session.
-    pub(crate) fn credit(&mut self, session: SessionId, total: u64, ticket: Ticket) {
+    pub(crate) fn credit(&mut self, session: SessionId, total: i64, ticket: Ticket) {
         let id = match self.credit_of(session) {
             Ok(id) => id,
             Err(refused) => return self.answer(ticket, Err(refused)),
         };
         let turn = self.number();
         let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
-        let (given, most) = (total.saturating_sub(vacancy.taken + vacancy.pending), u64::from(VACANCY_SLOTS));
+        let (given, most) = (total.saturating_sub_unsigned(vacancy.taken + vacancy.pending), VACANCY_SLOTS);
+        let (given, most) = (u64::try_from(given).unwrap_or(0), u64::from(most));
         if given > most {
             let refused = Refused::Bound { field: "vacancies", given, least: 0, most };
             return self.answer(ticket, Err(refused));
@@ -29,9 +30,9 @@ impl Desk {
             vacancy.turn = turn;
         }
         vacancy.total = total;
-        let (profile, place) = (vacancy.profile, (vacancy.turn, id));
+        let (profile, place, free) = (vacancy.profile, (vacancy.turn, id), vacancy.free());
         self.answer(ticket, Ok(Answer::Noted));
-        if given == 0 {
+        if free == 0 {
             self.board.unpark(profile, place);
         } else {
             self.fill(id);
@@ -50,8 +51,9 @@ impl Desk {
         state.credit = Some(id);
         state.vacancies.insert(id);
         let (worker, turn) = (state.worker.clone(), id.0);
+        let lent = state.suspended.len() as u64;
         let (total, taken, pending, until, ended) = (0, 0, 0, None, None);
-        let vacancy = Vacancy { session, profile, worker, total, taken, pending, turn, until, ended };
+        let vacancy = Vacancy { session, profile, worker, total, lent, taken, pending, turn, until, ended };
         self.vacancies.insert(id, vacancy);
         Ok(id)
     }

@@ -168,6 +168,7 @@ impl Desk {
         }
         self.end_groups();
         self.take_along();
+        self.let_out();
     }
 
     fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {

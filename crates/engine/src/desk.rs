@@ -1,6 +1,6 @@
 //! The desk: what it remembers, and the doors through which things go in and out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::mem;
 use std::num::NonZeroUsize;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
-    AttemptId, Dice, Group, GroupId, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName, ScheduleName,
-    TypeConfig, TypeName, WorkerName,
+    AttemptId, Dice, Failure, Group, GroupId, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName,
+    ScheduleName, TypeConfig, TypeName, WorkerName,
 };
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
@@ -26,6 +26,7 @@ use crate::entry::{Busy, Entry};
 use crate::groups::Fill;
 use crate::ids::{Blocks, IdMap, Pool};
 use crate::limited::Limited;
+use crate::links::Links;
 use crate::request::{Indicator, Request, SubmitName};
 use crate::resources::WorkerState;
 use crate::schedules::Kept;
@@ -36,6 +37,7 @@ use crate::submit::Plan;
 use crate::taken_along::{Along, EndedBy};
 use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
+use crate::wait::Wait;
 
 /// What the desk wants of the store besides commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +154,16 @@ pub(crate) enum What {
     Fill(GroupId),
     /// A group that was in the making when the hall stopped goes on.
     ResumeFill(GroupId, GroupId),
+    /// The time of this claim may be over.
+    TimeOut(JobId, u32),
+    /// The outcome of this claim did not come from outside in time.
+    OutsideOver(JobId, u32),
+    /// What this claim waited for is over.
+    Resume(JobId, u32),
+    /// This claim waits for itself, by way of others.
+    Cycle(JobId, u32, Box<Failure>),
+    /// Whoever had asked for this job may be over.
+    Orphan(JobId),
     /// The ticks of this schedule wait for ids.
     Tick(ScheduleName),
 }
@@ -190,6 +202,12 @@ pub struct Desk {
     /// Groups in the making.
     pub(crate) fills: IdMap<Fill>,
     pub(crate) awaited: BTreeMap<u64, Awaited>,
+    pub(crate) links: Links,
+    /// Sub-jobs found at start whose parent may be over.
+    pub(crate) sub_jobs: Vec<JobId>,
+    /// What attempts wait for, and by which of them a job is waited for.
+    pub(crate) waits: IdMap<Wait>,
+    pub(crate) waiters: IdMap<BTreeSet<JobId>>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
     pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
@@ -244,6 +262,10 @@ impl Desk {
             in_line_for_group: IdMap::default(),
             fills: IdMap::default(),
             awaited: BTreeMap::new(),
+            links: Links::default(),
+            sub_jobs: Vec::new(),
+            waits: IdMap::default(),
+            waiters: IdMap::default(),
             types: HashMap::new(),
             schedules: BTreeMap::new(),
             queue_configs: BTreeMap::new(),
@@ -271,7 +293,6 @@ impl Desk {
         self.now = now;
         self.run(What::Request(request, ticket).into());
         self.carry_on();
-        self.let_out();
     }
 
     /// Hears what the store said.
@@ -308,7 +329,7 @@ impl Desk {
     fn members_read(&mut self, number: u64, result: Result<Option<(Group, Vec<Member>)>, StoreError>) {
         match self.awaited.remove(&number) {
             Some(Awaited::RetryGroup(id, name, ticket)) => self.make_retry(id, name, ticket, result),
-            Some(Awaited::Resume(id, from, old)) => self.resume((id, from), old, result),
+            Some(Awaited::Resume(id, from, old)) => self.resume_retry((id, from), old, result),
             _ => {}
         }
     }
@@ -452,6 +473,7 @@ impl Desk {
                 Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
                 _,
             ) => self.edit(id, task),
+            What::Request(Request::Finish { .. }, _) => self.finish_outside(id, task),
             What::Request(..) => self.worker_event(id, task),
             What::TakeBack(_, claim) => self.take_back(id, *claim, task),
             What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
@@ -459,6 +481,14 @@ impl Desk {
             What::Save(_, claim) => self.save(id, *claim),
             What::Released(_) => self.released(id),
             What::TakeAlong(_, by) => self.take_one_along(id, *by, task),
+            What::TimeOut(_, claim) => self.time_out(id, *claim, task),
+            What::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
+            What::Resume(_, claim) => self.resume(id, *claim),
+            What::Cycle(_, claim, failure) => {
+                let (claim, failure) = (*claim, failure.clone());
+                self.fail_for_cycle(id, claim, &failure, task);
+            }
+            What::Orphan(_) => self.orphan_of(id, task),
             What::Submit(_)
             | What::Tick(_)
             | What::ReadEnds(_)
@@ -500,6 +530,10 @@ impl Desk {
             }
             Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
                 let answer = self.edit_completed(id, request);
+                self.answer(*ticket, answer);
+            }
+            Request::Finish { attempt, report, .. } => {
+                let answer = self.finish_completed(id, *attempt, report);
                 self.answer(*ticket, answer);
             }
             _ => self.late_report(id, task),
@@ -598,6 +632,10 @@ impl Desk {
             | Request::Explain(_)
             | Request::Accept { .. }
             | Request::Progress { .. }
+            | Request::Call { .. }
+            | Request::Wait { .. }
+            | Request::Started { .. }
+            | Request::Finish { .. }
             | Request::Report { .. } => {}
         }
     }
@@ -614,10 +652,14 @@ impl What {
                 | Request::Hold(id)
                 | Request::Release(id)
                 | Request::Retry { id, .. }
+                | Request::Finish { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),
                 Request::Accept { attempt, .. }
                 | Request::Progress { attempt, .. }
+                | Request::Call { attempt, .. }
+                | Request::Wait { attempt, .. }
+                | Request::Started { attempt, .. }
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
@@ -628,8 +670,16 @@ impl What {
             | What::Fill(_)
             | What::ResumeFill(..) => None,
             What::Keep(attempt, _) => Some(attempt.job),
-            What::TakeBack(id, _) | What::LeaseEnd(id, ..) | What::Save(id, _) => Some(*id),
-            What::Released(id) | What::TakeAlong(id, _) => Some(*id),
+            What::TakeBack(id, _)
+            | What::LeaseEnd(id, ..)
+            | What::Save(id, _)
+            | What::TimeOut(id, _)
+            | What::OutsideOver(id, _)
+            | What::Resume(id, _)
+            | What::Cycle(id, ..)
+            | What::Orphan(id)
+            | What::Released(id)
+            | What::TakeAlong(id, _) => Some(*id),
         }
     }
 }

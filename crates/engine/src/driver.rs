@@ -104,6 +104,13 @@ impl Engine {
             after = Some(last.id);
             jobs.into_iter().for_each(|job| desk.restore(job));
         }
+        let mut after = None;
+        loop {
+            let links = store.links(after, PAGE).await?;
+            let Some(last) = links.last() else { break };
+            after = Some((last.parent, last.call.clone()));
+            desk.restore_links(links);
+        }
         desk.begin();
         let (commands, received) = mpsc::channel(WAITING);
         let (published, _) = broadcast::channel(BEHIND);
@@ -455,6 +462,10 @@ impl Driver {
                 self.tell(session, SessionEvent::Assigned(Box::new(assignment)));
             }
             Effect::Cancel(session, attempt) => self.tell(session, SessionEvent::Cancel(attempt)),
+            Effect::TimeOut(session, attempt) => self.tell(session, SessionEvent::TimeOut(attempt)),
+            Effect::Resumed(session, attempt, jobs) => {
+                self.tell(session, SessionEvent::Resumed(attempt, jobs));
+            }
             Effect::Revoke(session, attempt) => self.tell(session, SessionEvent::Revoked(attempt)),
             Effect::VacancyEnded(session, id, why) => self.tell(session, SessionEvent::VacancyEnded(id, why)),
         }

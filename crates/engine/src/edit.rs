@@ -11,6 +11,7 @@ use jobhall_core::{
 use crate::answer::{Answer, Refused};
 use crate::desk::{Desk, Task, What};
 use crate::request::Request;
+use crate::windows::Timed;
 
 /// What is to change of a job; what is none stays as it is. Type, key and queue never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,6 +140,7 @@ impl Desk {
         let class = spec.class();
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.priority = spec.priority;
+        entry.timed = Timed::of(&spec.windows);
         entry.spec = Some(spec);
         if self.board.class(entry.class) != Some(&class) {
             let before = entry.class;

@@ -31,6 +31,8 @@ pub struct Assignment {
     pub vacancy: VacancyId,
     /// What is to be done.
     pub spec: Arc<Spec>,
+    /// Whether the worker only starts it, and someone else tells the outcome.
+    pub external: bool,
 }
 
 /// Why a vacancy is over.
@@ -55,6 +57,10 @@ pub enum Effect {
     Assign(SessionId, Assignment),
     /// Tell a worker to stop: a cancel was requested.
     Cancel(SessionId, AttemptId),
+    /// Tell a worker to stop: the attempt's time is over.
+    TimeOut(SessionId, AttemptId),
+    /// Tell a worker that an attempt goes on: these jobs, for which it waited, are over.
+    Resumed(SessionId, AttemptId, Vec<JobId>),
     /// Tell a worker that an attempt is no longer its own.
     Revoke(SessionId, AttemptId),
     /// A vacancy is over.

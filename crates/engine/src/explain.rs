@@ -4,7 +4,10 @@ mod workers;
 
 use std::fmt;
 
-use jobhall_core::{Failure, GroupId, JobId, ScheduleName, State, StateName, Time, Windows, WorkerName};
+use jobhall_core::{
+    Failure, GroupId, JobId, ScheduleName, State, StateName, StopRequest, StopWhy, Time, WaitFor, Waiting,
+    Windows, WorkerName,
+};
 
 use crate::answer::{Answer, Refused};
 use crate::desk::Desk;
@@ -16,6 +19,8 @@ pub use workers::{TooLarge, UsedUp, WorkerWhy};
 
 /// Jobs that are named one by one.
 const FEW: usize = 5;
+/// Jobs that an explanation names.
+const SOME: usize = 20;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +86,36 @@ pub enum Why {
     NotAccepted(WorkerName),
     /// It is with a worker.
     InWork(WorkerName),
+    /// Its attempt waits for jobs that it asked for.
+    WaitsForJobs {
+        /// Those that are not over, and where they stand; the first ones.
+        jobs: Vec<(JobId, StateName)>,
+        /// How many are not over.
+        open: usize,
+    },
+    /// What its attempt waited for is over, and its worker has no slot free for it.
+    WaitsForRoom(WorkerName),
+    /// Its work goes on outside, and someone has to tell the outcome.
+    WaitsOutside {
+        /// When that has taken too long.
+        until: Time,
+        /// The number of the attempt.
+        attempt: u32,
+    },
+    /// Its time is over and the worker has not obeyed yet.
+    TimingOut {
+        /// The worker.
+        worker: WorkerName,
+        /// What took too long.
+        why: String,
+    },
+    /// It takes longer than its type is expected to.
+    LongerThanExpected {
+        /// How long that is.
+        expected_ms: u64,
+        /// How long it has taken.
+        worked_ms: u64,
+    },
     /// A cancel was requested and the worker has not obeyed yet.
     Cancelling(WorkerName),
     /// The store could not write a moment ago; matching rests.
@@ -137,13 +172,16 @@ impl Desk {
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 let worker = held.tenure.worker.clone();
-                vec![match (held.is_cancelled(), &entry.life.state) {
-                    (true, _) => Why::Cancelling(worker),
-                    (false, State::Assigned(_)) => Why::NotAccepted(worker),
-                    (false, _) => Why::InWork(worker),
-                }]
+                let why = match (&held.stop, &entry.life.state) {
+                    (Some(stop), _) => stopping(worker, stop),
+                    (None, State::Assigned(_)) => Why::NotAccepted(worker),
+                    (None, _) => Why::InWork(worker),
+                };
+                [why].into_iter().chain(self.why_long(id)).collect()
             }
-            State::Waiting(waiting) => vec![Why::InWork(waiting.held.tenure.worker.clone())],
+            State::Waiting(waiting) => {
+                [self.why_suspended(id, entry, waiting)].into_iter().chain(self.why_long(id)).collect()
+            }
             state => vec![Why::Completed(state.name())],
         }
     }
@@ -156,6 +194,28 @@ impl Desk {
         let more = open.len().saturating_sub(FEW);
         open.truncate(FEW);
         (!open.is_empty()).then_some(Why::Dependencies { first: open, more })
+    }
+
+    fn why_suspended(&self, id: JobId, entry: &Entry, waiting: &Waiting) -> Why {
+        let worker = waiting.held.tenure.worker.clone();
+        let open = self.waits.get(&id.get()).map(|wait| &wait.open).filter(|open| !open.is_empty());
+        match (&waiting.held.stop, waiting.on, open) {
+            (_, WaitFor::Outside { until }, _) => Why::WaitsOutside { until, attempt: entry.life.attempt },
+            (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
+            (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
+            (None, WaitFor::Jobs, Some(open)) => {
+                let state = |id: &JobId| Some((*id, self.open.get(&id.get())?.life.name(self.now.wall)));
+                Why::WaitsForJobs {
+                    jobs: open.iter().take(SOME).filter_map(state).collect(),
+                    open: open.len(),
+                }
+            }
+        }
+    }
+
+    fn why_long(&self, id: JobId) -> Option<Why> {
+        let (expected_ms, worked_ms) = (self.expected_ms(id)?, self.worked_ms(id)?);
+        Some(Why::LongerThanExpected { expected_ms, worked_ms })
     }
 
     /// Why the time of a job has not come.
@@ -184,6 +244,13 @@ impl Desk {
         }
         let kept = self.why_kept(id, entry);
         if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
+    }
+}
+
+fn stopping(worker: WorkerName, stop: &StopRequest) -> Why {
+    match stop.why {
+        StopWhy::Cancel => Why::Cancelling(worker),
+        StopWhy::TimeOut => Why::TimingOut { worker, why: stop.failure.explanation.clone() },
     }
 }
 
@@ -240,6 +307,22 @@ impl fmt::Display for Why {
             Why::InWork(worker) => write!(f, "worker {worker} has it"),
             Why::Cancelling(worker) => {
                 write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
+            }
+            Why::WaitsForJobs { jobs, open } => {
+                write!(f, "it waits for jobs that it asked for; {open} of them are not over")?;
+                jobs.iter().try_for_each(|(id, state)| write!(f, "\n  job {id} is {state}"))
+            }
+            Why::WaitsForRoom(worker) => {
+                write!(f, "the jobs it waited for are over; it goes on when worker {worker} has a slot free")
+            }
+            Why::WaitsOutside { until, attempt } => {
+                write!(f, "attempt {attempt} waits for an outcome from outside until {} ms", until.as_ms())
+            }
+            Why::TimingOut { worker, why } => {
+                write!(f, "its time is over: {why}; worker {worker} has not confirmed yet")
+            }
+            Why::LongerThanExpected { expected_ms, worked_ms } => {
+                write!(f, "longer than expected: {worked_ms} ms, and {expected_ms} ms are usual for its type")
             }
             Why::StorageRests => write!(f, "the store could not write a moment ago; matching rests"),
             Why::Paused(what) => write!(f, "{what} is paused; resume it"),

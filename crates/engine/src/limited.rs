@@ -10,13 +10,16 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use jobhall_core::limits::Limit;
-use jobhall_core::{Job, JobId};
+use jobhall_core::{Job, JobId, Spec};
 
+use crate::clock::Mono;
 use crate::desk::{Asked, Desk};
 use crate::effect::VacancyId;
 use crate::entry::{Busy, Placed, Shared};
+use crate::ids::IdMap;
 use crate::limits::{LimitOf, Limits, Share};
 use crate::load::rank;
 
@@ -34,7 +37,38 @@ pub(crate) struct Limited {
     reading: BTreeSet<JobId>,
     /// Vacancies that have not looked at everything yet.
     pub unfilled: BTreeSet<VacancyId>,
+    /// Jobs that are on their way to the store for the first time and belong to buckets, or are handed over already.
+    born: IdMap<Born>,
     letting_out: bool,
+    /// Jobs become ready without waking a vacancy: many do so together.
+    pub quiet: bool,
+}
+
+/// A job on its way.
+#[derive(Debug)]
+struct Born {
+    spec: Arc<Spec>,
+    share: Shared,
+    /// Whether it is handed over already, and has taken its share.
+    taken: bool,
+}
+
+impl Limits {
+    /// What limits a job from now on, instead of what did before. Whoever has taken its share keeps its places.
+    fn reshare(&mut self, id: JobId, spec: Option<&Spec>, share: &mut Shared, taken: bool, now: Mono) {
+        let after = match spec {
+            Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::Of),
+            None => Shared::Unread,
+        };
+        let before = std::mem::replace(share, after);
+        if let Some(share) = share.get().filter(|_| taken) {
+            self.occupy(id, share);
+        }
+        if let Shared::Of(before) = before {
+            let kept = share.get().map_or(&[][..], |share| &share.buckets);
+            self.drop_share(id, &before, kept, now);
+        }
+    }
 }
 
 impl Desk {
@@ -42,19 +76,7 @@ impl Desk {
     pub(crate) fn find_share(&mut self, id: JobId) {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
-        let limits = &mut self.limited.limits;
-        let after = match &entry.spec {
-            Some(spec) => limits.share(spec, now).map_or(Shared::Free, Shared::Of),
-            None => Shared::Unread,
-        };
-        let before = std::mem::replace(&mut entry.share, after);
-        let kept = entry.share.get().map_or(&[][..], |share| &share.buckets);
-        if let Some(share) = entry.share.get().filter(|_| entry.taken) {
-            limits.occupy(id, share);
-        }
-        if let Shared::Of(before) = before {
-            limits.drop_share(id, &before, kept, now);
-        }
+        self.limited.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
     }
 
     /// The same for a job that is not open yet.
@@ -62,13 +84,28 @@ impl Desk {
         self.limited.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
     }
 
-    /// A job on its way came to nothing.
-    pub(crate) fn unshare(&mut self, id: JobId, share: Shared, taken: bool) {
-        let Shared::Of(share) = share else { return };
-        if taken {
-            self.limited.limits.give_back(id, &share, self.now.mono);
+    /// A new job goes to the store. Limits that change meanwhile are its own.
+    pub(crate) fn bear(&mut self, job: &Job, share: Shared, taken: bool) {
+        if taken || share != Shared::Free {
+            self.limited.born.insert(job.id.get(), Born { spec: job.spec.clone(), share, taken });
         }
-        self.limited.limits.drop_share(id, &share, &[], self.now.mono);
+    }
+
+    /// What limits a job that came from there; none if that was nothing when it went.
+    pub(crate) fn born(&mut self, id: JobId) -> Option<Shared> {
+        self.limited.born.remove(&id.get()).map(|born| born.share)
+    }
+
+    /// A job came to nothing on its way, where it went under this version of the limits.
+    pub(crate) fn unborn(&mut self, id: JobId, version: u64) {
+        let now = self.now.mono;
+        let Some(Born { share: Shared::Of(share), taken, .. }) = self.limited.born.remove(&id.get()) else {
+            return;
+        };
+        if taken {
+            self.limited.limits.give_back(id, &share, version, now);
+        }
+        self.limited.limits.drop_share(id, &share, &[], now);
     }
 
     /// Takes all that a claim of this job takes. Where it does not get it, the job waits for it.
@@ -95,11 +132,11 @@ impl Desk {
     }
 
     /// A claim came to nothing.
-    pub(crate) fn give_back_limits(&mut self, id: JobId) {
+    pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         if let Some(share) = entry.share.get().filter(|_| entry.taken) {
-            self.limited.limits.give_back(id, share, now);
+            self.limited.limits.give_back(id, share, version, now);
         }
         entry.taken = false;
     }
@@ -149,11 +186,15 @@ impl Desk {
 
     /// A queue or type has these limits from now on, and is paused or not. `known` says that it was so before a restart.
     pub(crate) fn apply_limits(&mut self, of: &LimitOf, limits: &[Limit], paused: bool, known: bool) {
+        // What is paused is so before any job looks for a vacancy under other limits.
+        let resumed = self.board.pause(of, paused);
         if !self.limited.limits.has(of, limits) {
             self.limited.limits.configure(of, limits, known, self.now.mono);
             self.limits_changed(of);
         }
-        self.board.pause(of, paused).into_iter().for_each(|class| self.wake(class));
+        if resumed {
+            self.wake_all();
+        }
     }
 
     /// The limits of a queue or type have changed: its jobs get other shares, and may go on.
@@ -168,23 +209,28 @@ impl Desk {
             ids.extend(JobId::new(id).ok().filter(|_| concerned));
         }
         ids.sort_unstable();
+        let (now, Limited { born, limits, .. }) = (self.now.mono, &mut self.limited);
+        for (&id, Born { spec, share, taken }) in born {
+            if let Ok(id) = JobId::new(id) {
+                limits.reshare(id, Some(spec), share, *taken, now);
+            }
+        }
         // All of them are counted anew before the first looks for a vacancy.
         for &id in &ids {
             self.unplace(id);
             self.find_share(id);
         }
-        for id in ids {
-            self.place(id);
-        }
+        // They are matched together, so that the first of them all goes first.
+        self.limited.quiet = true;
+        ids.into_iter().for_each(|id| self.place(id));
+        self.limited.quiet = false;
+        self.wake_all();
     }
 
     /// A waiting job whose spec must be read before it is known what limits it.
     pub(crate) fn read_share(&mut self, id: JobId) {
-        if let Some(entry) = self.open.get_mut(&id.get()) {
-            entry.placed = Placed::Unread;
-            self.limited.unread.push_back(id);
-            self.read_shares();
-        }
+        self.limited.unread.push_back(id);
+        self.read_shares();
     }
 
     /// Reads as many as may be read at once.

@@ -104,7 +104,8 @@ impl Limits {
         let id = BucketId(self.next);
         let known = self.rules.get_mut(&rule)?;
         known.buckets.insert(value.clone(), id);
-        self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, known.fresh.as_ref()));
+        let tokens = known.fresh.as_ref().map(|fresh| fresh.begin(now.0));
+        self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, tokens));
         Some(id)
     }
 
@@ -206,11 +207,13 @@ impl Limits {
         }
     }
 
-    /// A claim came to nothing.
-    pub fn give_back(&mut self, id: JobId, share: &Share, now: Mono) {
+    /// A claim came to nothing, which was made under this version of the limits. Tokens that were taken under another
+    /// one are not given back: there may have been none.
+    pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) {
+        let same = version == self.version;
         for &at in &share.buckets {
             if let Some(bucket) = self.buckets.get_mut(&at.0) {
-                bucket.give_back(id, share.weight, now);
+                bucket.give_back(id, if same { share.weight } else { 0 }, now);
                 self.stir(at);
             }
         }

@@ -42,11 +42,16 @@ impl Desk {
             self.found_blocked(id);
         }
         self.blocks.opened(id);
+        if job.spec.parent.is_some() {
+            self.sub_jobs.push(id);
+        }
         let had = job.spec.avoid && job.life.past_attempts() > 0;
         self.admit(job);
         if let Some(worker) = held {
             self.orphan(id, worker);
+            self.restore_clock(id);
         }
+        self.await_outside(id);
         if had {
             // Who had it is only in the store.
             self.make_busy(id, Busy::Reading);
@@ -58,6 +63,7 @@ impl Desk {
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
+        self.restored_links();
         self.begin_dependencies();
         self.begin_groups();
         self.carry_on();
@@ -155,17 +161,8 @@ impl Desk {
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
         }
-        match (&entry.share, &entry.spec) {
-            (Shared::Unread, Some(_)) => self.find_share(id),
-            (Shared::Unread, None) => return self.read_share(id),
-            (Shared::Free | Shared::Of(_), _) => {}
-        }
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.keep_to_windows(self.now.wall);
-        if entry.life.hold {
-            entry.placed = Placed::Held;
-            entry.recount(&mut self.board.queues, self.now.wall);
-        } else if entry.life.run_at > self.now.wall {
+        if entry.life.run_at > self.now.wall {
             self.make_due(id);
         } else {
             self.make_ready(id);
@@ -181,12 +178,25 @@ impl Desk {
         self.deadlines.due.insert((entry.life.run_at, id));
     }
 
-    /// Puts a waiting job among the ready, and wakes a vacancy for it.
+    /// Puts a waiting job among the ready, and wakes a vacancy for it. One that is held back goes aside, and so does one
+    /// of which nobody knows what limits it.
     pub(crate) fn make_ready(&mut self, id: JobId) {
         self.stand_apart(id);
+        if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
+            self.find_share(id);
+        }
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
-        entry.placed = Placed::Ready;
+        entry.placed = match entry.share {
+            _ if entry.life.hold => Placed::Held,
+            Shared::Unread => Placed::Unread,
+            Shared::Free | Shared::Of(_) => Placed::Ready,
+        };
         entry.recount(&mut self.board.queues, self.now.wall);
+        match entry.placed {
+            Placed::Ready => {}
+            Placed::Unread => return self.read_share(id),
+            _ => return,
+        }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
         self.board.ready(class, rank(id, entry));
         if self.board.queues.ready(queue, id, since) {
@@ -311,9 +321,15 @@ impl Desk {
         self.dependency_ended(id, entry.life.state.name());
         self.progress.remove(&id.get());
         self.let_go(id);
+        self.wait_lost(id, entry.life.claim);
         self.successors.remove(&id.get());
+        let linked = self.links.has(id);
         if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
             self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+        }
+        self.awaited_ended(id);
+        if linked {
+            self.unlink(id);
         }
         for task in self.in_line.remove(&id.get()).unwrap_or_default() {
             self.run(task);

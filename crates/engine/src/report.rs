@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use jobhall_core::bounds::INDICATORS;
 use jobhall_core::{
-    AttemptId, Decision, Event, JobId, LeaseId, PastAttempt, Refusal, Report, Step, WorkerName, transition,
+    AttemptId, Decision, Event, JobId, LeaseId, Outcome, PastAttempt, Refusal, Report, State, Step, StopWhy,
+    WorkerName, transition,
 };
 use jobhall_store::Unit;
 
@@ -27,6 +28,9 @@ fn word(request: &Request) -> Option<Word<'_>> {
     match request {
         Request::Accept { worker, attempt, lease }
         | Request::Progress { worker, attempt, lease, .. }
+        | Request::Call { worker, attempt, lease, .. }
+        | Request::Wait { worker, attempt, lease, .. }
+        | Request::Started { worker, attempt, lease }
         | Request::Report { worker, attempt, lease, .. } => {
             Some(Word { worker, attempt: *attempt, lease: *lease })
         }
@@ -42,6 +46,13 @@ impl Desk {
         let Some(word) = word(&request) else { return };
         if !self.is_current(word.attempt, word.lease, word.worker) {
             return self.late_report(id, task);
+        }
+        self.heard(id);
+        match &request {
+            Request::Call { .. } => return self.call(id, task),
+            Request::Wait { .. } => return self.wait(id, task),
+            Request::Started { .. } => return self.started(id, task),
+            _ => {}
         }
         match self.decide(id, &request) {
             Err(refused) => self.answer(ticket, Err(refused)),
@@ -80,12 +91,13 @@ impl Desk {
     }
 
     /// An attempt moved on in memory. Short attempts end before anything need be stored of it.
-    fn live(&mut self, id: JobId, step: Step) {
+    pub(crate) fn live(&mut self, id: JobId, step: Step) {
         if let Some(entry) = self.open.get_mut(&id.get()) {
             entry.life = step.life;
             let state = entry.life.state.name();
             entry.recount(&mut self.board.queues, self.now.wall);
             self.effect(Effect::Live(id, state));
+            self.start_clock(id);
             self.check_later(id);
             self.balance(id);
         }
@@ -104,7 +116,7 @@ impl Desk {
         }
     }
 
-    fn answer_state(&mut self, id: JobId, ticket: Ticket) {
+    pub(crate) fn answer_state(&mut self, id: JobId, ticket: Ticket) {
         let state = self.open.get(&id.get()).map(|entry| entry.life.name(self.now.wall));
         self.answer(ticket, state.map(Answer::State).ok_or(Refused::NoSuchJob(id)));
     }
@@ -113,9 +125,18 @@ impl Desk {
     pub(crate) fn late_report(&mut self, id: JobId, task: Task) {
         let What::Request(request, ticket) = &task.what else { return };
         let Some(Word { worker, attempt, lease }) = word(request) else { return };
-        let Request::Report { report, .. } = request else {
-            return self.answer(*ticket, Err(Refused::LeaseLost(attempt)));
+        let report = match request {
+            Request::Report { report, .. } => Some(report),
+            Request::Started { .. } => None,
+            _ => return self.answer(*ticket, Err(Refused::LeaseLost(attempt))),
         };
+        let lately = self.open.get(&id.get()).map(|entry| &entry.life);
+        if let Some(life) =
+            lately.filter(|_| report.is_none() && self.started_before(id, worker, attempt, lease))
+        {
+            let state = life.name(self.now.wall);
+            return self.answer(*ticket, Ok(Answer::State(state)));
+        }
         if let Some((job, _)) = self.cached.peek(&id)
             && self.repeats_end(job, worker, attempt, lease, report)
         {
@@ -146,12 +167,23 @@ impl Desk {
         worker: &WorkerName,
         attempt: AttemptId,
         lease: LeaseId,
-        report: &Report,
+        report: Option<&Report>,
     ) -> bool {
-        let dice = jobhall_core::Dice(0);
-        let event = Event::Report { claim: attempt.claim, lease, report, retry: &job.spec.retry, dice };
+        let (claim, retry, dice) = (attempt.claim, &job.spec.retry, jobhall_core::Dice(0));
+        let event = match report {
+            Some(report) => Event::Report { claim, lease, report, retry, dice },
+            None => Event::StartedOutside { claim, lease, until: self.now.wall, retry, dice },
+        };
         let same_worker = job.life.state.tenure().is_some_and(|tenure| tenure.worker == *worker);
         same_worker && transition(&job.life, &event, self.now.wall) == Ok(Decision::Same)
+    }
+
+    /// Whether this worker has said before that its work goes on outside.
+    fn started_before(&self, id: JobId, worker: &WorkerName, attempt: AttemptId, lease: LeaseId) -> bool {
+        let Some(life) = self.open.get(&id.get()).map(|entry| &entry.life) else { return false };
+        life.claim == attempt.claim
+            && matches!(life.state, State::Waiting(_))
+            && life.state.tenure().is_some_and(|tenure| tenure.lease == lease && tenure.worker == *worker)
     }
 
     /// Nobody accepted this claim in time.
@@ -172,18 +204,31 @@ impl Desk {
     pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
         let Some(entry) = self.open.get(&attempt.job.get()) else { return };
         let event = Event::Accept { claim: attempt.claim, lease };
-        let cancelled = entry.life.state.held().is_some_and(|held| held.stop.is_some());
+        let stop = entry.life.state.held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
         if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
             self.live(attempt.job, *step);
         }
-        if let Some(hold) = self.holders.get(&attempt.job.get()).filter(|_| cancelled) {
-            let session = hold.session;
-            self.effect(Effect::Cancel(session, attempt));
+        let Some(session) = self.holders.get(&attempt.job.get()).map(|hold| hold.session) else { return };
+        match stop {
+            Some(StopWhy::Cancel) => self.effect(Effect::Cancel(session, attempt)),
+            Some(StopWhy::TimeOut) => self.effect(Effect::TimeOut(session, attempt)),
+            None => {}
         }
     }
 
     fn hall_event(&mut self, id: JobId, claim: u32, event: &Event<'_>, task: Task) {
+        let dice = self.dice();
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        // An outcome that was told from outside counts, whatever has become of the worker that started the work.
+        let (life, until) = (&entry.life, self.now.wall);
+        let told = life.state.held().filter(|held| held.early.is_some() && !held.is_cancelled());
+        let event = match (told, &entry.spec) {
+            (Some(held), Some(spec)) if !matches!(life.state, State::Waiting(_)) => {
+                let (lease, retry) = (held.tenure.lease, &spec.retry);
+                &Event::StartedOutside { claim, lease, until, retry, dice }
+            }
+            _ => event,
+        };
         match transition(&entry.life, event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) | Err(Refusal::Illegal { .. }) => {}
@@ -235,11 +280,13 @@ fn repeats_past(
     worker: &WorkerName,
     attempt: AttemptId,
     lease: LeaseId,
-    report: &Report,
+    report: Option<&Report>,
 ) -> bool {
-    past.claim == attempt.claim
-        && past.lease == lease
-        && past.worker == *worker
-        && past.outcome == report.outcome()
-        && report.failure() == Some(&past.failure)
+    let own = past.claim == attempt.claim && past.lease == lease && past.worker == *worker;
+    // One that only started the work said no more than that; one that was stopped for its time said anything.
+    let same = report.is_none_or(|report| {
+        let timed_out = past.outcome == Outcome::TimedOut && !report.outcome().is_success();
+        timed_out || (past.outcome == report.outcome() && report.failure() == Some(&past.failure))
+    });
+    own && past.outcome != Outcome::Lost && same
 }

@@ -309,8 +309,9 @@ pub enum Request {
     Credit {
         /// Whose credit.
         session: SessionId,
-        /// Jobs since the session began, those it has had included.
-        total: u64,
+        /// Jobs since the session began, those it has had included. Below zero where a worker came back with more
+        /// attempts than it has slots, because some of them wait.
+        total: i64,
     },
     /// A worker has the job it was assigned.
     Accept {
@@ -331,6 +332,50 @@ pub enum Request {
         lease: LeaseId,
         /// How far.
         indicators: Vec<Indicator>,
+    },
+    /// An attempt asks for a job, by a name of its own.
+    Call {
+        /// Who says so, from its credential.
+        worker: WorkerName,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its lease.
+        lease: LeaseId,
+        /// The name: asked again by the same, it gets the same job as long as that has not failed.
+        call: String,
+        /// The job.
+        job: Box<SubmitJob>,
+    },
+    /// An attempt waits for jobs that it asked for. Answered when it goes on, or after this time.
+    Wait {
+        /// Who says so, from its credential.
+        worker: WorkerName,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its lease.
+        lease: LeaseId,
+        /// Which; none: all that it asked for.
+        jobs: Option<Vec<JobId>>,
+        /// How long the answer may take.
+        wait_ms: u64,
+    },
+    /// A worker has started work that goes on outside.
+    Started {
+        /// Who says so, from its credential.
+        worker: WorkerName,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Its lease.
+        lease: LeaseId,
+    },
+    /// Someone outside tells the outcome of such work.
+    Finish {
+        /// The job.
+        id: JobId,
+        /// The number of the attempt that is meant; none: the current one.
+        attempt: Option<u32>,
+        /// How it ended.
+        report: Report,
     },
     /// A worker's attempt has ended.
     Report {

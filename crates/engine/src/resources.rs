@@ -144,6 +144,10 @@ impl Desk {
     /// Lets every vacancy of a worker look again for jobs.
     fn refill(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get(worker) else { return };
+        for session in state.sessions.clone() {
+            self.resume_ready(session);
+        }
+        let Some(state) = self.workers.get(worker) else { return };
         let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
         let vacancies: Vec<_> = sessions.flat_map(|session| session.vacancies.iter().copied()).collect();
         for vacancy in vacancies {
@@ -211,6 +215,15 @@ impl Desk {
             state.kept_for = None;
         }
         self.refill(&worker);
+    }
+
+    /// No job of a class can be taken at the moment.
+    pub(crate) fn unkeep_all(&mut self, class: ClassId) {
+        let kept = |worker: &WorkerName| self.workers.get(worker)?.kept_for.as_ref();
+        let kept = self.kept.values().filter_map(kept).filter(|kept| kept.class == class);
+        for job in kept.map(|kept| kept.rank.id).collect::<Vec<_>>() {
+            self.unkeep(job);
+        }
     }
 
     /// A worker is no longer there for the job that it was kept for: another one is.

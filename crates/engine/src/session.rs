@@ -1,6 +1,6 @@
 //! Sessions: a worker's presence. Its leases live and die with it, and it outlives its connection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
@@ -11,6 +11,7 @@ use crate::clock::Mono;
 use crate::desk::{Desk, What};
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::resources::Grip;
+use crate::timing::Timing;
 
 /// A worker's presence.
 #[derive(Debug)]
@@ -22,6 +23,10 @@ pub(crate) struct SessionState {
     pub connected: bool,
     pub attempts: BTreeSet<JobId>,
     pub vacancies: BTreeSet<VacancyId>,
+    /// Attempts that wait for jobs: their slots are free.
+    pub suspended: BTreeSet<JobId>,
+    /// Those of them that have waited long enough, the first first.
+    pub ready: VecDeque<JobId>,
     /// The vacancy that stands for the session's credit, if it gave one.
     pub credit: Option<VacancyId>,
 }
@@ -34,6 +39,8 @@ pub(crate) struct Hold {
     pub since: Mono,
     /// When it is to be looked at: not accepted yet, or not stored yet.
     pub check: Option<Mono>,
+    /// Its clock.
+    pub timing: Timing,
     /// What it uses of its worker.
     pub grip: Grip,
 }
@@ -44,9 +51,10 @@ impl Desk {
         let until = self.now.mono.plus_ms(self.config.lease_ms);
         let connected = profile.is_some();
         let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
-        let credit = None;
+        let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
         self.workers.entry(worker.clone()).or_default().sessions.insert(id);
-        let state = SessionState { worker, profile, until, connected, attempts, vacancies, credit };
+        let state =
+            SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
         self.sessions.insert(id, state);
         self.deadlines.sessions.insert((until, id));
         id
@@ -90,9 +98,11 @@ impl Desk {
     }
 
     fn move_to(&mut self, id: JobId, session: SessionId) {
-        let new = Hold { session, since: self.now.mono, check: None, grip: None };
+        let (since, timing) = (self.now.mono, Timing::default());
+        let new = Hold { session, since, check: None, timing, grip: None };
         let hold = self.holders.entry(id.get()).or_insert(new);
         let before = std::mem::replace(&mut hold.session, session);
+        self.take_slot(id, before);
         if let Some(state) = self.sessions.get_mut(&before) {
             state.attempts.remove(&id);
         }
@@ -100,6 +110,18 @@ impl Desk {
             state.attempts.insert(id);
         }
         self.balance(id);
+        if self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs()) {
+            self.lend_slot(id);
+            self.ready_again(id, session);
+        }
+    }
+
+    /// An attempt that has waited long enough is known as such to its new session, which says first what room it has.
+    fn ready_again(&mut self, id: JobId, session: SessionId) {
+        let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
+        if let Some(state) = self.sessions.get_mut(&session).filter(|_| over) {
+            state.ready.push_back(id);
+        }
     }
 
     /// Has a live attempt looked at, at this moment and not at another.
@@ -128,6 +150,10 @@ impl Desk {
         if let Some(at) = hold.check {
             self.deadlines.checks.remove(&(at, id));
         }
+        if let Some(at) = hold.timing.at {
+            self.deadlines.timeouts.remove(&(at, id));
+        }
+        self.take_slot(id, hold.session);
         if let Some(state) = self.sessions.get_mut(&hold.session) {
             state.attempts.remove(&id);
         }
@@ -140,6 +166,7 @@ impl Desk {
         self.deadlines.sessions.remove(&(state.until, session));
         state.until = until;
         self.deadlines.sessions.insert((until, session));
+        self.resume_ready(session);
         Ok(Answer::Noted)
     }
 

@@ -27,6 +27,8 @@ pub(crate) enum Pending {
     Released(Vec<jobhall_core::JobId>),
     Along(Box<AlongPending>),
     Group(Box<GroupPending>),
+    /// Links of parents that are over.
+    Unlinked,
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
     Queue(Box<QueuePending>),
@@ -63,6 +65,7 @@ impl Desk {
             Pending::Released(ids) => self.released_stored(ids),
             Pending::Along(pending) => self.taken_along(*pending),
             Pending::Group(pending) => self.group_stored(*pending),
+            Pending::Unlinked => {}
             Pending::Schedule(pending) => self.schedule_stored(*pending),
             Pending::Ticks(tick) => self.ticks_passed(&tick),
             Pending::Queue(pending) => self.queue_stored(*pending),
@@ -85,6 +88,7 @@ impl Desk {
             }
             Pending::Along(pending) => self.along_refused(*pending, conflicts),
             Pending::Group(pending) => self.group_refused(*pending, conflicts),
+            Pending::Unlinked => {}
             Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
             Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
             Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
@@ -164,6 +168,8 @@ impl Desk {
             Pending::Released(ids) => self.released_not_stored(ids),
             Pending::Along(pending) => self.along_undone(*pending),
             Pending::Group(pending) => self.group_undone(&pending, refused),
+            // They are found again at the next start.
+            Pending::Unlinked => {}
             Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Ticks(tick) => self.ticks_undone(&tick.name),
             Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
@@ -196,7 +202,9 @@ impl Desk {
         let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
         let for_groups = std::mem::take(&mut self.in_line_for_group).into_values().flatten();
         let for_ids = std::mem::take(&mut self.for_ids);
-        let waiting: Vec<_> = in_line.chain(reading).chain(for_groups).chain(for_ids).collect();
+        let for_links = std::mem::take(&mut self.links.waiting);
+        let waiting = in_line.chain(reading).chain(for_groups).chain(for_ids);
+        let waiting: Vec<_> = waiting.chain(for_links).collect();
         for task in waiting {
             self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));
         }

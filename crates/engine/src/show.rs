@@ -17,13 +17,14 @@ impl Desk {
             let Some(spec) = entry.spec.clone() else { return };
             let job = Job { id, spec, life: entry.life.clone() };
             let progress = self.progress.get(&id.get()).cloned().unwrap_or_default();
-            let shown = Shown { job, past, progress, cached: true };
+            let longer_than_ms = self.expected_ms(id);
+            let shown = Shown { job, past, progress, longer_than_ms, cached: true };
             return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));
         }
         let cached = task.read.is_none();
         let shown = self.cached.get(&id).map(|(job, past)| {
             let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
-            Answer::Shown(Box::new(Shown { job, past, progress, cached }))
+            Answer::Shown(Box::new(Shown { job, past, progress, longer_than_ms: None, cached }))
         });
         self.answer(ticket, shown.ok_or(Refused::NoSuchJob(id)));
     }

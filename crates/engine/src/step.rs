@@ -6,7 +6,7 @@ use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, StateName, S
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::answer::Answer;
-use crate::desk::{Desk, Task};
+use crate::desk::{Desk, Task, What};
 use crate::effect::Effect;
 use crate::entry::Busy;
 use crate::settle::Pending;
@@ -63,7 +63,9 @@ impl Desk {
             self.make_busy(*next, Busy::Unit);
         }
         let pending = StepPending { id, step, spec, task, released, follow_up };
-        self.send(Unit { changes, inserts, ..Unit::default() }, Pending::Step(Box::new(pending)));
+        let over = pending.step.life.state.is_terminal() && self.links.has(id);
+        let unlinked = over.then_some(id).into_iter().collect();
+        self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
     }
 
     /// What is asked for after a step that brings other params.
@@ -102,6 +104,7 @@ impl Desk {
             params: again.params.clone(),
             created_at: now,
             retry_of: None,
+            parent: None,
             after: Box::default(),
             after_any: false,
             group: None,
@@ -126,17 +129,33 @@ impl Desk {
             self.respec(id, spec);
         }
         let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
+        if terminal {
+            // Before what it used is given back: who waited for it goes on before anyone else gets that.
+            self.awaited_ended(id);
+        }
         self.stored(id, life);
+        if !held && matches!(task.what, What::TimeOut(..) | What::Cycle(..)) {
+            self.revoke(id, claim);
+        }
         self.tell_holder(id, claim, reason);
-        self.answer_task(&task, Ok(Answer::State(name)));
+        match reason {
+            Reason::Suspended if held => self.suspended(id, &task),
+            _ => self.answer_task(&task, Ok(Answer::State(name))),
+        }
         if !held {
             self.let_go(id);
+            self.wait_lost(id, claim);
             self.progress.remove(&id.get());
+            self.await_outside(id);
         }
         if terminal {
             self.finish(id);
         } else {
             self.make_free(id);
+        }
+        if reason == Reason::Suspended && held {
+            self.look_at_wait(id);
+            self.fill_credit(id);
         }
         if let Some((next, life)) = released {
             self.stored(next, life);
@@ -149,12 +168,29 @@ impl Desk {
         }
     }
 
+    /// The worker did not bring this about, and the attempt is over.
+    fn revoke(&mut self, id: JobId, claim: u32) {
+        if let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) {
+            self.effect(Effect::Revoke(session, jobhall_core::AttemptId { job: id, claim }));
+        }
+    }
+
+    /// The slot of an attempt that has begun to wait is offered to others.
+    fn fill_credit(&mut self, id: JobId) {
+        let session = self.holders.get(&id.get()).map(|hold| hold.session);
+        let credit = session.and_then(|session| self.sessions.get(&session)).and_then(|state| state.credit);
+        if let Some(credit) = credit {
+            self.fill(credit);
+        }
+    }
+
     /// What a worker must hear about a step that it did not bring about itself.
     pub(crate) fn tell_holder(&mut self, id: JobId, claim: u32, reason: Reason) {
         let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
         let attempt = jobhall_core::AttemptId { job: id, claim };
         match reason {
             Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
+            Reason::TimeOutRequested => self.stop_for_time(session, attempt),
             Reason::Lost | Reason::Poison | Reason::TakenBack | Reason::Unaccepted => {
                 self.effect(Effect::Revoke(session, attempt));
             }

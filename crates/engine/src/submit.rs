@@ -21,12 +21,14 @@ use crate::desk::{Desk, ROUNDS, What};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
+use crate::links::from_outside;
 use crate::request::{OnDuplicate, Submit, SubmitJob};
 use crate::schedules::Tick;
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
+use crate::sub_job::Call;
 use crate::vacancy::Reserved;
 
 use relations::{Ends, check_relations, group_created, related};
@@ -48,6 +50,10 @@ pub(crate) struct Plan {
     answer: Vec<Submitted>,
     /// The state of the limits that the shares of its jobs were found under.
     limits: u64,
+    /// The call of an attempt that it answers.
+    call: Option<Call>,
+    /// Sub-jobs of others that it joins: someone outside wants them from now on.
+    wanted: Vec<JobId>,
 }
 
 /// Who wants to know what became of a plan.
@@ -73,8 +79,6 @@ struct Item {
     /// As sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
-    /// What limits it, while it is on its way.
-    share: Shared,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +106,13 @@ impl Desk {
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.send_plan(Plan::new(submit, ids, Asker::Ticket(ticket)));
+        self.submit_with(submit, ids, None, Asker::Ticket(ticket));
+    }
+
+    /// Makes jobs with these ids, for an attempt that calls them if there is one.
+    pub(crate) fn submit_with(&mut self, submit: Submit, ids: Vec<JobId>, call: Option<Call>, asker: Asker) {
+        let plan = Plan::new(submit, ids, asker);
+        self.send_plan(Plan { call, ..plan });
     }
 
     /// The jobs of ticks; the schedule's setting goes with them.
@@ -159,18 +169,32 @@ impl Desk {
             unit.settings.push(tick.write(&plan.answer));
         }
         unit.submit_key = self.submit_key(&plan);
+        self.link(&plan, &mut unit);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
         let of_schedule = matches!(plan.asker, Asker::Schedule(_));
-        let written = !unit.inserts.is_empty() || !unit.changes.is_empty() || !unit.groups.is_empty();
+        let written = !unit.inserts.is_empty()
+            || !unit.changes.is_empty()
+            || !unit.groups.is_empty()
+            || !unit.links.is_empty();
         if !written && unit.submit_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
             return self.end_plan(plan, Ok(answer));
         }
         self.send(unit, Pending::Submit(Box::new(plan)));
+    }
+
+    /// The links that come with a plan: each is good only as long as its parent is open.
+    fn link(&mut self, plan: &Plan, unit: &mut Unit) {
+        let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
+        for link in called.chain(plan.wanted.iter().map(|&job| from_outside(job))) {
+            self.links.expect(link.parent);
+            unit.checks.push(Check::Open(link.parent));
+            unit.links.push(link);
+        }
     }
 
     /// A job that the plan must move and that is not free.
@@ -244,9 +268,10 @@ impl Desk {
         let wanted = &plan.submit.jobs[at];
         let config = self.type_config(&wanted.job_type);
         let now = self.now.wall;
+        let parent = plan.call.as_ref().map(|call| call.attempt.job);
         let (after, waits) =
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
-        let spec = Arc::new(spec(wanted, after, &config, now));
+        let spec = Arc::new(Spec { parent, ..spec(wanted, after, &config, now) });
         let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let mut life = match behind {
             Some(holder) => Life::behind(now, run_at, holder),
@@ -262,8 +287,9 @@ impl Desk {
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        self.bear(&job, share, reserved.is_some());
         let item = &mut plan.items[at];
-        (item.job, item.reserved, item.share) = (Some(job), reserved, share);
+        (item.job, item.reserved) = (Some(job), reserved);
         Submitted { id: item.id, disposition }
     }
 
@@ -281,7 +307,8 @@ impl Desk {
 
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
-        let Plan { submit, asker, items, moves, answer, limits, .. } = plan;
+        let Plan { submit, asker, items, moves, answer, limits, call, wanted, .. } = plan;
+        let called = answer.first().map(|made| made.id);
         let (answer, filled) = (asker.kept(&answer), matches!(asker, Asker::Fill(..)));
         self.group_made(&asker);
         for job in &submit.jobs {
@@ -309,11 +336,10 @@ impl Desk {
             if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
                 waiting.push(job.clone());
             }
-            if limits == self.limited.limits.version() {
-                self.admit_sharing(job, item.share);
-            } else {
-                self.unshare(id, item.share, false);
-                self.admit(job);
+            match self.born(id) {
+                Some(share) => self.admit_sharing(job, share),
+                None if limits == self.limited.limits.version() => self.admit_sharing(job, Shared::Free),
+                None => self.admit(job),
             }
             if let Some(reserved) = item.reserved {
                 self.totals.assigned(since, &life);
@@ -321,6 +347,12 @@ impl Desk {
             }
         }
         self.follow(filled, &waiting);
+        for job in wanted {
+            self.links.add(from_outside(job));
+        }
+        if let Some(call) = call {
+            self.call_settled(&call, called);
+        }
     }
 
     /// A job that a unit of others moved along.
@@ -338,9 +370,8 @@ impl Desk {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
-            let (share, reserved) = (std::mem::replace(&mut item.share, Shared::Free), item.reserved.take());
-            self.unshare(item.id, share, reserved.is_some());
-            if let Some(reserved) = reserved {
+            self.unborn(item.id, plan.limits);
+            if let Some(reserved) = item.reserved.take() {
                 self.give_back(reserved);
             }
         }
@@ -361,6 +392,9 @@ impl Desk {
             self.blocks.ended(id);
         }
         self.answer_asker(plan.asker, answer);
+        if let Some(call) = plan.call {
+            self.call_settled(&call, None);
+        }
     }
 
     pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Vec<Submitted>, Refused>) {
@@ -404,7 +438,12 @@ impl Desk {
                 let foreign = plan.foreign(id, &job).map(Err);
                 return foreign.or_else(|| self.replan_held(plan, id, &job));
             }
-            Conflict::NotOpen(holder) => plan.holder_ended(holder),
+            Conflict::NotOpen(holder) => match &plan.call {
+                Some(call) if call.attempt.job == holder => {
+                    return Some(Err(Refused::LeaseLost(call.attempt)));
+                }
+                _ => plan.holder_ended(holder),
+            },
             Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
@@ -444,6 +483,8 @@ impl Desk {
         let wanted = &plan.submit.jobs[position];
         match wanted.on_duplicate {
             OnDuplicate::Join => {
+                let sub_job = plan.call.is_none() && held_by.id == last && held_by.spec.parent.is_some();
+                plan.wanted.extend((sub_job && !plan.wanted.contains(&last)).then_some(last));
                 plan.set(id, How::Answered(Submitted { id: last, disposition: Disposition::Joined }));
             }
             OnDuplicate::Reject => {
@@ -458,12 +499,13 @@ impl Desk {
 }
 
 impl Plan {
-    /// A plan that inserts all its jobs, with these ids; nothing of it is decided yet.
+    /// A plan that inserts all its jobs, with these ids.
     pub fn new(submit: Submit, ids: Vec<JobId>, asker: Asker) -> Plan {
         let items = items(&submit.jobs, ids);
         let (related, ends) = (related(&submit.jobs), Ends::default());
         let (rounds, moves, answer, limits) = (0, Vec::new(), Vec::new(), 0);
-        Plan { submit, asker, related, ends, items, rounds, moves, answer, limits }
+        let (call, wanted) = (None, Vec::new());
+        Plan { submit, asker, related, ends, items, rounds, moves, answer, limits, call, wanted }
     }
 
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
@@ -481,10 +523,12 @@ impl Plan {
 
     fn holder_ended(&mut self, holder: JobId) {
         for item in &mut self.items {
-            if matches!(item.how, How::Supersede(id) | How::Again(id) if id == holder) {
+            let joined = matches!(item.how, How::Answered(made) if made.id == holder);
+            if joined || matches!(item.how, How::Supersede(id) | How::Again(id) if id == holder) {
                 item.how = How::Insert;
             }
         }
+        self.wanted.retain(|wanted| *wanted != holder);
     }
 }
 
@@ -537,7 +581,7 @@ fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
     let items = ids.into_iter().enumerate();
-    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None, share: Shared::Free }).collect()
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }
 
 /// Looks at each thing once, however many jobs name it.

@@ -20,6 +20,7 @@ use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
 use crate::story;
+use crate::timing::Timing;
 
 /// A worker's statement that it can take jobs now.
 #[derive(Debug)]
@@ -28,7 +29,9 @@ pub(crate) struct Vacancy {
     pub profile: ProfileId,
     pub worker: WorkerName,
     /// Jobs it may take, from its beginning.
-    pub total: u64,
+    pub total: i64,
+    /// Slots of attempts that wait, which are free besides.
+    pub lent: u64,
     /// Jobs it took.
     pub taken: u64,
     /// Jobs whose claim is on its way to it.
@@ -44,7 +47,9 @@ pub(crate) struct Vacancy {
 impl Vacancy {
     /// Jobs it can take now.
     pub fn free(&self) -> u64 {
-        if self.ended.is_some() { 0 } else { self.total.saturating_sub(self.taken + self.pending) }
+        let free =
+            self.total.saturating_add_unsigned(self.lent).saturating_sub_unsigned(self.taken + self.pending);
+        if self.ended.is_some() { 0 } else { u64::try_from(free).unwrap_or(0) }
     }
 }
 
@@ -62,6 +67,8 @@ pub(crate) struct ClaimPending {
     pub id: JobId,
     pub life: Life,
     pub reserved: Reserved,
+    /// The version of the limits that it was made under.
+    pub version: u64,
 }
 
 impl Desk {
@@ -79,10 +86,10 @@ impl Desk {
             return self.answer(ticket, Err(Refused::NoSuchSession));
         };
         state.vacancies.insert(id);
-        let (worker, total, turn) = (state.worker.clone(), u64::from(slots), id.0);
-        let (taken, pending, ended) = (0, 0, None);
+        let (worker, total, turn) = (state.worker.clone(), i64::from(slots), id.0);
+        let (lent, taken, pending, until_then, ended) = (0, 0, 0, Some(until), None);
         let vacancy =
-            Vacancy { session, profile, worker, total, taken, pending, turn, until: Some(until), ended };
+            Vacancy { session, profile, worker, total, lent, taken, pending, turn, until: until_then, ended };
         self.vacancies.insert(id, vacancy);
         self.deadlines.vacancies.insert((until, id));
         self.answer(ticket, Ok(Answer::Vacancy(id)));
@@ -91,6 +98,9 @@ impl Desk {
 
     /// Gives a vacancy the first ready jobs that suit it; what is left of it is parked.
     pub(crate) fn fill(&mut self, id: VacancyId) {
+        if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
+            self.resume_ready(session);
+        }
         let mut sent_away = 0;
         loop {
             self.let_out();
@@ -114,7 +124,7 @@ impl Desk {
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
         let mut sent_away = 0;
-        while self.matches() {
+        while self.matches() && !self.limited.quiet {
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             sent_away += usize::from(!self.claim(rank.id, vacancy));
@@ -130,7 +140,7 @@ impl Desk {
         self.rest_until.is_none() && self.stopped.is_none()
     }
 
-    /// After a rest: everything that waits is matched again.
+    /// After a rest, or a change that lets many jobs go on: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
         self.read_shares();
         for vacancy in self.board.parked() {
@@ -171,9 +181,9 @@ impl Desk {
         if self.not_due_after_all(id) || !self.take_limits(id) {
             return false;
         }
-        let uses = self.uses_of(id);
+        let (uses, version) = (self.uses_of(id), self.limited.limits.version());
         let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
-            self.give_back_limits(id);
+            self.give_back_limits(id, version);
             return false;
         };
         let lease = self.lease();
@@ -181,7 +191,7 @@ impl Desk {
         let Some(entry) = self.open.get(&id.get()) else { return false };
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
-            self.give_back_limits(id);
+            self.give_back_limits(id, version);
             self.give_back(reserved);
             self.make_free(id);
             return false;
@@ -190,7 +200,7 @@ impl Desk {
         let want_spec = entry.spec.is_none();
         let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
         let unit = Unit { changes: vec![change], ..Unit::default() };
-        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved })));
+        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved, version })));
         true
     }
 
@@ -227,14 +237,15 @@ impl Desk {
             Some(reserved)
         });
         if let Some(share) = share.filter(|_| claimed.is_none()) {
-            self.limited.limits.give_back(job.id, share, self.now.mono);
+            let version = self.limited.limits.version();
+            self.limited.limits.give_back(job.id, share, version, self.now.mono);
         }
         claimed
     }
 
     /// The claim is stored.
     pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<Spec>>) {
-        let ClaimPending { id, life, reserved } = pending;
+        let ClaimPending { id, life, reserved, .. } = pending;
         self.stored(id, life.clone());
         if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
             entry.spec = Some(spec);
@@ -261,14 +272,17 @@ impl Desk {
         };
         state.attempts.insert(id);
         let since = self.now.mono;
-        self.holders.insert(id.get(), Hold { session, since, check: None, grip });
+        let timing = Timing::default();
+        self.holders.insert(id.get(), Hold { session, since, check: None, timing, grip });
         self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
         story::assigned(attempt, held);
         let (lease, number) = (held.tenure.lease, life.attempt + 1);
-        self.effect(Effect::Assign(session, Assignment { attempt, lease, number, vacancy, spec }));
+        let external = self.type_config(&spec.job_type).external;
+        let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
+        self.effect(Effect::Assign(session, assignment));
         self.end_if_over(vacancy);
     }
 
@@ -278,7 +292,7 @@ impl Desk {
     }
 
     pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
-        self.give_back_limits(pending.id);
+        self.give_back_limits(pending.id, pending.version);
         self.make_free(pending.id);
         self.give_back(pending.reserved);
     }

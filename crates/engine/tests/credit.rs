@@ -10,7 +10,7 @@ use jobhall_core::JobId;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::{Answer, Assignment, Effect, Ended, Refused, Request, SessionId, Ticket};
 
-fn credit(hall: &mut Hall, session: SessionId, total: u64) -> Result<Answer, Refused> {
+fn credit(hall: &mut Hall, session: SessionId, total: i64) -> Result<Answer, Refused> {
     hall.ask(Request::Credit { session, total })
 }
 

@@ -4,6 +4,7 @@
 mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
+use jobhall_core::limits::Limit;
 use jobhall_core::needs::Needs;
 use jobhall_core::{
     JobId, Json, Owner, QueueConfig, QueueName, StateName, Tag, Timeouts, TypeConfig, TypeName,
@@ -235,4 +236,23 @@ fn run_now_passes_over_time_and_backoff_but_not_over_a_hold() {
     assert_eq!(why(&mut hall, held), [Why::Held]);
     hall.ask(Request::Release(held)).unwrap();
     assert_eq!(given(&mut hall), [held]);
+}
+
+#[test]
+fn a_pause_that_comes_with_other_limits_lets_nothing_slip_through() {
+    let mut hall = Hall::new();
+    let limits = |most| vec![Limit { by: None, concurrency: Some(most), rate: None }];
+    let set = |hall: &mut Hall, paused, limits| {
+        let config = Some(QueueConfig { paused, limits });
+        hall.ask(Request::SetQueue { queue: queue("default"), config, expected: None }).unwrap();
+    };
+    set(&mut hall, false, limits(1));
+    let session = hall.worker("w", "");
+    hall.vacancy(session, 9);
+    let jobs: Vec<_> = (0..4).map(|_| hall.submit(job("t")).unwrap().id).collect();
+    assert_eq!(given(&mut hall), jobs[..1]);
+    set(&mut hall, true, limits(3));
+    assert_eq!(given(&mut hall), []);
+    set(&mut hall, false, limits(2));
+    assert_eq!(given(&mut hall), jobs[1..2]);
 }

@@ -7,7 +7,7 @@ use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{JobId, Json, QueueConfig, QueueName, TypeConfig, TypeName};
 use jobhall_engine::{
-    Answer, Assignment, Config, LimitOf, Missing, Refused, Request, SessionId, SubmitJob, Why,
+    Answer, Assignment, Config, LimitOf, Missing, Refused, Request, SessionId, Submit, SubmitJob, Told, Why,
 };
 use jobhall_store::CommitError;
 
@@ -423,4 +423,28 @@ fn a_configuration_that_is_wrong_changes_nothing() {
     assert_eq!(refused, Err(Refused::QueueChanged { queue: queue("default"), rev: 1 }));
     let all = Answer::QueueConfigs(vec![(queue("default"), 1, good)]);
     assert_eq!(hall.ask(Request::QueueConfigs), Ok(all));
+}
+
+#[test]
+fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile() {
+    let mut hall = Hall::new();
+    crowd(&mut hall);
+    hall.hold = true;
+    let config = Some(QueueConfig { paused: false, limits: vec![at_once(1), rate(1, 3_600_000, 1)] });
+    hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });
+    let submit = |n| Request::Submit(Submit { jobs: vec![job("t"); n], name: None });
+    hall.ask_later(submit(1));
+    // The limits are stored, the job that was handed over before is not yet.
+    let (number, units) = hall.held.remove(0);
+    let stored = hall.store.commit_now(units);
+    hall.desk.told(hall.now, Told::Committed(number, Ok(stored)));
+    hall.ask_later(submit(1));
+    hall.let_through();
+    let now = given(&mut hall);
+    assert_eq!(now.len(), 1, "the second waits for the first");
+    hall.report("w", &now[0], passed()).unwrap();
+    assert_eq!(given(&mut hall).len(), 1);
+    // The first had not taken the token of this hour: it began before there was a rate.
+    let third = hall.submit(job("t")).unwrap().id;
+    assert!(matches!(hall.explain(third).why[..], [Why::Limited(_)]));
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use hall::{Hall, failed, job, passed, tries};
 use jobhall_core::needs::Uses;
-use jobhall_core::{JobId, StateName};
+use jobhall_core::{JobId, QueueConfig, QueueName, StateName};
 use jobhall_engine::{Answer, Assignment, Config, Request, SessionId, SubmitJob, Why, WorkerUse};
 use jobhall_store::CommitError;
 
@@ -45,7 +45,7 @@ fn accepted(hall: &mut Hall, name: &str) -> Vec<Assignment> {
     given
 }
 
-fn credit(hall: &mut Hall, session: SessionId, total: u64) {
+fn credit(hall: &mut Hall, session: SessionId, total: i64) {
     assert_eq!(hall.ask(Request::Credit { session, total }), Ok(Answer::Noted));
 }
 
@@ -290,6 +290,37 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
     hall.ask(Request::Renew(session)).unwrap();
     hall.pass(5_000);
     assert_eq!(workers(&mut hall)[0].kept_for, Some(larger));
+}
+
+#[test]
+fn no_worker_is_kept_for_a_queue_that_is_paused() {
+    let mut hall = Hall::new();
+    let session = hall.worker("w", "gpu=2");
+    credit(&mut hall, session, 100);
+    submit(&mut hall, "gpu=1");
+    accepted(&mut hall, "w");
+    let queue = QueueName::new("large").unwrap();
+    let large = hall.submit(SubmitJob { queue: queue.clone(), ..using("gpu=2") }).unwrap().id;
+    let wait = |hall: &mut Hall| {
+        for _ in 0..3 {
+            hall.pass(10_000);
+            hall.ask(Request::Renew(session)).unwrap();
+        }
+    };
+    wait(&mut hall);
+    assert_eq!(workers(&mut hall)[0].kept_for, Some(large));
+    let pause = |hall: &mut Hall, paused| {
+        let config = Some(QueueConfig { paused, ..QueueConfig::default() });
+        hall.ask(Request::SetQueue { queue: queue.clone(), config, expected: None }).unwrap();
+    };
+    pause(&mut hall, true);
+    let small = submit(&mut hall, "gpu=1");
+    wait(&mut hall);
+    assert_eq!(jobs(&hall.assignments()), [small], "it does not wait for what is paused");
+    assert_eq!(workers(&mut hall)[0].kept_for, None);
+    pause(&mut hall, false);
+    wait(&mut hall);
+    assert_eq!(workers(&mut hall)[0].kept_for, Some(large), "and waits again when it goes on");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, passed, tries};
 use jobhall_core::{JobId, StateName, Time, Windows};
-use jobhall_engine::{Config, Counts, Mono, Now, SubmitJob, Why};
+use jobhall_engine::{Config, Counts, Edit, Mono, Now, Request, SubmitJob, Why};
 
 const HOUR: u64 = 3_600_000;
 
@@ -206,6 +206,21 @@ fn an_explanation_names_the_windows_and_the_opening() {
     let later = SubmitJob { run_at: Some(at(12, 30).plus_ms(48 * HOUR)), ..in_windows("12:00-13:00") };
     let later = hall.submit(later).unwrap().id;
     assert_eq!(hall.explain(later).why, [Why::NotDue(at(12, 30).plus_ms(48 * HOUR))]);
+}
+
+#[test]
+fn an_edit_moves_a_job_to_other_windows_and_run_now_passes_them_over() {
+    let mut hall = hall_at(8, 0);
+    let id = hall.submit(in_windows("12:00-13:00")).unwrap().id;
+    let edit = Edit { windows: Some(Windows::parse("14:00-15:00").unwrap()), ..Edit::default() };
+    hall.ask(Request::Edit { id, edit: Box::new(edit) }).unwrap();
+    assert_eq!((run_at(&mut hall, id), hall.state(id)), (at(14, 0), StateName::Scheduled));
+    hall.pass(5 * HOUR);
+    assert_eq!(hall.state(id), StateName::Scheduled, "the old window says nothing any more");
+    hall.ask(Request::RunNow(id)).unwrap();
+    assert_eq!(hall.state(id), StateName::Queued);
+    hall.pass(4 * HOUR);
+    assert_eq!(hall.take_one("w").attempt.job, id);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::artifact::Artifact;
+use crate::submit::Timeouts;
 use crate::timestamp::Timestamp;
 
 /// Why something did not succeed.
@@ -117,12 +118,6 @@ pub struct Job {
     /// Whether someone keeps it from being given to a worker.
     #[serde(default)]
     pub hold: bool,
-    /// Whose it is.
-    #[serde(default)]
-    pub owner: Option<String>,
-    /// What it is found by.
-    #[serde(default)]
-    pub tags: Vec<String>,
     /// Where it stands.
     pub state: String,
     /// Attempts so far.
@@ -169,9 +164,27 @@ pub struct Job {
     /// The job of the same group that it is a copy of.
     #[serde(default)]
     pub copy_of: Option<u64>,
+    /// Whose it is.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// Whether a cancel was requested that the worker has yet to obey.
     #[serde(default)]
     pub cancel_requested: bool,
+    /// Whether its time is over, which the worker has yet to obey.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timing_out: bool,
+    /// Whether a live attempt takes longer than its type is expected to; only where one job is asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub longer_than_expected: bool,
+    /// How long an attempt may take, where the job says so itself.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeouts: Timeouts,
+    /// The job whose attempt asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
     /// All attempts, oldest first; only where one job is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
@@ -179,6 +192,10 @@ pub struct Job {
 
 fn usual_weight() -> u32 {
     1
+}
+
+fn is_default(timeouts: &Timeouts) -> bool {
+    *timeouts == Timeouts::default()
 }
 
 /// A page of a list.

@@ -20,6 +20,7 @@ mod schedule;
 mod session;
 mod span;
 mod stats;
+mod sub_job;
 mod submit;
 mod timestamp;
 mod token;
@@ -44,10 +45,11 @@ pub use session::{
 };
 pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};
-pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted};
+pub use sub_job::{Called, SubJob, SubJobState, Wait, Waited};
+pub use submit::{BackoffKind, FieldError, OnDuplicate, Retry, Reuse, SubmitJob, Submitted, Timeouts};
 pub use timestamp::Timestamp;
 pub use token::{Act, CreateToken, CreatedToken, Join, Token, TokenKind, TokenRole};
-pub use worker::{Cancel, Change, LogPosition, Moved, SetType, TypeSettings, Worker};
+pub use worker::{Cancel, Change, LogPosition, Moved, SetTimeouts, SetType, TypeSettings, Worker};
 pub use worker_file::{Ability, EXEC, Exec, TypeCommand, WorkerFile};
 
 /// The prefix of every route but those of health.

@@ -78,6 +78,9 @@ pub struct AssignedJob {
     pub params: Box<RawValue>,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// Whether the worker only starts the work: a success of its command is reported as `started`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
 }
 
 /// How far an attempt is.
@@ -105,6 +108,8 @@ pub enum Outcome {
     TimedOut,
     /// It was stopped on request.
     Cancelled,
+    /// The work goes on outside, and someone else tells how it ends; for types that are external.
+    Started,
 }
 
 impl Outcome {
@@ -118,6 +123,7 @@ impl Outcome {
             Outcome::Crashed => "crashed",
             Outcome::TimedOut => "timed_out",
             Outcome::Cancelled => "cancelled",
+            Outcome::Started => "started",
         }
     }
 }

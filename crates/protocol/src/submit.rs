@@ -93,6 +93,31 @@ pub struct Reuse {
     pub max_age: Span,
 }
 
+/// How long an attempt may take; what is missing is as the type says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timeouts {
+    /// From its acceptance to its end, while it does not wait for others; a day if nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<Span>,
+    /// Without any output or progress; for ever if nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Span>,
+}
+
+impl From<Timeouts> for core::Timeouts {
+    fn from(given: Timeouts) -> core::Timeouts {
+        let ms = |span: Option<Span>| span.map(|span| span.0);
+        core::Timeouts { total_ms: ms(given.total), silence_ms: ms(given.silence) }
+    }
+}
+
+impl From<core::Timeouts> for Timeouts {
+    fn from(known: core::Timeouts) -> Timeouts {
+        Timeouts { total: known.total_ms.map(Span), silence: known.silence_ms.map(Span) }
+    }
+}
+
 /// One job to be made.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -107,7 +132,8 @@ pub struct SubmitJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// What the worker gets; `{}` if missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::document::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Box<RawValue>>")]
     pub params: Option<Box<RawValue>>,
     /// Which workers suit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,12 +159,9 @@ pub struct SubmitJob {
     /// What it weighs against limits; 1 if missing, 0 is exempt from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_factor: Option<u32>,
-    /// Whose it is.
+    /// How long an attempt may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<String>,
-    /// What it is found by.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<String>,
+    pub timeouts: Option<Timeouts>,
     /// What to do about a live job of the same type and key.
     #[serde(default)]
     pub on_duplicate: OnDuplicate,
@@ -160,6 +183,12 @@ pub struct SubmitJob {
     /// The job of the same group that it is a copy of: the two are one member, and the first success wins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<u64>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What it is found by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -182,6 +211,16 @@ pub(crate) fn tags(tags: &[String]) -> Result<Vec<core::Tag>, FieldError> {
 }
 
 impl SubmitJob {
+    /// How long its attempts may take.
+    ///
+    /// # Errors
+    /// A span is beyond its limit.
+    pub fn checked_timeouts(&self) -> Result<core::Timeouts, FieldError> {
+        let timeouts = core::Timeouts::from(self.timeouts.unwrap_or_default());
+        timeouts.check().map_err(wrong)?;
+        Ok(timeouts)
+    }
+
     /// A job of this type, with everything else missing.
     pub fn new(job_type: &str) -> SubmitJob {
         SubmitJob {
@@ -197,8 +236,7 @@ impl SubmitJob {
             run_at: None,
             retry: None,
             throttle_factor: None,
-            owner: None,
-            tags: Vec::new(),
+            timeouts: None,
             on_duplicate: OnDuplicate::Join,
             reuse: None,
             after: Vec::new(),
@@ -206,6 +244,8 @@ impl SubmitJob {
             group: None,
             attached: false,
             copy_of: None,
+            owner: None,
+            tags: Vec::new(),
         }
     }
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::job::{Failure, GivenFailure, given_failure};
 use crate::limit::Limit;
-use crate::submit::Retry;
+use crate::span::Span;
+use crate::submit::{Retry, Timeouts};
 
 /// The answer to accept, progress and outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +75,15 @@ pub struct TypeSettings {
     /// How much of it may go on at once, and how fast.
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// How long attempts of jobs that do not say may take.
+    #[serde(default)]
+    pub timeouts: Timeouts,
+    /// How long an attempt is expected to take; none: nobody knows.
+    #[serde(default)]
+    pub expected_ms: Option<u64>,
+    /// Whether its jobs go on outside: a worker only starts them, and someone else tells the outcome.
+    #[serde(default)]
+    pub external: bool,
 }
 
 /// A change of a job, as streams of events tell it.
@@ -109,11 +119,48 @@ pub struct SetType {
     /// How much of it may go on at once, and how fast; an empty list: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<Limit>>,
+    /// How long attempts of jobs that do not say may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<SetTimeouts>,
+    /// How long an attempt is expected to take; null: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<u64>")]
+    pub expected_ms: Option<Option<u64>>,
+    /// Whether its jobs go on outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<bool>,
+}
+
+/// Configures the time-outs of a type; what is missing stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetTimeouts {
+    /// In all; null: a day.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<Span>")]
+    pub total: Option<Option<Span>>,
+    /// Without any output or progress; null: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[schemars(with = "Option<Span>")]
+    pub silence: Option<Option<Span>>,
+}
+
+impl SetTimeouts {
+    /// These on top of those that are there.
+    #[must_use]
+    pub fn over(self, before: Timeouts) -> Timeouts {
+        Timeouts {
+            total: self.total.unwrap_or(before.total),
+            silence: self.silence.unwrap_or(before.silence),
+        }
+    }
 }
 
 /// What is given, even if it is null: only what is missing is none.
-#[expect(clippy::option_option, reason = "missing, null and a number are three things")]
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+#[expect(clippy::option_option, reason = "missing, null and a value are three things")]
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 

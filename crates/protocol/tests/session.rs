@@ -64,14 +64,28 @@ fn check<M: Serialize + DeserializeOwned>(name: &str, kinds: &[&str]) {
 
 #[test]
 fn the_examples_of_what_workers_say_hold() {
-    let kinds = ["hello", "vacancies", "accept", "progress", "log", "outcome", "renew", "ping", "leave"];
+    let kinds = [
+        "hello",
+        "vacancies",
+        "accept",
+        "progress",
+        "log",
+        "outcome",
+        "sub_job",
+        "wait",
+        "renew",
+        "ping",
+        "leave",
+    ];
     check::<ToHall>("to_hall", &kinds);
 }
 
 #[test]
 fn the_examples_of_what_the_hall_says_hold() {
-    let kinds =
-        ["welcome", "assign", "cancel", "revoke", "moved", "logged", "renewed", "refused", "pong", "drain"];
+    let kinds = [
+        "welcome", "assign", "cancel", "revoke", "sub_job", "resumed", "moved", "logged", "renewed",
+        "refused", "pong", "drain",
+    ];
     check::<ToWorker>("to_worker", &kinds);
 }
 
@@ -82,7 +96,8 @@ fn what_is_not_known_is_named() {
         (r#"[{"bow":{}}]"#.to_owned(), "bow"),
         (r#"[{"renew":{"now":true}}]"#.to_owned(), "now"),
         (r#"[{"vacancies":{}}]"#.to_owned(), "total"),
-        (r#"[{"vacancies":{"total":-1}}]"#.to_owned(), "-1"),
+        (r#"[{"vacancies":{"total":1.5}}]"#.to_owned(), "1.5"),
+        (r#"[{"wait":{"attempt":"1-1"}}]"#.to_owned(), "lease"),
         (format!(r#"[{{"accept":{{"attempt":"x","lease":"{lease}"}}}}]"#), "17-1"),
         (r#"[{"accept":{"attempt":"1-1","lease":"7"}}]"#.to_owned(), "32 hex digits"),
         (

@@ -172,12 +172,16 @@ impl From<Refused> for Trouble {
             | Refused::Timeouts(_)
             | Refused::Limit(_)
             | Refused::Delay(_)
+            | Refused::NotSubJob { .. }
             | Refused::Schedule(_)
             | Refused::NotScheduled(_) => Code::BadRequest,
             Refused::NoSuchJob(_) | Refused::NoSuchGroup(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
             Refused::NoSuchDependency(_) | Refused::DependencyEnded { .. } => Code::DependencyUnmet,
             Refused::GroupClosed(_) => Code::GroupClosed,
-            Refused::GroupEnded(_) | Refused::GroupOpen(_) | Refused::NothingToRetry(_) => Code::Conflict,
+            Refused::NotExternal(_)
+            | Refused::GroupEnded(_)
+            | Refused::GroupOpen(_)
+            | Refused::NothingToRetry(_) => Code::Conflict,
             Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
                 Code::PreconditionFailed
             }

@@ -88,10 +88,14 @@ impl Floor {
         tokio::spawn(async move {
             while let Some(event) = session.next().await {
                 match event {
-                    SessionEvent::Cancel(attempt) => floor.note_cancel(attempt),
+                    SessionEvent::Cancel(attempt) | SessionEvent::TimeOut(attempt) => {
+                        floor.note_cancel(attempt)
+                    }
                     SessionEvent::Revoked(attempt) => floor.forget_from(id, attempt),
                     SessionEvent::Ended => break,
-                    SessionEvent::Assigned(_) | SessionEvent::VacancyEnded(..) => {}
+                    SessionEvent::Assigned(_)
+                    | SessionEvent::VacancyEnded(..)
+                    | SessionEvent::Resumed(..) => {}
                 }
             }
             floor.book().end(id);

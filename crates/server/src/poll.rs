@@ -90,7 +90,7 @@ async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, R
             event = session.next() => match event {
                 Some(SessionEvent::Assigned(assignment)) => return Ok(Some(*assignment)),
                 Some(SessionEvent::VacancyEnded(..) | SessionEvent::Ended) | None => return Ok(None),
-                Some(SessionEvent::Cancel(_) | SessionEvent::Revoked(_)) => {}
+                Some(_) => {}
             },
             () = app.drained() => return Ok(None),
             _ = beat.tick() => {
@@ -117,7 +117,7 @@ async fn rest(
         match event {
             SessionEvent::Assigned(assignment) => assignments.push(*assignment),
             SessionEvent::VacancyEnded(..) | SessionEvent::Ended => break,
-            SessionEvent::Cancel(_) | SessionEvent::Revoked(_) => {}
+            _ => {}
         }
     }
     Ok(assignments)

@@ -48,8 +48,6 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         priority: spec.priority,
         throttle_factor: spec.throttle_factor,
         hold: life.hold,
-        owner: spec.owner.as_ref().map(ToString::to_string),
-        tags: spec.tags.iter().map(ToString::to_string).collect(),
         state: life.name(now).to_string(),
         attempt: life.attempt,
         max_attempts: spec.retry.max_attempts,
@@ -69,7 +67,13 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
         group: spec.group.map(|id| id.get()),
         attached: spec.attached,
         copy_of: spec.copy_of.map(|id| id.get()),
+        owner: spec.owner.as_ref().map(ToString::to_string),
+        tags: spec.tags.iter().map(ToString::to_string).collect(),
         cancel_requested: life.state.held().is_some_and(|held| held.is_cancelled()),
+        timing_out: life.state.held().is_some_and(|held| held.stop.is_some() && !held.is_cancelled()),
+        longer_than_expected: false,
+        timeouts: spec.timeouts.into(),
+        parent: spec.parent.map(|id| id.get()),
         attempts: Vec::new(),
     })
 }
@@ -89,7 +93,8 @@ pub(crate) fn shown(shown: &Shown, now: Time) -> Result<wire::Job, Trouble> {
         shown.past.iter().map(|past| past_attempt(&shown.job, past)).collect::<Result<Vec<_>, _>>()?;
     attempts.extend(last_attempt(&shown.job)?);
     let progress = shown.progress.iter().map(indicator).collect();
-    Ok(wire::Job { attempts, progress, ..job(&shown.job, now)? })
+    let longer_than_expected = shown.longer_than_ms.is_some();
+    Ok(wire::Job { attempts, progress, longer_than_expected, ..job(&shown.job, now)? })
 }
 
 fn indicator(indicator: &Indicator) -> wire::Indicator {
@@ -157,6 +162,7 @@ pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob,
         queue: spec.queue.to_string(),
         params: raw(&spec.params)?,
         attempt: assignment.number,
+        external: assignment.external,
     })
 }
 
@@ -197,6 +203,19 @@ fn reason(why: &Why) -> wire::Reason {
         Why::NotAccepted(_) => ("not_accepted", why.to_string()),
         Why::InWork(_) => ("in_work", why.to_string()),
         Why::Cancelling(_) => ("cancelling", why.to_string()),
+        Why::WaitsForJobs { .. } => ("waits_for_jobs", why.to_string()),
+        Why::WaitsForRoom(_) => ("waits_for_room", why.to_string()),
+        Why::WaitsOutside { until, attempt } => {
+            let text =
+                format!("attempt {attempt} waits for an outcome from outside until {}", Timestamp(*until));
+            ("waits_outside", text)
+        }
+        Why::TimingOut { .. } => ("timing_out", why.to_string()),
+        Why::LongerThanExpected { expected_ms, worked_ms } => {
+            let (expected, worked) = (Span(*expected_ms), Span(*worked_ms));
+            let text = format!("longer than expected: {worked}, and {expected} are usual for its type");
+            ("longer_than_expected", text)
+        }
         Why::StorageRests => ("storage_rests", why.to_string()),
         Why::Paused(_) => ("paused", why.to_string()),
         Why::Held => ("held", why.to_string()),
@@ -283,11 +302,15 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, Trouble>
 /// The job of a schedule, as it would be submitted; what is as it is by default is left out.
 fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    // Every field is named: one that is new must be told too.
     Ok(wire::SubmitJob {
+        job_type: job.job_type.to_string(),
         key: job.key.as_ref().map(ToString::to_string),
         queue: Some(job.queue.to_string()),
         params: Some(raw(&job.params)?),
         needs: text(job.needs.as_str()),
+        uses: text(&job.uses.to_string()),
+        avoid: job.avoid,
         windows: text(job.windows.as_str()),
         priority: Some(job.priority),
         retry: job.retry.as_ref().map(retry),
@@ -298,7 +321,17 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
             OnDuplicate::RunAgain => wire::OnDuplicate::RunAgain,
         },
         reuse: job.reuse_max_age_ms.map(|ms| wire::Reuse { max_age: Span(ms) }),
-        ..wire::SubmitJob::new(job.job_type.as_str())
+        timeouts: Some(job.timeouts.into()).filter(|timeouts| *timeouts != wire::Timeouts::default()),
+        throttle_factor: Some(job.throttle_factor),
+        owner: job.owner.as_ref().map(ToString::to_string),
+        tags: job.tags.iter().map(ToString::to_string).collect(),
+        // These have no place in the job of a schedule.
+        run_at: None,
+        after: Vec::new(),
+        after_any: false,
+        group: None,
+        attached: false,
+        copy_of: None,
     })
 }
 
@@ -312,6 +345,9 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
         reuse_window_ms: config.reuse_window_ms,
         paused: config.paused,
         limits: config.limits.iter().map(wire::Limit::from).collect(),
+        timeouts: config.timeouts.into(),
+        expected_ms: config.expected_ms,
+        external: config.external,
     }
 }
 

@@ -69,6 +69,7 @@ impl Sim {
             }
             Action::SetSchedule(at, wish) => self.set_schedule(*at, *wish),
             Action::RunSchedule(at) => self.call(Request::RunSchedule(schedule_name(*at))),
+            Action::Alter(alteration) => self.alter(alteration),
             trouble => self.trouble(trouble),
         }
     }
@@ -104,13 +105,13 @@ impl Sim {
         }
     }
 
-    fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
+    pub fn call_on(&mut self, n: u64, request: impl FnOnce(JobId) -> Request) {
         if let Some(id) = self.clients.nth_last(n) {
             self.call(request(id));
         }
     }
 
-    fn call(&mut self, request: Request) {
+    pub fn call(&mut self, request: Request) {
         self.clients.calls.push(Call { request, tries: 0, done: false });
         self.try_call(self.clients.calls.len() - 1);
     }

@@ -69,6 +69,7 @@ pub(crate) enum Purpose {
     Vacancy,
     Credit,
     Word(AttemptId),
+    Wait(AttemptId),
     Report(AttemptId),
 }
 

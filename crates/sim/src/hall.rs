@@ -327,8 +327,16 @@ impl Sim {
         }
         let now = self.now();
         let mut chance = self.roll(&[4, u64::from(self.epoch)]);
-        let mut desk = Desk::new(self.script.config, now, Box::new(move || chance.bits()));
+        let mut config = self.script.config;
+        if self.plant == Some(Plant::NoGrace) {
+            config.force_ms = 0;
+        }
+        let mut desk = Desk::new(config, now, Box::new(move || chance.bits()));
         let settings = self.vault.settings_for_desk();
+        self.checker.starts_with(&settings);
+        let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
+        let forgetful = self.plant == Some(Plant::LimitsForgotten);
+        let settings: Vec<_> = settings.into_iter().filter(|one| !forgetful || !forgets(one)).collect();
         desk.restore_settings(settings).expect("settings that the engine wrote");
         desk.restore_blocks(&self.vault.blocks());
         for group in self.vault.groups(true) {
@@ -336,6 +344,7 @@ impl Sim {
             desk.restore_group(group, &members);
         }
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
+        desk.restore_links(self.vault.links());
         desk.begin();
         self.desk = Some(desk);
         self.checker.restarted();
@@ -369,6 +378,7 @@ impl Sim {
     /// Whether everything is done; if not in a long time, it never will be.
     fn look(&mut self) {
         self.catch_up();
+        self.let_everything_go();
         let quiet = self.desk.is_some() && self.checker.open().is_empty() && !self.clients.wait();
         let patience = 1_010 + self.script.calm_at + 1_800_000;
         if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {

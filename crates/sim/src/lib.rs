@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod calendar;
+mod changes;
 mod check;
 mod clients;
 mod event;

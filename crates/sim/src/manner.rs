@@ -1,10 +1,14 @@
 //! What a worker makes of a job: thrown from the seed and the attempt, so the same attempt always goes the same way.
 
-use jobhall_core::{AttemptId, Failure, Json, Outcome, Report, Verdict, When};
-use jobhall_engine::Indicator;
+use jobhall_core::{AttemptId, Failure, Json, Key, Outcome, Report, Verdict, When};
+use jobhall_engine::{Indicator, SubmitJob};
 
 use crate::random::{Random, mix};
+use crate::words;
 use crate::workers::Step;
+
+/// How deep jobs ask for jobs.
+const DEPTH: usize = 3;
 
 /// How a worker treats an assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub(crate) enum Manner {
     Die,
     /// Accepts about when it is taken back.
     Tardy,
+    /// Asks for other jobs and waits for them.
+    Parent,
 }
 
 /// An assignment as the throws see it: by its params, which stay the same when other jobs are left out of a script.
@@ -35,6 +41,30 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// How many jobs are above it: each names those above in its params.
+    pub fn depth(&self) -> usize {
+        self.params.matches("sub").count()
+    }
+
+    /// The nth job that it asks for. Those with a key are shared among parents, and ask for none themselves: so no one
+    /// waits for itself.
+    pub fn sub_job(&self, n: u64) -> SubmitJob {
+        let mut roll = self.roll(50 + n);
+        let key = roll.percent(30).then(|| roll.below(3));
+        let above = if key.is_some() { DEPTH } else { self.depth() + 1 };
+        let mut text = self.params.bytes().fold(n, |sum, byte| mix(sum ^ u64::from(byte))).to_string();
+        if let Some(key) = key {
+            text = key.to_string();
+        }
+        let params = format!("{{\"n\":{text},\"of\":\"{}\"}}", "sub".repeat(above));
+        SubmitJob {
+            key: key.map(|key| Key::new(&format!("shared-{key}")).expect("a key")),
+            params: Json::params(&params).expect("plain JSON"),
+            timeouts: crate::script::timeouts(&mut roll),
+            ..SubmitJob::new(words::type_name(0))
+        }
+    }
+
     fn roll(&self, purpose: u64) -> Random {
         let params = self.params.bytes().fold(0, |sum, byte| mix(sum ^ u64::from(byte)));
         Random::named(self.seed, &[purpose, params, u64::from(self.attempt.claim)])
@@ -48,6 +78,9 @@ impl Manner {
         }
         if task.params.contains("poison") {
             return Manner::Die;
+        }
+        if task.depth() < DEPTH && task.roll(43).percent(14) {
+            return Manner::Parent;
         }
         let mut roll = task.roll(40);
         // Some jobs are ignored by everybody.
@@ -74,6 +107,7 @@ impl Manner {
             Manner::Freeze => "hung past the lease",
             Manner::Die => "died over a job",
             Manner::Tardy => "accepted late",
+            Manner::Parent => "asked for sub-jobs",
         }
     }
 
@@ -101,6 +135,14 @@ impl Manner {
             ],
             Manner::Die => {
                 vec![(accept, Step::Accept(attempt)), (accept + 30, Step::Die(roll.within(200, 5_000)))]
+            }
+            Manner::Parent => {
+                let calls = roll.within(1, 4);
+                let mut steps = vec![(accept, Step::Accept(attempt))];
+                steps.extend((1..=calls).map(|n| (accept + roll.below(600), Step::Call(attempt, n))));
+                // Now and then before it has asked for all of them, or without having been heard.
+                steps.push((accept + roll.within(300, 1_200), Step::Wait(attempt)));
+                steps
             }
             Manner::Tardy => {
                 let late = roll.within(4_950, 5_200);

@@ -51,11 +51,17 @@ pub enum Plant {
     WorkersLarger,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,
+    /// A restart loses what is configured for queues.
+    LimitsForgotten,
+    /// Attempts that are stopped for their time have no grace.
+    NoGrace,
+    /// Nobody hears that what it waited for is over.
+    NeverResumed,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 23] = [
+    pub const ALL: [Plant; 26] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -79,6 +85,9 @@ impl Plant {
         Plant::CountsOld,
         Plant::WorkersLarger,
         Plant::TicksForgotten,
+        Plant::LimitsForgotten,
+        Plant::NoGrace,
+        Plant::NeverResumed,
     ];
 
     /// The invariant that must catch it.
@@ -95,12 +104,13 @@ impl Plant {
             Plant::WrongWorker => Invariant::Suits,
             Plant::AnsweredTwice | Plant::NeverAnswered => Invariant::Answer,
             Plant::LeaseOnWallClock => Invariant::Renewed,
-            Plant::ClockAhead => Invariant::Early,
+            Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
-            Plant::ClockStuck => Invariant::Drained,
+            Plant::ClockStuck | Plant::NeverResumed => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
             Plant::TicksForgotten => Invariant::Tick,
+            Plant::LimitsForgotten => Invariant::Limit,
         }
     }
 }

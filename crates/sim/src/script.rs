@@ -2,10 +2,11 @@
 //! makes of a job) is thrown by name, so a script with an action less is still the same run, and a failure can be
 //! shrunk by leaving actions out.
 
-use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, TypeConfig};
+use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 
 use crate::calendar::{self, Wish};
+use crate::changes::{Alteration, changes};
 use crate::random::Random;
 use crate::words;
 
@@ -28,6 +29,8 @@ pub(crate) enum Action {
     SetSchedule(usize, Option<Wish>),
     /// A client makes the job of a schedule by hand.
     RunSchedule(usize),
+    /// Somebody changes what waits.
+    Alter(Alteration),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -69,6 +72,7 @@ impl Action {
                 | Action::SetType(..)
                 | Action::SetSchedule(..)
                 | Action::RunSchedule(_)
+                | Action::Alter(_)
         )
     }
 
@@ -85,6 +89,9 @@ impl Action {
     }
 }
 
+/// What jobs weigh, in turns.
+const WEIGHTS: [u32; 7] = [1, 1, 2, 1, 0, 3, 1];
+
 /// A job that a client wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
@@ -99,6 +106,7 @@ pub(crate) struct Wanted {
     /// Milliseconds from now, backwards too.
     pub run_in_ms: Option<i64>,
     pub retry: Option<RetryPolicy>,
+    pub timeouts: Timeouts,
     pub on_duplicate: OnDuplicate,
     pub reuse_max_age_ms: Option<u64>,
     /// What the params say; every job has its own.
@@ -111,7 +119,8 @@ impl Wanted {
     /// The params as they are sent.
     pub fn params(&self) -> Json {
         let poison = if self.poison { ",\"poison\":true" } else { "" };
-        Json::params(&format!("{{\"n\":{}{poison}}}", self.number)).expect("plain JSON")
+        let (number, customer) = (self.number, self.number % 3);
+        Json::params(&format!("{{\"n\":{number},\"c\":{customer}{poison}}}")).expect("plain JSON")
     }
 
     /// The request for it at this moment.
@@ -131,6 +140,8 @@ impl Wanted {
             priority: self.priority,
             run_at,
             retry: self.retry,
+            throttle_factor: WEIGHTS[usize::try_from(self.number % 7).unwrap_or(0)],
+            timeouts: self.timeouts,
             on_duplicate: self.on_duplicate,
             reuse_max_age_ms: self.reuse_max_age_ms,
             ..SubmitJob::new(words::type_name(self.job_type))
@@ -168,6 +179,8 @@ impl Script {
         let mut actions: Vec<_> = (0..many).map(|_| writer.next()).collect();
         calendar::write(seed, &mut actions);
         let calm_at = writer.at + 5_000;
+        actions.extend(changes(seed, writer.at));
+        actions.sort_by_key(|(at, _)| *at);
         Script { seed, config, workers, bursts, actions, calm_at }
     }
 }
@@ -302,6 +315,7 @@ impl Writer {
                 (3, Some(-5_000)),
             ]),
             retry: retry(random),
+            timeouts: timeouts(&mut named),
             on_duplicate: random.weighted(&[
                 (4, OnDuplicate::Join),
                 (2, OnDuplicate::Reject),
@@ -357,6 +371,14 @@ impl Writer {
     fn jump(&mut self) -> Action {
         let ms = *self.random.pick(&[1_000, 120_000, 3_600_000, 3 * 24 * 3_600_000]);
         Action::Jump(if self.random.percent(50) { ms } else { -ms })
+    }
+}
+
+/// Most jobs have all the time they want.
+pub(crate) fn timeouts(random: &mut Random) -> Timeouts {
+    Timeouts {
+        total_ms: random.weighted(&[(80, None), (10, Some(2_500)), (10, Some(20_000))]),
+        silence_ms: random.weighted(&[(85, None), (15, Some(4_000))]),
     }
 }
 

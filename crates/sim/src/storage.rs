@@ -61,6 +61,7 @@ impl Sim {
         let (Some(commit), Some(desk)) = (self.commits.pop_front(), &mut self.desk) else { return };
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
+        self.checker.limits_told(&commit.units, result.as_ref().ok());
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use jobhall_core::retention::Completed;
 use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State};
 use jobhall_store::{
-    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Member, Memory, Prune, Pruned, Setting,
-    Unit,
+    Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Member, Memory, Prune, Pruned,
+    Setting, Unit,
 };
 
 use crate::check::Shelf;
@@ -196,6 +196,10 @@ impl Vault {
     /// Groups that have not ended, or all.
     pub fn groups(&self, open: bool) -> Vec<Group> {
         self.store.groups_now(open)
+    }
+
+    pub fn links(&self) -> Vec<Link> {
+        self.store.links_now(None, usize::MAX)
     }
 
     pub fn settings(&self) -> Vec<Setting> {

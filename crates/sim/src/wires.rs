@@ -65,7 +65,13 @@ impl Sim {
                 self.note_to_worker(session, &[], "its session has ended");
                 self.deliver(session, Effect::SessionEnded(session));
             }
-            Effect::Cancel(session, attempt) | Effect::Revoke(session, attempt) => {
+            Effect::Resumed(_, attempt, _) if self.plant == Some(Plant::NeverResumed) => {
+                self.trace.note(self.ms, &[attempt.job], || format!("nobody hears that {attempt} goes on"));
+            }
+            Effect::Cancel(session, attempt)
+            | Effect::TimeOut(session, attempt)
+            | Effect::Resumed(session, attempt, _)
+            | Effect::Revoke(session, attempt) => {
                 self.note_to_worker(session, &[attempt.job], &format!("{} {attempt}", variant(&effect)));
                 self.deliver(session, effect);
             }
@@ -82,6 +88,12 @@ impl Sim {
     }
 
     fn answer_through(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+        let answer = match answer {
+            Ok(Answer::Waited { jobs, over }) => {
+                Ok(Answer::Waited { jobs, over: over && self.plant != Some(Plant::NeverResumed) })
+            }
+            answer => answer,
+        };
         match self.plant {
             // The checkers hear of a worker's credit by its answer.
             Some(Plant::NeverAnswered)
@@ -139,7 +151,9 @@ impl Sim {
         let worker = self.workers[at].name.clone();
         let renewed = self.ms;
         let (connected, closed, ended, credit, assigned) = (true, false, false, None, 0);
-        let seen = Seen { worker, skill, accepts, renewed, connected, closed, ended, credit, assigned };
+        let lends = false;
+        let seen =
+            Seen { worker, skill, accepts, renewed, connected, closed, ended, credit, assigned, lends };
         self.checker.session_opened(*session, seen, kept);
     }
 

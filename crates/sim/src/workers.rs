@@ -31,6 +31,10 @@ pub(crate) enum Step {
     Accept(AttemptId),
     /// Tells how far it is.
     Progress(AttemptId),
+    /// Asks for its nth sub-job.
+    Call(AttemptId, u64),
+    /// Waits for its sub-jobs.
+    Wait(AttemptId),
     /// Tells how it ended.
     Report(AttemptId),
     /// Hangs for so long.
@@ -44,6 +48,10 @@ pub(crate) enum Step {
 struct Run {
     lease: LeaseId,
     report: Report,
+    /// What the job's params are.
+    params: String,
+    /// Whether it waits for sub-jobs.
+    waits: bool,
 }
 
 /// See the module.
@@ -88,10 +96,10 @@ impl Worker {
         }
     }
 
-    /// How many jobs it has room for.
-    fn room(&self, calm: bool) -> u32 {
-        let busy = u32::try_from(self.runs.len()).unwrap_or(u32::MAX);
-        self.slots.saturating_sub(busy).max(u32::from(calm))
+    /// How many jobs it has room for; less than none where some of those it has wait for others.
+    fn room(&self, calm: bool) -> i64 {
+        let room = i64::from(self.slots) - self.runs.len() as i64;
+        if calm { room.max(1) } else { room }
     }
 
     fn word(&self, attempt: AttemptId) -> Option<(WorkerName, LeaseId)> {
@@ -135,10 +143,12 @@ impl Sim {
             worker.hangs_until = 0;
             let (life, runs): (u32, Vec<_>) = (worker.life, worker.runs.keys().copied().collect());
             for attempt in runs {
-                if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
-                    run.report = passed(attempt);
+                let Some(run) = self.workers[at].runs.get_mut(&attempt) else { continue };
+                run.report = passed(attempt);
+                // Who waits goes on when it is told to, and not before.
+                if !run.waits {
+                    self.worker_later(at, life, 3_000, Step::Report(attempt));
                 }
-                self.worker_later(at, life, 3_000, Step::Report(attempt));
             }
             self.unlink(at, 10);
         }
@@ -178,7 +188,7 @@ impl Sim {
         self.tally.add("workers", "died");
         self.workers[at].life += 1;
         let runs = std::mem::take(&mut self.workers[at].runs);
-        for (attempt, Run { lease, report }) in runs {
+        for (attempt, Run { lease, report, .. }) in runs {
             let mut roll = self.roll(&[22, attempt.job.get(), u64::from(attempt.claim)]);
             if roll.percent(50) && !self.calm {
                 let worker = self.workers[at].name.clone();
@@ -211,7 +221,11 @@ impl Sim {
             Step::Offer => self.offer(at),
             Step::Hang(ms) => self.workers[at].hangs_until = self.ms + ms,
             Step::Die(away) => self.die(at, away),
-            Step::Accept(attempt) | Step::Progress(attempt) | Step::Report(attempt) => {
+            Step::Accept(attempt)
+            | Step::Progress(attempt)
+            | Step::Call(attempt, _)
+            | Step::Wait(attempt)
+            | Step::Report(attempt) => {
                 self.speak(at, attempt, &step);
             }
         }
@@ -240,6 +254,7 @@ impl Sim {
         let Some(session) = self.workers[at].session else { return };
         self.ask_as(at, Request::Renew(session), Purpose::Renew);
         self.worker_later(at, link, BEAT_MS, Step::Beat);
+        self.wait_again(at);
         let mut roll = self.roll(&[31, self.ms, at as u64]);
         match self.workers[at].vacancies.first() {
             None => self.offer(at),
@@ -253,9 +268,10 @@ impl Sim {
     fn offer(&mut self, at: usize) {
         let worker = &self.workers[at];
         let Some(session) = worker.session else { return };
-        let slots = worker.room(self.calm);
+        let room = worker.room(self.calm);
+        let slots = u32::try_from(room).unwrap_or(0);
         if worker.by_credit {
-            let total = worker.heard + u64::from(slots);
+            let total = worker.heard.cast_signed() + room;
             self.ask_as(at, Request::Credit { session, total }, Purpose::Credit);
         } else if slots > 0 && worker.vacancies.is_empty() {
             let wait_ms = self.roll(&[24, self.ms, at as u64]).within(500, 30_000);
@@ -283,6 +299,21 @@ impl Sim {
                 let request = Request::Progress { worker, attempt, lease, indicators };
                 self.ask_as(at, request, Purpose::Word(attempt));
             }
+            Step::Call(_, n) => {
+                let params = self.workers[at].runs[&attempt].params.clone();
+                let task = Task { seed: self.script.seed, attempt, params: &params, calm: false };
+                let (call, job) = (format!("call {n}"), Box::new(task.sub_job(*n)));
+                let request = Request::Call { worker, attempt, lease, call, job };
+                self.ask_as(at, request, Purpose::Word(attempt));
+            }
+            Step::Wait(_) => {
+                if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
+                    run.waits = true;
+                }
+                let wait_ms = *self.roll(&[32, self.ms, attempt.job.get()]).pick(&[0, 3_000]);
+                let request = Request::Wait { worker, attempt, lease, jobs: None, wait_ms };
+                self.ask_as(at, request, Purpose::Wait(attempt));
+            }
             _ => {
                 let report = self.workers[at].runs[&attempt].report.clone();
                 let request = Request::Report { worker, attempt, lease, report };
@@ -301,7 +332,8 @@ impl Sim {
         }
         match effect {
             Effect::Assign(_, assignment) => self.take(at, &assignment),
-            Effect::Cancel(_, attempt) => self.obey(at, attempt),
+            Effect::Cancel(_, attempt) | Effect::TimeOut(_, attempt) => self.obey(at, attempt),
+            Effect::Resumed(_, attempt, _) => self.goes_on(at, attempt),
             Effect::Revoke(_, attempt) => {
                 let mut roll = self.roll(&[25, attempt.job.get(), u64::from(attempt.claim)]);
                 if self.calm || roll.percent(70) {
@@ -334,11 +366,35 @@ impl Sim {
         }
         let report = crate::manner::report(task);
         self.tally.add("reports", format!("{} {}", report.outcome(), crate::manner::verdict(&report)));
-        self.workers[at].runs.insert(attempt, Run { lease, report });
+        let (params, waits) = (params.to_owned(), false);
+        self.workers[at].runs.insert(attempt, Run { lease, report, params, waits });
         let life = self.workers[at].life;
         for (in_ms, step) in manner.steps(task) {
             self.worker_later(at, life, in_ms, step);
         }
+    }
+
+    /// An attempt that waits says so again, in case the word was lost.
+    fn wait_again(&mut self, at: usize) {
+        let waiting = self.workers[at].runs.iter().filter(|(_, run)| run.waits);
+        let waiting: Vec<_> = waiting.map(|(&attempt, _)| attempt).collect();
+        let life = self.workers[at].life;
+        for attempt in waiting {
+            self.worker_later(at, life, 1, Step::Wait(attempt));
+        }
+    }
+
+    /// What an attempt waited for is over.
+    fn goes_on(&mut self, at: usize, attempt: AttemptId) {
+        let (life, calm) = (self.workers[at].life, self.calm);
+        let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|run| run.waits) else { return };
+        run.waits = false;
+        if calm {
+            run.report = passed(attempt);
+        }
+        self.tally.add("workers", "went on after a wait");
+        let in_ms = self.roll(&[33, attempt.job.get(), u64::from(attempt.claim)]).below(800);
+        self.worker_later(at, life, in_ms, Step::Report(attempt));
     }
 
     /// A cancel is obeyed at once, or not at all.
@@ -348,7 +404,7 @@ impl Sim {
         self.tally.add("workers", if obeys { "obeyed a cancel" } else { "ignored a cancel" });
         let life = self.workers[at].life;
         if let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|_| obeys) {
-            run.report = Report::Cancelled;
+            (run.report, run.waits) = (Report::Cancelled, false);
             self.worker_later(at, life, roll.below(500), Step::Report(attempt));
         }
     }
@@ -377,7 +433,8 @@ impl Sim {
             (Purpose::Renew | Purpose::Vacancy | Purpose::Credit, Err(Refused::NoSuchSession)) => {
                 self.unlink(at, 50);
             }
-            (Purpose::Word(attempt), Err(Refused::LeaseLost(_))) => {
+            (Purpose::Wait(attempt), Ok(Answer::Waited { over: true, .. })) => self.goes_on(at, attempt),
+            (Purpose::Word(attempt) | Purpose::Wait(attempt), Err(Refused::LeaseLost(_))) => {
                 self.workers[at].runs.remove(&attempt);
             }
             _ => {}
@@ -395,6 +452,7 @@ impl Sim {
         }
         self.worker_later(at, link, BEAT_MS, Step::Beat);
         self.worker_later(at, link, 1, Step::Offer);
+        self.wait_again(at);
     }
 
     fn report_answered(&mut self, at: usize, attempt: AttemptId, answer: &Result<Answer, Refused>) {

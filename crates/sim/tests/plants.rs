@@ -55,4 +55,5 @@ planted! {
     counts_that_are_old => CountsOld,
     workers_that_are_used_beyond_what_they_have => WorkersLarger,
     a_start_that_forgets_ticks => TicksForgotten,
+    limits_that_a_restart_forgets => LimitsForgotten,
 }

@@ -113,7 +113,8 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 14] = [
+    let groups: [(&str, &[&str]); 16] = [
+        ("limits", &["claim under a limit", "queue configured"]),
         (
             "requests",
             &[
@@ -125,6 +126,11 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "SetType",
                 "SetSchedule",
                 "RunSchedule",
+                "SetQueue",
+                "Edit",
+                "RunNow",
+                "Hold",
+                "Release",
                 "OpenSession",
                 "Renew",
                 "Disconnect",
@@ -135,9 +141,11 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Accept",
                 "Progress",
                 "Report",
+                "Call",
+                "Wait",
             ],
         ),
-        ("answers", &["Submitted", "State", "Shown", "Explained", "Session", "Vacancy", "Noted"]),
+        ("answers", &["Submitted", "State", "Shown", "Explained", "Session", "Vacancy", "Noted", "Waited"]),
         ("dispositions", &["Created", "Joined", "Reused", "Superseding", "Again"]),
         (
             "refusals",
@@ -158,7 +166,21 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Event NotRequested",
             ],
         ),
-        ("effects", &["Answer", "Assign", "Cancel", "Revoke", "VacancyEnded", "SessionEnded", "Live"]),
+        (
+            "effects",
+            &[
+                "Answer",
+                "Assign",
+                "Cancel",
+                "TimeOut",
+                "Resumed",
+                "Revoke",
+                "VacancyEnded",
+                "SessionEnded",
+                "Live",
+            ],
+        ),
+        ("orders", &["stopped for its time", "given up for its time"]),
         ("ticks", &["made", "passed or joined"]),
         ("windows", &["claimed in the first", "claimed after a missed one"]),
         ("vacancies ended", &["Filled", "TimedOut", "Withdrawn", "Gone"]),
@@ -173,6 +195,8 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "hung past the lease",
                 "died over a job",
                 "accepted late",
+                "asked for sub-jobs",
+                "went on after a wait",
                 "died",
                 "obeyed a cancel",
                 "ignored a cancel",

@@ -135,6 +135,11 @@ impl Memory {
         groups
     }
 
+    /// As [`Store::links`], at once.
+    pub fn links_now(&self, after: Option<(JobId, String)>, limit: usize) -> Vec<Link> {
+        self.tables().links(after.as_ref(), limit)
+    }
+
     /// [`Store::settings`], at once.
     pub fn settings_now(&self) -> Vec<Setting> {
         self.tables().settings.values().cloned().collect()

@@ -53,7 +53,7 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// Runs it to its end.
     pub async fn run(mut self, slots: Slots) {
-        let slot = slots.acquire().await;
+        let slot = slots.take();
         let mut gathered = Gathered::default();
         let (attempt, job) = (self.attempt, self.job.id);
         tracing::info!(job, %attempt, r#type = self.job.job_type, "attempt begins");
@@ -88,7 +88,8 @@ impl Attempt {
         self.spare.put(left);
         self.say(gathered, &notes).await;
         let order = *self.order.borrow();
-        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, value))
+        let external = self.job.external;
+        (order < Order::Lost).then(|| executor::outcome(&ended, order == Order::Cancel, external, value))
     }
 
     fn uploads(&self) -> Uploads {

@@ -101,7 +101,7 @@ impl Held {
     /// Passes on what the hall said about an attempt.
     pub fn hear(&mut self, message: ToWorker) {
         match message {
-            ToWorker::Cancel { attempt } => self.tell(attempt, Order::Cancel),
+            ToWorker::Cancel { attempt, .. } => self.tell(attempt, Order::Cancel),
             ToWorker::Revoke { attempt } => self.tell(attempt, Order::Lost),
             ToWorker::Logged { attempt, .. } => self.answer(attempt, Word::Log, Reply::Taken),
             ToWorker::Moved { attempt, to, .. } => self.answer(attempt, to, Reply::Taken),
@@ -209,7 +209,7 @@ mod tests {
             held.hear(word);
             assert_eq!(*orders.borrow(), Order::Lost);
             assert_eq!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it waits no longer");
-            held.hear(ToWorker::Cancel { attempt: attempt() });
+            held.hear(ToWorker::Cancel { attempt: attempt(), timed_out: false });
             assert_eq!(*orders.borrow(), Order::Lost, "an order never falls");
             assert!(held.keep(letter(vec![outcome()]).0).is_empty());
             assert!(held.list().is_empty() && !held.goes_on(attempt()), "nor is it named when coming back");
@@ -219,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn a_cancel_leaves_the_attempt_its_own_end() {
         let (mut held, orders) = one().await;
-        held.hear(ToWorker::Cancel { attempt: attempt() });
+        held.hear(ToWorker::Cancel { attempt: attempt(), timed_out: true });
         assert_eq!((*orders.borrow(), held.list().len()), (Order::Cancel, 1));
         assert_eq!(held.keep(letter(vec![outcome()]).0).len(), 1);
     }

@@ -63,7 +63,7 @@ struct Pool {
 #[derive(Debug)]
 pub struct Slot {
     pool: Arc<Pool>,
-    _place: OwnedSemaphorePermit,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// The worker's end of one pair of processes. Dropping it ends them and everything they run, at once.
@@ -98,6 +98,14 @@ impl Slots {
     /// Waits for a free slot.
     pub async fn acquire(&self) -> Slot {
         let place = Arc::clone(&self.0.free).acquire_owned().await.expect("the semaphore is never closed");
+        Slot { pool: Arc::clone(&self.0), _place: Some(place) }
+    }
+
+    /// A slot for a command that the hall has given: a free one, or one more where commands wait for others. The hall
+    /// counts those as if they did not run.
+    #[must_use]
+    pub fn take(&self) -> Slot {
+        let place = Arc::clone(&self.0.free).try_acquire_owned().ok();
         Slot { pool: Arc::clone(&self.0), _place: place }
     }
 
@@ -105,7 +113,7 @@ impl Slots {
     #[must_use]
     pub fn try_acquire(&self) -> Option<Slot> {
         let place = Arc::clone(&self.0.free).try_acquire_owned().ok()?;
-        Some(Slot { pool: Arc::clone(&self.0), _place: place })
+        Some(Slot { pool: Arc::clone(&self.0), _place: Some(place) })
     }
 
     /// Ends all idle slots and waits until their processes are gone.
@@ -153,9 +161,12 @@ impl Slot {
         Ok(Running::new(self, leader))
     }
 
-    /// Keeps a leader whose command has ended for the next one.
+    /// Keeps a leader whose command has ended for the next one, as many as there are slots.
     pub(crate) fn give_back(&self, leader: Leader) {
-        self.pool.idle().push(leader);
+        let mut idle = self.pool.idle();
+        if idle.len() < self.pool.options.most {
+            idle.push(leader);
+        }
     }
 }
 

@@ -76,7 +76,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         term: Term::unknown(),
         accepts: VecDeque::new(),
         heard: 0,
-        said: 0,
+        said: None,
     };
     worker.run(letters, shutdown).await;
     Ok(())
@@ -157,9 +157,9 @@ struct Worker {
     /// What is to be accepted, and when; the earliest first.
     accepts: VecDeque<(Instant, AttemptId, LeaseId)>,
     /// Assignments heard of in this session.
-    heard: u64,
+    heard: i64,
     /// The credit last given in this session.
-    said: u64,
+    said: Option<i64>,
 }
 
 impl Worker {
@@ -229,7 +229,7 @@ impl Worker {
         self.way = Way::Open(Box::new(Link::new(session)));
         self.term = Term::new(Duration::from_millis(lease_ms), since);
         self.patience.renew();
-        (self.heard, self.said) = (0, 0);
+        (self.heard, self.said) = (0, None);
         lost.into_iter().for_each(|attempt| self.held.tell(attempt, Order::Lost));
         for held in std::mem::take(&mut self.brought) {
             // Given up while the hello was on its way. The hall has to hear of it, or it would wait for ever.
@@ -297,14 +297,14 @@ impl Worker {
     }
 
     /// Says how many jobs may come in all: those that came, and one for each slot that is free. So nothing that crosses
-    /// on the wire can make it wrong.
+    /// on the wire can make it wrong. Commands that wait for others are counted here as all are; the hall knows of them and
+    /// gives more accordingly, which makes the room here less than none.
     fn credit(&mut self, wants_jobs: bool) {
-        let busy = self.held.busy() as u64;
-        let free = if wants_jobs { self.count.saturating_sub(busy) } else { 0 };
-        let total = self.heard + free;
-        if matches!(self.way, Way::Open(_)) && total != self.said {
+        let room = self.count.cast_signed() - self.held.busy() as i64;
+        let total = self.heard + if wants_jobs { room } else { room.min(0) };
+        if matches!(self.way, Way::Open(_)) && self.said != Some(total) {
             self.say(ToHall::Vacancies { total });
-            self.said = total;
+            self.said = Some(total);
         }
     }
 

@@ -6,6 +6,7 @@ mod bulk;
 mod change;
 mod edit;
 mod filter;
+mod finish;
 mod list;
 mod log;
 mod show;
@@ -13,7 +14,7 @@ pub mod submit;
 pub mod wait;
 
 pub use log::{Printer, follow_job};
-pub use submit::{check, random_key};
+pub use submit::{check, params, random_key};
 
 use clap::Subcommand;
 use jobhall_client::ClientError;
@@ -60,6 +61,8 @@ pub enum JobCommand {
     Release(edit::ReleaseArgs),
     /// Have jobs run at once, whatever their time, backoff and windows
     RunNow(edit::RunNowArgs),
+    /// Tell the outcome of work that a worker has only started
+    Finish(finish::FinishArgs),
     /// Say why a job is not running
     Explain(show::ExplainArgs),
     /// Cancel, retry or delete all jobs that match
@@ -83,6 +86,7 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::Hold(args) => edit::hold(context, args).await,
         JobCommand::Release(args) => edit::release(context, args).await,
         JobCommand::RunNow(args) => edit::run_now(context, args).await,
+        JobCommand::Finish(args) => finish::run(context, args).await,
         JobCommand::Explain(args) => show::explain(context, args).await,
         JobCommand::Bulk(command) => bulk::run(context, command).await,
     }

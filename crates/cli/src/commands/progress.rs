@@ -36,21 +36,27 @@ fn measure(text: &str) -> Result<(u64, Option<u64>), String> {
 
 /// Tells the hall.
 pub async fn run(context: &Context, args: &ProgressArgs) -> Outcome {
-    let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let (Some(job), Some(claim)) = (var("JOBHALL_JOB"), var("JOBHALL_CLAIM")) else {
-        return Err(Failure::usage("this is not the process of a job")
-            .why("JOBHALL_JOB and JOBHALL_CLAIM are not set")
-            .fix("call it from a command that a worker runs"));
-    };
+    let attempt = own_attempt()?;
     let (step, total) = args.step;
     let message = args.message.clone().unwrap_or_default();
     let indicator = Indicator { name: args.name.clone(), step, total, message };
     let progress = Progress { indicators: vec![indicator] };
-    let moved = context.client()?.own_progress(&format!("{job}-{claim}"), &progress).await?;
+    let moved = context.client()?.own_progress(&attempt, &progress).await?;
     if moved.cancel {
         context.output.say("a cancel was requested: stop");
     }
     Ok(Exit::Ok)
+}
+
+/// The attempt whose process this is.
+pub fn own_attempt() -> Outcome<String> {
+    let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    match (var("JOBHALL_JOB"), var("JOBHALL_CLAIM")) {
+        (Some(job), Some(claim)) => Ok(format!("{job}-{claim}")),
+        _ => Err(Failure::usage("this is not the process of a job")
+            .why("JOBHALL_JOB and JOBHALL_CLAIM are not set")
+            .fix("call it from a command that a worker runs")),
+    }
 }
 
 #[cfg(test)]

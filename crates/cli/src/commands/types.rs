@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use jobhall_client::{Client, Versioned};
-use jobhall_protocol::{BackoffKind, Code, Retry, SetType, Span, TypeSettings};
+use jobhall_protocol::{BackoffKind, Code, Retry, SetTimeouts, SetType, Span, TypeSettings};
 use serde::Serialize;
 
 use crate::commands::limit;
@@ -48,6 +48,8 @@ const SET_EXAMPLES: &str = r#"Examples:
   jobhall type set report --keep 30d --keep-count 1000 --reuse-window 2h
   jobhall type set report --keep forever --keep-count all
   jobhall type set report --limit concurrency=4 --limit 'rate=10/1m, by=owner'
+  jobhall type set report --timeout 2h --silence 5m --expected 20m
+  jobhall type set transcode --external                            see `jobhall help job finish`
   jobhall type set report --keep 30d --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `type set`.
@@ -84,6 +86,18 @@ pub struct SetArgs {
     /// 'concurrency=2, by=owner'; may be repeated, replaces all limits; or `none`
     #[arg(long = "limit", value_name = "LIMIT", value_parser = limit::parse_or_none)]
     pub limits: Vec<Option<jobhall_protocol::Limit>>,
+    /// Stop attempts that take longer, such as 10m; or `default`, a day
+    #[arg(long, value_name = "SPAN", value_parser = or_default)]
+    pub timeout: Option<Limit>,
+    /// Stop attempts that say nothing for longer; or `never`
+    #[arg(long, value_name = "SPAN", value_parser = or_never)]
+    pub silence: Option<Limit>,
+    /// Mark attempts that take longer than this; or `never`
+    #[arg(long, value_name = "SPAN", value_parser = or_never)]
+    pub expected: Option<Limit>,
+    /// Whether workers only start its jobs, and someone else tells the outcome
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub external: Option<bool>,
     /// Change only this version, as `type show` tells it
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
@@ -98,6 +112,14 @@ fn keep(text: &str) -> Result<Limit, String> {
         "forever" => Ok(Limit(None)),
         _ => text.parse::<Span>().map(|span| Limit(Some(span.0))).map_err(|error| error.to_string()),
     }
+}
+
+fn or_default(text: &str) -> Result<Limit, String> {
+    if text == "default" { Ok(Limit(None)) } else { keep(text) }
+}
+
+fn or_never(text: &str) -> Result<Limit, String> {
+    if text == "never" { Ok(Limit(None)) } else { keep(text) }
 }
 
 fn keep_count(text: &str) -> Result<Limit, String> {
@@ -123,6 +145,12 @@ impl SetArgs {
             reuse_window_ms: self.reuse_window.map(|span| span.0),
             paused: self.paused,
             limits: limit::given(&self.limits),
+            timeouts: (self.timeout.is_some() || self.silence.is_some()).then(|| SetTimeouts {
+                total: self.timeout.map(|limit| limit.0.map(Span)),
+                silence: self.silence.map(|limit| limit.0.map(Span)),
+            }),
+            expected_ms: self.expected.map(|limit| limit.0),
+            external: self.external,
         }
     }
 }
@@ -239,6 +267,10 @@ fn told(shown: &Shown) -> String {
         ("reuse", span(Some(found.reuse_window_ms))),
         ("paused", if found.paused { "yes" } else { "no" }.to_owned()),
         ("limits", limit::list(&found.limits)),
+        ("timeout", found.timeouts.total.map_or_else(|| "1d".to_owned(), |total| total.to_string())),
+        ("silence", span(found.timeouts.silence.map(|silence| silence.0))),
+        ("expected", found.expected_ms.map_or_else(|| "unknown".to_owned(), |ms| Span(ms).to_string())),
+        ("external", found.external.to_string()),
         ("version", shown.version.clone().unwrap_or_default()),
     ];
     facts.iter().map(|(name, value)| format!("{name:<10} {value}\n")).collect()

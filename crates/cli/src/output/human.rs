@@ -1,6 +1,6 @@
 //! Jobs, attempts and moments in words and columns for people.
 
-use jobhall_protocol::{Artifact, Attempt, Failure, Job, Timestamp};
+use jobhall_protocol::{Artifact, Attempt, Failure, Indicator, Job, Timestamp};
 
 use crate::output::state;
 use crate::output::table::{Cell, Table, clean};
@@ -61,15 +61,42 @@ fn note(job: &Job, now_ms: i64) -> String {
     if job.cancel_requested {
         return "cancel requested".to_owned();
     }
+    if job.timing_out {
+        return "its time is over".to_owned();
+    }
     let held = (job.hold && job.completed_at.is_none()).then(|| "held".to_owned());
     let waits = matches!(job.state.as_str(), "scheduled" | "retrying");
     let due = (waits && job.run_at.0.as_ms() > now_ms).then(|| format!("runs {}", age(job.run_at, now_ms)));
     let error = job.error.as_ref().map(why);
-    let progress = job.progress.first().map(|indicator| match indicator.total {
+    let long = job.longer_than_expected.then(|| "longer than expected".to_owned());
+    let progress = job.progress.first().map(measure);
+    [held, due, progress, long, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn measure(indicator: &Indicator) -> String {
+    match indicator.total {
         Some(total) => format!("{}/{total} {}", indicator.step, indicator.message),
         None => format!("{} {}", indicator.step, indicator.message),
-    });
-    [held, due, progress, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A bar for each measure of progress.
+fn bars(indicators: &[Indicator]) -> String {
+    const WIDTH: u64 = 20;
+    let wide = indicators.iter().map(|indicator| clean(&indicator.name).chars().count()).max().unwrap_or(0);
+    let bar = |indicator: &Indicator| {
+        let total = indicator.total.filter(|total| *total > 0);
+        let full = total.map_or(0, |total| {
+            let step = u128::from(indicator.step.min(total)) * u128::from(WIDTH);
+            u64::try_from(step / u128::from(total)).unwrap_or(WIDTH)
+        });
+        let drawn = total.map_or_else(String::new, |_| {
+            format!("{}{} ", "█".repeat(full as usize), "░".repeat((WIDTH - full) as usize))
+        });
+        let (name, said) = (clean(&indicator.name), clean(&measure(indicator)));
+        format!("  {name:<wide$}  {drawn}{}\n", said.trim_end())
+    };
+    indicators.iter().map(bar).collect()
 }
 
 /// A failure in one line.
@@ -95,8 +122,6 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
         ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
         ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
-        ("owner", job.owner.as_deref().map(clean)),
-        ("tags", (!job.tags.is_empty()).then(|| job.tags.join(", "))),
         ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
         ("schedule", job.schedule.clone()),
         ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
@@ -108,14 +133,19 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("after", after(job)),
         ("group", job.group.map(|id| if job.attached { format!("{id} (attached)") } else { id.to_string() })),
         ("copy of", job.copy_of.map(|id| id.to_string())),
+        ("owner", job.owner.as_deref().map(clean)),
+        ("tags", Some(clean(&job.tags.join(", "))).filter(|tags| !tags.is_empty())),
         ("retry of", job.retry_of.map(|id| id.to_string())),
+        ("parent", job.parent.map(|id| id.to_string())),
+        ("timeout", job.timeouts.total.map(|total| total.to_string())),
+        ("silence", job.timeouts.silence.map(|silence| silence.to_string())),
         ("note", Some(note(job, now_ms)).filter(|note| !note.is_empty()).map(|note| clean(&note))),
         ("params", Some(clean(job.params.get()))),
         ("result", result(job)),
     ];
     let lines = facts.into_iter().filter_map(|(name, value)| Some(format!("{name:<10} {}\n", value?)));
     let attempts = if job.attempts.is_empty() { String::new() } else { attempts(&job.attempts) };
-    format!("{}{attempts}", lines.collect::<String>())
+    format!("{}{}{attempts}", lines.collect::<String>(), bars(&job.progress))
 }
 
 /// The first few jobs that must end before it.
@@ -198,6 +228,26 @@ mod tests {
         assert_eq!(note(&job, now), "runs in 5s; exit 1: no\nspace");
         let text = jobs(&[job], now).render(None);
         assert!(text.contains("runs in 5s; exit 1: no space"), "{text}");
+    }
+
+    #[test]
+    fn every_measure_of_progress_has_its_bar() {
+        let mut job = sample("running", &[]);
+        let measure = |name: &str, step, total, message: &str| Indicator {
+            name: name.to_owned(),
+            step,
+            total,
+            message: message.to_owned(),
+        };
+        job.progress = vec![
+            measure("download", 5, Some(20), "files"),
+            measure("parse", u64::MAX, Some(7), ""),
+            measure("rows", 12, None, "so far"),
+        ];
+        let text = super::job(&job, job.created_at.0.as_ms());
+        assert!(text.contains("  download  █████░░░░░░░░░░░░░░░ 5/20 files\n"), "{text}");
+        assert!(text.contains("  parse     ████████████████████ 18446744073709551615/7\n"), "{text}");
+        assert!(text.contains("  rows      12 so far\n"), "{text}");
     }
 
     #[test]

@@ -12,8 +12,7 @@
 //!
 //! - A weight of 0 takes nothing and never waits: the critical lane.
 //! - A weight above a limit counts as the whole of it: the job runs when nothing else of its bucket does, and
-//!   nothing else does while it runs. Its tokens are taken in full, so the bucket stands in debt for a while and the rate
-//!   holds over time.
+//!   nothing else does while it runs. Of a rate it takes all its tokens, which are saved up for it beyond the burst.
 //!
 //! Jobs for which the expression has no value share one bucket of their own. Everything here is arithmetic on
 //! integers: no drift, and the moment is an argument.

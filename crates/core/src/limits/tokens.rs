@@ -1,8 +1,9 @@
 //! The tokens of one rate.
 //!
 //! The level is counted in shares: a token has `per_ms` of them, and every millisecond brings `count`. So nothing is
-//! rounded and nothing drifts. In any time at most `burst` tokens and what comes meanwhile are taken; a heavier job waits
-//! for a full bucket and leaves it in debt.
+//! rounded and nothing drifts. In any time at most `burst` tokens and what comes meanwhile are taken. For a job that is
+//! heavier than the burst its own weight stands in for it: tokens are saved up that far while it waits. The level is never
+//! below 0, so that a bucket of which nothing is known can begin at 0 and keeps the rate all the same.
 
 use super::Rate;
 
@@ -10,8 +11,8 @@ use super::Rate;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tokens {
     rate: Rate,
-    /// Shares at the moment `at`; below 0 after a job that was heavier than the burst.
-    shares: i64,
+    /// Shares at the moment `at`.
+    shares: u64,
     at: u64,
 }
 
@@ -26,29 +27,29 @@ impl Tokens {
         Tokens { rate, shares: most(rate), at: now }
     }
 
+    /// A bucket of the same level, but for what came beyond the burst: that is saved up only for whoever waits.
+    #[must_use]
+    pub fn begin(&self, now: u64) -> Tokens {
+        let mut tokens = self.clone();
+        tokens.settle(now, most(self.rate));
+        tokens
+    }
+
     /// The rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    fn shares_at(&self, now: u64) -> i64 {
-        let come = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.count));
-        let come = i64::try_from(come).unwrap_or(i64::MAX);
-        self.shares.saturating_add(come).min(most(self.rate))
-    }
-
-    /// Shares that must be there for a job of this weight.
-    fn wanted(&self, weight: u32) -> i64 {
-        shares(weight.min(self.rate.most()), self.rate.per_ms)
+    /// What has come by now, beyond the burst too.
+    fn come(&self, now: u64) -> u64 {
+        let news = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.count));
+        self.shares.saturating_add(news)
     }
 
     /// The first moment from `now` on at which this weight can be taken.
     pub fn ready_at(&self, weight: u32, now: u64) -> u64 {
-        let missing = self.wanted(weight).saturating_sub(self.shares_at(now));
-        if weight == 0 || missing <= 0 {
-            return now;
-        }
-        now.saturating_add(missing.unsigned_abs().div_ceil(u64::from(self.rate.count.max(1))))
+        let missing = shares(weight, self.rate.per_ms).saturating_sub(self.come(now));
+        now.saturating_add(missing.div_ceil(u64::from(self.rate.count.max(1))))
     }
 
     /// Whether this weight can be taken now.
@@ -58,45 +59,45 @@ impl Tokens {
 
     /// Takes a weight that fits.
     pub fn take(&mut self, weight: u32, now: u64) {
-        self.settle(now);
-        self.shares = self.shares.saturating_sub(shares(weight, self.rate.per_ms));
+        let taken = shares(weight, self.rate.per_ms);
+        self.settle(now, most(self.rate).max(taken));
+        self.shares = self.shares.saturating_sub(taken);
     }
 
     /// Gives back what a claim took that came to nothing.
     pub fn give_back(&mut self, weight: u32, now: u64) {
-        self.settle(now);
+        self.settle(now, most(self.rate));
         self.shares = self.shares.saturating_add(shares(weight, self.rate.per_ms)).min(most(self.rate));
     }
 
-    /// Goes on with another rate. What was saved or owed stays so, as far as the new rate lets it.
+    /// Goes on with another rate. What was saved up stays so, as far as the new rate lets it.
     pub fn change(&mut self, rate: Rate, now: u64) {
-        self.settle(now);
-        let scaled = i128::from(self.shares) * i128::from(rate.per_ms);
-        let scaled = scaled.div_euclid(i128::from(self.rate.per_ms.max(1)));
-        self.shares = i64::try_from(scaled).unwrap_or(i64::MIN).min(most(rate));
+        self.settle(now, most(self.rate));
+        let scaled = u128::from(self.shares) * u128::from(rate.per_ms) / u128::from(self.rate.per_ms.max(1));
+        self.shares = u64::try_from(scaled).unwrap_or(u64::MAX).min(most(rate));
         self.rate = rate;
     }
 
     /// Whether nothing is missing, so that a new bucket would do as well.
     pub fn is_full(&self, now: u64) -> bool {
-        self.shares_at(now) == most(self.rate)
+        self.come(now) >= most(self.rate)
     }
 
-    /// Whole tokens that can be taken now; below 0 when some are owed.
-    pub fn left(&self, now: u64) -> i64 {
-        self.shares_at(now).div_euclid(i64::try_from(self.rate.per_ms.max(1)).unwrap_or(i64::MAX))
+    /// Whole tokens that are saved up now.
+    pub fn left(&self, now: u64) -> u64 {
+        self.come(now).min(most(self.rate)) / self.rate.per_ms.max(1)
     }
 
-    fn settle(&mut self, now: u64) {
-        self.shares = self.shares_at(now);
+    fn settle(&mut self, now: u64, most: u64) {
+        self.shares = self.come(now).min(most);
         self.at = self.at.max(now);
     }
 }
 
-fn shares(tokens: u32, per_ms: u64) -> i64 {
-    i64::from(tokens).saturating_mul(i64::try_from(per_ms).unwrap_or(i64::MAX))
+fn shares(tokens: u32, per_ms: u64) -> u64 {
+    u64::from(tokens).saturating_mul(per_ms)
 }
 
-fn most(rate: Rate) -> i64 {
+fn most(rate: Rate) -> u64 {
     shares(rate.most(), rate.per_ms)
 }

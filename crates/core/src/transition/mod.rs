@@ -116,7 +116,7 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
             }
         },
         (State::Accepted(held) | State::Running(held), Event::TimeOut { failure, retry, dice, forced }) => {
-            Ok(step.time_out(held, failure, retry, *dice, *forced))
+            step.time_out(held, failure, retry, *dice, *forced)
         }
         (State::Waiting(waiting), Event::TimeOut { failure, retry, dice, .. }) => match waiting.on {
             WaitFor::Outside { until } if until <= now => Ok(step.timed_out(waiting, failure, retry, *dice)),

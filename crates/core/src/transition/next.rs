@@ -127,15 +127,12 @@ impl Next<'_> {
         retry: &RetryPolicy,
         dice: Dice,
         forced: bool,
-    ) -> Decision {
+    ) -> Result<Decision, Refusal> {
         match &held.stop {
             Some(stop) if forced && stop.why == StopWhy::TimeOut => {
-                let (mut step, tenure) = self.begun(held);
-                step.reason = Reason::Retried;
-                let ending = Ending { tenure, outcome: Outcome::TimedOut, failure: &stop.failure };
-                self.fail(step, ending, None, retry, dice)
+                self.report(held, &Report::Cancelled, retry, dice)
             }
-            _ => self.request_stop(held, StopWhy::TimeOut, failure),
+            _ => Ok(self.request_stop(held, StopWhy::TimeOut, failure)),
         }
     }
 

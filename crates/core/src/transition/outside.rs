@@ -2,7 +2,7 @@
 //! two arrive.
 
 use super::next::Next;
-use super::{Decision, Reason, Refusal, by_holder, lease_lost, says_again};
+use super::{Decision, Reason, Refusal, by_holder, lease_lost};
 use crate::event::Event;
 use crate::outcome::Report;
 use crate::retry::{Dice, RetryPolicy};
@@ -24,7 +24,8 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
                 step.current(held, claim, lease, event)?;
                 match held.early.as_deref() {
                     Some(early) => step.report(held, early, retry, dice),
-                    None if held.is_cancelled() => step.report(held, &Report::Cancelled, retry, dice),
+                    // What is being stopped does not go on outside.
+                    None if held.stop.is_some() => step.report(held, &Report::Cancelled, retry, dice),
                     None => step.suspend(held, WaitFor::Outside { until }),
                 }
             }
@@ -55,8 +56,21 @@ fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision,
         }
         State::Waiting(waiting) => keep(step, &waiting.held, told.report),
         State::Assigned(held) | State::Accepted(held) | State::Running(held) => keep(step, held, told.report),
-        state if state.is_terminal() && says_again(life, told.report) => Ok(Decision::Same),
+        state if said_before(state, told.report) => Ok(Decision::Same),
         _ => Err(Refusal::Illegal { state: life.state.name(), event: event.name() }),
+    }
+}
+
+/// Whether this very outcome ended the job. What a cancel or a time-out has ended takes no other one.
+fn said_before(state: &State, report: &Report) -> bool {
+    match (state, report) {
+        (State::Succeeded(success), Report::Passed(value) | Report::Skipped(value)) => {
+            report.outcome() == success.outcome && *value == success.value
+        }
+        (State::Failed(defeat) | State::Crashed(defeat), _) => {
+            report.outcome() == defeat.outcome && report.failure() == Some(&defeat.failure)
+        }
+        _ => false,
     }
 }
 

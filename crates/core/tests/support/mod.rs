@@ -38,6 +38,19 @@ pub enum Op {
     Cancel(Failure),
     Release,
     Again(Json),
+    Hold,
+    Unhold,
+    /// Sets the time it is due, if it is given.
+    Edit(Option<i64>),
+    DependenciesMet,
+    /// Whether the other one was cancelled.
+    DependencyFailed(Failure, bool),
+    /// Until when it may go on outside.
+    StartedOutside(i64),
+    /// For which attempt, if it is named.
+    OutsideOutcome(Option<u32>, Report),
+    /// Whether the worker had its grace.
+    TimeOut(Failure, bool),
 }
 
 impl Op {
@@ -56,6 +69,20 @@ impl Op {
             Op::Cancel(failure) => Event::Cancel(failure),
             Op::Release => Event::Release,
             Op::Again(params) => Event::Again(params),
+            Op::Hold => Event::Hold,
+            Op::Unhold => Event::Unhold,
+            Op::Edit(run_at) => Event::Edit { run_at: run_at.map(at) },
+            Op::DependenciesMet => Event::DependenciesMet,
+            Op::DependencyFailed(failure, cancelled) => {
+                Event::DependencyFailed { failure, cancelled: *cancelled }
+            }
+            Op::StartedOutside(until) => {
+                Event::StartedOutside { claim, lease, until: at(*until), retry, dice: Dice(0) }
+            }
+            Op::OutsideOutcome(attempt, report) => {
+                Event::OutsideOutcome { attempt: *attempt, report, retry, dice: Dice(0) }
+            }
+            Op::TimeOut(failure, forced) => Event::TimeOut { failure, retry, dice: Dice(0), forced: *forced },
         }
     }
 }
@@ -86,6 +113,19 @@ pub fn failed(when: Option<When>) -> Op {
 
 pub fn crashed(when: Option<When>) -> Op {
     Op::Report(Report::Crashed(failure("broken"), when.map(|when| Verdict { when, params: None })))
+}
+
+/// The work goes on outside, longer than the samples do.
+pub fn started() -> Op {
+    Op::StartedOutside(LATER_MS)
+}
+
+pub fn told(report: Report) -> Op {
+    Op::OutsideOutcome(None, report)
+}
+
+pub fn time_out(forced: bool) -> Op {
+    Op::TimeOut(failure("timed_out"), forced)
 }
 
 /// Five attempts, a second apart.
@@ -134,6 +174,24 @@ pub fn lives() -> Vec<(&'static str, Life)> {
     ]
 }
 
+/// The other kinds of the states that have two: blocked until its dependencies have ended, behind the holder of its key
+/// besides; waiting for the outside, and too long.
+pub fn other_lives() -> Vec<(&'static str, Life)> {
+    let behind = Life::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"));
+    vec![
+        ("blocked until others end", fresh().after_others()),
+        ("blocked by key and others", behind.after_others()),
+        ("waiting for the outside", after(&fresh(), &[Op::Claim, started()])),
+        ("waiting for the outside too long", after(&fresh(), &[Op::Claim, Op::StartedOutside(NOW_MS)])),
+    ]
+}
+
+/// The same for the states in which a time-out can be on its way to the worker.
+pub fn timing_out_lives() -> Vec<(&'static str, Life)> {
+    let held = |(name, _): &(&str, Life)| ["accepted", "running"].contains(name);
+    lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[time_out(false)]))).collect()
+}
+
 /// The same for the states in which a cancel can be on its way to the worker.
 pub fn cancelling_lives() -> Vec<(&'static str, Life)> {
     let held = |(name, _): &(&str, Life)| ["assigned", "accepted", "running", "waiting"].contains(name);
@@ -166,6 +224,19 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
         ("cancel", cancel(), FIRST),
         ("release", Op::Release, FIRST),
         ("again", again(), FIRST),
+        ("hold", Op::Hold, FIRST),
+        ("release hold", Op::Unhold, FIRST),
+        ("edit", Op::Edit(Some(LATER_MS)), FIRST),
+        ("dependencies met", Op::DependenciesMet, FIRST),
+        ("dependency failed", Op::DependencyFailed(failure("other"), false), FIRST),
+        ("dependency cancelled", Op::DependencyFailed(failure("other"), true), FIRST),
+        ("started outside", started(), FIRST),
+        ("started outside, foreign lease", started(), FOREIGN),
+        ("outside outcome passed", told(Report::Passed(Json::null())), FIRST),
+        ("outside outcome failed", told(Report::Failed(failure("no"), None)), FIRST),
+        ("outside outcome of attempt 7", Op::OutsideOutcome(Some(7), Report::Passed(Json::null())), FIRST),
+        ("time out", time_out(false), FIRST),
+        ("time out, grace over", time_out(true), FIRST),
     ]
 }
 
@@ -189,6 +260,17 @@ pub fn effect(life: &Life, op: &Op, card: Card) -> String {
     let cancelling = |life: &Life| life.state.held().is_some_and(|held| held.is_cancelled());
     if cancelling(&step.life) && !cancelling(life) {
         words += ", cancel requested";
+    }
+    let timing_out = |life: &Life| life.state.held().is_some_and(|held| held.stop.is_some());
+    if timing_out(&step.life) && !timing_out(life) && !cancelling(&step.life) {
+        words += ", time-out requested";
+    }
+    if step.life.hold && !life.hold {
+        words += ", held back";
+    }
+    let kept = |life: &Life| life.state.held().is_some_and(|held| held.early.is_some());
+    if kept(&step.life) && !kept(life) {
+        words += ", outcome kept";
     }
     if step.life.again.is_some() {
         words += ", again noted";

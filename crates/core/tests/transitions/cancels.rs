@@ -1,6 +1,6 @@
 //! Cancel, follow-ups and release.
 
-use jobhall_core::{Decision, Failure, Json, Life, Outcome, Reason, Refusal, Report, State, When};
+use jobhall_core::{Blocked, Decision, Failure, Json, Life, Outcome, Reason, Refusal, Report, State, When};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::{next, state_of, step};
@@ -42,7 +42,7 @@ proptest! {
     fn nothing_but_a_cancel_cancels(turns in turns()) {
         let mut asked = false;
         for (turn, step) in steps(&turns) {
-            asked |= matches!(turn.op, Op::Cancel(_));
+            asked |= matches!(turn.op, Op::Cancel(_) | Op::DependencyFailed(_, true));
             prop_assert!(asked || !matches!(step.life.state, State::Cancelled(_)));
         }
     }
@@ -53,7 +53,7 @@ proptest! {
         for (turn, step) in steps(&turns) {
             match &turn.op {
                 Op::Again(params) => noted = Some(params.clone()),
-                Op::Cancel(_) => noted = None,
+                Op::Cancel(_) | Op::DependencyFailed(_, true) => noted = None,
                 _ => {}
             }
             let ends = step.life.state.is_terminal();
@@ -76,11 +76,18 @@ proptest! {
     #[test]
     fn only_a_blocked_job_is_released(turns in turns()) {
         for turn in turns.iter().filter(|turn| turn.op == Op::Release) {
-            let blocked = matches!(turn.before.state, State::Blocked(_));
-            prop_assert_eq!(turn.reason(), blocked.then_some(Reason::Released));
+            let behind = match turn.before.state {
+                State::Blocked(blocked) if blocked.holder.is_some() => Some(blocked),
+                _ => None,
+            };
+            prop_assert_eq!(turn.reason(), behind.map(|_| Reason::Released));
             let illegal = matches!(turn.answer, Err(Refusal::Illegal { .. }));
-            prop_assert_eq!(illegal, !blocked);
-            prop_assert!(turn.step().is_none_or(|step| step.life.state == State::Queued(None)));
+            prop_assert_eq!(illegal, behind.is_none());
+            let left = behind.map(|blocked| match blocked.dependencies {
+                true => State::Blocked(Blocked { holder: None, ..blocked }),
+                false => State::Queued(None),
+            });
+            prop_assert_eq!(turn.step().map(|step| step.life.state.clone()), left);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, Life, QueueName, Reason, Spec, State, TypeName};
+use jobhall_core::{Held, Job, JobId, Life, QueueName, Reason, Spec, State, TypeName};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{Turn, steps, turns};
@@ -89,11 +89,11 @@ proptest! {
     #[test]
     fn a_past_attempt_is_kept_exactly_when_an_attempt_leads_back_to_the_queue(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            let back = turn.before.state.held().is_some() && matches!(step.life.state, State::Queued(_));
+            let back = had(&turn.before).is_some() && matches!(step.life.state, State::Queued(_));
             let assigned = matches!(turn.before.state, State::Assigned(_));
             let taken_back = assigned && matches!(turn.op, Op::TakeBack | Op::LeaseEnd);
             prop_assert_eq!(step.past.is_some(), back && !taken_back, "{:?}", turn);
-            let (Some(past), Some(held)) = (&step.past, turn.before.state.held()) else { continue };
+            let (Some(past), Some(held)) = (&step.past, had(&turn.before)) else { continue };
             prop_assert_eq!(past.claim, turn.before.claim);
             prop_assert_eq!((past.lease, &past.worker), (held.tenure.lease, &held.tenure.worker));
             prop_assert_eq!(past.assigned_at, held.tenure.assigned_at);
@@ -114,9 +114,21 @@ proptest! {
     }
 }
 
-/// Whether the step makes the claim an attempt: its worker shows for the first time that it has the job.
+/// The hold of an attempt that goes on, wherever it does.
+fn had(life: &Life) -> Option<&Held> {
+    match &life.state {
+        State::Waiting(waiting) => Some(&waiting.held),
+        state => state.held(),
+    }
+}
+
+/// Whether the step makes the claim an attempt: its worker shows for the first time that it has the job, or is gone and
+/// someone outside has told its success.
 fn counts(turn: &Turn) -> bool {
-    matches!(turn.before.state, State::Assigned(_)) && turn.by_worker()
+    let State::Assigned(held) = &turn.before.state else { return false };
+    let told = held.early.as_deref().is_some_and(|early| early.outcome().is_success());
+    let cancelled = held.stop.is_some();
+    turn.by_worker() || (told && !cancelled && matches!(turn.op, Op::TakeBack | Op::LeaseEnd))
 }
 
 fn job(life: Life) -> Job {

@@ -9,7 +9,7 @@ use proptest::prelude::{Just, Strategy, any};
 use proptest::sample::subsequence;
 use proptest::{option, prop_oneof};
 
-use crate::support::{Card, Op, at, failure};
+use crate::support::{Card, Op, at, failure, time_out};
 
 /// Which card a worker shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Turn {
 
     /// Whether the event comes from a worker.
     pub fn by_worker(&self) -> bool {
-        matches!(self.op, Op::Accept | Op::Progress | Op::Wait | Op::Report(_))
+        matches!(self.op, Op::Accept | Op::Progress | Op::Wait | Op::Report(_) | Op::StartedOutside(_))
     }
 }
 
@@ -116,6 +116,8 @@ enum Mood {
     Retries,
     NobodyAccepts,
     WorkersDie,
+    Outside,
+    Slow,
 }
 
 /// The turns of a random ride.
@@ -124,7 +126,9 @@ pub fn turns() -> impl Strategy<Value = Vec<Turn>> {
         Just(Mood::Mixed),
         Just(Mood::Retries),
         Just(Mood::NobodyAccepts),
-        Just(Mood::WorkersDie)
+        Just(Mood::WorkersDie),
+        Just(Mood::Outside),
+        Just(Mood::Slow),
     ];
     let acts = mood.prop_flat_map(|mood| vec(act(mood), 1..70));
     (starts(), policies(), acts).prop_map(|(start, policy, acts)| ride(start, policy, &acts))
@@ -136,6 +140,8 @@ fn starts() -> impl Strategy<Value = Life> {
         4 => Just(Life::queued(now, now)),
         1 => Just(Life::queued(now, now.plus_ms(30))),
         1 => Just(Life::behind(now, now, JobId::new(9).expect("an id"))),
+        1 => Just(Life::queued(now, now).after_others()),
+        1 => Just(Life::behind(now, now, JobId::new(9).expect("an id")).after_others()),
     ]
 }
 
@@ -176,6 +182,12 @@ fn op(mood: Mood) -> impl Strategy<Value = Op> {
         Mood::Retries => [40, 10, 10, 1, 20, 1, 1, 1, 1],
         Mood::NobodyAccepts => [80, 1, 1, 1, 1, 60, 1, 1, 1],
         Mood::WorkersDie => [40, 10, 10, 1, 1, 1, 20, 1, 1],
+        Mood::Outside | Mood::Slow => [20, 6, 6, 1, 2, 1, 2, 1, 1],
+    };
+    let (outside, slow) = match mood {
+        Mood::Outside => (12, 1),
+        Mood::Slow => (1, 12),
+        _ => (1, 1),
     };
     let [claim, accept, progress, success, defeat, take_back, lease_end, cancel, again] = weights;
     prop_oneof![
@@ -192,7 +204,19 @@ fn op(mood: Mood) -> impl Strategy<Value = Op> {
         2 => Just(Op::Resume),
         1 => Just(Op::Release),
         1 => Just(Op::Report(Report::Cancelled)),
+        outside => (START_MS..START_MS + 200_000).prop_map(Op::StartedOutside),
+        outside => (option::weighted(0.3, 0u32..4), reports()).prop_map(|(n, r)| Op::OutsideOutcome(n, r)),
+        slow => any::<bool>().prop_map(time_out),
+        1 => Just(Op::Hold),
+        1 => Just(Op::Unhold),
+        1 => option::of(START_MS..START_MS + 200_000).prop_map(Op::Edit),
+        1 => Just(Op::DependenciesMet),
+        1 => (causes(), any::<bool>()).prop_map(|(failure, cancelled)| Op::DependencyFailed(failure, cancelled)),
     ]
+}
+
+fn reports() -> impl Strategy<Value = Report> {
+    prop_oneof![4 => successes(), 4 => defeats(), 1 => Just(Report::Cancelled)]
 }
 
 fn successes() -> impl Strategy<Value = Report> {

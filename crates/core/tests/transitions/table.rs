@@ -7,15 +7,20 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use crate::ride::turns;
-use crate::support::{at, cancelling_lives, effect, events, lives};
+use crate::support::{at, cancelling_lives, effect, events, lives, other_lives, timing_out_lives};
 
 const LOST: &str = "lease lost";
 const NONE: &str = "–";
+const OTHER: &str = "other attempt";
+const OTHER_ATTEMPT: &str = "outside outcome of attempt 7";
 
 /// An event and what it does: to the three states before a claim, the four held ones, retrying, the four ends.
 type Row = (&'static str, [&'static str; 3], [&'static str; 4], &'static str, [&'static str; 4]);
 
-const TABLE: [Row; 22] = [
+const KEPT: [&str; 4] =
+    ["assigned, outcome kept", "accepted, outcome kept", "running, outcome kept", "waiting, outcome kept"];
+
+const TABLE: [Row; 35] = [
     ("claim", ["not due", "assigned", NONE], [NONE; 4], "assigned", [NONE; 4]),
     ("accept", [LOST; 3], ["accepted", "same", "same", "same"], LOST, [LOST; 4]),
     ("progress", [LOST; 3], ["running", "running", "same", "same"], LOST, [LOST; 4]),
@@ -55,7 +60,98 @@ const TABLE: [Row; 22] = [
         "retrying, again noted",
         [NONE; 4],
     ),
+    (
+        "hold",
+        ["scheduled, held back", "queued, held back", "blocked, held back"],
+        ["assigned, held back", "accepted, held back", "running, held back", "waiting, held back"],
+        "retrying, held back",
+        [NONE; 4],
+    ),
+    ("release hold", ["same"; 3], ["same"; 4], "same", [NONE; 4]),
+    ("edit", ["scheduled", "scheduled", "blocked"], [NONE; 4], "retrying", [NONE; 4]),
+    ("dependencies met", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
+    ("dependency failed", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
+    ("dependency cancelled", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
+    ("started outside", [LOST; 3], ["waiting", "waiting", "waiting", NONE], LOST, ["same"; 4]),
+    ("started outside, foreign lease", [LOST; 3], [LOST; 4], LOST, [LOST; 4]),
+    ("outside outcome passed", [NONE; 3], KEPT, NONE, ["same", NONE, NONE, NONE]),
+    ("outside outcome failed", [NONE; 3], KEPT, NONE, [NONE, "same", NONE, NONE]),
+    ("outside outcome of attempt 7", [OTHER; 3], [OTHER; 4], OTHER, [OTHER; 4]),
+    (
+        "time out",
+        [NONE; 3],
+        ["same", "accepted, time-out requested", "running, time-out requested", "same"],
+        NONE,
+        [NONE; 4],
+    ),
+    (
+        "time out, grace over",
+        [NONE; 3],
+        ["same", "accepted, time-out requested", "running, time-out requested", "same"],
+        NONE,
+        [NONE; 4],
+    ),
 ];
+
+/// What an event does to jobs that are blocked until others end, blocked by their key besides, waiting for the outside,
+/// and doing so for too long.
+const OTHERS: [(&str, [&str; 4]); 14] = [
+    ("cancel", ["cancelled"; 4]),
+    ("release", [NONE, "blocked", NONE, NONE]),
+    (
+        "again",
+        ["blocked, again noted", "blocked, again noted", "waiting, again noted", "waiting, again noted"],
+    ),
+    ("hold", ["blocked, held back", "blocked, held back", "waiting, held back", "waiting, held back"]),
+    ("release hold", ["same"; 4]),
+    ("edit", ["blocked", "blocked", NONE, NONE]),
+    ("dependencies met", ["queued", "blocked", NONE, NONE]),
+    ("dependency failed", ["failed", "failed", NONE, NONE]),
+    ("dependency cancelled", ["cancelled", "cancelled", NONE, NONE]),
+    ("started outside", [LOST, LOST, "same", "same"]),
+    ("outside outcome passed", [NONE, NONE, "succeeded", "succeeded"]),
+    ("outside outcome failed", [NONE, NONE, "retrying", "retrying"]),
+    ("time out", [NONE, NONE, "same", "retrying"]),
+    ("time out, grace over", [NONE, NONE, "same", "retrying"]),
+];
+
+#[test]
+fn blocked_and_waiting_jobs_of_the_other_kinds_do_what_their_table_says() {
+    for (name, op, card) in events() {
+        let found: Vec<_> = other_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
+        let expected = match OTHERS.iter().find(|(event, _)| *event == name) {
+            Some((_, expected)) => *expected,
+            None if name == OTHER_ATTEMPT => [OTHER; 4],
+            None if ["claim", "resume", "take back", "lease end"].contains(&name) => [NONE; 4],
+            None => [LOST; 4],
+        };
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn an_attempt_whose_time_is_over_ends_as_timed_out_unless_it_succeeds_or_is_cancelled() {
+    for (name, op, card) in events() {
+        let found: Vec<_> = timing_out_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
+        let both = |words: &str| vec![format!("accepted, {words}"), format!("running, {words}")];
+        let expected = match name {
+            "accept" | "release hold" | "time out" => vec!["same".to_owned(); 2],
+            "progress" => vec!["running".to_owned(), "same".to_owned()],
+            "report passed" | "report skipped" => vec!["succeeded".to_owned(); 2],
+            "wait" => vec!["stopping".to_owned(); 2],
+            "cancel" => both("cancel requested"),
+            "again" => both("again noted"),
+            "hold" => both("held back"),
+            "outside outcome passed" | "outside outcome failed" => both("outcome kept"),
+            OTHER_ATTEMPT => vec![OTHER.to_owned(); 2],
+            _ if name.ends_with("foreign lease") => vec![LOST.to_owned(); 2],
+            "lease end" | "started outside" | "time out, grace over" => vec!["retrying".to_owned(); 2],
+            _ if name.starts_with("report") => vec!["retrying".to_owned(); 2],
+            _ => vec![NONE.to_owned(); 2],
+        };
+        assert_eq!(found, expected, "{name}");
+    }
+}
 
 #[test]
 fn h03_every_event_on_every_state_does_what_the_table_says() {
@@ -81,7 +177,15 @@ fn a_job_whose_cancel_is_requested_takes_no_other_way() {
             "cancel" => ["same"; 4],
             "wait" => ["stopping", "stopping", "stopping", "same"],
             "resume" => [NONE, NONE, NONE, "running"],
-            "claim" | "release" | "again" => [NONE; 4],
+            "claim" | "release" | "again" | "edit" => [NONE; 4],
+            "hold" => {
+                ["assigned, held back", "accepted, held back", "running, held back", "waiting, held back"]
+            }
+            "release hold" | "time out" | "time out, grace over" => ["same"; 4],
+            "started outside" => ["cancelled", "cancelled", "cancelled", NONE],
+            "outside outcome passed" | "outside outcome failed" => ["stopping"; 4],
+            OTHER_ATTEMPT => [OTHER; 4],
+            _ if name.starts_with("dependenc") => [NONE; 4],
             _ if name.ends_with("foreign lease") => [LOST; 4],
             _ => ["cancelled"; 4],
         };
@@ -96,7 +200,7 @@ fn the_samples_stand_in_the_states_they_are_named_after() {
     assert_eq!(names.len(), StateName::ALL.len());
 }
 
-const REASONS: [Reason; 18] = [
+const REASONS: [Reason; 25] = [
     Reason::Claimed,
     Reason::Accepted,
     Reason::Started,
@@ -115,6 +219,13 @@ const REASONS: [Reason; 18] = [
     Reason::AgainAsked,
     Reason::Suspended,
     Reason::Resumed,
+    Reason::HeldBack,
+    Reason::LetGo,
+    Reason::Edited,
+    Reason::DependenciesMet,
+    Reason::DependencyFailed,
+    Reason::OutcomeKept,
+    Reason::TimeOutRequested,
 ];
 
 #[test]
@@ -139,7 +250,17 @@ fn random_rides_reach_every_reason_and_every_refusal() {
         ));
     }
     assert_eq!(reasons, BTreeSet::from(REASONS));
-    assert_eq!(refused, BTreeSet::from(["illegal", "lease lost", "not due", "not requested", "stopping"]));
+    let all = [
+        "illegal",
+        "lease lost",
+        "not due",
+        "not requested",
+        "on hold",
+        "other attempt",
+        "stopping",
+        "told otherwise",
+    ];
+    assert_eq!(refused, BTreeSet::from(all));
 }
 
 #[test]

@@ -14,7 +14,8 @@ proptest! {
         for turn in turns.iter().filter(|turn| turn.op == Op::Claim) {
             let queued = matches!(turn.before.state, State::Queued(_));
             let due = turn.before.run_at <= turn.now;
-            prop_assert_eq!(turn.step().is_some(), queued && due);
+            prop_assert_eq!(turn.step().is_some(), queued && due && !turn.before.hold);
+            prop_assert_eq!(turn.answer == Err(Refusal::OnHold), queued && due && turn.before.hold);
             let not_due = turn.answer == Err(Refusal::NotDue(turn.before.run_at));
             prop_assert_eq!(not_due, queued && !due);
         }

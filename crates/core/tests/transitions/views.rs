@@ -1,6 +1,6 @@
 //! A job as others see it: the error, the derived names, and the four states of the origin's queue.
 
-use jobhall_core::{Life, State, StateName};
+use jobhall_core::{Life, State, StateName, WaitFor};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::next;
@@ -46,10 +46,10 @@ fn allowed(from: Origin, to: Origin) -> bool {
     )
 }
 
-/// The ends of a job that never ran: a cancel, and ten offers in a row that nobody accepted.
+/// The ends of a job that never ran: a cancel, a dependency that failed, and ten offers in a row that nobody accepted.
 fn deviates(turn: &Turn, life: &Life) -> bool {
     let given_up = matches!(turn.op, Op::TakeBack | Op::LeaseEnd) && matches!(life.state, State::Crashed(_));
-    matches!(life.state, State::Cancelled(_)) || given_up
+    matches!(life.state, State::Cancelled(_)) || given_up || matches!(turn.op, Op::DependencyFailed(..))
 }
 
 proptest! {
@@ -83,10 +83,11 @@ proptest! {
     fn a_job_is_held_by_at_most_one_worker_and_only_where_it_can_be(turns in turns()) {
         for (_, step) in steps(&turns) {
             let state = &step.life.state;
-            let held = matches!(
-                state,
-                State::Assigned(_) | State::Accepted(_) | State::Running(_) | State::Waiting(_)
-            );
+            let held = match state {
+                State::Assigned(_) | State::Accepted(_) | State::Running(_) => true,
+                State::Waiting(waiting) => waiting.on == WaitFor::Jobs,
+                _ => false,
+            };
             prop_assert_eq!(state.held().is_some(), held);
             prop_assert_eq!(state.is_terminal(), state.name().is_terminal());
             prop_assert!(!(held && state.is_terminal()));

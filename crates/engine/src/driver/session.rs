@@ -1,7 +1,7 @@
 //! A worker's end of its session.
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
+use jobhall_core::{AttemptId, JobId, LeaseId, Report, WorkerName};
 use tokio::sync::oneshot;
 
 use super::mailbox::{self, mailbox};
@@ -17,6 +17,10 @@ pub enum SessionEvent {
     Assigned(Box<Assignment>),
     /// Stop this attempt: a cancel was requested.
     Cancel(AttemptId),
+    /// Stop this attempt: its time is over.
+    TimeOut(AttemptId),
+    /// This attempt goes on: these jobs, for which it waited, are over.
+    Resumed(AttemptId, Vec<JobId>),
     /// This attempt is no longer yours: stop it.
     Revoked(AttemptId),
     /// A vacancy is over.
@@ -89,7 +93,7 @@ impl Session {
     }
 
     /// So many jobs in all may be assigned, counted from the beginning of the session.
-    pub async fn credit(&self, total: u64) -> Result<Answer, Refused> {
+    pub async fn credit(&self, total: i64) -> Result<Answer, Refused> {
         self.engine.ask(Request::Credit { session: self.id, total }).await
     }
 

@@ -193,7 +193,7 @@ impl Desk {
     }
 
     /// At start: first the members of the ended group are there, then those of the new one.
-    pub(crate) fn resume(
+    pub(crate) fn resume_retry(
         &mut self,
         (id, from): (GroupId, GroupId),
         old: Option<Vec<JobId>>,

@@ -46,13 +46,13 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    pub fn new(rule: RuleId, value: Option<Box<str>>, limit: &Limit, fresh: Option<&Tokens>) -> Bucket {
+    pub fn new(rule: RuleId, value: Option<Box<str>>, limit: &Limit, tokens: Option<Tokens>) -> Bucket {
         Bucket {
             rule,
             value,
             concurrency: limit.concurrency,
             places: Places::default(),
-            tokens: fresh.cloned(),
+            tokens,
             members: 0,
             idle_until: None,
             waiting: BTreeMap::new(),

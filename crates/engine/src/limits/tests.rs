@@ -119,6 +119,19 @@ fn a_bucket_is_forgotten_when_it_has_nothing_to_remember() {
 }
 
 #[test]
+fn a_bucket_that_was_forgotten_lets_no_heavy_job_through_too_early() {
+    let rate = Rate { count: 1, per_ms: 1_000, burst: Some(1) };
+    let mut limits = limits(limit(None, Some(rate)));
+    let heavy = limits.share(&spec("a", 3), Mono(5_000)).unwrap();
+    limits.take(rank(1), &heavy, Mono(7_000)).unwrap();
+    limits.drop_share(id(1), &heavy, &[], Mono(8_000));
+    assert_eq!(limits.buckets.len(), 0, "full again");
+    let again = limits.share(&spec("a", 3), Mono(8_000)).unwrap();
+    let (_, why) = limits.take(rank(2), &again, Mono(8_000)).unwrap_err();
+    assert_eq!(why, Hindrance::Tokens(Mono(10_000)), "three seconds after the first");
+}
+
+#[test]
 fn a_changed_limit_keeps_what_its_buckets_know_and_a_removed_one_takes_them_along() {
     let mut limits = limits(limit(Some(1), None));
     let a = share(&mut limits, "a");

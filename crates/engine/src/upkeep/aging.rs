@@ -23,7 +23,7 @@ fn run(desk: &mut Desk) {
 }
 
 fn look(desk: &mut Desk, class: ClassId) {
-    let Some(rank) = desk.board.head(class) else { return };
+    let Some(rank) = desk.board.head(class) else { return idle(desk, class) };
     let Some(entry) = desk.open.get(&rank.id.get()) else { return };
     let waited = desk.now.wall.since(ready_since(&entry.life));
     let left = desk.config.aging_ms.saturating_sub(waited);
@@ -32,6 +32,14 @@ fn look(desk: &mut Desk, class: ClassId) {
         return desk.age(class, desk.now.mono.plus_ms(desk.config.aging_ms.max(1)));
     }
     desk.age(class, desk.now.mono.plus_ms(left));
+}
+
+/// Nothing of a class may be taken, so no worker is kept for it. What waits in a pause is looked at again.
+fn idle(desk: &mut Desk, class: ClassId) {
+    desk.unkeep_all(class);
+    if desk.board.waits(class) {
+        desk.age(class, desk.now.mono.plus_ms(desk.config.aging_ms.max(1)));
+    }
 }
 
 impl Desk {
@@ -45,7 +53,7 @@ impl Desk {
     /// A job that uses something waits.
     pub(crate) fn age_head(&mut self, class: ClassId) {
         let uses = |line: &crate::board::Line| !line.demand.uses.is_empty();
-        if self.board.head(class).is_some() && self.board.line(class).is_some_and(uses) {
+        if self.board.waits(class) && self.board.line(class).is_some_and(uses) {
             self.age(class, self.now.mono.plus_ms(self.config.aging_ms.max(1)));
         }
     }

@@ -25,6 +25,7 @@ fn look(desk: &mut Desk, id: JobId) {
     let Some(entry) = desk.open.get(&id.get()) else { return };
     let claim = entry.life.claim;
     if !matches!(entry.life.state, State::Assigned(_)) {
+        desk.watch_clock(id);
         return desk.run(What::Save(id, claim).into());
     }
     if accept_by <= desk.now.mono {

@@ -7,11 +7,14 @@ mod blocks;
 mod due;
 mod followers;
 mod limits;
+mod outside;
 mod recovery;
 mod retention;
 mod schedules;
 mod sessions;
+mod timeouts;
 mod vacancies;
+mod waits;
 mod windows;
 
 use std::collections::BTreeSet;
@@ -22,7 +25,7 @@ use crate::board::ClassId;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::desk::Desk;
-use crate::effect::{SessionId, VacancyId};
+use crate::effect::{SessionId, Ticket, VacancyId};
 
 pub(crate) use due::run as make_due;
 
@@ -54,9 +57,12 @@ pub struct Service {
 }
 
 /// All duties.
-pub const SERVICES: [Service; 12] = [
+pub const SERVICES: [Service; 15] = [
     aging::SERVICE,
     attempts::SERVICE,
+    timeouts::SERVICE,
+    outside::SERVICE,
+    waits::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
     windows::SERVICE,
@@ -74,6 +80,12 @@ pub const SERVICES: [Service; 12] = [
 pub(crate) struct Deadlines {
     /// Live attempts that are not accepted or not stored yet.
     pub checks: BTreeSet<(Mono, JobId)>,
+    /// Live attempts whose time will be over.
+    pub timeouts: BTreeSet<(Mono, JobId)>,
+    /// Jobs whose outcome is to come from outside.
+    pub outside: BTreeSet<(Time, JobId)>,
+    /// Who waits to hear that an attempt goes on.
+    pub waits: BTreeSet<(Mono, JobId, Ticket)>,
     pub sessions: BTreeSet<(Mono, SessionId)>,
     pub vacancies: BTreeSet<(Mono, VacancyId)>,
     /// Queued jobs whose time has not come.
@@ -95,6 +107,9 @@ impl Deadlines {
     pub fn new(now: Now, config: &Config) -> Deadlines {
         Deadlines {
             checks: BTreeSet::new(),
+            timeouts: BTreeSet::new(),
+            outside: BTreeSet::new(),
+            waits: BTreeSet::new(),
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),
             due: BTreeSet::new(),
@@ -122,7 +137,6 @@ impl Desk {
             }
         }
         self.carry_on();
-        self.let_out();
     }
 
     /// Milliseconds until the next duty, none if there is none.

@@ -58,10 +58,10 @@ impl Desk {
         let Ok(page) = result else { return self.end_walk() };
         let Some(last) = page.last().map(|job| job.id) else { return self.end_walk() };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
-        let gone = page
-            .iter()
-            .filter(|job| pass.removes(job, &self.type_config(&job.job_type)) && !self.is_needed(job));
-        let jobs: Vec<_> = gone.map(|job| job.id).collect();
+        // An open parent may ask for its sub-jobs again.
+        let needed = |job: &Completed| self.is_needed(job) || self.links.is_wanted(job.id);
+        let gone = page.iter().filter(|job| pass.removes(job, &self.type_config(&job.job_type)));
+        let jobs: Vec<_> = gone.filter(|job| !needed(job)).map(|job| job.id).collect();
         self.deadlines.retention.pass = Some(pass);
         self.deadlines.retention.cursor = Some(last);
         if jobs.is_empty() {

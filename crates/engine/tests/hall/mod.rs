@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
     AttemptId, Failure, Job, JobId, Json, Key, LeaseId, Report, RetryPolicy, StateName, Submitted, Time,
-    TypeName, WorkerName,
+    TypeConfig, TypeName, WorkerName,
 };
 use jobhall_engine::{
     Answer, Asked, Assignment, Config, Desk, Effect, Explanation, Mono, Now, Refused, Request, SessionId,
@@ -24,6 +24,8 @@ pub struct Hall {
     /// While set, commits wait in `held`.
     pub hold: bool,
     pub held: Vec<(u64, Vec<Unit>)>,
+    /// The sessions that were opened.
+    pub sessions: Vec<SessionId>,
     /// The next commits fail with this.
     pub fail: Option<CommitError>,
     tickets: u64,
@@ -57,6 +59,7 @@ impl Hall {
             hold: false,
             held: Vec::new(),
             fail: None,
+            sessions: Vec::new(),
             tickets: 0,
         };
         hall.desk.begin();
@@ -78,6 +81,7 @@ impl Hall {
         for job in self.store.open_jobs_now(None, usize::MAX) {
             self.desk.restore(job);
         }
+        self.desk.restore_links(self.store.links_now(None, usize::MAX));
         self.desk.begin();
         self.pump();
         self
@@ -222,10 +226,24 @@ impl Hall {
             accepts: Accepts::parse(accepts).unwrap(),
             attempts: Vec::new(),
         };
+        self.open_session(request)
+    }
+
+    fn open_session(&mut self, request: Request) -> SessionId {
         match self.ask(request).unwrap() {
-            Answer::Session { session, .. } => session,
+            Answer::Session { session, .. } => {
+                self.sessions.push(session);
+                session
+            }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A worker comes back with what it has.
+    pub fn come_back(&mut self, name: &str, held: &[&Assignment]) -> SessionId {
+        let attempts = held.iter().map(|held| (held.attempt, held.lease)).collect();
+        let (abilities, accepts) = (Abilities::default(), Accepts::default());
+        self.open_session(Request::OpenSession { worker: worker(name), abilities, accepts, attempts })
     }
 
     pub fn vacancy(&mut self, session: SessionId, slots: u32) -> VacancyId {
@@ -281,6 +299,52 @@ impl Hall {
         let (number, units) = self.held.remove(0);
         self.commit(number, units);
         self.pump();
+    }
+
+    pub fn credit(&mut self, session: SessionId, total: i64) {
+        self.ask(Request::Credit { session, total }).unwrap();
+    }
+
+    pub fn started(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Refused> {
+        let Assignment { attempt, lease, .. } = *assignment;
+        self.ask(Request::Started { worker: worker(name), attempt, lease })
+    }
+
+    /// An attempt asks for a job by this name.
+    pub fn call(
+        &mut self,
+        name: &str,
+        assignment: &Assignment,
+        call: &str,
+        job: SubmitJob,
+    ) -> Result<Submitted, Refused> {
+        let Assignment { attempt, lease, .. } = *assignment;
+        let (worker, call, job) = (worker(name), call.to_owned(), Box::new(job));
+        match self.ask(Request::Call { worker, attempt, lease, call, job })? {
+            Answer::Submitted(submitted) => Ok(submitted[0]),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// An attempt waits for all that it asked for, at most half a minute.
+    pub fn wait(&mut self, name: &str, assignment: &Assignment) -> Ticket {
+        let Assignment { attempt, lease, .. } = *assignment;
+        let (jobs, wait_ms) = (None, 30_000);
+        self.ask_later(Request::Wait { worker: worker(name), attempt, lease, jobs, wait_ms })
+    }
+
+    /// Configures a type, as a change of its defaults.
+    pub fn set_type(&mut self, job_type: &str, change: impl FnOnce(&mut TypeConfig)) {
+        let job_type = TypeName::new(job_type).unwrap();
+        let mut config = (*self.desk.type_config(&job_type)).clone();
+        change(&mut config);
+        self.ask(Request::SetType { job_type, config: Some(config), expected: None }).unwrap();
+    }
+
+    /// The same without waiting for the answer.
+    pub fn report_later(&mut self, name: &str, assignment: &Assignment, report: Report) -> Ticket {
+        let Assignment { attempt, lease, .. } = *assignment;
+        self.ask_later(Request::Report { worker: worker(name), attempt, lease, report })
     }
 
     pub fn show(&mut self, id: JobId) -> Shown {

@@ -8,6 +8,8 @@ use super::{AssignedJob, OutcomeReport};
 use crate::job::Indicator;
 use crate::log_frame::LogStream;
 use crate::problem::Code;
+use crate::sub_job::{Called, SubJobState};
+use crate::submit::SubmitJob;
 use crate::timestamp::Timestamp;
 
 /// The version of the session that this build speaks.
@@ -82,8 +84,9 @@ pub enum ToHall {
     /// So many jobs in all may be assigned to it, counted from the beginning of the session: those it was given, and
     /// those it has room for now. Said twice it means the same; a lower number withdraws what was not used.
     Vacancies {
-        /// Jobs since the session began.
-        total: u64,
+        /// Jobs since the session began. Below zero where a worker has come back with more attempts than it has slots,
+        /// because some of them wait: those are counted as if they did not.
+        total: i64,
     },
     /// It has the job.
     Accept {
@@ -133,6 +136,32 @@ pub enum ToHall {
         /// The outcome with its value, or its reason and verdict.
         report: OutcomeReport,
     },
+    /// The attempt asks for a job. Answered by `sub_job`.
+    SubJob {
+        /// Which attempt.
+        #[serde(with = "text::attempt")]
+        attempt: AttemptId,
+        /// Its lease.
+        #[serde(with = "text::lease")]
+        lease: LeaseId,
+        /// What it calls the job.
+        call: String,
+        /// The job; in the queue of the one that asks, if it names none.
+        job: SubmitJob,
+    },
+    /// The attempt waits for jobs that it has asked for; its slot is free meanwhile. Answered by `resumed` when they are
+    /// over and there is room for it again. To be said again on a new connection.
+    Wait {
+        /// Which attempt.
+        #[serde(with = "text::attempt")]
+        attempt: AttemptId,
+        /// Its lease.
+        #[serde(with = "text::lease")]
+        lease: LeaseId,
+        /// Which jobs; all that it has asked for if missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        jobs: Option<Vec<u64>>,
+    },
     /// It is still there: the session and all its leases live on. Answered by `renewed`.
     Renew {},
     /// Answered by `pong` with the same number.
@@ -160,6 +189,10 @@ pub enum Word {
     Log,
     /// `outcome`.
     Outcome,
+    /// `sub_job`.
+    SubJob,
+    /// `wait`.
+    Wait,
     /// `renew`.
     Renew,
     /// `leave`.
@@ -190,6 +223,27 @@ pub enum ToWorker {
         /// Which.
         #[serde(with = "text::attempt")]
         attempt: AttemptId,
+        /// Whether nobody asked for it, but its time is over.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        timed_out: bool,
+    },
+    /// The job that answers a call.
+    SubJob {
+        /// Which attempt called.
+        #[serde(with = "text::attempt")]
+        attempt: AttemptId,
+        /// What it called the job.
+        call: String,
+        /// The job.
+        job: Called,
+    },
+    /// The jobs that this attempt waited for are over, and it goes on.
+    Resumed {
+        /// Which attempt.
+        #[serde(with = "text::attempt")]
+        attempt: AttemptId,
+        /// The jobs.
+        jobs: Vec<SubJobState>,
     },
     /// This attempt is no longer this worker's: stop it, and report nothing.
     Revoke {

@@ -24,7 +24,7 @@ const INDICATORS: usize = 32;
 const INDICATOR_BYTES: usize = 1_024;
 
 /// Whose word on which attempt.
-pub(super) struct Word {
+pub(crate) struct Word {
     pub worker: WorkerName,
     pub attempt: AttemptId,
     pub lease: LeaseId,
@@ -141,18 +141,36 @@ pub(super) async fn outcome(
 ) -> Answer {
     let word = word(&who, &id, &request)?;
     let given: OutcomeReport = body::json(request).await?;
-    let report = report(&given)?;
     let Word { worker, attempt, lease } = &word;
+    let ending = ending(worker, *attempt, *lease, &given)?;
     let own = app.floor.knows(*attempt, *lease, worker) || note(&app, &word, Vec::new()).await.is_ok();
     if own {
         app.logs.finish(word.attempt).await?;
     }
-    let Word { worker, attempt, lease } = word;
-    let told = app.engine.ask(Ask::Report { worker, attempt, lease, report }).await?;
+    let attempt = word.attempt;
+    let told = app.engine.ask(ending).await?;
     let answer = moved(&app, attempt, &told);
     app.floor.forget(attempt);
     app.sessions.forget(attempt);
     answer
+}
+
+/// What the end of an attempt asks of the engine.
+pub(crate) fn ending(
+    worker: &WorkerName,
+    attempt: AttemptId,
+    lease: LeaseId,
+    given: &OutcomeReport,
+) -> Result<Ask, Trouble> {
+    let worker = worker.clone();
+    if given.outcome != wire::Outcome::Started {
+        return Ok(Ask::Report { worker, attempt, lease, report: report(given)? });
+    }
+    let OutcomeReport { value, error, retry, params, .. } = given;
+    if value.is_some() || error.is_some() || retry.is_some() || params.is_some() {
+        return Err(Trouble::bad("work that was started has no value, error, retry nor params yet"));
+    }
+    Ok(Ask::Started { worker, attempt, lease })
 }
 
 /// A success has a value and no error, anything else the other way round.
@@ -175,6 +193,7 @@ pub(crate) fn report(given: &OutcomeReport) -> Result<Report, Trouble> {
         wire::Outcome::Crashed => Report::Crashed(failure(given, "crashed")?, verdict(given)?),
         wire::Outcome::TimedOut => Report::TimedOut(failure(given, "timed_out")?, verdict(given)?),
         wire::Outcome::Cancelled => Report::Cancelled,
+        wire::Outcome::Started => return Err(Trouble::bad("started is no outcome")),
     })
 }
 

@@ -14,19 +14,22 @@ mod list;
 mod log_form;
 mod openapi;
 mod operations;
+mod outcomes;
 mod page;
 mod queue_settings;
 mod queues;
 mod schedules;
 mod session;
 mod stats;
+mod sub_jobs;
 mod submit;
 mod tokens;
 mod types;
 mod versions;
 mod workers;
 
-pub(crate) use attempts::{indicators, report};
+pub(crate) use attempts::{Word as AttemptWord, ending, indicators};
+pub(crate) use sub_jobs::{call, job_ids, states as sub_job_states};
 
 use std::sync::Arc;
 
@@ -104,7 +107,10 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/attempts/{id}/progress", attempts::progress),
         post("/api/v1/attempts/{id}/log", attempts::log),
         post("/api/v1/attempts/{id}/outcome", attempts::outcome),
+        post("/api/v1/attempts/{id}/jobs", sub_jobs::ask),
+        post("/api/v1/attempts/{id}/wait", sub_jobs::wait),
         put("/api/v1/attempts/{id}/artifacts/{*name}", artifacts::put),
+        put("/api/v1/outcomes/{type}/{*key}", outcomes::finish),
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),
         get("/api/v1/workers", workers::workers),

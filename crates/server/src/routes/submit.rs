@@ -111,8 +111,7 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         run_at: job.run_at.map(|at| at.0),
         retry,
         throttle_factor: job.throttle_factor.unwrap_or(1),
-        owner: job.checked_owner()?,
-        tags: job.checked_tags()?,
+        timeouts: job.checked_timeouts()?,
         on_duplicate: on_duplicate(job.on_duplicate),
         reuse_max_age_ms: job.reuse.map(|reuse| reuse.max_age.0),
         after: job.after.iter().map(after).collect::<Result<_, _>>()?,
@@ -120,6 +119,8 @@ fn check(job: &wire::SubmitJob, types: &Types) -> Result<SubmitJob, wire::FieldE
         group: job.checked_group()?,
         attached: job.attached,
         copy_of: job.checked_copy_of()?,
+        owner: job.checked_owner()?,
+        tags: job.checked_tags()?,
         ..SubmitJob::new(job_type)
     })
 }

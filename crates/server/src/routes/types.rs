@@ -116,6 +116,9 @@ fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) 
         reuse_window_ms: given.reuse_window_ms.unwrap_or(before.reuse_window_ms),
         paused: given.paused.unwrap_or(before.paused),
         limits: limits.unwrap_or(before.limits),
+        timeouts: given.timeouts.map_or(before.timeouts, |set| set.over(before.timeouts.into()).into()),
+        expected_ms: given.expected_ms.unwrap_or(before.expected_ms),
+        external: given.external.unwrap_or(before.external),
         ..before
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Present {
 #[derive(Default)]
 pub(super) struct Book {
     /// Jobs it may be given in all, as its worker said.
-    pub(super) total: u64,
+    pub(super) total: i64,
     /// Jobs it was given.
     pub(super) given: u64,
     /// What it has in hand.
@@ -128,7 +128,8 @@ impl Sessions {
                 kept_for: None,
             });
             let book = present.book();
-            let free = u32::try_from(book.total.saturating_sub(book.given)).unwrap_or(u32::MAX);
+            let free = book.total.saturating_sub_unsigned(book.given).max(0);
+            let free = u32::try_from(free).unwrap_or(u32::MAX);
             worker.slots = worker.slots.saturating_add(free);
             worker.abilities = present.abilities.clone();
             worker.attempts.extend(book.attempts.keys().map(ToString::to_string));

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::ws::{WebSocket, close_code};
+use futures_util::future::join_all;
 use futures_util::stream::SplitStream;
 use jobhall_blobs::Stream;
 use jobhall_core::AttemptId;
@@ -18,10 +19,11 @@ use super::Caller;
 use super::begin::next_frame;
 use super::end::End;
 use super::present::Present;
-use super::words::{Ending, Note, Owner, Piece, Sorted, Speaker, refused, sort};
+use super::words::{Call, Ending, Note, Owner, Piece, Sorted, Speaker, refused, sort};
 use super::writer::answers;
 use crate::app::App;
 use crate::error::Trouble;
+use crate::routes;
 
 /// What the writer is to tell.
 pub(super) struct Told {
@@ -94,7 +96,8 @@ impl<'a> Reader<'a> {
     }
 
     async fn carry(&mut self, sorted: Sorted) -> Result<(), End> {
-        let Sorted { mut requests, mut notes, pieces, endings, mut said, .. } = sorted;
+        let Sorted { mut requests, mut notes, pieces, endings, calls, mut said, .. } = sorted;
+        said.extend(self.call(calls).await);
         let checked = endings.iter().any(|ending| matches!(ending.log, Some(Owner::Check(_))));
         if !pieces.is_empty() || checked {
             let heard = self.app.engine.ask_many(std::mem::take(&mut requests)).await;
@@ -116,6 +119,20 @@ impl<'a> Reader<'a> {
             std::future::pending::<()>().await;
         }
         Ok(())
+    }
+
+    /// Makes the jobs that attempts ask for, all at once.
+    async fn call(&self, calls: Vec<Call>) -> Vec<ToWorker> {
+        let Caller { worker, who, .. } = self.caller;
+        let answer = async |Call { attempt, lease, job }: Call| {
+            let (worker, call) = (worker.clone(), job.call.clone().unwrap_or_default());
+            let word = routes::AttemptWord { worker, attempt, lease };
+            match routes::call(self.app, who, &word, &job).await {
+                Ok(job) => ToWorker::SubJob { attempt, call, job },
+                Err(trouble) => refused(Word::SubJob, Some(attempt), &trouble),
+            }
+        };
+        join_all(calls.into_iter().map(answer)).await
     }
 
     /// Stores pieces of log whose leases are good.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
 use jobhall_engine::{Request, SessionId};
-use jobhall_protocol::{LogStream, Timestamp, ToHall, ToWorker, Word};
+use jobhall_protocol::{LogStream, SubJob, Timestamp, ToHall, ToWorker, Word};
 
 use super::present::{Book, Given};
 use crate::app::now;
@@ -37,6 +37,13 @@ pub(super) struct Ending {
     pub log: Option<Owner>,
 }
 
+/// A job that an attempt asks for.
+pub(super) struct Call {
+    pub attempt: AttemptId,
+    pub lease: LeaseId,
+    pub job: SubJob,
+}
+
 /// How it is known that an attempt is this worker's.
 pub(super) enum Owner {
     Given,
@@ -50,11 +57,13 @@ pub(super) struct Sorted {
     pub notes: Vec<Note>,
     pub pieces: Vec<Piece>,
     pub endings: Vec<Ending>,
+    /// Jobs that attempts ask for.
+    pub calls: Vec<Call>,
     /// Answers that need no engine.
     pub said: Vec<ToWorker>,
     pub leaves: bool,
     /// The last vacancies that were told.
-    pub total: Option<u64>,
+    pub total: Option<i64>,
 }
 
 /// Who speaks.
@@ -109,21 +118,35 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
                 }
                 sorted.pieces.push(Piece { check, attempt, offset, stream, bytes });
             }
-            ToHall::Outcome { attempt, lease, report } => match routes::report(&report) {
-                Ok(report) => {
-                    let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
-                    let log = match speaker.book.attempts.get(&attempt) {
-                        Some(Given { lease: own, logged }) if *own == lease => logged.then_some(Owner::Given),
-                        _ => match written.get(&attempt) {
-                            Some(&check) => Some(Owner::Check(check)),
-                            None => Some(Owner::Check(sorted.check(worker, attempt, lease, None))),
-                        },
-                    };
-                    let request = Request::Report { worker: worker.clone(), attempt, lease, report };
-                    sorted.endings.push(Ending { attempt, request, note, log });
+            ToHall::SubJob { attempt, lease, call, job } => {
+                sorted.calls.push(Call { attempt, lease, job: SubJob { call: Some(call), job } });
+            }
+            ToHall::Wait { attempt, lease, jobs } => match routes::job_ids(jobs) {
+                Ok(jobs) => {
+                    let (worker, wait_ms) = (worker.clone(), 0);
+                    let request = Request::Wait { worker, attempt, lease, jobs, wait_ms };
+                    sorted.ask(request, Some(Word::Wait), Some(attempt));
                 }
-                Err(trouble) => sorted.said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+                Err(trouble) => sorted.said.push(refused(Word::Wait, Some(attempt), &trouble)),
             },
+            ToHall::Outcome { attempt, lease, report } => {
+                match routes::ending(worker, attempt, lease, &report) {
+                    Ok(request) => {
+                        let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };
+                        let log = match speaker.book.attempts.get(&attempt) {
+                            Some(Given { lease: own, logged }) if *own == lease => {
+                                logged.then_some(Owner::Given)
+                            }
+                            _ => match written.get(&attempt) {
+                                Some(&check) => Some(Owner::Check(check)),
+                                None => Some(Owner::Check(sorted.check(worker, attempt, lease, None))),
+                            },
+                        };
+                        sorted.endings.push(Ending { attempt, request, note, log });
+                    }
+                    Err(trouble) => sorted.said.push(refused(Word::Outcome, Some(attempt), &trouble)),
+                }
+            }
         }
     }
     Ok(sorted)

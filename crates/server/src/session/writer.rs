@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::FusedFuture;
-use jobhall_core::AttemptId;
+use jobhall_core::{AttemptId, JobId};
 use jobhall_engine::{Answer, Refused, Request, Session, SessionEvent};
 use jobhall_protocol::{ToWorker, Word};
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use super::reader::Told;
 use super::words::{Note, refused};
 use crate::app::App;
 use crate::error::Trouble;
-use crate::tell;
+use crate::{routes, tell};
 
 /// Events taken at once.
 const EVENTS: usize = 1_024;
@@ -100,7 +100,9 @@ impl<'a> Writer<'a> {
                     let token = self.app.tokens.of_attempt(attempt, lease);
                     ToWorker::Assign { attempt, lease, token, job }
                 }
-                SessionEvent::Cancel(attempt) => ToWorker::Cancel { attempt },
+                SessionEvent::Cancel(attempt) => ToWorker::Cancel { attempt, timed_out: false },
+                SessionEvent::TimeOut(attempt) => ToWorker::Cancel { attempt, timed_out: true },
+                SessionEvent::Resumed(attempt, jobs) => self.resumed(attempt, &jobs).await?,
                 SessionEvent::Revoked(attempt) => {
                     self.present.book().attempts.remove(&attempt);
                     ToWorker::Revoke { attempt }
@@ -117,11 +119,21 @@ impl<'a> Writer<'a> {
         for message in &told.said {
             outlet.push(message).await?;
         }
+        let over: Vec<_> = over(&told.notes, &heard).collect();
+        for (attempt, jobs) in over {
+            outlet.push(&self.resumed(attempt, &jobs).await?).await?;
+        }
         self.present.book().forget(ended(&told.notes, &heard));
         for message in answers(told.notes, heard, self.all) {
             outlet.push(&message).await?;
         }
         Ok(())
+    }
+
+    /// An attempt goes on, with what became of the jobs that it waited for.
+    async fn resumed(&self, attempt: AttemptId, jobs: &[JobId]) -> Result<ToWorker, End> {
+        let jobs = routes::sub_job_states(self.app, jobs).await.map_err(|trouble| broken(&trouble))?;
+        Ok(ToWorker::Resumed { attempt, jobs })
     }
 
     /// A token that was taken away is good for nothing, not even for a session that is open.
@@ -132,7 +144,10 @@ impl<'a> Writer<'a> {
 
     /// The hall takes no more work, and gives no more: what the worker has it may finish.
     async fn withdraw(&self) -> Result<(), End> {
-        let total = self.present.book().given;
+        let total = {
+            let book = self.present.book();
+            book.total.min(book.given.cast_signed())
+        };
         let credit = Request::Credit { session: self.session.id(), total };
         self.app.engine.ask(credit).await.map(drop).map_err(|_| End::Broken)
     }
@@ -180,6 +195,14 @@ fn ended<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = Attemp
     let good =
         notes.iter().zip(heard).filter(|(note, answer)| note.to == Some(Word::Outcome) && answer.is_ok());
     good.filter_map(|(note, _)| note.attempt)
+}
+
+/// Attempts that need not wait, because the jobs are over.
+fn over<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = (AttemptId, Vec<JobId>)> + 'a {
+    notes.iter().zip(heard).filter_map(|(note, answer)| match answer {
+        Ok(Answer::Waited { jobs, over: true }) => Some((note.attempt?, jobs.clone())),
+        _ => None,
+    })
 }
 
 /// What is said to the answers of the engine. A worker waits for outcomes and renewals; other good news is told only

@@ -131,6 +131,21 @@ async fn ticks_are_told_before_they_come() {
     hall.get("/api/v1/schedules/other/ticks").await.problem(404, "not_found");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_of_a_schedule_is_told_as_it_was_given() {
+    let hall = TestHall::start().await;
+    let job = json!({
+        "type": "report", "key": "k", "queue": "night", "params": {"n": 1}, "needs": "gpu>=1", "uses": "gpu=1",
+        "avoid": true, "windows": "22:00-06:00 Europe/Berlin", "priority": 7, "on_duplicate": "reject",
+        "retry": {"max_attempts": 3, "backoff": "constant", "delay": "5s", "on": ["failed"]},
+        "reuse": {"max_age": "1h"}, "throttle_factor": 3, "owner": "anna", "tags": ["nightly"],
+    });
+    let made = put(&hall, &[], &json!({"cron": "@daily", "job": job}).to_string()).await;
+    assert_eq!((made.status, &made.json()["job"]), (201, &job), "{}", made.text());
+    let hall = hall.restart(jobhall_engine::Config::default()).await;
+    assert_eq!(schedule(&hall).await["job"], job);
+}
+
 async fn schedule(hall: &TestHall) -> Value {
     hall.get(PATH).await.json()
 }

@@ -8,7 +8,9 @@ use crate::worker::{Job, TestWorker};
 async fn cancelled(worker: &mut TestWorker, job: &Job) {
     let about = job.attempt;
     worker
-        .hear(|message| matches!(message, ToWorker::Cancel { attempt } if *attempt == about).then_some(()))
+        .hear(|message| {
+            matches!(message, ToWorker::Cancel { attempt, .. } if *attempt == about).then_some(())
+        })
         .await;
 }
 

@@ -12,5 +12,6 @@ mod logs;
 mod messages;
 mod returns;
 mod socket;
+mod sub_jobs;
 mod worker;
 mod workers;

@@ -65,7 +65,7 @@ impl TestWorker {
         Ok(TestWorker { session, seen: VecDeque::new() })
     }
 
-    pub async fn ready(hall: &TestHall, total: u64) -> TestWorker {
+    pub async fn ready(hall: &TestHall, total: i64) -> TestWorker {
         let mut worker = TestWorker::connect(hall, Encoding::MessagePack, Hello::default()).await;
         worker.say(ToHall::Vacancies { total }).await;
         worker

@@ -1,6 +1,6 @@
 //! What is answered must be so.
 
-use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, WorkerName};
+use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, Submitted, WorkerName};
 use jobhall_engine::{Answer, Refused, Request, Shown, Ticket};
 
 use super::ends::By;
@@ -41,6 +41,11 @@ impl Checker {
                 Request::Accept { worker, attempt, lease } | Request::Progress { worker, attempt, lease, .. },
                 Answer::State(_),
             ) => self.word_taken(*attempt, *lease, worker),
+            (Request::Call { .. }, Answer::Submitted(answers)) => self.called(shelf, answers),
+            (Request::Wait { attempt, .. }, Answer::Waited { jobs, over: true }) => {
+                self.waited(shelf, attempt.job, jobs);
+            }
+            (Request::Wait { .. }, Answer::Waited { .. } | Answer::State(_)) => {}
             (Request::Show(id), Answer::Shown(shown)) => self.shown(shelf, *id, shown),
             (Request::Explain(id), Answer::Explained(explanation)) => {
                 let good = explanation.id == *id && !explanation.why.is_empty();
@@ -61,7 +66,14 @@ impl Checker {
             | (Request::OpenSession { .. }, Answer::Session { .. })
             | (Request::Vacancy { .. }, Answer::Vacancy(_))
             | (Request::EndVacancy { .. } | Request::Credit { .. }, Answer::Noted)
-            | (Request::SetType { .. } | Request::SetSchedule { .. }, Answer::Rev(_)) => {}
+            | (
+                Request::SetType { .. } | Request::SetSchedule { .. } | Request::SetQueue { .. },
+                Answer::Rev(_),
+            )
+            | (
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                Answer::State(_),
+            ) => {}
             (Request::RunSchedule(_), Answer::Submitted(answers)) => {
                 self.acknowledged.extend(answers.iter().map(|answer| answer.id));
             }
@@ -120,6 +132,24 @@ impl Checker {
                 self.must(other, Invariant::Key, &[], || "a name is refused that nobody used".to_owned());
             }
             _ => {}
+        }
+    }
+
+    /// A job that an attempt asked for is stored.
+    fn called(&mut self, shelf: &impl Shelf, answers: &[Submitted]) {
+        for made in answers {
+            let there = shelf.row(made.id).is_some() || self.removed.contains(&made.id);
+            self.must(there, Invariant::Stored, &[made.id], || format!("sub-job {} is not stored", made.id));
+        }
+    }
+
+    /// Who is told that it need not wait any more waits for nothing that is open.
+    fn waited(&mut self, shelf: &impl Shelf, parent: JobId, jobs: &[JobId]) {
+        for &id in jobs {
+            let open = shelf.row(id).is_some_and(|row| !row.life.state.is_terminal());
+            self.must(!open, Invariant::Answer, &[parent, id], || {
+                format!("job {parent} is told to go on, but job {id} is open")
+            });
         }
     }
 

@@ -1,6 +1,6 @@
 //! How leases end: by the holder's word, by silence, or by a cancel, and by nothing else.
 
-use jobhall_core::{Failure, Held, Job, JobId, Json, LeaseId, Outcome, Report, State, WorkerName};
+use jobhall_core::{Failure, Held, Job, JobId, Json, LeaseId, Outcome, Report, State, StopWhy, WorkerName};
 
 use super::{Checker, Invariant};
 
@@ -25,6 +25,8 @@ pub(crate) enum By {
     Silence,
     /// The holder never accepted.
     TakenBack,
+    /// Its time was over, and the holder said anything but a success, or nothing.
+    Time,
 }
 
 impl End {
@@ -41,6 +43,7 @@ impl End {
                 *outcome == report.outcome() && report.failure() == Some(failure)
             }
             By::Cancel => true,
+            By::Time => !report.outcome().is_success(),
             By::Silence | By::TakenBack => false,
         };
         same && self.lease == lease && self.worker == *worker
@@ -115,7 +118,9 @@ impl Checker {
         let said = self.reports.get(&(id, claim));
         let told = said
             .is_some_and(|all| all.iter().any(|said| end.repeats(said.lease, &said.worker, &said.report)));
-        let needs_word = !matches!(end.by, By::Silence | By::TakenBack);
+        // Who waits for itself, by way of others, is failed by the hall.
+        let cycle = matches!(&end.by, By::Failure(_, failure) if failure.reason == "wait_cycle");
+        let needs_word = !cycle && !matches!(end.by, By::Silence | By::TakenBack | By::Time);
         self.must(told || !needs_word, Invariant::Lease, &[id], || {
             format!("{id}-{claim}: its holder {} never said {:?}", end.worker, end.by)
         });
@@ -154,12 +159,20 @@ fn by(before: &Job, after: &Job) -> Option<By> {
         State::Cancelled(_) => Some(By::Cancel),
         State::Failed(_) | State::Crashed(_) | State::Queued(_) if lost => Some(By::Silence),
         State::Failed(_) | State::Crashed(_) | State::Queued(_) if taken_back => Some(By::TakenBack),
+        State::Crashed(_) | State::Queued(_) if out_of_time(before, after) => Some(By::Time),
         State::Failed(defeat) | State::Crashed(defeat) => {
             Some(By::Failure(defeat.outcome, defeat.failure.clone()))
         }
         State::Queued(error) => past(before, after, error.as_deref()?),
         _ => None,
     }
+}
+
+/// Whether the failure is that of the stop that was on its way.
+fn out_of_time(before: &Job, after: &Job) -> bool {
+    let stop = before.life.state.held().and_then(|held| held.stop.as_ref());
+    let stop = stop.filter(|stop| stop.why == StopWhy::TimeOut);
+    stop.is_some_and(|stop| after.life.state.error() == Some(&stop.failure))
 }
 
 /// A retried attempt: only its failure is in the row; which outcome it was is in the history.

@@ -1,6 +1,6 @@
 //! Who has what: sessions, assignments, and the decisions to take a lease away, each looked at when it is made.
 
-use jobhall_core::{AttemptId, Job, JobId, Life, State};
+use jobhall_core::{AttemptId, Job, JobId, Life, State, StopWhy, Timeouts};
 use jobhall_engine::{Assignment, SessionId};
 use jobhall_store::Unit;
 
@@ -8,6 +8,9 @@ use super::ends::{By, End};
 use super::{Checker, Holding, Invariant, Seen};
 use crate::calendar;
 use crate::words;
+
+/// How long an attempt may take where nobody says.
+const DAY_MS: u64 = 24 * 3_600_000;
 
 impl Checker {
     /// The desk has a session.
@@ -17,6 +20,7 @@ impl Checker {
             let known = self.holds.get(&attempt.job).filter(|hold| hold.claim == attempt.claim);
             let since = known.map_or(self.now.mono, |hold| hold.since);
             self.holds.insert(attempt.job, Holding { claim: attempt.claim, session, since });
+            self.lends(attempt.job);
         }
     }
 
@@ -41,6 +45,20 @@ impl Checker {
         self.must(lapsed, Invariant::Renewed, &jobs, || {
             format!("the session of {worker} ended {silent} ms after its last renewal")
         });
+    }
+
+    /// The session that has a job lends its slot, if its attempt waits.
+    pub(super) fn lends(&mut self, id: JobId) {
+        let session = self.holds.get(&id).map(|hold| hold.session).filter(|_| self.waits_for_jobs(id));
+        if let Some(seen) = session.and_then(|session| self.sessions.get_mut(&session)) {
+            seen.lends = true;
+        }
+    }
+
+    /// Whether the attempt of a job waits, as far as is stored.
+    pub(super) fn waits_for_jobs(&self, id: JobId) -> bool {
+        let row = self.rows.get(&id);
+        row.is_some_and(|row| matches!(row.life.state, State::Waiting(_)) && row.life.state.held().is_some())
     }
 
     fn held_by(&self, session: SessionId) -> Vec<JobId> {
@@ -75,11 +93,12 @@ impl Checker {
             format!("{attempt} goes to {}, which does not suit", seen.worker)
         });
         self.assigned_as_stored(&row, assignment, &seen);
-        let covered = seen.credit.is_none_or(|credit| seen.assigned <= credit);
+        let covered = seen.lends || seen.credit.is_none_or(|credit| seen.assigned.cast_signed() <= credit);
         self.must(covered, Invariant::Suits, &[id], || {
             format!("{attempt} goes to {}, which gave credit for less: {:?}", seen.worker, seen.credit)
         });
         let since = self.now.mono;
+        self.begun.insert(attempt, since);
         self.holds.insert(id, Holding { claim: attempt.claim, session, since });
     }
 
@@ -121,6 +140,7 @@ impl Checker {
             }
         }
         self.in_order(units);
+        self.within_limits(units);
         for id in units.iter().flat_map(touches) {
             *self.untold.entry(id).or_default() += 1;
         }
@@ -148,6 +168,7 @@ impl Checker {
                 format!("job {id} is claimed after its cancel")
             });
         }
+        self.stops(before, after);
         let held = before.life.state.held().is_some() && after.state.held().is_none();
         let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
             if defeat.outcome == jobhall_core::Outcome::Lost);
@@ -159,6 +180,41 @@ impl Checker {
         if held && (after.unaccepted > before.life.unaccepted || cancel_unaccepted) {
             self.take_back(id, before.life.claim);
         }
+    }
+
+    /// An attempt is stopped for its time when that is over, and given up when its worker has had its grace. After a
+    /// start of the hall only the wall clock tells, which may have been set.
+    fn stops(&mut self, before: &Job, after: &Life) {
+        let (id, now) = (before.id, self.now.mono);
+        let attempt = AttemptId { job: id, claim: before.life.claim };
+        let timed_out = |life: &Life| {
+            let stop = life.state.held().and_then(|held| held.stop.as_ref());
+            stop.is_some_and(|stop| stop.why == StopWhy::TimeOut)
+        };
+        if timed_out(after) && !timed_out(&before.life) {
+            self.stopped.insert(attempt, now);
+            self.seen.push(("orders", "stopped for its time"));
+            let Timeouts { total_ms, silence_ms } = before.spec.timeouts;
+            let least = total_ms.unwrap_or(u64::MAX).min(silence_ms.unwrap_or(u64::MAX)).min(DAY_MS);
+            let took = self.begun.get(&attempt).map(|since| now - since);
+            self.must(took.is_none_or(|took| took >= least), Invariant::Early, &[id], || {
+                format!("{attempt} is stopped after {took:?} ms, it had {least}")
+            });
+        }
+        let forced = timed_out(&before.life) && after.state.held().is_none() && !self.spoke(attempt);
+        let lost = after.lost > before.life.lost;
+        if let Some(&at) = self.stopped.get(&attempt).filter(|_| forced && !lost) {
+            self.seen.push(("orders", "given up for its time"));
+            let grace = now - at;
+            self.must(grace >= self.config.force_ms, Invariant::Early, &[id], || {
+                format!("{attempt} is given up {grace} ms after it was told to stop")
+            });
+        }
+    }
+
+    /// Whether someone has reported an end of this attempt, heard or not.
+    fn spoke(&self, attempt: AttemptId) -> bool {
+        self.reports.contains_key(&(attempt.job, attempt.claim))
     }
 
     fn in_time(&mut self, job: &Job) {

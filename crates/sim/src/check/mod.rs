@@ -5,6 +5,7 @@ mod answers;
 mod counts;
 mod ends;
 mod leases;
+mod limits;
 mod order;
 mod outside;
 mod rows;
@@ -56,6 +57,8 @@ pub enum Invariant {
     Tick,
     /// No lease is lost while its session is renewed, no assignment taken back before its time.
     Renewed,
+    /// No limit is exceeded, and nothing that is paused or held is given out.
+    Limit,
     /// What the desk counts is what there is.
     Counted,
     /// Neither the engine nor the store gives up in the middle.
@@ -79,6 +82,7 @@ impl fmt::Display for Invariant {
             Invariant::Early => "never before its time",
             Invariant::Tick => "one job per tick",
             Invariant::Renewed => "a renewed lease is kept",
+            Invariant::Limit => "no limit is exceeded",
             Invariant::Counted => "counts equal a recount",
             Invariant::Panic => "no panic",
         })
@@ -114,9 +118,11 @@ pub(crate) struct Seen {
     pub closed: bool,
     pub ended: bool,
     /// The most that its worker ever gave it credit for; none if it never did.
-    pub credit: Option<u64>,
+    pub credit: Option<i64>,
     /// What was assigned to it.
     pub assigned: u64,
+    /// Whether an attempt of it ever waited: then slots are lent and given back while words about them cross.
+    pub lends: bool,
 }
 
 /// Who has a job.
@@ -180,10 +186,15 @@ pub(crate) struct Checker {
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
     accepted: BTreeSet<AttemptId>,
+    /// When attempts of this start of the hall were assigned.
+    begun: BTreeMap<AttemptId, u64>,
+    /// When attempts were told to stop for their time.
+    stopped: BTreeMap<AttemptId, u64>,
     started: u64,
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
+    limited: limits::Limited,
     /// Things worth counting since the last look, by group and name.
     seen: Vec<(&'static str, &'static str)>,
 }
@@ -218,10 +229,13 @@ impl Checker {
             holds: BTreeMap::new(),
             assigned: BTreeSet::new(),
             accepted: BTreeSet::new(),
+            begun: BTreeMap::new(),
+            stopped: BTreeMap::new(),
             started: now.mono,
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
             commits: 0,
+            limited: limits::Limited::default(),
             seen: Vec::new(),
         }
     }
@@ -290,6 +304,8 @@ impl Checker {
         self.holds.clear();
         self.accepted.clear();
         self.waiting.clear();
+        self.begun.clear();
+        self.stopped.clear();
     }
 
     /// It has started again.

@@ -84,7 +84,7 @@ impl Checker {
                 && !self.reading.contains_key(&id)
         };
         let ready = self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
-        let ready = ready.filter(due).filter(known);
+        let ready = ready.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
         let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).filter(suits).collect();
         better.sort_by_key(|job| rank(job, now));

@@ -158,6 +158,7 @@ impl Checker {
         self.lease_moved(before, after);
         self.place_moved(before, after);
         self.rows.insert(id, after.clone());
+        self.lends(id);
         let Some(key) = after.spec.key.clone().map(|key| (after.spec.job_type.clone(), key)) else { return };
         let live = self.keys.entry(key).or_default();
         if new.state.is_terminal() {
@@ -193,7 +194,10 @@ impl Checker {
         let asked = self.cancel_asked.contains(&id);
         match (&before.life.state, &after.life.state) {
             (State::Queued(_) | State::Blocked(_), State::Cancelled(defeat)) => {
-                let known = asked || defeat.failure.reason == "superseded";
+                let parent = before.spec.parent.and_then(|parent| self.rows.get(&parent));
+                let orphan = defeat.failure.reason == "parent_ended"
+                    && parent.is_none_or(|parent| parent.life.state.is_terminal());
+                let known = asked || orphan || defeat.failure.reason == "superseded";
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
             }
             (State::Blocked(Blocked { holder: Some(holder), .. }), State::Queued(_)) => {

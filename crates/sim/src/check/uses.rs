@@ -50,7 +50,12 @@ impl Checker {
         for worker in names {
             let known = |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.life.claim);
             let least = words::sum(self.at_work(&worker).filter(known).map(|job| words::used(&job.spec)));
-            let most = words::sum(self.at_work(&worker).map(|job| words::used(&job.spec)));
+            // One that goes on after a wait may do so in memory alone.
+            let resumed = self.rows.values().filter(|job| self.waits_for_jobs(job.id));
+            let resumed =
+                resumed.filter(|job| job.life.state.tenure().is_some_and(|had| had.worker == worker));
+            let most = self.at_work(&worker).chain(resumed);
+            let most = words::sum(most.map(|job| words::used(&job.spec)));
             let told = told.iter().find(|told| told.worker == worker).map_or([0, 0], amount);
             let jobs: Vec<JobId> = self.at_work(&worker).map(|job| job.id).collect();
             let exact = words::within(least, told) && words::within(told, most);

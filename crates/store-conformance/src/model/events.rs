@@ -1,6 +1,6 @@
 //! Which event a sketch stands for, given the job it meets.
 
-use jobhall_core::{Dice, Event, Failure, Job, Json, LeaseId, Report, State, Verdict, When};
+use jobhall_core::{Dice, Event, Failure, Job, Json, LeaseId, Report, State, Time, Verdict, When};
 
 use super::operation::{Shape, Sketch};
 use crate::samples::{claim, failure};
@@ -16,6 +16,15 @@ pub(super) enum Happening {
     Cancel(Failure),
     Again(Json),
     Release,
+    Met,
+    TakenAlong(Failure, bool),
+    Wait(LeaseId),
+    Resume,
+    Start(LeaseId, Time),
+    Tell(Report),
+    TimeOut(Failure, bool),
+    Hold(bool),
+    Edit(Time),
 }
 
 impl Happening {
@@ -35,6 +44,27 @@ impl Happening {
             Happening::Cancel(failure) => Event::Cancel(failure),
             Happening::Again(params) => Event::Again(params),
             Happening::Release => Event::Release,
+            Happening::Met => Event::DependenciesMet,
+            Happening::TakenAlong(failure, cancelled) => {
+                Event::DependencyFailed { failure, cancelled: *cancelled }
+            }
+            Happening::Wait(lease) => Event::Wait { claim: now, lease: *lease },
+            Happening::Resume => Event::Resume,
+            Happening::Start(lease, until) => {
+                let retry = &job.spec.retry;
+                Event::StartedOutside { claim: now, lease: *lease, until: *until, retry, dice: Dice(0) }
+            }
+            Happening::Tell(report) => {
+                let retry = &job.spec.retry;
+                Event::OutsideOutcome { attempt: None, report, retry, dice: Dice(0) }
+            }
+            Happening::TimeOut(failure, forced) => {
+                let retry = &job.spec.retry;
+                Event::TimeOut { failure, retry, dice: Dice(0), forced: *forced }
+            }
+            Happening::Hold(true) => Event::Hold,
+            Happening::Hold(false) => Event::Unhold,
+            Happening::Edit(run_at) => Event::Edit { run_at: Some(*run_at) },
         }
     }
 }
@@ -56,8 +86,27 @@ pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
         Shape::Cancel => (!state.is_terminal()).then(|| Happening::Cancel(failure("cancelled"))),
         Shape::Again => (!state.is_terminal()).then(|| Happening::Again(number(sketch.dice))),
         Shape::Release => matches!(state, State::Blocked(_)).then_some(Happening::Release),
+        Shape::Met => matches!(state, State::Blocked(_)).then_some(Happening::Met),
+        Shape::TakenAlong => {
+            let taken = Happening::TakenAlong(failure("dependency_failed"), sketch.dice & 1 == 0);
+            matches!(state, State::Blocked(_)).then_some(taken)
+        }
+        Shape::Wait => Some(Happening::Wait(lease()?)),
+        Shape::Resume => matches!(state, State::Waiting(_)).then_some(Happening::Resume),
+        Shape::Start => {
+            let until = job.life.updated_at.plus_ms(u64::from(sketch.dice >> 8) % 500);
+            Some(Happening::Start(lease()?, until))
+        }
+        Shape::Tell => Some(Happening::Tell(told(sketch.dice))),
+        Shape::TimeOut => Some(Happening::TimeOut(failure("timed_out"), sketch.dice & 1 == 0)),
+        Shape::Hold => Some(Happening::Hold(!job.life.hold)),
+        Shape::Edit => Some(Happening::Edit(job.life.updated_at.plus_ms(u64::from(sketch.dice) % 900))),
         _ => None,
     }
+}
+
+fn told(dice: u32) -> Report {
+    if dice & 2 == 0 { success(dice >> 2) } else { defeat(dice >> 2) }
 }
 
 fn number(dice: u32) -> Json {

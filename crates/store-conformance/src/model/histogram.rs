@@ -12,7 +12,7 @@ use super::reference::Turn;
 /// From so many operations on, a run is expected to have seen everything.
 const JUDGED_FROM: u64 = 20_000;
 
-const SHAPES: [Shape; 19] = [
+const SHAPES: [Shape; 29] = [
     Shape::Submit,
     Shape::SubmitMany,
     Shape::HandOver,
@@ -30,6 +30,16 @@ const SHAPES: [Shape; 19] = [
     Shape::Cancel,
     Shape::Again,
     Shape::Release,
+    Shape::After,
+    Shape::Met,
+    Shape::TakenAlong,
+    Shape::Wait,
+    Shape::Resume,
+    Shape::Start,
+    Shape::Tell,
+    Shape::TimeOut,
+    Shape::Hold,
+    Shape::Edit,
     Shape::Configure,
     Shape::Bare,
 ];

@@ -1,7 +1,9 @@
 //! Turns sketches into units, on the jobs of the moment. Every change is a real transition of `core`; what makes a
 //! unit wrong is its timing: an older copy, another rev, a key that someone else holds.
 
-use jobhall_core::{Decision, Disposition, Event, Job, JobId, Json, Key, Step, Submitted, Time, transition};
+use jobhall_core::{
+    Decision, Disposition, Event, Job, JobId, Json, Key, Spec, Step, Submitted, Time, transition,
+};
 use jobhall_store::{
     Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, SubmitKey, Unit, key_place,
 };
@@ -47,6 +49,7 @@ impl Maker<'_> {
             Shape::HandOver => Some(inserting([insert(self.handed_over(dice))])),
             Shape::Reuse => Some(inserting([self.reusing(dice)])),
             Shape::Behind => Some(inserting([insert(self.waiting(dice))])),
+            Shape::After => Some(inserting([insert(self.after(dice))])),
             Shape::Supersede => self.supersede(sketch),
             Shape::ClaimMany => self.claim_many(sketch),
             Shape::Configure => Some(Unit { settings: vec![self.write(dice)], ..Unit::default() }),
@@ -74,6 +77,13 @@ impl Maker<'_> {
     fn keyed(&mut self, dice: u32) -> Job {
         let dice = if names(dice).1.is_none() { dice ^ 8 } else { dice };
         self.fresh(dice)
+    }
+
+    /// A new job that waits until another has ended.
+    fn after(&mut self, dice: u32) -> Job {
+        let job = self.fresh(dice);
+        let spec = Spec { after: [id(1)].into(), after_any: dice & 0x200 == 0, ..(*job.spec).clone() };
+        Job { spec: spec.into(), life: job.life.after_others(), ..job }
     }
 
     fn handed_over(&mut self, dice: u32) -> Job {

@@ -43,6 +43,26 @@ pub enum Shape {
     Again,
     /// A waiting job is let go.
     Release,
+    /// A new job that comes after others.
+    After,
+    /// Those have ended.
+    Met,
+    /// One of those did not succeed.
+    TakenAlong,
+    /// An attempt waits for jobs.
+    Wait,
+    /// It goes on.
+    Resume,
+    /// A worker has started work that goes on outside.
+    Start,
+    /// Someone outside tells the outcome.
+    Tell,
+    /// An attempt takes too long.
+    TimeOut,
+    /// Someone holds a job back, or lets it go.
+    Hold,
+    /// Someone changes when it is due.
+    Edit,
     /// Settings only.
     Configure,
     /// Nothing but checks and the like.
@@ -112,15 +132,17 @@ pub enum Operation {
     Reopen,
 }
 
-const SHAPES: [Shape; 32] = {
+const SHAPES: [Shape; 44] = {
     use Shape::{
-        Accept, Again, Bare, Behind, Cancel, Claim, ClaimMany, Configure, Fail, HandOver, LeaseEnd, Pass,
-        Progress, Release, Reuse, Submit, SubmitMany, Supersede, TakeBack,
+        Accept, After, Again, Bare, Behind, Cancel, Claim, ClaimMany, Configure, Edit, Fail, HandOver, Hold,
+        LeaseEnd, Met, Pass, Progress, Release, Resume, Reuse, Start, Submit, SubmitMany, Supersede,
+        TakeBack, TakenAlong, Tell, TimeOut, Wait,
     };
     [
         Submit, Submit, Submit, SubmitMany, HandOver, HandOver, Reuse, Reuse, Behind, Supersede, Supersede,
         Claim, Claim, Claim, ClaimMany, Accept, Accept, Progress, Pass, Pass, Pass, Pass, Fail, Fail,
-        TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare,
+        TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare, After, After, Met, TakenAlong,
+        Wait, Resume, Start, Start, Tell, TimeOut, Hold, Edit,
     ]
 };
 

@@ -1,7 +1,7 @@
 //! `jobhall job submit`.
 
 use clap::{Args, ValueEnum};
-use jobhall_protocol::{After, OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timestamp};
+use jobhall_protocol::{After, OnDuplicate, Retry, Reuse, Span, SubmitJob, Submitted, Timeouts, Timestamp};
 use serde_json::value::RawValue;
 
 use crate::commands::job::{batches, wait};
@@ -18,6 +18,7 @@ Examples:
   jobhall job submit train --needs 'gpu>=1, os=linux' --priority 10 --in 10m
   jobhall job submit train --uses 'gpu=1, mem_gb=8' --avoid --max-attempts 3
   jobhall job submit exec --params @command.json --max-attempts 3
+  jobhall job submit import --timeout 2h --silence 5m
   jobhall job submit publish --after 17,18    once both have succeeded
   jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}};
                                               {\"type\":\"u\",\"after\":[\"#0\"]} comes after the first";
@@ -62,6 +63,12 @@ pub struct SubmitArgs {
     /// Attempts that may count [default: the type's]
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
+    /// Stop an attempt that takes longer, such as 10m [default: the type's, or a day]
+    #[arg(long, value_name = "SPAN")]
+    pub timeout: Option<Span>,
+    /// Stop an attempt that says nothing for longer [default: the type's]
+    #[arg(long, value_name = "SPAN")]
+    pub silence: Option<Span>,
     /// What it weighs against limits; 0 is exempt from them [default: 1]
     #[arg(long, value_name = "N")]
     pub throttle_factor: Option<u32>,
@@ -95,7 +102,7 @@ pub struct SubmitArgs {
     /// Submit many: a file with one job per line, or - for standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = [
         "job_type", "key", "queue", "params", "needs", "uses", "avoid", "windows", "priority", "run_at", "delay",
-        "max_attempts", "reuse", "throttle_factor", "after", "group", "owner", "tags",
+        "max_attempts", "timeout", "silence", "reuse", "throttle_factor", "after", "group", "owner", "tags",
     ])]
     pub from: Option<String>,
 }
@@ -162,13 +169,15 @@ impl SubmitArgs {
             run_at: self.run_at.or(self.delay.map(|delay| later(now_ms, delay)).transpose()?),
             retry,
             throttle_factor: self.throttle_factor,
-            owner: self.owner.clone(),
-            tags: self.tags.clone(),
+            timeouts: (self.timeout.is_some() || self.silence.is_some())
+                .then_some(Timeouts { total: self.timeout, silence: self.silence }),
             on_duplicate: self.on_duplicate.into(),
             reuse: self.reuse.map(|max_age| Reuse { max_age }),
             after: self.after.iter().map(|&id| After::Job(id)).collect(),
             after_any: self.after_any,
             group: self.group,
+            owner: self.owner.clone(),
+            tags: self.tags.clone(),
             ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
         };
         check(&job)?;
@@ -184,13 +193,14 @@ pub fn check(job: &SubmitJob) -> Outcome<()> {
         .and_then(|()| job.checked_key().map(drop))
         .and_then(|()| job.checked_queue().map(drop))
         .and_then(|()| job.checked_params().map(drop))
-        .and_then(|()| job.checked_owner().map(drop))
-        .and_then(|()| job.checked_tags().map(drop))
         .and_then(|()| job.checked_needs().map(drop))
+        .and_then(|()| job.checked_timeouts().map(drop))
         .and_then(|()| job.checked_uses().map(drop))
         .and_then(|()| job.checked_windows().map(drop))
         .and_then(|()| job.checked_group().map(drop))
-        .and_then(|()| job.checked_copy_of().map(drop));
+        .and_then(|()| job.checked_copy_of().map(drop))
+        .and_then(|()| job.checked_owner().map(drop))
+        .and_then(|()| job.checked_tags().map(drop));
     checked.map_err(|error| Failure::usage(error.to_string()))
 }
 
@@ -256,15 +266,16 @@ mod tests {
     fn flags_become_a_request() {
         assert_eq!(json(&["t"]), serde_json::json!({"type": "t", "on_duplicate": "join"}));
         let words = "t --key k --queue q --needs gpu>=1 --uses gpu=1 --avoid --window 22:00-06:00 --window 12:00-13:00 --priority -5 --in 10m \
-                     --max-attempts 3 --on-duplicate run-again --reuse 1h --throttle-factor 3 --owner ann --tag a --tag b \
-                     --after 3,4 --after 5 --after-any --group 9";
+                     --max-attempts 3 --timeout 2h --silence 5m --on-duplicate run-again --reuse 1h --throttle-factor 3 --after 3,4 --after 5 \
+                     --after-any --group 9 --owner me --tag a --tag b";
         let mut words: Vec<&str> = words.split_whitespace().collect();
         words.extend(["--params", r#"{"n":1.50}"#]);
         let expected = serde_json::json!({"type": "t", "key": "k", "queue": "q", "needs": "gpu>=1", "uses": "gpu=1", "avoid": true,
             "windows": "22:00-06:00, 12:00-13:00", "priority": -5,
-            "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3}, "on_duplicate": "run_again",
-            "reuse": {"max_age": "1h"}, "throttle_factor": 3, "owner": "ann", "tags": ["a", "b"], "params": {"n": 1.5},
-            "after": [3, 4, 5], "after_any": true, "group": 9});
+            "run_at": "1970-01-01T00:10:00.000Z", "retry": {"max_attempts": 3},
+            "timeouts": {"total": "2h", "silence": "5m"}, "on_duplicate": "run_again",
+            "reuse": {"max_age": "1h"}, "throttle_factor": 3, "params": {"n": 1.5}, "after": [3, 4, 5], "after_any": true,
+            "group": 9, "owner": "me", "tags": ["a", "b"]});
         assert_eq!(json(&words), expected);
     }
 
@@ -281,6 +292,7 @@ mod tests {
             (["t", "--window", "9-17"], "windows: \"9\" is not a time of day at column 1"),
             (["t", "--uses", "gpu>=1"], "uses: expected \"=\" and an amount after \"gpu\" at column 4"),
             (["t", "--queue", "a b"], "queue has the character"),
+            (["t", "--timeout", "400d"], "total_ms of 34560000000 is outside"),
             (["t", "--params", "@/does/not/exist"], "failed to read params"),
         ] {
             let failure = parse(&words).unwrap().job(0).unwrap_err();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::{
     artifacts, attempts, audit, events, groups as group, health, job_log, list, operations as operation,
-    page, queues as queue, schedules as schedule,
+    outcomes, page, queues as queue, schedules as schedule,
 };
 use super::{JSON, Row, part};
 
@@ -355,6 +355,34 @@ fn attempts_rows() -> Vec<Row> {
             .takes::<wire::OutcomeReport>()
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
+        post("/api/v1/attempts/{id}/jobs", "askForJob", "The attempt asks for a job, by a name of its own")
+            .headers(LEASE)
+            .takes::<wire::SubJob>()
+            .answers_with(201, "A new job", Some((JSON, part::<wire::Called>)))
+            .telling(LOCATION)
+            .gives::<wire::Called>("The job that answers already")
+            .problems(&[
+                Code::KeyHeld,
+                Code::LeaseLost,
+                Code::Conflict,
+                Code::Unavailable,
+                Code::StorageFull,
+            ]),
+        post("/api/v1/attempts/{id}/wait", "waitForJobs", "The attempt waits for jobs that it asked for")
+            .headers(LEASE)
+            .may_take::<wire::Wait>()
+            .gives::<wire::Waited>("They are over, and the attempt goes on")
+            .answers_with(204, "It still waits: ask again", None)
+            .problems(WORD),
+        put(
+            "/api/v1/outcomes/{type}/{*key}",
+            "finishJob",
+            "Tell the outcome of work that a worker has started",
+        )
+        .query::<outcomes::OutcomeQuery>()
+        .takes::<wire::OutcomeReport>()
+        .gives::<wire::Job>("The job")
+        .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
     ]
 }
 

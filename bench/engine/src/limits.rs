@@ -1,0 +1,86 @@
+//! The same lives with limits and without, in turns, in one process: 1,000 customers with a limit each, a rate, a limit of
+//! the whole queue, and jobs of different weights. No job ever has to wait, so what is measured is what limits cost.
+
+use std::time::Duration;
+
+use jobhall_bench_raw_store::machine::median;
+use jobhall_bench_raw_store::rows::params;
+use jobhall_core::limits::{KeyExpression, Limit, Rate};
+use jobhall_core::{Json, QueueConfig, QueueName, TypeName};
+use jobhall_engine::SubmitJob;
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use crate::hall::{Hall, rounded};
+use crate::life::{self, Way};
+use crate::{Failed, Options};
+
+const CUSTOMERS: u32 = 1_000;
+const WEIGHTS: u32 = 3;
+
+/// Measures both in turns, queued first and handed over.
+pub async fn measure(options: &Options) -> Result<Value, Failed> {
+    let jobs = jobs()?;
+    let mut report = Map::new();
+    for (name, way) in [("life", Way::Queued), ("handover", Way::HandedOver)] {
+        let (mut without, mut with) = (Vec::new(), Vec::new());
+        for turn in 0..options.alternations {
+            without.push(one(options, &format!("{name}-{turn}-without"), way, &jobs, Vec::new()).await?);
+            with.push(one(options, &format!("{name}-{turn}-with"), way, &jobs, limits()?).await?);
+        }
+        let ratio = rate(&with)? / rate(&without)?;
+        let figures = json!({ "ratio": rounded(ratio, 3), "without": without, "with": with });
+        report.insert(name.to_owned(), figures);
+    }
+    Ok(Value::Object(report))
+}
+
+async fn one(
+    options: &Options,
+    name: &str,
+    way: Way,
+    jobs: &[SubmitJob],
+    limits: Vec<Limit>,
+) -> Result<Map<String, Value>, Failed> {
+    let mut hall = Hall::open(&options.directory.join(format!("{name}.db")), 0).await?;
+    if !limits.is_empty() {
+        let config = QueueConfig { paused: false, limits };
+        hall.engine.set_queue(QueueName::new("default")?, Some(config), None).await?;
+    }
+    let report = life::measure_jobs(&mut hall, options, way, jobs).await?;
+    hall.engine.stop().await;
+    sleep(Duration::from_millis(200)).await;
+    Ok(report)
+}
+
+fn rate(runs: &[Map<String, Value>]) -> Result<f64, Failed> {
+    let rates: Vec<_> = runs.iter().filter_map(|run| run.get("lives_per_second")?.as_f64()).collect();
+    let nanoseconds = rates.iter().map(|rate| Duration::from_secs_f64(1.0 / rate.max(1.0)));
+    if rates.is_empty() {
+        Err("nothing was measured".into())
+    } else {
+        Ok(1.0 / median(nanoseconds.collect()).as_secs_f64())
+    }
+}
+
+/// Jobs of all customers and weights, with params of the usual size.
+fn jobs() -> Result<Vec<SubmitJob>, Failed> {
+    let usual = params();
+    let rest = usual.trim_start().strip_prefix('{').ok_or("params are an object")?;
+    let job = |n: u32| {
+        let mut job = SubmitJob::new(TypeName::new("noop")?);
+        job.params = Json::params(&format!("{{\"customer\":{{\"id\":{}}},{rest}", n % CUSTOMERS))?;
+        job.throttle_factor = 1 + n % WEIGHTS;
+        Ok(job)
+    };
+    (0..CUSTOMERS * WEIGHTS).map(job).collect()
+}
+
+fn limits() -> Result<Vec<Limit>, Failed> {
+    let by = KeyExpression::parse("params.customer.id")?;
+    let rate = Rate { count: 1_000_000, per_ms: 100, burst: Some(1_000_000) };
+    Ok(vec![
+        Limit { by: None, concurrency: Some(1_000_000), rate: Some(rate) },
+        Limit { by: Some(by), concurrency: Some(1_000), rate: None },
+    ])
+}

@@ -1,0 +1,145 @@
+//! `jobhall call`: sub-jobs, from inside a job.
+//!
+//! While it waits the job's slot is free for others, the sub-job among them. Called again by the same name, also by a
+//! later attempt, it gets the same job as long as that has not failed.
+
+use clap::Args;
+use jobhall_client::Client;
+use jobhall_protocol::{SubJob, SubJobState, SubmitJob, Wait};
+
+use crate::commands::job::{check, params};
+use crate::commands::progress::own_attempt;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::complain;
+use crate::output::human;
+
+/// How long one request waits, in seconds; then it is asked again.
+const WAIT_S: u64 = 30;
+
+const EXAMPLES: &str = "\
+Examples, in the script of a job:
+  sum=$(jobhall call sum --params '[1,2]')             the value, as JSON; the exit code is the verdict
+  jobhall call resize --key a.png --begin              asks for it and goes on
+  jobhall call resize --key b.png --begin
+  jobhall call --all                                   waits for both; their values, a line each";
+
+/// Arguments of `call`. The worker's own variables say which job it is, and let it in.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CallArgs {
+    /// What kind of work
+    #[arg(value_name = "TYPE", required_unless_present = "all")]
+    pub job_type: Option<String>,
+    /// Names the work: at most one pending job per type and key
+    #[arg(long)]
+    pub key: Option<String>,
+    /// What this job calls it [default: its type and key, or type and params]
+    #[arg(long, value_name = "NAME")]
+    pub call: Option<String>,
+    /// What the worker gets: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON")]
+    pub params: Option<String>,
+    /// Which workers suit, such as 'os=linux, gpu>=1'
+    #[arg(long, value_name = "SELECTOR")]
+    pub needs: Option<String>,
+    /// Where it stands in line [default: the queue of this job]
+    #[arg(long)]
+    pub queue: Option<String>,
+    /// Ask for it and go on, without waiting
+    #[arg(long)]
+    pub begin: bool,
+    /// Wait for everything that was asked for
+    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "queue", "begin"])]
+    pub all: bool,
+}
+
+impl CallArgs {
+    fn sub_job(&self) -> Outcome<SubJob> {
+        let params = self.params.as_deref().map(params).transpose()?;
+        let job = SubmitJob {
+            key: self.key.clone(),
+            queue: self.queue.clone(),
+            needs: self.needs.clone(),
+            params,
+            ..SubmitJob::new(self.job_type.as_deref().unwrap_or(""))
+        };
+        check(&job)?;
+        let call = self.call.clone().or_else(|| self.key.is_none().then(|| name(&job)));
+        Ok(SubJob { call, job })
+    }
+}
+
+/// The same work has the same name.
+fn name(job: &SubmitJob) -> String {
+    let params = job.params.as_ref().map_or("{}", |params| params.get());
+    format!("{} {}", job.job_type, &blake3::hash(params.as_bytes()).to_hex()[..32])
+}
+
+/// Asks for jobs and waits for them.
+pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
+    let (client, attempt) = (context.client()?, own_attempt()?);
+    if args.all {
+        let jobs = wait(&client, &attempt, None).await?;
+        return tell(context, &jobs);
+    }
+    let called = client.call(&attempt, &args.sub_job()?).await?;
+    if args.begin {
+        context.output.one(&called, || called.id.to_string())?;
+        return Ok(Exit::Ok);
+    }
+    let jobs = wait(&client, &attempt, Some(vec![called.id])).await?;
+    tell(context, &jobs)
+}
+
+async fn wait(client: &Client, attempt: &str, jobs: Option<Vec<u64>>) -> Outcome<Vec<SubJobState>> {
+    let wait = Wait { jobs, wait_s: Some(WAIT_S) };
+    loop {
+        if let Some(waited) = client.wait_for(attempt, &wait).await? {
+            return Ok(waited.jobs);
+        }
+    }
+}
+
+/// The values, a line each; why there is none goes to standard error.
+fn tell(context: &Context, jobs: &[SubJobState]) -> Outcome {
+    for job in jobs {
+        let value = job.result.as_ref().map_or("null", |value| value.get());
+        context.output.one(job, || value.to_owned())?;
+        if let Some(error) = &job.error {
+            complain(
+                &Failure::new(Exit::Failed, format!("job {} {}", job.id, job.state)).why(human::why(error)),
+            );
+        }
+    }
+    Ok(Exit::gravest(jobs.iter().filter_map(|job| Exit::of_end(&job.state, job.outcome.as_deref()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    fn call(words: &[&str]) -> SubJob {
+        let words = ["jobhall", "call"].into_iter().chain(words.iter().copied());
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Call(args) => args.sub_job().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_same_work_has_the_same_name() {
+        let one = call(&["sum", "--params", "[1,2]"]);
+        assert_eq!(one.call, call(&["sum", "--params", "[1,2]"]).call);
+        assert_ne!(one.call, call(&["sum", "--params", "[1,3]"]).call);
+        assert_ne!(one.call, call(&["add", "--params", "[1,2]"]).call);
+        assert_eq!(call(&["sum", "--key", "k"]).name().unwrap(), "sum/k");
+        assert_eq!(call(&["sum", "--call", "a", "--key", "k"]).call.as_deref(), Some("a"));
+        for bad in [&["jobhall", "call"][..], &["jobhall", "call", "sum", "--all"]] {
+            assert!(Cli::try_parse_from(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `jobhall job finish`: the outcome of work that a worker has only started, told by whoever knows it.
+
+use clap::Args;
+use jobhall_protocol::{Failure, Outcome as Kind, OutcomeReport, RetryVerdict};
+
+use crate::commands::job::params;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::output::human;
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall job finish transcode film-17 --passed '{\"minutes\": 92}'
+  jobhall job finish transcode film-17 --failed 'no such codec' --attempt 2
+  jobhall job finish transcode film-17 --failed refused --never-again";
+
+/// Arguments of `job finish`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct FinishArgs {
+    /// The type, which must be external: see `jobhall help type set`
+    #[arg(value_name = "TYPE")]
+    pub job_type: String,
+    /// The key of the job
+    pub key: String,
+    /// It has passed, with this value: JSON, @FILE, or - for standard input
+    #[arg(long, value_name = "JSON", num_args = 0..=1, default_missing_value = "null")]
+    #[arg(required_unless_present = "failed", conflicts_with = "failed")]
+    pub passed: Option<String>,
+    /// It has failed, for this reason
+    #[arg(long, value_name = "REASON")]
+    pub failed: Option<String>,
+    /// Words for people about the failure
+    #[arg(long, value_name = "TEXT", requires = "failed")]
+    pub explanation: Option<String>,
+    /// Do not try it again, whatever its policy says
+    #[arg(long, requires = "failed")]
+    pub never_again: bool,
+    /// Only if it is at this attempt
+    #[arg(long, value_name = "N")]
+    pub attempt: Option<u32>,
+}
+
+impl FinishArgs {
+    fn report(&self) -> Outcome<OutcomeReport> {
+        let retry = self.never_again.then_some(RetryVerdict::Never);
+        let plain = OutcomeReport { outcome: Kind::Passed, value: None, error: None, retry, params: None };
+        Ok(match (&self.passed, &self.failed) {
+            (_, Some(reason)) => {
+                let explanation = self.explanation.clone().unwrap_or_default();
+                let error = Some(Failure { reason: reason.clone(), explanation, data: None });
+                OutcomeReport { outcome: Kind::Failed, error, ..plain }
+            }
+            (value, None) => {
+                let value = value.as_deref().map(params).transpose()?;
+                OutcomeReport { value, ..plain }
+            }
+        })
+    }
+}
+
+/// Tells the outcome and shows the job.
+pub async fn run(context: &Context, args: &FinishArgs) -> Outcome {
+    let report = args.report()?;
+    let job = context.client()?.finish(&args.job_type, &args.key, args.attempt, &report).await?;
+    context.output.list(std::slice::from_ref(&job), || human::jobs(&[job.clone()], human::now_ms()))?;
+    Ok(Exit::Ok)
+}

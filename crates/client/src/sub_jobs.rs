@@ -1,0 +1,52 @@
+//! What the process of a job asks for, and what someone outside tells of work that was started.
+
+use std::time::Duration;
+
+use jobhall_protocol::{Called, Job, OutcomeReport, SubJob, Wait, Waited};
+use reqwest::{Method, StatusCode};
+
+use crate::artifacts::segment;
+use crate::call::{Client, parse};
+use crate::error::ClientError;
+
+/// A request that waits is answered within this time, whatever it asked for.
+const WAIT: Duration = Duration::from_secs(90);
+
+impl Client {
+    /// Asks for a job from inside one. Asked again by the same name it is the same job, so it may be repeated.
+    ///
+    /// # Errors
+    /// The hall refused it or could not be reached.
+    pub async fn call(&self, attempt: &str, job: &SubJob) -> Result<Called, ClientError> {
+        self.read(&self.api(Method::POST, &["attempts", attempt, "jobs"]).json(job)?.repeatable()).await
+    }
+
+    /// Waits, from inside a job, for jobs that it asked for; none if they were not over after the time that is given.
+    ///
+    /// # Errors
+    /// The hall refused it or could not be reached.
+    pub async fn wait_for(&self, attempt: &str, wait: &Wait) -> Result<Option<Waited>, ClientError> {
+        let call = self.api(Method::POST, &["attempts", attempt, "wait"]).json(wait)?.repeatable();
+        let response = self.send(&call.within(Some(WAIT))).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        parse(&self.body(response).await?).map(Some)
+    }
+
+    /// Tells the outcome of work that a worker has only started, by its type and key.
+    ///
+    /// # Errors
+    /// There is no such job, its outcome was told otherwise, or the hall could not be reached.
+    pub async fn finish(
+        &self,
+        job_type: &str,
+        key: &str,
+        attempt: Option<u32>,
+        report: &OutcomeReport,
+    ) -> Result<Job, ClientError> {
+        let query: Vec<_> = attempt.map(|attempt| ("attempt", attempt.to_string())).into_iter().collect();
+        let call = self.api(Method::PUT, &["outcomes", job_type, &segment(key)]).query(&query);
+        self.read(&call.json(report)?.repeatable()).await
+    }
+}

@@ -1,0 +1,125 @@
+//! Work that goes on outside: whoever tells first, the job ends the same.
+
+use jobhall_core::{Decision, Json, Life, Outcome, Reason, Refusal, Report, State, Verdict, When};
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+use proptest::sample::select;
+
+use crate::retries::{next, state_of, step};
+use crate::support::{FIRST, NOW_MS, Op, at, cancel, decide, failure, fresh, started, told};
+
+fn passed() -> Report {
+    Report::Passed(Json::trusted("{\"a\":1}"))
+}
+
+fn failed() -> Report {
+    Report::Failed(failure("no"), None)
+}
+
+/// Every kind of outcome that can be told.
+fn reports() -> Vec<Report> {
+    let verdict = |when| Some(Verdict { when, params: None });
+    vec![
+        passed(),
+        Report::Skipped(Json::null()),
+        failed(),
+        Report::Failed(failure("no"), verdict(When::Never)),
+        Report::Crashed(failure("broken"), verdict(When::In(30))),
+        Report::TimedOut(failure("slow"), verdict(When::Snooze(70))),
+    ]
+}
+
+/// What is left of an end when its moments are taken away.
+fn end(life: &Life) -> (&'static str, u32, Option<Outcome>, Option<String>, Option<Json>) {
+    let value = match &life.state {
+        State::Succeeded(success) => Some(success.value.clone()),
+        _ => None,
+    };
+    let error = life.state.error().map(|failure| failure.reason.clone());
+    (state_of(life), life.attempt, life.state.outcome(), error, value)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The outcome before the worker accepts, before it runs, before its start handler returns, or after.
+    #[test]
+    fn h10_an_outcome_ends_the_job_the_same_in_every_order_of_arrival(
+        report in select(reports()),
+        place in 1usize..5,
+    ) {
+        let mut ops = vec![Op::Claim, Op::Accept, Op::Progress, started()];
+        let late = next(&fresh(), &[ops.clone(), vec![told(report.clone())]].concat());
+        ops.insert(place, told(report.clone()));
+        let life = next(&fresh(), &ops);
+        prop_assert_eq!(end(&life), end(&late));
+        let again = decide(&life, &started(), FIRST, at(NOW_MS));
+        let ended = life.state.is_terminal();
+        prop_assert_eq!(again == Ok(Decision::Same), ended, "the handler that returns again");
+        let again = decide(&life, &told(report), FIRST, at(NOW_MS));
+        prop_assert_eq!(again == Ok(Decision::Same), ended, "the outcome that is told again");
+    }
+}
+
+#[test]
+fn h10_a_kept_outcome_is_said_twice_the_same_and_never_otherwise() {
+    for before in [vec![Op::Claim], vec![Op::Claim, Op::Accept], vec![Op::Claim, Op::Progress]] {
+        let kept = step(&next(&fresh(), &before), &told(passed()));
+        assert_eq!(kept.reason, Reason::OutcomeKept);
+        let say = |report| decide(&kept.life, &told(report), FIRST, at(NOW_MS));
+        assert_eq!(say(passed()), Ok(Decision::Same));
+        assert_eq!(say(failed()), Err(Refusal::ToldOtherwise));
+        assert_eq!(say(Report::Cancelled), Err(Refusal::NotRequested));
+    }
+}
+
+#[test]
+fn h10_what_the_starter_says_and_what_becomes_of_it_cannot_undo_a_success_that_was_told() {
+    for before in [vec![Op::Claim], vec![Op::Claim, Op::Accept], vec![Op::Claim, Op::Wait]] {
+        let kept = next(&next(&fresh(), &before), &[told(passed())]);
+        let crashed = Op::Report(Report::Crashed(failure("broken"), None));
+        for op in [Op::LeaseEnd, crashed] {
+            let step = step(&kept, &op);
+            let State::Succeeded(success) = &step.life.state else { panic!("{op:?} on {before:?}") };
+            assert_eq!((&success.value, step.life.attempt), (&Json::trusted("{\"a\":1}"), 1));
+        }
+    }
+    let taken_back = step(&next(&fresh(), &[Op::Claim, told(passed())]), &Op::TakeBack);
+    assert_eq!((state_of(&taken_back.life), taken_back.life.attempt), ("succeeded", 1));
+}
+
+#[test]
+fn h10_after_a_cancel_no_outcome_is_taken() {
+    let stopping = next(&fresh(), &[Op::Claim, Op::Accept, cancel()]);
+    assert_eq!(decide(&stopping, &told(passed()), FIRST, at(NOW_MS)), Err(Refusal::Stopping));
+    assert_eq!(state_of(&next(&stopping, &[started()])), "cancelled", "what is being stopped does not go on");
+    let outside = next(&fresh(), &[Op::Claim, started()]);
+    let cancelled = step(&outside, &cancel());
+    assert_eq!((state_of(&cancelled.life), cancelled.reason), ("cancelled", Reason::Cancelled));
+    let answer = decide(&cancelled.life, &told(passed()), FIRST, at(NOW_MS));
+    assert!(matches!(answer, Err(Refusal::Illegal { .. })), "{answer:?}");
+}
+
+#[test]
+fn h10_the_attempt_that_is_named_must_be_the_current_one() {
+    let waiting = next(&fresh(), &[Op::Claim, started()]);
+    let tell = |life: &Life, n| decide(life, &Op::OutsideOutcome(Some(n), passed()), FIRST, at(NOW_MS));
+    for n in [0, 2] {
+        assert_eq!(tell(&waiting, n), Err(Refusal::OtherAttempt { current: 1 }));
+    }
+    assert!(matches!(tell(&waiting, 1), Ok(Decision::Step(_))));
+    let assigned = next(&fresh(), &[Op::Claim]);
+    assert!(matches!(tell(&assigned, 1), Ok(Decision::Step(_))), "the one that is about to be accepted");
+    let second = next(&waiting, &[told(failed()), Op::Claim, Op::Accept]);
+    assert_eq!(tell(&second, 1), Err(Refusal::OtherAttempt { current: 2 }), "of an attempt that has ended");
+}
+
+#[test]
+fn an_outcome_from_outside_takes_no_other_than_the_one_that_ended_the_job() {
+    let ended = next(&fresh(), &[Op::Claim, started(), told(passed())]);
+    assert_eq!(decide(&ended, &told(passed()), FIRST, at(NOW_MS)), Ok(Decision::Same));
+    let other = Report::Passed(Json::trusted("2"));
+    for report in [other, Report::Skipped(Json::trusted("{\"a\":1}")), failed()] {
+        let answer = decide(&ended, &told(report), FIRST, at(NOW_MS));
+        assert!(matches!(answer, Err(Refusal::Illegal { .. })), "{answer:?}");
+    }
+}

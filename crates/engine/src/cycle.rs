@@ -1,0 +1,78 @@
+//! Attempts that wait for each other would do so for ever. Through joins nobody sees that coming, so it is looked for
+//! whenever an attempt has begun to wait: the youngest of the circle fails, and the others go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::{Decision, Dice, Event, Failure, JobId, Report, State, Verdict, When, transition};
+
+use crate::desk::{Desk, Task, What};
+
+impl Desk {
+    /// Breaks the circle that this wait has closed, if it has.
+    pub(crate) fn break_cycle(&mut self, id: JobId) {
+        let Some(cycle) = self.cycle(id) else { return };
+        let waiting = cycle.iter().filter(|id| self.waits.contains_key(&id.get()));
+        let Some(&youngest) = waiting.max() else { return };
+        let words: Vec<_> = cycle.iter().chain([&id]).map(|id| format!("job {id}")).collect();
+        let failure = Failure::new("wait_cycle", words.join(" waits for "));
+        if let Some(entry) = self.open.get(&youngest.get()) {
+            let claim = entry.life.claim;
+            self.run(What::Cycle(youngest, claim, Box::new(failure)).into());
+        }
+    }
+
+    /// The way from a job back to itself, over what each waits for.
+    fn cycle(&self, start: JobId) -> Option<Vec<JobId>> {
+        let mut from: BTreeMap<JobId, JobId> = BTreeMap::new();
+        let mut seen = BTreeSet::from([start]);
+        let mut to_see = vec![start];
+        while let Some(id) = to_see.pop() {
+            for next in self.waits_for(id) {
+                if next == start {
+                    let mut way = vec![id];
+                    while let Some(before) = from.get(&way[way.len() - 1]) {
+                        way.push(*before);
+                    }
+                    way.reverse();
+                    return Some(way);
+                }
+                if seen.insert(next) {
+                    from.insert(next, id);
+                    to_see.push(next);
+                }
+            }
+        }
+        None
+    }
+
+    /// The jobs that must end before this one goes on.
+    fn waits_for(&self, id: JobId) -> Vec<JobId> {
+        let Some(entry) = self.open.get(&id.get()) else { return Vec::new() };
+        match &entry.life.state {
+            State::Waiting(_) => {
+                self.waits.get(&id.get()).map(|wait| wait.open.iter().copied().collect()).unwrap_or_default()
+            }
+            State::Blocked(blocked) => {
+                let after = entry.spec.as_ref().filter(|_| blocked.dependencies);
+                let after = after.into_iter().flat_map(|spec| spec.after.iter().copied());
+                after.chain(blocked.holder).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The youngest of a circle fails, whatever its policy says: trying again would close it again.
+    pub(crate) fn fail_for_cycle(&mut self, id: JobId, claim: u32, failure: &Failure, task: Task) {
+        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        let (Some(held), Some(spec)) = (entry.life.state.held(), &entry.spec) else { return };
+        if !entry.waits_for_jobs() {
+            return;
+        }
+        let report = Report::Failed(failure.clone(), Some(Verdict { when: When::Never, params: None }));
+        let (lease, retry, dice) = (held.tenure.lease, &spec.retry, Dice(0));
+        let event = Event::Report { claim, lease, report: &report, retry, dice };
+        if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
+            self.send_step(id, *step, task);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Work that goes on outside: a worker only starts it, and someone else tells the outcome.
+
+use jobhall_core::{
+    Decision, Event, Failure, JobId, Life, Outcome, PastAttempt, Report, State, WaitFor, transition,
+};
+
+use crate::answer::{Answer, Refused};
+use crate::desk::{Desk, Task, What};
+use crate::request::Request;
+
+impl Desk {
+    /// A worker has started the work; for an open job that is free, and its own.
+    pub(crate) fn started(&mut self, id: JobId, task: Task) {
+        let What::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
+        let (attempt, lease, ticket) = (*attempt, *lease, *ticket);
+        let dice = self.dice();
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(spec) = entry.spec.clone() else { return };
+        let config = self.type_config(&spec.job_type);
+        if !config.external {
+            return self.answer(ticket, Err(Refused::NotExternal(spec.job_type.clone())));
+        }
+        let until = self.now.wall.plus_ms(spec.timeouts.or(config.timeouts).total());
+        let (claim, retry) = (attempt.claim, &spec.retry);
+        let event = Event::StartedOutside { claim, lease, until, retry, dice };
+        match transition(&entry.life, &event, self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Same) => self.answer_state(id, ticket),
+            Err(refusal) => self.answer(ticket, Err(Refused::Event(refusal))),
+        }
+    }
+
+    /// Someone outside tells the outcome of an open job.
+    pub(crate) fn finish_outside(&mut self, id: JobId, task: Task) {
+        let What::Request(Request::Finish { attempt, report, .. }, ticket) = &task.what else { return };
+        let (attempt, report, ticket) = (*attempt, report.clone(), *ticket);
+        if let Err(error) = report.check() {
+            return self.answer(ticket, Err(error.into()));
+        }
+        let dice = self.dice();
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(spec) = &entry.spec else { return };
+        if !is_outside(&entry.life) && !self.type_config(&spec.job_type).external {
+            let refused = Refused::NotExternal(spec.job_type.clone());
+            return self.answer(ticket, Err(refused));
+        }
+        let event = Event::OutsideOutcome { attempt, report: &report, retry: &spec.retry, dice };
+        match transition(&entry.life, &event, self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Same) => self.answer_state(id, ticket),
+            Err(refusal) if entry.life.past_attempts() == 0 => {
+                self.answer(ticket, Err(Refused::Event(refusal)));
+            }
+            // It may be what ended an attempt before.
+            Err(refusal) => match task.read.as_ref().map(|read| said_before(&read.past, attempt, &report)) {
+                Some(true) => self.answer_state(id, ticket),
+                Some(false) => self.answer(ticket, Err(Refused::Event(refusal))),
+                None => self.read_job(id, task),
+            },
+        }
+    }
+
+    /// The same for a completed one: what ended it may be said again.
+    pub(crate) fn finish_completed(
+        &mut self,
+        id: JobId,
+        attempt: Option<u32>,
+        report: &Report,
+    ) -> Result<Answer, Refused> {
+        let dice = self.dice();
+        let (job, past) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+        let state = job.life.state.name();
+        let event = Event::OutsideOutcome { attempt, report, retry: &job.spec.retry, dice };
+        match transition(&job.life, &event, self.now.wall) {
+            Ok(_) => Ok(Answer::State(state)),
+            Err(_) if attempt.is_some() && said_before(past, attempt, report) => Ok(Answer::State(state)),
+            Err(refusal) => Err(Refused::Event(refusal)),
+        }
+    }
+
+    /// Nobody has told the outcome in time.
+    pub(crate) fn outside_over(&mut self, id: JobId, claim: u32, task: Task) {
+        let dice = self.dice();
+        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        let Some(spec) = &entry.spec else { return };
+        let failure = Failure::new("timed_out", "nobody told the outcome in time");
+        let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced: true };
+        if is_outside(&entry.life)
+            && let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall)
+        {
+            self.send_step(id, *step, task);
+        } else {
+            self.await_outside(id);
+        }
+    }
+
+    /// Has a job looked at when its outcome has not come in time.
+    pub(crate) fn await_outside(&mut self, id: JobId) {
+        if let Some(State::Waiting(waiting)) = self.open.get(&id.get()).map(|entry| &entry.life.state)
+            && let WaitFor::Outside { until } = waiting.on
+        {
+            self.deadlines.outside.insert((until, id));
+        }
+    }
+}
+
+fn is_outside(life: &Life) -> bool {
+    matches!(life.state, State::Waiting(_)) && life.state.held().is_none()
+}
+
+/// Whether this very outcome ended the attempt that is meant; where none is named, the last one.
+fn said_before(past: &[PastAttempt], attempt: Option<u32>, report: &Report) -> bool {
+    let meant = match attempt {
+        Some(attempt) => attempt.checked_sub(1).and_then(|at| past.get(at as usize)),
+        None => past.last(),
+    };
+    let same =
+        |past: &PastAttempt| past.outcome == report.outcome() && report.failure() == Some(&past.failure);
+    meant.is_some_and(|past| past.outcome != Outcome::Lost && same(past))
+}

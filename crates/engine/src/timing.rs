@@ -1,0 +1,240 @@
+//! How long an attempt has been at work, and when that is too long.
+//!
+//! Its clock is the monotonic one and stands still while the attempt waits for others. Only a start of the hall looks at
+//! the stored moments instead, and then nobody knows when it was last heard: that begins anew.
+
+use jobhall_core::{AttemptId, Decision, Event, Failure, JobId, Life, State, StopWhy, Timeouts, transition};
+
+use crate::clock::Mono;
+use crate::desk::{Desk, Task};
+use crate::effect::{Effect, SessionId};
+use crate::entry::Entry;
+
+/// The reason of a failure that a time-out makes.
+const TIMED_OUT: &str = "timed_out";
+
+/// The clock of an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timing {
+    /// Work up to the moment from which it runs.
+    worked_ms: u64,
+    /// Since when it runs; none before the attempt is accepted and while it waits.
+    running: Option<Mono>,
+    /// When the attempt was last heard; while it waits, how long before.
+    heard: Mono,
+    silent_ms: u64,
+    /// When its worker was told to stop because its time is over.
+    stopped: Option<Mono>,
+    /// When it is to be looked at.
+    pub at: Option<Mono>,
+}
+
+impl Timing {
+    fn worked(&self, now: Mono) -> u64 {
+        self.worked_ms + self.running.map_or(0, |since| now.0.saturating_sub(since.0))
+    }
+
+    fn start(&mut self, now: Mono) {
+        if self.running.is_none() {
+            self.running = Some(now);
+            self.heard = Mono(now.0.saturating_sub(self.silent_ms));
+        }
+    }
+
+    fn stand_still(&mut self, now: Mono) {
+        self.worked_ms = self.worked(now);
+        self.silent_ms = now.0.saturating_sub(self.heard.0);
+        self.running = None;
+    }
+
+    /// When the attempt is to be looked at: its time is over, or its worker has had its grace.
+    fn next(&self, timeouts: &Timeouts, force_ms: u64) -> Option<Mono> {
+        if let Some(stopped) = self.stopped {
+            return Some(stopped.plus_ms(force_ms));
+        }
+        let since = self.running?;
+        let total = since.plus_ms(timeouts.total().saturating_sub(self.worked_ms));
+        let silence = timeouts.silence_ms.map(|ms| self.heard.plus_ms(ms));
+        Some(silence.map_or(total, |silence| silence.min(total)))
+    }
+
+    /// What is over at this moment, in the words of the job's error.
+    fn over(&self, timeouts: &Timeouts, now: Mono) -> Option<Failure> {
+        self.running?;
+        let silent_ms = now.0.saturating_sub(self.heard.0);
+        let words = match timeouts.silence_ms {
+            _ if self.worked(now) >= timeouts.total() => {
+                format!("the attempt took longer than {} ms", timeouts.total())
+            }
+            Some(ms) if silent_ms >= ms => format!("nothing was heard of the attempt for {ms} ms"),
+            _ => return None,
+        };
+        Some(Failure::new(TIMED_OUT, words))
+    }
+}
+
+impl Entry {
+    /// Whether its attempt waits for jobs.
+    pub(crate) fn waits_for_jobs(&self) -> bool {
+        matches!(self.life.state, State::Waiting(_)) && self.life.state.held().is_some()
+    }
+}
+
+/// How long the attempt had been at work when it was stored, by the stored moments.
+fn worked_by(life: &Life, now: jobhall_core::Time) -> u64 {
+    let (until, tenure) = match &life.state {
+        State::Waiting(waiting) if life.state.held().is_some() => (waiting.since, &waiting.held.tenure),
+        state => match state.tenure() {
+            Some(tenure) => (now, tenure),
+            None => return 0,
+        },
+    };
+    tenure.accepted_at.map_or(0, |at| until.since(at).saturating_sub(tenure.waited_ms))
+}
+
+impl Desk {
+    fn timeouts(&self, entry: &Entry) -> Option<Timeouts> {
+        let spec = entry.spec.as_ref()?;
+        Some(spec.timeouts.or(self.type_config(&spec.job_type).timeouts))
+    }
+
+    /// How long the live attempt of a job has been at work.
+    pub(crate) fn worked_ms(&self, id: JobId) -> Option<u64> {
+        let entry = self.open.get(&id.get())?;
+        match self.holders.get(&id.get()) {
+            Some(hold) => Some(hold.timing.worked(self.now.mono)),
+            None => entry.life.state.tenure().map(|_| worked_by(&entry.life, self.now.wall)),
+        }
+    }
+
+    /// How long attempts of this job's type are expected to take, where this one takes longer.
+    pub(crate) fn expected_ms(&self, id: JobId) -> Option<u64> {
+        let spec = self.open.get(&id.get())?.spec.as_ref()?;
+        let expected_ms = self.type_config(&spec.job_type).expected_ms?;
+        self.worked_ms(id).filter(|worked_ms| *worked_ms > expected_ms).map(|_| expected_ms)
+    }
+
+    /// The attempt is at work from now on. One whose time is not over soon is looked at when it is stored.
+    pub(crate) fn start_clock(&mut self, id: JobId) {
+        let now = self.now.mono;
+        let Some(hold) = self.holders.get_mut(&id.get()) else { return };
+        hold.timing.start(now);
+        let timing = hold.timing;
+        let Some(timeouts) = self.open.get(&id.get()).and_then(|entry| self.timeouts(entry)) else { return };
+        let next = timing.next(&timeouts, self.config.force_ms);
+        if next.is_some_and(|at| at <= now.plus_ms(self.config.save_ms)) {
+            self.watch_clock(id);
+        }
+    }
+
+    /// The attempt waits from now on.
+    pub(crate) fn stop_clock(&mut self, id: JobId) {
+        let now = self.now.mono;
+        if let Some(hold) = self.holders.get_mut(&id.get()) {
+            hold.timing.stand_still(now);
+        }
+    }
+
+    /// Something was heard of the attempt.
+    pub(crate) fn heard(&mut self, id: JobId) {
+        let now = self.now.mono;
+        if let Some(hold) = self.holders.get_mut(&id.get()) {
+            hold.timing.heard = now;
+        }
+    }
+
+    /// At start: the clock goes on where the stored moments say it stood.
+    pub(crate) fn restore_clock(&mut self, id: JobId) {
+        let now = self.now;
+        let (Some(entry), Some(hold)) = (self.open.get(&id.get()), self.holders.get_mut(&id.get())) else {
+            return;
+        };
+        let timing = &mut hold.timing;
+        timing.worked_ms = worked_by(&entry.life, now.wall);
+        let held = entry.life.state.held();
+        if held.is_some_and(|held| held.stop.as_ref().is_some_and(|stop| stop.why == StopWhy::TimeOut)) {
+            timing.stopped = Some(now.mono);
+        }
+        if matches!(entry.life.state, State::Accepted(_) | State::Running(_)) {
+            timing.start(now.mono);
+        }
+        self.watch_clock(id);
+    }
+
+    /// Has the attempt looked at when its time is over.
+    pub(crate) fn watch_clock(&mut self, id: JobId) {
+        let Some(timeouts) = self.open.get(&id.get()).and_then(|entry| self.timeouts(entry)) else { return };
+        let Some(hold) = self.holders.get_mut(&id.get()) else { return };
+        let next = hold.timing.next(&timeouts, self.config.force_ms);
+        let before = std::mem::replace(&mut hold.timing.at, next);
+        if let Some(before) = before {
+            self.deadlines.timeouts.remove(&(before, id));
+        }
+        if let Some(next) = next {
+            self.deadlines.timeouts.insert((next, id));
+        }
+    }
+
+    /// The moment to look at an attempt has come: its time may be over.
+    pub(crate) fn time_out(&mut self, id: JobId, claim: u32, task: Task) {
+        let dice = self.dice();
+        let (Some(entry), Some(hold)) = (self.open.get(&id.get()), self.holders.get(&id.get())) else {
+            return;
+        };
+        let (Some(timeouts), Some(spec)) = (self.timeouts(entry), &entry.spec) else { return };
+        let (timing, now) = (hold.timing, self.now.mono);
+        let forced = timing.stopped.is_some_and(|at| at.plus_ms(self.config.force_ms) <= now);
+        let over = timing.over(&timeouts, now);
+        let Some(failure) = over.or_else(|| forced.then(|| Failure::new(TIMED_OUT, ""))) else {
+            return self.watch_clock(id);
+        };
+        if entry.life.claim != claim || (timing.stopped.is_some() && !forced) {
+            return;
+        }
+        let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced };
+        match transition(&entry.life, &event, self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            // Someone asked for its end meanwhile: that is waited for, as long as its lease lives.
+            Ok(Decision::Same) | Err(_) => {}
+        }
+    }
+
+    /// The attempt is durably to be stopped: its worker hears of it, and has its grace.
+    pub(crate) fn stop_for_time(&mut self, session: SessionId, attempt: AttemptId) {
+        let now = self.now.mono;
+        if let Some(hold) = self.holders.get_mut(&attempt.job.get()) {
+            hold.timing.stopped = Some(now);
+        }
+        self.watch_clock(attempt.job);
+        self.effect(Effect::TimeOut(session, attempt));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Timeouts = Timeouts { total_ms: Some(100), silence_ms: Some(30) };
+
+    #[test]
+    fn both_clocks_stand_still_while_the_attempt_waits() {
+        let mut timing = Timing::default();
+        timing.start(Mono(1_000));
+        assert_eq!(timing.next(&LIMITS, 9), Some(Mono(1_030)));
+        timing.stand_still(Mono(1_020));
+        assert_eq!((timing.worked(Mono(9_000)), timing.next(&LIMITS, 9)), (20, None));
+        assert!(timing.over(&LIMITS, Mono(9_000)).is_none());
+        timing.start(Mono(9_000));
+        assert_eq!(timing.next(&LIMITS, 9), Some(Mono(9_010)), "ten of thirty are left");
+        assert!(timing.over(&LIMITS, Mono(9_009)).is_none());
+        let silent = timing.over(&LIMITS, Mono(9_010)).unwrap();
+        assert_eq!(silent.explanation, "nothing was heard of the attempt for 30 ms");
+        timing.heard = Mono(9_070);
+        assert!(timing.over(&LIMITS, Mono(9_079)).is_none());
+        let slow = timing.over(&LIMITS, Mono(9_080)).unwrap();
+        assert_eq!(
+            (slow.reason.as_str(), slow.explanation.as_str()),
+            ("timed_out", "the attempt took longer than 100 ms")
+        );
+    }
+}

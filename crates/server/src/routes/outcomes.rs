@@ -1,0 +1,75 @@
+//! Outcomes that someone outside tells, by type and key: of work that a worker has only started.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{Request, Uri};
+use jobhall_core::{Job, JobId, Key, StateName, TypeName};
+use jobhall_engine::Request as Ask;
+use jobhall_protocol::{Code, OutcomeReport};
+use jobhall_store::JobFilter;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::attempts::report;
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, params, tell};
+
+/// Jobs of one key looked at in one go.
+const PAGE: usize = 10;
+
+/// Which attempt is meant.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OutcomeQuery {
+    /// Its number; the current one if missing.
+    attempt: Option<u32>,
+}
+
+pub(super) async fn finish(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path((job_type, key)): Path<(String, String)>,
+    uri: Uri,
+    request: Request<Body>,
+) -> Answer {
+    let job_type = TypeName::new(&job_type).map_err(Trouble::bad)?;
+    let key = Key::new(&key).map_err(Trouble::bad)?;
+    let OutcomeQuery { attempt } = params::query(&uri)?;
+    let given: OutcomeReport = body::json(request).await?;
+    let report = report(&given)?;
+    let id = meant(&app, &who, &job_type, &key).await?;
+    app.engine.ask(Ask::Finish { id, attempt, report }).await?;
+    app.acted(&who, "job_finished", id, given.outcome.as_str()).await;
+    let shown = app.engine.show(id).await?;
+    Ok(error::ok(&tell::shown(&shown, now())?))
+}
+
+/// The job that someone has in work or has started; where there is none, the newest of its key.
+async fn meant(app: &App, who: &Identity, job_type: &TypeName, key: &Key) -> Result<JobId, Trouble> {
+    let filter =
+        JobFilter { job_type: Some(job_type.clone()), key: Some(key.clone()), ..JobFilter::default() };
+    let (mut newest, mut before) = (None, None);
+    loop {
+        let page = app.engine.list(filter.clone(), before, PAGE).await?;
+        let mut seen = page.jobs.iter().filter(|job| who.sees(job));
+        newest = newest.or_else(|| seen.clone().next().map(|job| job.id));
+        let live = seen.find(|job| is_live(job)).map(|job| job.id);
+        match (live, newest, page.next) {
+            (Some(id), _, _) | (None, Some(id), _) => return Ok(id),
+            (None, None, Some(next)) => before = Some(next),
+            (None, None, None) => {
+                let detail = format!("there is no job of type {job_type} with key {key}");
+                return Err(Trouble::new(Code::NotFound, detail));
+            }
+        }
+    }
+}
+
+fn is_live(job: &Job) -> bool {
+    let state = job.life.state.name();
+    [StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting].contains(&state)
+}

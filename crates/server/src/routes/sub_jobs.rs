@@ -1,0 +1,122 @@
+//! Sub-jobs: an attempt asks for jobs and waits for them, by its lease or by the token of its process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::Request;
+use jobhall_core::{Disposition, JobId, Scope};
+use jobhall_engine::{Answer as Told, Request as Ask};
+use jobhall_protocol::{self as wire, Called, SubJob, SubJobState, Wait, Waited};
+
+use super::attempts::{Word, word};
+use super::jobs::address;
+use super::submit::checked;
+use crate::app::{App, now};
+use crate::error::{self, Answer, Trouble};
+use crate::tokens::Identity;
+use crate::{body, tell};
+
+/// How long a request may wait, in seconds: usually, and at most.
+const WAIT_S: (u64, u64) = (20, 60);
+/// Results told at once, in bytes; what is beyond is asked for by itself.
+const RESULT_BYTES: usize = 16 << 20;
+
+pub(super) async fn ask(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let word = word(&who, &id, &request)?;
+    let sub_job: SubJob = body::json(request).await?;
+    let called = call(&app, &who, &word, &sub_job).await?;
+    let id = JobId::new(called.id).map_err(Trouble::internal)?;
+    Ok(error::made(called.disposition == Disposition::Created.as_str(), &address(id), &called))
+}
+
+/// Makes the job that an attempt asks for, or finds the one that answers.
+pub(crate) async fn call(
+    app: &App,
+    who: &Identity,
+    word: &Word,
+    sub_job: &SubJob,
+) -> Result<Called, Trouble> {
+    let call = sub_job.name().map_err(Trouble::bad)?;
+    let queue = app.engine.show(word.attempt.job).await?.job.spec.queue.clone();
+    let mut job = sub_job.job.clone();
+    job.queue.get_or_insert_with(|| queue.to_string());
+    // Who gave a process its work is not known here, so it reaches no queue but its own.
+    let who = match &who.bound {
+        Some(_) => {
+            &Identity { scope: Scope::new(&[queue.as_str()]).map_err(Trouble::internal)?, ..who.clone() }
+        }
+        None => who,
+    };
+    let job = checked(app, who, &[job]).await?.pop().map(Box::new);
+    let job = job.ok_or_else(|| Trouble::internal("a checked job that is none"))?;
+    let Word { worker, attempt, lease } = word;
+    let (worker, attempt, lease) = (worker.clone(), *attempt, *lease);
+    let made = match app.engine.ask(Ask::Call { worker, attempt, lease, call, job }).await? {
+        Told::Submitted(made) => made.first().copied(),
+        _ => None,
+    };
+    let made = made.ok_or_else(|| Trouble::internal("an answer of another kind to a call"))?;
+    let job = states(app, &[made.id]).await?.pop();
+    let job = job.ok_or_else(|| Trouble::internal("a called job that is not there"))?;
+    let SubJobState { id, state, result, .. } = job;
+    Ok(Called { id, disposition: made.disposition.to_string(), state, result })
+}
+
+/// What became of these jobs, in order.
+pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, Trouble> {
+    let (now, mut left) = (now(), RESULT_BYTES);
+    let mut told = Vec::with_capacity(ids.len());
+    for answer in app.engine.ask_many(ids.iter().map(|&id| Ask::Show(id)).collect()).await? {
+        let Told::Shown(shown) = answer? else {
+            return Err(Trouble::internal("an answer of another kind to a show"));
+        };
+        let wire::Job { id, state, result, error, .. } = tell::job(&shown.job, now)?;
+        let bytes = result.as_ref().map_or(0, |result| result.get().len());
+        let left_out = bytes > left && !told.is_empty();
+        let result = result.filter(|_| !left_out);
+        left = left.saturating_sub(bytes);
+        let outcome = shown.job.life.state.outcome().map(|outcome| outcome.to_string());
+        told.push(SubJobState { id, state, outcome, result, left_out, error });
+    }
+    Ok(told)
+}
+
+/// The numbers of jobs, checked.
+pub(crate) fn job_ids(given: Option<Vec<u64>>) -> Result<Option<Vec<JobId>>, Trouble> {
+    let ids = given.map(|ids| ids.into_iter().map(JobId::new).collect::<Result<_, _>>());
+    ids.transpose().map_err(|error| Trouble::bad(format!("jobs: {error}")))
+}
+
+pub(super) async fn wait(
+    State(app): State<Arc<App>>,
+    Extension(who): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request<Body>,
+) -> Answer {
+    let word = word(&who, &id, &request)?;
+    let given: Wait = body::json_or_default(request).await?;
+    let (usual, most) = WAIT_S;
+    let wait_s = given.wait_s.unwrap_or(usual);
+    if wait_s > most {
+        return Err(Trouble::bad(format!("wait_s of {wait_s} is outside 0 to {most}")));
+    }
+    let jobs = job_ids(given.jobs)?;
+    let Word { worker, attempt, lease } = word;
+    let wait_ms = Duration::from_secs(wait_s).as_millis() as u64;
+    let told = tokio::select! {
+        told = app.engine.ask(Ask::Wait { worker, attempt, lease, jobs, wait_ms }) => told?,
+        () = app.drained() => return Ok(error::nothing()),
+    };
+    match told {
+        Told::Waited { jobs, over: true } => Ok(error::ok(&Waited { jobs: states(&app, &jobs).await? })),
+        Told::Waited { over: false, .. } => Ok(error::nothing()),
+        other => Err(Trouble::internal(format!("an answer of another kind: {other:?}"))),
+    }
+}

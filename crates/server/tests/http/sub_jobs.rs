@@ -1,0 +1,89 @@
+//! Sub-jobs by requests alone: with a lease, or with the token of the job's own process.
+
+use serde_json::{Value, json};
+
+use crate::hall::{Reply, TestHall};
+
+/// A parent in the hands of a worker.
+async fn parent(hall: &TestHall) -> (u64, Value) {
+    let id = hall.submit(r#"{"type":"p","queue":"q"}"#).await;
+    (id, hall.take().await)
+}
+
+/// What the process of a job asks.
+async fn ask(hall: &TestHall, given: &Value, verb: &str, body: &Value) -> Reply {
+    let (id, token) = (given["id"].as_str().unwrap(), given["token"].as_str().unwrap());
+    let path = format!("/api/v1/attempts/{id}/{verb}");
+    hall.send("POST", &path, token, &[], body.to_string().as_bytes()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_asks_for_jobs_and_waits_for_their_values() {
+    let hall = TestHall::start().await;
+    let (id, given) = parent(&hall).await;
+    let made = ask(&hall, &given, "jobs", &json!({"job": {"type": "c", "key": "k", "params": [1]}})).await;
+    assert_eq!((made.status, made.json()["disposition"].as_str()), (201, Some("created")), "{}", made.text());
+    let child = made.json()["id"].as_u64().unwrap();
+    let job = hall.get(&format!("/api/v1/jobs/{child}")).await.json();
+    assert_eq!((&job["parent"], &job["queue"]), (&json!(id), &json!("q")), "in the queue of its parent");
+    let again = ask(&hall, &given, "jobs", &json!({"call": "c/k", "job": {"type": "c"}})).await;
+    assert_eq!((again.status, again.json()["id"].as_u64()), (200, Some(child)), "by the same name");
+    let still = ask(&hall, &given, "wait", &json!({"wait_s": 0})).await;
+    assert_eq!((still.status, hall.state(id).await.as_str()), (204, "waiting"));
+    let explained = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
+    assert_eq!(explained["reasons"][0]["code"], "waits_for_jobs");
+    assert!(explained["reasons"][0]["text"].as_str().unwrap().contains(&format!("job {child} is queued")));
+    let taken = hall.take().await;
+    let long = json!({"jobs": [child], "wait_s": 30});
+    let waiting = ask(&hall, &given, "wait", &long);
+    let working = hall.word(&taken, "outcome", br#"{"outcome":"passed","value":{"sum":7}}"#);
+    let (waited, done) = tokio::join!(waiting, working);
+    assert_eq!((done.status, waited.status), (200, 200), "{}", waited.text());
+    let told = json!([{"id": child, "state": "succeeded", "outcome": "passed", "result": {"sum": 7}}]);
+    assert_eq!(waited.json()["jobs"], told);
+    assert_eq!(hall.state(id).await, "running");
+    let known = ask(&hall, &given, "jobs", &json!({"call": "c/k", "job": {"type": "c"}})).await.json();
+    assert_eq!((&known["disposition"], &known["result"]), (&json!("reused"), &json!({"sum": 7})));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_a_sub_job_is_refused_by_name_and_makes_nothing() {
+    let hall = TestHall::start().await;
+    let (id, given) = parent(&hall).await;
+    let other = hall.submit(r#"{"type":"x"}"#).await;
+    for (verb, body, word) in [
+        ("jobs", json!({"job": {"type": "c"}}), "call is missing"),
+        ("jobs", json!({"call": "", "job": {"type": "c"}}), "call length of 0 is outside 1 to 512"),
+        ("jobs", json!({"call": "c".repeat(513), "job": {"type": "c"}}), "call length of 513"),
+        ("jobs", json!({"call": "c", "job": {"type": "c", "cron": 1}}), "unknown field `cron`"),
+        ("jobs", json!({"call": "c", "job": {"type": "c", "timeouts": {"total": "0s"}}}), "total_ms of 0"),
+        ("wait", json!({"wait_s": 61}), "wait_s of 61 is outside 0 to 60"),
+        ("wait", json!({"jobs": [0]}), "jobs:"),
+        ("wait", json!({"jobs": [other]}), "is not a sub-job of job"),
+    ] {
+        let detail = ask(&hall, &given, verb, &body).await.problem(400, "bad_request");
+        assert!(detail.contains(word), "{detail} does not say {word}");
+    }
+    let elsewhere = json!({"call": "c", "job": {"type": "c", "queue": "prod"}});
+    let detail = ask(&hall, &given, "jobs", &elsewhere).await.problem(403, "forbidden");
+    assert!(detail.contains("queue prod is outside"), "a process reaches no queue but its own: {detail}");
+    assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
+    hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
+    assert_eq!(hall.state(id).await, "succeeded");
+    let late = ask(&hall, &given, "jobs", &json!({"call": "c", "job": {"type": "c"}})).await;
+    assert_eq!(late.status, 401, "its token has died with its lease");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_parent_that_is_cancelled_takes_its_sub_jobs_along() {
+    let hall = TestHall::start().await;
+    let (id, given) = parent(&hall).await;
+    let child = ask(&hall, &given, "jobs", &json!({"call": "one", "job": {"type": "c"}})).await.json();
+    let child = child["id"].as_u64().unwrap();
+    assert_eq!(ask(&hall, &given, "wait", &json!({"wait_s": 0})).await.status, 204);
+    hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
+    hall.word(&given, "outcome", br#"{"outcome":"cancelled"}"#).await;
+    hall.until(child, "cancelled").await;
+    let job = hall.get(&format!("/api/v1/jobs/{child}")).await.json();
+    assert_eq!(job["error"]["reason"], "parent_ended");
+}

@@ -1,0 +1,130 @@
+//! Sub-jobs, waits and time-outs over a session, by a worker that counts its slots as the real one does.
+
+use jobhall_protocol::{Encoding, Hello, SubJobState, SubmitJob, ToHall, ToWorker, Word};
+
+use crate::hall::TestHall;
+use crate::worker::{Job, TestWorker};
+
+/// A worker with one slot.
+struct OneSlot {
+    worker: TestWorker,
+    heard: i64,
+    busy: i64,
+}
+
+impl OneSlot {
+    async fn new(hall: &TestHall, encoding: Encoding) -> OneSlot {
+        let worker = TestWorker::connect(hall, encoding, Hello::default()).await;
+        let mut slot = OneSlot { worker, heard: 0, busy: 0 };
+        slot.tell().await;
+        slot
+    }
+
+    async fn tell(&mut self) {
+        self.worker.say(ToHall::Vacancies { total: self.heard + 1 - self.busy }).await;
+    }
+
+    async fn take(&mut self) -> Job {
+        let job = self.worker.job().await;
+        (self.heard, self.busy) = (self.heard + 1, self.busy + 1);
+        self.tell().await;
+        self.worker.say(job.accept()).await;
+        job
+    }
+
+    async fn end(&mut self, job: &Job) {
+        self.worker.say(job.passed()).await;
+        assert_eq!(self.worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+        self.busy -= 1;
+        self.tell().await;
+    }
+
+    async fn call(&mut self, job: &Job, call: &str, params: &str) -> u64 {
+        let (attempt, lease) = (job.attempt, job.lease);
+        let params = Some(serde_json::from_str(params).unwrap());
+        let sub_job = SubmitJob { params, ..SubmitJob::new("a") };
+        self.worker.say(ToHall::SubJob { attempt, lease, call: call.to_owned(), job: sub_job }).await;
+        self.worker
+            .hear(|message| match message {
+                ToWorker::SubJob { attempt: of, call: name, job } if *of == attempt && name == call => {
+                    Some(job.id)
+                }
+                _ => None,
+            })
+            .await
+    }
+
+    async fn wait(&mut self, job: &Job) {
+        self.worker.say(ToHall::Wait { attempt: job.attempt, lease: job.lease, jobs: None }).await;
+    }
+
+    async fn resumed(&mut self, job: &Job) -> Vec<SubJobState> {
+        let about = job.attempt;
+        self.worker
+            .hear(|message| match message {
+                ToWorker::Resumed { attempt, jobs } if *attempt == about => Some(jobs.clone()),
+                _ => None,
+            })
+            .await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn capacity_one_with_fifty_levels_finishes_over_a_session() {
+    for encoding in Encoding::ALL {
+        let hall = TestHall::start().await;
+        hall.submit(r#"{"type":"a"}"#).await;
+        let mut slot = OneSlot::new(&hall, encoding).await;
+        let mut line = vec![slot.take().await];
+        for level in 0..50 {
+            let id = slot.call(&line[level], "next", &format!("[{level},\"é\"]")).await;
+            slot.wait(&line[level]).await;
+            let job = slot.take().await;
+            assert_eq!((job.job.id, job.job.params.get()), (id, format!("[{level},\"é\"]").as_str()));
+            line.push(job);
+        }
+        slot.end(&line.pop().unwrap()).await;
+        while let Some(job) = line.pop() {
+            let over = slot.resumed(&job).await;
+            assert_eq!((over.len(), over[0].state.as_str()), (1, "succeeded"));
+            slot.end(&job).await;
+        }
+        assert_eq!(slot.busy, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_what_is_over_goes_on_at_once_and_a_foreign_job_is_refused() {
+    let hall = TestHall::start().await;
+    hall.submit(r#"{"type":"a"}"#).await;
+    let mut slot = OneSlot::new(&hall, Encoding::Json).await;
+    let job = slot.take().await;
+    slot.wait(&job).await;
+    assert!(slot.resumed(&job).await.is_empty(), "it has asked for nothing");
+    let other = hall.submit(r#"{"type":"b"}"#).await;
+    let (attempt, lease) = (job.attempt, job.lease);
+    slot.worker.say(ToHall::Wait { attempt, lease, jobs: Some(vec![other]) }).await;
+    let (code, detail) = slot.worker.refused(Word::Wait).await;
+    assert!(code == "bad_request" && detail.contains("is not a sub-job"), "{code}: {detail}");
+    let call = String::new();
+    slot.worker.say(ToHall::SubJob { attempt, lease, call, job: SubmitJob::new("a") }).await;
+    let (code, detail) = slot.worker.refused(Word::SubJob).await;
+    assert!(code == "bad_request" && detail.contains("call length of 0"), "{code}: {detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn h12_a_session_hears_that_the_time_of_an_attempt_is_over() {
+    let hall = TestHall::start().await;
+    let id = hall.submit(r#"{"type":"a","timeouts":{"total":"50ms"},"retry":{"max_attempts":1}}"#).await;
+    let mut slot = OneSlot::new(&hall, Encoding::Json).await;
+    let job = slot.take().await;
+    let about = job.attempt;
+    let told = |message: &ToWorker| {
+        matches!(message, ToWorker::Cancel { attempt, timed_out: true } if *attempt == about).then_some(())
+    };
+    slot.worker.hear(told).await;
+    slot.worker.say(job.outcome(jobhall_protocol::Outcome::Cancelled)).await;
+    assert_eq!(slot.worker.moved(job.attempt, Word::Outcome).await, "crashed");
+    let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
+    assert_eq!(job["attempts"][0]["outcome"], "timed_out");
+}

@@ -1,0 +1,92 @@
+//! What people change while jobs wait: limits and pauses of queues, holds, edits. It has chances of its own, so that the
+//! rest of a script is the same with and without it.
+
+use jobhall_core::limits::{KeyExpression, Limit, Rate};
+use jobhall_core::{JobId, QueueConfig};
+use jobhall_engine::{Edit, Request};
+
+use crate::hall::Sim;
+use crate::random::Random;
+use crate::script::Action;
+use crate::words;
+
+/// A change that somebody makes.
+#[derive(Clone, Debug)]
+pub(crate) enum Alteration {
+    /// Of what is configured for a queue.
+    Queue(usize, QueueConfig),
+    /// The nth last job is held back.
+    Hold(u64),
+    /// It is released.
+    Release(u64),
+    /// It is to run now.
+    RunNow(u64),
+    /// Its priority and its weight change.
+    Edit(u64, i32, u32),
+}
+
+/// The changes of a seed, with their moments up to this one.
+pub(crate) fn changes(seed: u64, until: u64) -> Vec<(u64, Action)> {
+    let mut random = Random::named(seed, &[90]);
+    let many = if random.percent(60) { random.within(3, 16) } else { 0 };
+    let one = |random: &mut Random| (random.below(until), Action::Alter(alteration(random)));
+    (0..many).map(|_| one(&mut random)).collect()
+}
+
+fn alteration(random: &mut Random) -> Alteration {
+    let nth = random.below(12);
+    match random.below(12) {
+        0..=5 => Alteration::Queue(random.at(words::QUEUES.len()), config(random)),
+        6 => Alteration::Hold(nth),
+        7 | 8 => Alteration::Release(nth),
+        9 => Alteration::RunNow(nth),
+        _ => Alteration::Edit(nth, *random.pick(&[1, 100, 200]), *random.pick(&[0, 1, 2, 3])),
+    }
+}
+
+fn config(random: &mut Random) -> QueueConfig {
+    let limits = (0..random.below(3)).map(|_| limit(random)).collect();
+    QueueConfig { paused: random.percent(20), limits }
+}
+
+fn limit(random: &mut Random) -> Limit {
+    let by = random.pick(&[None, None, Some("key"), Some("params.c"), Some("params.c")]);
+    let by = by.map(|text| KeyExpression::parse(text).expect("a constant expression"));
+    let concurrency = random.percent(75).then(|| *random.pick(&[1, 2, 4]));
+    let rate = Rate {
+        count: *random.pick(&[1, 3]),
+        per_ms: *random.pick(&[200, 1_000, 4_000]),
+        burst: *random.pick(&[None, Some(1), Some(2)]),
+    };
+    Limit { by, concurrency, rate: (concurrency.is_none() || random.percent(20)).then_some(rate) }
+}
+
+impl Sim {
+    /// Somebody changes something.
+    pub fn alter(&mut self, alteration: &Alteration) {
+        match alteration {
+            Alteration::Queue(at, config) => {
+                let (queue, config) = (words::queue(*at), Some(config.clone()));
+                self.call(Request::SetQueue { queue, config, expected: None });
+            }
+            Alteration::Hold(n) => self.call_on(*n, Request::Hold),
+            Alteration::Release(n) => self.call_on(*n, Request::Release),
+            Alteration::RunNow(n) => self.call_on(*n, Request::RunNow),
+            Alteration::Edit(n, priority, weight) => {
+                let edit =
+                    Edit { priority: Some(*priority), throttle_factor: Some(*weight), ..Edit::default() };
+                self.call_on(*n, |id| Request::Edit { id, edit: Box::new(edit) });
+            }
+        }
+    }
+
+    /// In the calm nobody keeps anything back: every job must be able to end.
+    pub fn let_everything_go(&mut self) {
+        let held = self.checker.rows.values().filter(|job| job.life.hold && !job.life.state.is_terminal());
+        let held: Vec<JobId> = held.map(|job| job.id).collect();
+        held.into_iter().for_each(|id| self.call(Request::Release(id)));
+        for queue in self.checker.configured() {
+            self.call(Request::SetQueue { queue, config: None, expected: None });
+        }
+    }
+}
