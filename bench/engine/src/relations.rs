@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{GroupId, Json, Report, WorkerName};
@@ -20,6 +20,7 @@ const BULK: usize = 1_000;
 const SLOTS: u32 = 1_024;
 const WAIT_MS: u64 = 600_000;
 const EVENTS: usize = 4_096;
+const RENEW_AFTER: Duration = Duration::from_secs(5);
 
 /// How jobs are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,9 +146,13 @@ async fn work(
     let accepts = Accepts::parse("type=noop")?;
     let mut session = engine.open_session(name, Abilities::parse("")?, accepts, Vec::new()).await?;
     session.vacancy(slots, WAIT_MS).await?;
-    let mut events = Vec::new();
+    let (mut events, mut renewed) = (Vec::new(), Instant::now());
     loop {
-        let look = std::time::Duration::from_millis(5);
+        if renewed.elapsed() > RENEW_AFTER {
+            session.renew().await?;
+            renewed = Instant::now();
+        }
+        let look = Duration::from_millis(5);
         let heard = tokio::time::timeout(look, session.next_many(&mut events, EVENTS)).await;
         if heard.is_err() && completed.load(Ordering::Relaxed) >= jobs {
             session.close().await?;

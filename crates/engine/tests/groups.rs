@@ -158,7 +158,7 @@ fn copies_are_one_member_and_the_first_success_ends_the_others() {
     let original = jobs[0].id;
     // A group that is closed takes copies no more than other jobs.
     let copy = SubmitJob { copy_of: Some(original), ..in_group(id) };
-    assert_eq!(hall.submit(copy.clone()).unwrap_err(), Refused::GroupClosed(id));
+    assert_eq!(hall.submit(copy).unwrap_err(), Refused::GroupClosed(id));
     let (id, jobs) = create(&mut hall, false, vec![once()]);
     let original = jobs[0].id;
     let copy = SubmitJob { copy_of: Some(original), ..in_group(id) };
