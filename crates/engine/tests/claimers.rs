@@ -83,7 +83,7 @@ async fn leased(store: &Sqlite) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn h14_a_limit_is_exact_under_32_claimers() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Arc::new(Sqlite::open(&directory.path().join("hall.db"), Options::default()).unwrap());
+    let store = Arc::new(Sqlite::open(directory.path().join("hall.db"), Options::default()).unwrap());
     let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
     let of_each = KeyExpression::parse("params.customer").unwrap();
     let limits = vec![

@@ -19,8 +19,8 @@ fn at_once(concurrency: u32) -> Limit {
     Limit { by: None, concurrency: Some(concurrency), rate: None }
 }
 
-fn by(expression: &str, limit: Limit) -> Limit {
-    Limit { by: Some(KeyExpression::parse(expression).unwrap()), ..limit }
+fn by(expression: &str, limit: &Limit) -> Limit {
+    Limit { by: Some(KeyExpression::parse(expression).unwrap()), ..limit.clone() }
 }
 
 fn rate(count: u32, per_ms: u64, burst: u32) -> Limit {
@@ -82,7 +82,7 @@ fn h14_running_jobs_are_weighed_and_critical_ones_are_exempt() {
 #[test]
 fn h14_quotas_within_a_queue_are_kept_for_each_value() {
     let mut hall = Hall::new();
-    limit_queue(&mut hall, "default", vec![at_once(3), by("params.region", at_once(1))]);
+    limit_queue(&mut hall, "default", vec![at_once(3), by("params.region", &at_once(1))]);
     crowd(&mut hall);
     let regions = ["eu", "eu", "us", "asia", "us", "africa"];
     let wanted = regions.iter().map(|region| with_params(&format!("{{\"region\":\"{region}\"}}")));
@@ -102,7 +102,7 @@ fn h14_quotas_within_a_queue_are_kept_for_each_value() {
 #[test]
 fn jobs_without_a_value_share_one_bucket() {
     let mut hall = Hall::new();
-    limit_queue(&mut hall, "default", vec![by("key", at_once(1))]);
+    limit_queue(&mut hall, "default", vec![by("key", &at_once(1))]);
     crowd(&mut hall);
     let jobs = submit(&mut hall, vec![job("t"), job("t"), keyed("t", "a"), keyed("u", "a")]);
     let first = given(&mut hall);
@@ -187,7 +187,7 @@ fn a_class_without_workers_does_not_hold_up_the_others_in_a_bucket() {
     let both = hall.worker("w", "gpu=1");
     hall.vacancy(both, 1);
     let needs = jobhall_core::needs::Needs::parse("gpu>=1").unwrap();
-    let wanted = vec![job("t"), SubmitJob { needs: needs.clone(), ..job("t") }, job("t")];
+    let wanted = vec![job("t"), SubmitJob { needs, ..job("t") }, job("t")];
     let jobs = submit(&mut hall, wanted);
     let first = given(&mut hall);
     assert_eq!(ids(&first), [jobs[0]]);
@@ -335,7 +335,7 @@ fn a_change_of_limits_reaches_jobs_whose_specs_are_not_in_memory() {
     let mut hall = Hall::with(Config { spec_bytes: 0, ..Config::default() });
     let wanted = (0..200).map(|n| with_params(&format!("{{\"n\":{}}}", n % 2))).collect();
     let jobs = submit(&mut hall, wanted);
-    limit_queue(&mut hall, "default", vec![by("params.n", at_once(1))]);
+    limit_queue(&mut hall, "default", vec![by("params.n", &at_once(1))]);
     crowd(&mut hall);
     let mut all = Vec::new();
     let mut now = given(&mut hall);
@@ -372,7 +372,7 @@ fn one_vacancy_looks_at_many_jobs_in_turns() {
 #[test]
 fn changed_params_put_a_job_into_another_bucket() {
     let mut hall = Hall::new();
-    limit_queue(&mut hall, "default", vec![by("params.n", at_once(1))]);
+    limit_queue(&mut hall, "default", vec![by("params.n", &at_once(1))]);
     crowd(&mut hall);
     let held = hall.submit(with_params("{\"n\":1}")).unwrap().id;
     let moved = hall.submit(SubmitJob { retry: tries(3), ..with_params("{\"n\":2}") }).unwrap().id;
@@ -392,7 +392,7 @@ fn changed_params_put_a_job_into_another_bucket() {
 #[test]
 fn explanations_name_the_limit_and_who_has_it() {
     let mut hall = Hall::new();
-    limit_queue(&mut hall, "default", vec![by("params.c", at_once(2))]);
+    limit_queue(&mut hall, "default", vec![by("params.c", &at_once(2))]);
     crowd(&mut hall);
     let jobs = submit(&mut hall, vec![with_params("{\"c\":\"acme\"}"); 3]);
     let why = hall.explain(jobs[2]);

@@ -33,6 +33,8 @@ pub(crate) struct Bucket {
     pub concurrency: Option<u32>,
     pub places: Places,
     pub tokens: Option<Tokens>,
+    /// Who took tokens last.
+    last: Option<JobId>,
     /// Open jobs that belong here, wherever they are.
     pub members: usize,
     /// While nobody does: when its rate will have nothing to remember.
@@ -53,6 +55,7 @@ impl Bucket {
             concurrency: limit.concurrency,
             places: Places::default(),
             tokens,
+            last: None,
             members: 0,
             idle_until: None,
             waiting: BTreeMap::new(),
@@ -109,6 +112,7 @@ impl Bucket {
         self.occupy(id, weight, lenders);
         if let Some(tokens) = &mut self.tokens {
             tokens.take(weight, now.0);
+            self.last = Some(id);
         }
     }
 
@@ -120,11 +124,13 @@ impl Bucket {
         }
     }
 
-    /// Gives back all that a claim took which came to nothing.
+    /// Gives back what a claim took which came to nothing. Its tokens only if nobody took any after it: the others went by
+    /// what had come meanwhile, and both together could be more than the burst.
     pub fn give_back(&mut self, id: JobId, weight: u32, now: Mono) {
         self.places.leave(id);
-        if let Some(tokens) = &mut self.tokens {
+        if let Some(tokens) = self.tokens.as_mut().filter(|_| self.last == Some(id)) {
             tokens.give_back(weight, now.0);
+            self.last = None;
         }
     }
 

@@ -132,6 +132,20 @@ fn a_bucket_that_was_forgotten_lets_no_heavy_job_through_too_early() {
 }
 
 #[test]
+fn a_token_that_comes_back_late_is_not_added_to_what_came_meanwhile() {
+    let rate = Rate { count: 1, per_ms: 1_000, burst: Some(1) };
+    let mut limits = limits(limit(None, Some(rate)));
+    let share = share(&mut limits, "a");
+    limits.take(rank(1), &share, Mono(0)).unwrap();
+    limits.take(rank(2), &share, Mono(1_000)).unwrap();
+    limits.give_back(id(1), &share, limits.version(), Mono(1_010));
+    assert!(limits.take(rank(3), &share, Mono(1_010)).is_err(), "the second began a moment ago");
+    limits.take(rank(3), &share, Mono(2_000)).unwrap();
+    limits.give_back(id(3), &share, limits.version(), Mono(2_010));
+    limits.take(rank(4), &share, Mono(2_010)).unwrap();
+}
+
+#[test]
 fn a_changed_limit_keeps_what_its_buckets_know_and_a_removed_one_takes_them_along() {
     let mut limits = limits(limit(Some(1), None));
     let a = share(&mut limits, "a");
