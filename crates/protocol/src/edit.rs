@@ -100,7 +100,6 @@ impl EditJob {
     }
 
     /// The checked owner.
-    #[expect(clippy::option_option, reason = "missing, null and a name are three things")]
     pub fn checked_owner(&self) -> Result<Option<Option<core::Owner>>, FieldError> {
         let owner = self.owner.as_ref().map(|owner| owner.as_deref().map(core::Owner::new).transpose());
         owner.transpose().map_err(wrong)

@@ -89,7 +89,7 @@ impl Floor {
             while let Some(event) = session.next().await {
                 match event {
                     SessionEvent::Cancel(attempt) | SessionEvent::TimeOut(attempt) => {
-                        floor.note_cancel(attempt)
+                        floor.note_cancel(attempt);
                     }
                     SessionEvent::Revoked(attempt) => floor.forget_from(id, attempt),
                     SessionEvent::Ended => break,

@@ -33,7 +33,7 @@ pub enum TypeCommand {
         name: String,
     },
     /// Configure a type; what is not given stays as it is
-    Set(SetArgs),
+    Set(Box<SetArgs>),
     /// Give a type its defaults again
     #[command(after_help = "Example:\n  jobhall type reset thumbnail")]
     Reset {

@@ -82,17 +82,16 @@ fn measure(indicator: &Indicator) -> String {
 
 /// A bar for each measure of progress.
 fn bars(indicators: &[Indicator]) -> String {
-    const WIDTH: u64 = 20;
+    const WIDTH: usize = 20;
     let wide = indicators.iter().map(|indicator| clean(&indicator.name).chars().count()).max().unwrap_or(0);
     let bar = |indicator: &Indicator| {
         let total = indicator.total.filter(|total| *total > 0);
         let full = total.map_or(0, |total| {
-            let step = u128::from(indicator.step.min(total)) * u128::from(WIDTH);
-            u64::try_from(step / u128::from(total)).unwrap_or(WIDTH)
+            let step = u128::from(indicator.step.min(total)) * WIDTH as u128;
+            usize::try_from(step / u128::from(total)).unwrap_or(WIDTH)
         });
-        let drawn = total.map_or_else(String::new, |_| {
-            format!("{}{} ", "█".repeat(full as usize), "░".repeat((WIDTH - full) as usize))
-        });
+        let drawn =
+            total.map_or_else(String::new, |_| format!("{}{} ", "█".repeat(full), "░".repeat(WIDTH - full)));
         let (name, said) = (clean(&indicator.name), clean(&measure(indicator)));
         format!("  {name:<wide$}  {drawn}{}\n", said.trim_end())
     };

@@ -147,7 +147,7 @@ pub enum ToHall {
         /// What it calls the job.
         call: String,
         /// The job; in the queue of the one that asks, if it names none.
-        job: SubmitJob,
+        job: Box<SubmitJob>,
     },
     /// The attempt waits for jobs that it has asked for; its slot is free meanwhile. Answered by `resumed` when they are
     /// over and there is room for it again. To be said again on a new connection.

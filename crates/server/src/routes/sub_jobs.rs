@@ -1,7 +1,6 @@
 //! Sub-jobs: an attempt asks for jobs and waits for them, by its lease or by the token of its process.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Extension, Path, State};
@@ -109,7 +108,7 @@ pub(super) async fn wait(
     }
     let jobs = job_ids(given.jobs)?;
     let Word { worker, attempt, lease } = word;
-    let wait_ms = Duration::from_secs(wait_s).as_millis() as u64;
+    let wait_ms = wait_s * 1_000;
     let told = tokio::select! {
         told = app.engine.ask(Ask::Wait { worker, attempt, lease, jobs, wait_ms }) => told?,
         () = app.drained() => return Ok(error::nothing()),

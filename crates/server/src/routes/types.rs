@@ -119,7 +119,6 @@ fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) 
         external: given.external.unwrap_or(before.external),
         paused: given.paused.unwrap_or(before.paused),
         limits: limits.unwrap_or(before.limits),
-        ..before
     }
 }
 

@@ -119,7 +119,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
                 sorted.pieces.push(Piece { check, attempt, offset, stream, bytes });
             }
             ToHall::SubJob { attempt, lease, call, job } => {
-                sorted.calls.push(Call { attempt, lease, job: SubJob { call: Some(call), job } });
+                sorted.calls.push(Call { attempt, lease, job: SubJob { call: Some(call), job: *job } });
             }
             ToHall::Wait { attempt, lease, jobs } => match routes::job_ids(jobs) {
                 Ok(jobs) => {

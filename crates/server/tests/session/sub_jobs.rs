@@ -43,7 +43,9 @@ impl OneSlot {
         let (attempt, lease) = (job.attempt, job.lease);
         let params = Some(serde_json::from_str(params).unwrap());
         let sub_job = SubmitJob { params, ..SubmitJob::new("a") };
-        self.worker.say(ToHall::SubJob { attempt, lease, call: call.to_owned(), job: sub_job }).await;
+        self.worker
+            .say(ToHall::SubJob { attempt, lease, call: call.to_owned(), job: Box::new(sub_job) })
+            .await;
         self.worker
             .hear(|message| match message {
                 ToWorker::SubJob { attempt: of, call: name, job } if *of == attempt && name == call => {
@@ -107,7 +109,7 @@ async fn who_waits_for_what_is_over_goes_on_at_once_and_a_foreign_job_is_refused
     let (code, detail) = slot.worker.refused(Word::Wait).await;
     assert!(code == "bad_request" && detail.contains("is not a sub-job"), "{code}: {detail}");
     let call = String::new();
-    slot.worker.say(ToHall::SubJob { attempt, lease, call, job: SubmitJob::new("a") }).await;
+    slot.worker.say(ToHall::SubJob { attempt, lease, call, job: Box::new(SubmitJob::new("a")) }).await;
     let (code, detail) = slot.worker.refused(Word::SubJob).await;
     assert!(code == "bad_request" && detail.contains("call length of 0"), "{code}: {detail}");
 }

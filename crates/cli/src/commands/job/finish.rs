@@ -64,6 +64,7 @@ impl FinishArgs {
 pub async fn run(context: &Context, args: &FinishArgs) -> Outcome {
     let report = args.report()?;
     let job = context.client()?.finish(&args.job_type, &args.key, args.attempt, &report).await?;
-    context.output.list(std::slice::from_ref(&job), || human::jobs(&[job.clone()], human::now_ms()))?;
+    let told = std::slice::from_ref(&job);
+    context.output.list(told, || human::jobs(told, human::now_ms()))?;
     Ok(Exit::Ok)
 }
