@@ -136,8 +136,8 @@ impl Memory {
     }
 
     /// As [`Store::links`], at once.
-    pub fn links_now(&self, after: Option<(JobId, String)>, limit: usize) -> Vec<Link> {
-        self.tables().links(after.as_ref(), limit)
+    pub fn links_now(&self, after: Option<&(JobId, String)>, limit: usize) -> Vec<Link> {
+        self.tables().links(after, limit)
     }
 
     /// [`Store::settings`], at once.

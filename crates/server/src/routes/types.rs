@@ -119,7 +119,6 @@ fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) 
         timeouts: given.timeouts.map_or(before.timeouts, |set| set.over(before.timeouts.into()).into()),
         expected_ms: given.expected_ms.unwrap_or(before.expected_ms),
         external: given.external.unwrap_or(before.external),
-        ..before
     }
 }
 
