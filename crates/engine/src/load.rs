@@ -185,6 +185,7 @@ impl Desk {
         if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
             self.find_share(id);
         }
+        self.watch_closing(id);
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.placed = match entry.share {
             _ if entry.life.hold => Placed::Held,
@@ -202,7 +203,6 @@ impl Desk {
         if self.board.queues.ready(queue, id, since) {
             self.board.queues.sweep(queue, waits(&self.open));
         }
-        self.watch_closing(id);
         self.wake(class);
         self.age_head(class);
     }
@@ -238,6 +238,7 @@ impl Desk {
 
     /// Takes a queued job from where it could be found.
     pub(crate) fn unplace(&mut self, id: JobId) {
+        self.unwatch_closing(id);
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
@@ -266,7 +267,6 @@ impl Desk {
         self.board.unready(class, rank);
         self.board.queues.unready(queue);
         self.unkeep(rank.id);
-        self.unwatch_closing(rank.id);
     }
 
     /// Something that touches the job is on its way.

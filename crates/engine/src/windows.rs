@@ -66,7 +66,7 @@ impl Desk {
         }
     }
 
-    /// A job is among the ready: it leaves them when its windows close.
+    /// A job could be started, if nothing else keeps it: it waits for the next opening when its windows close.
     pub(crate) fn watch_closing(&mut self, id: JobId) {
         let now = self.now.wall;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };

@@ -6,6 +6,7 @@ mod hall;
 use std::collections::BTreeMap;
 
 use hall::{Hall, failed, job, keyed, passed, tries, worker};
+use jobhall_core::limits::Limit;
 use jobhall_core::{Disposition, JobId, StateName, Timeouts};
 use jobhall_engine::{
     Answer, Assignment, Config, Effect, Refused, Request, SessionId, SubmitJob, Ticket, Why,
@@ -481,4 +482,59 @@ fn an_attempt_that_was_about_to_go_on_and_asks_for_more_waits_for_that_too() {
         (StateName::Waiting, None),
         "job {second} is open"
     );
+}
+
+#[test]
+fn a_limit_of_one_is_lent_down_fifty_levels_and_to_one_at_a_time() {
+    let mut hall = Hall::new();
+    hall.set_type("p", |config| {
+        config.limits = vec![Limit { by: None, concurrency: Some(1), rate: None }];
+    });
+    let first = hall.submit(job("p")).unwrap().id;
+    let outside = hall.submit(job("p")).unwrap().id;
+    let mut slots = Slots::new(&mut hall, 200);
+    let (mut line, mut tickets) = (vec![first], Vec::new());
+    for level in 0..50 {
+        let held = slots.busy[&line[level]].clone();
+        let next = hall.call("w", &held, "next", job("p")).unwrap().id;
+        let beside = hall.call("w", &held, "beside", job("p")).unwrap().id;
+        tickets.push((hall.wait("w", &held), beside));
+        slots.look(&mut hall);
+        assert_eq!(running(&mut hall, &slots), 1, "one user of a lent place at a time");
+        assert_eq!(hall.state(outside), StateName::Queued, "who is not waited for has no part in it");
+        line.push(next);
+    }
+    while let Some(last) = line.pop() {
+        slots.end(&mut hall, last);
+        if let Some((ticket, beside)) = tickets.pop() {
+            assert_eq!((running(&mut hall, &slots), answered(&mut hall, ticket)), (1, None));
+            slots.end(&mut hall, beside);
+            assert!(over(&mut hall, ticket).is_some(), "all that it waited for is over");
+            assert_eq!(running(&mut hall, &slots), 1);
+        }
+    }
+    assert_eq!((hall.state(first), slots.has()), (StateName::Succeeded, vec![outside]));
+}
+
+#[test]
+fn a_place_is_lent_to_what_an_awaited_job_comes_after() {
+    let mut hall = Hall::new();
+    hall.set_type("p", |config| {
+        config.limits = vec![Limit { by: None, concurrency: Some(1), rate: None }];
+    });
+    let first = hall.submit(job("p")).unwrap().id;
+    let before = hall.submit(job("p")).unwrap().id;
+    let mut slots = Slots::new(&mut hall, 9);
+    let held = slots.busy[&first].clone();
+    let after = vec![jobhall_engine::After::Job(before)];
+    let child = hall.call("w", &held, "one", SubmitJob { after, ..job("c") }).unwrap().id;
+    assert_eq!((hall.state(before), hall.state(child)), (StateName::Queued, StateName::Blocked));
+    let ticket = hall.wait("w", &held);
+    slots.look(&mut hall);
+    assert_eq!(hall.state(before), StateName::Accepted, "it stands on the place of the one that waits");
+    slots.end(&mut hall, before);
+    slots.end(&mut hall, child);
+    assert_eq!(over(&mut hall, ticket), Some(vec![child]));
+    slots.end(&mut hall, first);
+    assert_eq!(hall.state(first), StateName::Succeeded);
 }

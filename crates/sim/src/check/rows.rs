@@ -42,6 +42,7 @@ impl Checker {
     }
 
     fn unit_stored(&mut self, vault: &Vault, unit: &Unit, entries: &mut Vec<FeedEntry>) {
+        self.limited.links.extend(unit.links.iter().map(|link| (link.parent, link.job)));
         for change in &unit.changes {
             let Some(after) = self.stored_row(vault, change.id, &change.life) else { return };
             let Some(before) = self.rows.get(&change.id).cloned() else {
