@@ -41,7 +41,7 @@ fn messages_in_json_that_are_none_end_the_session_with_a_reason() {
         ("an unknown kind", text(r#"[{"bow":{}}]"#), 1007, "bow"),
         ("an unknown field", text(r#"[{"vacancies":{"total":1,"queue":"q"}}]"#), 1007, "queue"),
         ("a wrong type", text(r#"[{"vacancies":{"total":"many"}}]"#), 1007, "many"),
-        ("a number below all", text(r#"[{"vacancies":{"total":-1}}]"#), 1007, "-1"),
+        ("a number that is none", text(r#"[{"vacancies":{"total":1.5}}]"#), 1007, "1.5"),
         ("an attempt that is none", text(r#"[{"accept":{"attempt":"x","lease":"y"}}]"#), 1007, "17-1"),
         ("one wrong of two", text(r#"[{"vacancies":{"total":9}},{"bow":{}}]"#), 1007, "bow"),
         ("far too deep", text(&deep), 1007, "not a list"),

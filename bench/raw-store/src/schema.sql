@@ -14,9 +14,25 @@ CREATE TABLE specs (
     retry_on       INTEGER NOT NULL,
     created_at     INTEGER NOT NULL,
     retry_of       INTEGER,
-    params         TEXT    NOT NULL
+    params         TEXT    NOT NULL,
+    uses           TEXT,
+    avoid          INTEGER,
+    windows        TEXT,
+    throttle_factor INTEGER,
+    total_ms       INTEGER,
+    silence_ms     INTEGER,
+    after          TEXT,
+    after_any      INTEGER,
+    parent         INTEGER,
+    group_id       INTEGER,
+    attached       INTEGER,
+    copy_of        INTEGER,
+    owner          TEXT,
+    tags           TEXT,
+    schedule       TEXT
 ) STRICT;
 CREATE INDEX specs_key ON specs (type, key) WHERE key IS NOT NULL;
+CREATE INDEX specs_group ON specs (group_id) WHERE group_id IS NOT NULL;
 
 CREATE TABLE jobs (
     id          INTEGER PRIMARY KEY,
@@ -42,7 +58,12 @@ CREATE TABLE jobs (
     error       TEXT,
     live_key    TEXT,
     next_key    TEXT,
-    value       TEXT
+    value       TEXT,
+    hold        INTEGER,
+    depends     INTEGER,
+    waits       TEXT,
+    waited_ms   INTEGER,
+    early       TEXT
 ) STRICT;
 CREATE UNIQUE INDEX jobs_live_key ON jobs (live_key) WHERE live_key IS NOT NULL;
 CREATE UNIQUE INDEX jobs_next_key ON jobs (next_key) WHERE next_key IS NOT NULL;

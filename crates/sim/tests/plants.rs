@@ -56,4 +56,6 @@ planted! {
     workers_that_are_used_beyond_what_they_have => WorkersLarger,
     a_start_that_forgets_ticks => TicksForgotten,
     limits_that_a_restart_forgets => LimitsForgotten,
+    time_outs_without_grace => NoGrace,
+    waits_that_nobody_ends => NeverResumed,
 }

