@@ -80,7 +80,8 @@ nextest:
 	@$(CARGO) nextest --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-nextest
 
 python:
-	@python3 -c 'import zoneinfo' 2>/dev/null || { echo 'python3 (3.9 or newer) is needed to check the time zones' >&2; exit 1; }
+	@python3 -c 'import zoneinfo' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3; } || \
+		{ echo 'python3 (3.9 or newer) is needed to check the time zones' >&2; exit 1; }
 
 deny:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny
