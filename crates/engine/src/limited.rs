@@ -215,13 +215,13 @@ impl Desk {
                 limits.reshare(id, Some(spec), share, *taken, now);
             }
         }
-        // All of them are counted anew before the first looks for a vacancy.
+        // All of them are counted anew before the first is matched, and they are matched together, so that the first of
+        // them all goes first.
+        self.limited.quiet = true;
         for &id in &ids {
             self.unplace(id);
             self.find_share(id);
         }
-        // They are matched together, so that the first of them all goes first.
-        self.limited.quiet = true;
         ids.into_iter().for_each(|id| self.place(id));
         self.limited.quiet = false;
         self.wake_all();

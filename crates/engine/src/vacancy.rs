@@ -105,7 +105,7 @@ impl Desk {
         loop {
             self.let_out();
             let Some(vacancy) = self.vacancies.get(&id) else { return };
-            if vacancy.free() == 0 || !self.matches() {
+            if vacancy.free() == 0 || !self.matches() || self.limited.quiet {
                 break;
             }
             let Some(rank) = self.best_for(id) else { break };
