@@ -1,83 +1,40 @@
 //! Schedules and windows with the shipped binary.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+mod up;
 
 use serde_json::{Value, json};
+use up::{Up, eventually, text};
 
-/// A hall with a worker in processes of its own; gone with this.
-struct Hall {
-    child: Child,
-    url: String,
-    data: PathBuf,
-    _folder: tempfile::TempDir,
-}
+/// A hall with a worker, and what it tells as JSON.
+struct Hall(Up);
 
-fn jobhall() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
-    for name in ["SERVER", "TOKEN", "DATA", "TOKEN_FILE", "LOG", "LOG_FORMAT"] {
-        command.env_remove(format!("JOBHALL_{name}"));
+impl std::ops::Deref for Hall {
+    type Target = Up;
+
+    fn deref(&self) -> &Up {
+        &self.0
     }
-    command.env("NO_COLOR", "1");
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 impl Hall {
     fn start() -> Hall {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let mut child = jobhall()
-            .args(["up", "--slots", "1", "--listen", "127.0.0.1:0", "--data"])
-            .arg(&data)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let link = line.trim().strip_prefix("jobhall is up: ").expect("the link");
-        let url = link.split("/?").next().unwrap_or(link).to_owned();
-        Hall { child, url, data, _folder: folder }
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = jobhall();
-        command.args(words).env("JOBHALL_SERVER", &self.url).env("JOBHALL_DATA", &self.data);
-        command.stdin(Stdio::null()).output().unwrap()
+        let words = ["--slots", "1", "--listen", "127.0.0.1:0"];
+        Hall(Up::start(tempfile::tempdir().unwrap(), "up", &words))
     }
 
     fn json(&self, words: &[&str]) -> Value {
-        let output = self.run(&[words, &["--json"]].concat());
-        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        self.0.json(&[words, &["--json"]].concat())
     }
 
     /// Asks again until it is so.
     fn until(&self, words: &[&str], good: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let told = self.json(words);
-            if good(&told) {
-                return told;
-            }
-            assert!(begin.elapsed() < Duration::from_secs(60), "{words:?}: {told}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
-impl Drop for Hall {
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.child.wait();
+        let mut told = Value::Null;
+        eventually(&words.join(" "), || {
+            told = self.json(words);
+            good(&told)
+        });
+        told
     }
 }
 

@@ -1,88 +1,22 @@
 //! Sub-jobs, time-outs and outcomes from outside, as the author of a shell script meets them.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+mod up;
 
-/// A hall with a local worker that has one slot, gone with this.
-struct Up {
-    child: Child,
-    url: String,
-    data: PathBuf,
-    _folder: tempfile::TempDir,
+use up::{Up, eventually, text};
+
+/// A hall with a local worker that has one slot.
+fn start() -> Up {
+    Up::start(tempfile::tempdir().unwrap(), "up", &["--slots", "1", "--listen", "127.0.0.1:0"])
 }
 
-impl Up {
-    fn start() -> Up {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let mut child = jobhall()
-            .args(["up", "--listen", "127.0.0.1:0", "--slots", "1", "--data"])
-            .arg(&data)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("jobhall is up: ").expect("the link").to_owned();
-        Up { child, url, data, _folder: folder }
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = jobhall();
-        command.args(words).env("JOBHALL_SERVER", &self.url).env("JOBHALL_DATA", &self.data);
-        command.stdin(Stdio::null()).output().unwrap()
-    }
-
-    fn json(&self, words: &[&str]) -> serde_json::Value {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// Submits a script and waits for its end; the exit code.
-    fn script(&self, script: &str, more: &[&str]) -> Option<i32> {
-        let params =
-            serde_json::json!({ "script": script, "env": { "HALL": env!("CARGO_BIN_EXE_jobhall") } });
-        let params = params.to_string();
-        let mut words = vec!["job", "submit", "exec", "--params", &params, "--wait"];
-        words.extend(more);
-        self.run(&words).status.code()
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
-            rustix::process::kill_process(pid, signal).unwrap();
-        }
-        let _ = self.child.wait();
-    }
-}
-
-fn jobhall() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_jobhall"));
-    for name in ["JOBHALL_SERVER", "JOBHALL_TOKEN", "JOBHALL_DATA", "JOBHALL_TOKEN_FILE"] {
-        command.env_remove(name);
-    }
-    command.env("NO_COLOR", "1");
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Submits a script and waits for its end; the exit code.
+fn ends(up: &Up, script: &str, more: &[&str]) -> Option<i32> {
+    let params = serde_json::json!({ "script": script, "env": { "HALL": env!("CARGO_BIN_EXE_jobhall") } });
+    let params = params.to_string();
+    let mut words = vec!["job", "submit", "exec", "--params", &params, "--wait"];
+    words.extend(more);
+    up.run(&words).status.code()
 }
 
 /// The script of a job that adds two numbers.
@@ -92,7 +26,7 @@ fn sum(a: u32, b: u32) -> String {
 
 #[test]
 fn a_script_computes_by_sub_jobs_on_a_worker_with_one_slot() {
-    let up = Up::start();
+    let up = start();
     let script = format!(
         "left=$($HALL call exec --params '{}') || exit 1
          $HALL call exec --params '{}' --begin >&2
@@ -103,7 +37,7 @@ fn a_script_computes_by_sub_jobs_on_a_worker_with_one_slot() {
         sum(3, 4),
         sum(20, 22)
     );
-    assert_eq!(up.script(&script, &[]), Some(0), "{}", text(&up.run(&["job", "log", "1"]).stdout));
+    assert_eq!(ends(&up, &script, &[]), Some(0), "{}", text(&up.run(&["job", "log", "1"]).stdout));
     let job = up.json(&["job", "show", "1", "--json"]);
     assert_eq!(job["result"], serde_json::json!([3, 3, 7, 42]));
     let children = up.json(&["job", "list", "--all", "--json"]);
@@ -112,11 +46,11 @@ fn a_script_computes_by_sub_jobs_on_a_worker_with_one_slot() {
 
 #[test]
 fn a_sub_job_that_fails_gives_its_verdict_to_the_script() {
-    let up = Up::start();
+    let up = start();
     let failing = serde_json::json!({ "script": "exit 3" }).to_string();
     let script =
         format!("code=0; $HALL call exec --params '{failing}' || code=$?; echo $code > $JOBHALL_RESULT");
-    assert_eq!(up.script(&script, &[]), Some(0));
+    assert_eq!(ends(&up, &script, &[]), Some(0));
     assert_eq!(up.json(&["job", "show", "1", "--json"])["result"], 100);
     let outside = up.run(&["call", "exec"]);
     assert_eq!(outside.status.code(), Some(2));
@@ -125,11 +59,11 @@ fn a_sub_job_that_fails_gives_its_verdict_to_the_script() {
 
 #[test]
 fn h12_l19_a_command_that_takes_too_long_or_says_nothing_is_ended_and_told_as_timed_out() {
-    let up = Up::start();
+    let up = start();
     for (script, limit) in
         [("while true; do echo on; sleep 0.05; done", "--timeout"), ("sleep 600", "--silence")]
     {
-        assert_eq!(up.script(script, &[limit, "1s"]), Some(102), "{limit}");
+        assert_eq!(ends(&up, script, &[limit, "1s"]), Some(102), "{limit}");
     }
     for (id, words) in
         [("1", "took longer than 1000 ms"), ("2", "nothing was heard of the attempt for 1000 ms")]
@@ -139,12 +73,12 @@ fn h12_l19_a_command_that_takes_too_long_or_says_nothing_is_ended_and_told_as_ti
         assert!(job["error"]["explanation"].as_str().unwrap().contains(words), "{job}");
     }
     let talking = "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.25; done";
-    assert_eq!(up.script(talking, &["--silence", "1s"]), Some(0), "whoever speaks is heard");
+    assert_eq!(ends(&up, talking, &["--silence", "1s"]), Some(0), "whoever speaks is heard");
 }
 
 #[test]
 fn h10_a_worker_starts_it_and_someone_else_tells_how_it_ended() {
-    let up = Up::start();
+    let up = start();
     let set = up.json(&["type", "set", "exec", "--external", "--timeout", "1h", "--json"]);
     assert_eq!((&set["external"], &set["timeouts"]["total"]), (&true.into(), &"1h".into()));
     let params = serde_json::json!({ "script": "echo started" }).to_string();
@@ -165,7 +99,7 @@ fn h10_a_worker_starts_it_and_someone_else_tells_how_it_ended() {
 
 #[test]
 fn several_measures_of_progress_are_shown_as_bars() {
-    let up = Up::start();
+    let up = start();
     let script = "$HALL progress --name copy 3/6 files && $HALL progress --name check 10; sleep 600";
     let params = serde_json::json!({ "script": script, "env": { "HALL": env!("CARGO_BIN_EXE_jobhall") } });
     assert!(up.run(&["job", "submit", "exec", "--params", &params.to_string()]).status.success());

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jobhall_core::{Failure, JobId, QueueName, ScheduleName, Submitted, TypeConfig, TypeName};
+use jobhall_core::{Failure, JobId, QueueName, Submitted};
 use jobhall_store::{
     CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Prune, Store, StoreError,
 };
@@ -31,7 +31,6 @@ use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
-use crate::schedules::{ScheduleConfig, ShownSchedule};
 use crate::watch::{Published, Watch};
 use gather::Gather;
 
@@ -237,56 +236,6 @@ impl Engine {
     ) -> Result<JobPage, Refused> {
         let page = self.store.list(filter, before, limit).await;
         page.map_err(|error| Refused::Storage { full: false, message: error.to_string() })
-    }
-
-    /// What is configured for every type that is known: name, rev, content.
-    pub async fn types(&self) -> Result<Vec<(TypeName, u32, TypeConfig)>, Refused> {
-        match self.ask(Request::Types).await? {
-            Answer::Types(types) => Ok(types),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Configures a type, or forgets its configuration; the rev it has then. See [`Request::SetType`].
-    pub async fn set_type(
-        &self,
-        job_type: TypeName,
-        config: Option<TypeConfig>,
-        expected: Option<u32>,
-    ) -> Result<u32, Refused> {
-        match self.ask(Request::SetType { job_type, config, expected }).await? {
-            Answer::Rev(rev) => Ok(rev),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// All schedules, by name.
-    pub async fn schedules(&self) -> Result<Vec<ShownSchedule>, Refused> {
-        match self.ask(Request::Schedules).await? {
-            Answer::Schedules(schedules) => Ok(schedules),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Makes, changes or removes a schedule; the version it has then. See [`Request::SetSchedule`].
-    pub async fn set_schedule(
-        &self,
-        name: ScheduleName,
-        config: Option<Arc<ScheduleConfig>>,
-        expected: Option<u32>,
-    ) -> Result<u32, Refused> {
-        match self.ask(Request::SetSchedule { name, config, expected }).await? {
-            Answer::Rev(version) => Ok(version),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Makes the job of a schedule now.
-    pub async fn run_schedule(&self, name: ScheduleName) -> Result<Submitted, Refused> {
-        match self.ask(Request::RunSchedule(name)).await? {
-            Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
-            other => Err(unexpected(&other)),
-        }
     }
 
     /// Forgets these jobs if they are completed; how many were.

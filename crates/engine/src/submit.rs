@@ -4,25 +4,26 @@
 //! held, a success that can be reused or a repeated request come back as conflicts, the plan is changed accordingly
 //! and sent again.
 
+mod job;
 mod relations;
+mod replan;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Blocked, Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, Life, Spec, State, Step,
-    Submitted, TypeConfig, transition,
+    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, Life, Spec, State, Step, Submitted,
+    TypeConfig, transition,
 };
-use jobhall_store::{Change, Check, Conflict, Insert, Setting, SettingKind, SubmitKey, Unit};
+use jobhall_store::{Change, Check, Insert, SubmitKey, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, ROUNDS, What};
+use crate::desk::{Desk, What};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
 use crate::links::from_outside;
-use crate::request::{OnDuplicate, Submit, SubmitJob};
+use crate::request::{Submit, SubmitJob};
 use crate::schedules::Tick;
 use crate::settings::first_use;
 use crate::settle::Pending;
@@ -31,6 +32,8 @@ use crate::story;
 use crate::sub_job::Call;
 use crate::vacancy::Reserved;
 
+pub(crate) use job::check_job;
+use job::{bound, checked_once, items, keys_once, spec};
 use relations::{Ends, check_relations, group_created, related};
 
 /// A submit on its way: what is to become of each job.
@@ -409,93 +412,6 @@ impl Desk {
             }
         }
     }
-
-    pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
-        plan.rounds += 1;
-        let rounds = plan.rounds;
-        let verdict = conflicts.into_iter().find_map(|conflict| self.replan(&mut plan, conflict));
-        self.unplan(&mut plan);
-        match verdict {
-            Some(answer) => self.end_plan(plan, answer),
-            None if rounds > ROUNDS => self.end_plan(plan, Err(Refused::Contended)),
-            None => self.send_plan(plan),
-        }
-    }
-
-    /// Changes the plan as a conflict demands; some answer means that the submit is over.
-    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Refused>> {
-        match conflict {
-            Conflict::Repeated(answer) => return Some(Ok(answer)),
-            Conflict::SubmitKeyReused => return Some(Err(Refused::SubmitKeyReused)),
-            Conflict::Reusable { id, job } => {
-                if let Some(refused) = plan.foreign(id, &job) {
-                    return Some(Err(refused));
-                }
-                let submitted = Submitted { id: job.id, disposition: Disposition::Reused };
-                plan.set(id, How::Answered(submitted));
-            }
-            Conflict::KeyHeld { id, job } => {
-                let foreign = plan.foreign(id, &job).map(Err);
-                return foreign.or_else(|| self.replan_held(plan, id, &job));
-            }
-            Conflict::NotOpen(holder) => match &plan.call {
-                Some(call) if call.attempt.job == holder => {
-                    return Some(Err(Refused::LeaseLost(call.attempt)));
-                }
-                _ => plan.holder_ended(holder),
-            },
-            Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
-            Conflict::Stale { id, job } => self.learn(id, job),
-            Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::NotJoinable(group) => return Some(Err(Refused::GroupClosed(group))),
-            Conflict::Group { .. } => {}
-        }
-        None
-    }
-
-    /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
-    fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
-        match (stored, &plan.asker) {
-            (Some(setting), _) if setting.kind == SettingKind::Type => {
-                let learned = self.learn_type(&setting, false);
-                learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
-            }
-            (stored, Asker::Schedule(tick)) => {
-                Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Refused::Contended))
-            }
-            _ => None,
-        }
-    }
-
-    fn replan_held(
-        &mut self,
-        plan: &mut Plan,
-        id: JobId,
-        held_by: &Job,
-    ) -> Option<Result<Vec<Submitted>, Refused>> {
-        // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
-        let holder = match held_by.life.state {
-            State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
-            _ => held_by.id,
-        };
-        let last = self.successors.get(&holder.get()).copied().unwrap_or(held_by.id);
-        let position = plan.items.iter().position(|item| item.id == id)?;
-        let wanted = &plan.submit.jobs[position];
-        match wanted.on_duplicate {
-            OnDuplicate::Join => {
-                let sub_job = plan.call.is_none() && held_by.id == last && held_by.spec.parent.is_some();
-                plan.wanted.extend((sub_job && !plan.wanted.contains(&last)).then_some(last));
-                plan.set(id, How::Answered(Submitted { id: last, disposition: Disposition::Joined }));
-            }
-            OnDuplicate::Reject => {
-                let job_type = wanted.job_type.clone();
-                return Some(Err(Refused::KeyHeld { job_type, holder: last }));
-            }
-            OnDuplicate::Supersede => plan.set(id, How::Supersede(holder)),
-            OnDuplicate::RunAgain => plan.set(id, How::Again(holder)),
-        }
-        None
-    }
 }
 
 impl Plan {
@@ -529,99 +445,5 @@ impl Plan {
             }
         }
         self.wanted.retain(|wanted| *wanted != holder);
-    }
-}
-
-fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Refused> {
-    if (least..=most).contains(&given) {
-        return Ok(());
-    }
-    let [given, least, most] = [given, least, most].map(|n| n as u64);
-    Err(Refused::Bound { field, given, least, most })
-}
-
-/// Refuses what is out of bounds in one job.
-pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
-    if let Some(retry) = &job.retry {
-        retry.check()?;
-    }
-    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
-    let most = u64::from(bounds::THROTTLE_FACTOR);
-    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
-        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
-    }
-    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
-        Some(given) => {
-            Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
-        }
-        None => Ok(()),
-    }
-}
-
-/// Jobs of one submit with the same (type, key) must all join.
-fn keys_once(jobs: &[SubmitJob]) -> Result<(), Refused> {
-    for (second, first) in same_key(jobs) {
-        if [first, second].iter().any(|&at| jobs[at].on_duplicate != OnDuplicate::Join) {
-            return Err(Refused::KeyTwice { first, second });
-        }
-    }
-    Ok(())
-}
-
-/// Positions of jobs that have the (type, key) of an earlier one, with the position of the first such.
-fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
-    let mut first_of = HashMap::new();
-    let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
-    let all = keyed.map(|(at, job_type, key)| (at, *first_of.entry((job_type, key)).or_insert(at)));
-    all.filter(|(at, first)| at != first).collect()
-}
-
-/// Gives each job its id. A job that has the (type, key) of an earlier one in the same submit joins it.
-fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
-    let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
-    let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
-    let items = ids.into_iter().enumerate();
-    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
-}
-
-/// Looks at each thing once, however many jobs name it.
-fn checked_once(checks: &mut Vec<Check>) {
-    let mut seen = HashSet::new();
-    checks.retain(|check| {
-        seen.insert(match check {
-            Check::Open(id) => id.get(),
-            Check::Joinable(id) => id.get(),
-        })
-    });
-}
-
-fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: jobhall_core::Time) -> Spec {
-    let mut tags = wanted.tags.clone();
-    tags.sort_unstable();
-    tags.dedup();
-    Spec {
-        uses: wanted.uses.clone(),
-        avoid: wanted.avoid,
-        windows: wanted.windows.clone(),
-        throttle_factor: wanted.throttle_factor,
-        timeouts: wanted.timeouts,
-        after: after.into(),
-        after_any: wanted.after_any,
-        parent: None,
-        group: wanted.group,
-        attached: wanted.attached,
-        copy_of: wanted.copy_of,
-        owner: wanted.owner.clone(),
-        tags: tags.into(),
-        schedule: wanted.schedule.clone(),
-        job_type: wanted.job_type.clone(),
-        key: wanted.key.clone(),
-        queue: wanted.queue.clone(),
-        params: wanted.params.clone(),
-        needs: wanted.needs.clone(),
-        priority: wanted.priority,
-        retry: wanted.retry.unwrap_or(config.retry),
-        created_at: now,
-        retry_of: wanted.retry_of,
     }
 }

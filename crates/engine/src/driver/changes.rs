@@ -1,13 +1,66 @@
-//! What people change about queues and about jobs that wait, through the engine.
+//! What people configure, and what they change about jobs that wait, through the engine.
 
-use jobhall_core::{JobId, QueueConfig, QueueName, StateName};
+use std::sync::Arc;
 
-use super::{Engine, unexpected};
+use jobhall_core::{JobId, QueueConfig, QueueName, ScheduleName, StateName, Submitted, TypeConfig, TypeName};
+
+use super::{Engine, gone, unexpected};
 use crate::answer::{Answer, Refused};
 use crate::edit::Edit;
 use crate::request::Request;
+use crate::schedules::{ScheduleConfig, ShownSchedule};
 
 impl Engine {
+    /// What is configured for every type that is known: name, rev, content.
+    pub async fn types(&self) -> Result<Vec<(TypeName, u32, TypeConfig)>, Refused> {
+        match self.ask(Request::Types).await? {
+            Answer::Types(types) => Ok(types),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Configures a type, or forgets its configuration; the rev it has then. See [`Request::SetType`].
+    pub async fn set_type(
+        &self,
+        job_type: TypeName,
+        config: Option<TypeConfig>,
+        expected: Option<u32>,
+    ) -> Result<u32, Refused> {
+        match self.ask(Request::SetType { job_type, config, expected }).await? {
+            Answer::Rev(rev) => Ok(rev),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// All schedules, by name.
+    pub async fn schedules(&self) -> Result<Vec<ShownSchedule>, Refused> {
+        match self.ask(Request::Schedules).await? {
+            Answer::Schedules(schedules) => Ok(schedules),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes, changes or removes a schedule; the version it has then. See [`Request::SetSchedule`].
+    pub async fn set_schedule(
+        &self,
+        name: ScheduleName,
+        config: Option<Arc<ScheduleConfig>>,
+        expected: Option<u32>,
+    ) -> Result<u32, Refused> {
+        match self.ask(Request::SetSchedule { name, config, expected }).await? {
+            Answer::Rev(version) => Ok(version),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes the job of a schedule now.
+    pub async fn run_schedule(&self, name: ScheduleName) -> Result<Submitted, Refused> {
+        match self.ask(Request::RunSchedule(name)).await? {
+            Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// What is configured for every queue that someone configured: name, rev, content.
     pub async fn queue_configs(&self) -> Result<Vec<(QueueName, u32, QueueConfig)>, Refused> {
         match self.ask(Request::QueueConfigs).await? {

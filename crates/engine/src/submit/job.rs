@@ -1,0 +1,104 @@
+//! Single jobs of a submit: what is refused in them, which are the same, and what is asked for by each.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use jobhall_core::{JobId, Spec, Time, TypeConfig, bounds};
+use jobhall_store::Check;
+
+use super::{How, Item};
+use crate::answer::Refused;
+use crate::request::{OnDuplicate, SubmitJob};
+
+pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Refused> {
+    if (least..=most).contains(&given) {
+        return Ok(());
+    }
+    let [given, least, most] = [given, least, most].map(|n| n as u64);
+    Err(Refused::Bound { field, given, least, most })
+}
+
+/// Refuses what is out of bounds in one job.
+pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
+    if let Some(retry) = &job.retry {
+        retry.check()?;
+    }
+    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+    let most = u64::from(bounds::THROTTLE_FACTOR);
+    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+    }
+    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
+        Some(given) => {
+            Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Jobs of one submit with the same (type, key) must all join.
+pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Refused> {
+    for (second, first) in same_key(jobs) {
+        if [first, second].iter().any(|&at| jobs[at].on_duplicate != OnDuplicate::Join) {
+            return Err(Refused::KeyTwice { first, second });
+        }
+    }
+    Ok(())
+}
+
+/// Positions of jobs that have the (type, key) of an earlier one, with the position of the first such.
+pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
+    let mut first_of = HashMap::new();
+    let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
+    let all = keyed.map(|(at, job_type, key)| (at, *first_of.entry((job_type, key)).or_insert(at)));
+    all.filter(|(at, first)| at != first).collect()
+}
+
+/// Gives each job its id. A job that has the (type, key) of an earlier one in the same submit joins it.
+pub(super) fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
+    let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
+    let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
+    let items = ids.into_iter().enumerate();
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
+}
+
+/// Looks at each thing once, however many jobs name it.
+pub(super) fn checked_once(checks: &mut Vec<Check>) {
+    let mut seen = HashSet::new();
+    checks.retain(|check| {
+        seen.insert(match check {
+            Check::Open(id) => id.get(),
+            Check::Joinable(id) => id.get(),
+        })
+    });
+}
+
+pub(super) fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: Time) -> Spec {
+    let mut tags = wanted.tags.clone();
+    tags.sort_unstable();
+    tags.dedup();
+    Spec {
+        uses: wanted.uses.clone(),
+        avoid: wanted.avoid,
+        windows: wanted.windows.clone(),
+        throttle_factor: wanted.throttle_factor,
+        timeouts: wanted.timeouts,
+        after: after.into(),
+        after_any: wanted.after_any,
+        parent: None,
+        group: wanted.group,
+        attached: wanted.attached,
+        copy_of: wanted.copy_of,
+        owner: wanted.owner.clone(),
+        tags: tags.into(),
+        schedule: wanted.schedule.clone(),
+        job_type: wanted.job_type.clone(),
+        key: wanted.key.clone(),
+        queue: wanted.queue.clone(),
+        params: wanted.params.clone(),
+        needs: wanted.needs.clone(),
+        priority: wanted.priority,
+        retry: wanted.retry.unwrap_or(config.retry),
+        created_at: now,
+        retry_of: wanted.retry_of,
+    }
+}
