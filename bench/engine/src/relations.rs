@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{GroupId, Json, Report, WorkerName};
 use jobhall_engine::{After, Engine, NewGroup, SessionEvent, Submit, SubmitJob};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
-use crate::hall::{Hall, rounded};
+use crate::hall::{Hall, report};
 use crate::life::noop;
 use crate::{Failed, Options};
 
@@ -33,40 +33,29 @@ pub enum Shape {
     Group,
 }
 
-/// Related and unrelated jobs in turns; the medians, and what the one is to the other.
+/// Related and unrelated jobs in turns on one store.
 pub async fn measure(options: &Options, shape: Shape, jobs: usize) -> Result<Value, Failed> {
     let hall = Hall::open(&options.directory.join("relations.db"), 0).await?;
-    let (mut plain, mut related) = (Vec::new(), Vec::new());
-    run(&hall.engine, shape, jobs / 10, false, options.workers).await?;
+    let (mut unrelated, mut related) = (Vec::new(), Vec::new());
+    run(&hall, shape, jobs / 10, false, options.workers).await?;
     for _ in 0..options.alternations.max(1) {
-        plain.push(run(&hall.engine, shape, jobs, false, options.workers).await?);
-        related.push(run(&hall.engine, shape, jobs, true, options.workers).await?);
+        unrelated.push(run(&hall, shape, jobs, false, options.workers).await?);
+        related.push(run(&hall, shape, jobs, true, options.workers).await?);
     }
     hall.engine.stop().await;
-    let (plain, related) = (median(plain), median(related));
-    Ok(json!({
-        "shape": format!("{shape:?}").to_lowercase(),
-        "jobs": jobs,
-        "unrelated_per_second": rounded(plain, 0),
-        "related_per_second": rounded(related, 0),
-        "ratio": rounded(related / plain, 3),
-    }))
+    Ok(json!({ "jobs": jobs, "related": related, "unrelated": unrelated }))
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Submits all and has them done; jobs per second from the first submit to the last end.
+/// Submits all and has them done; counted from the first submit to the last end.
 async fn run(
-    engine: &Engine,
+    hall: &Hall,
     shape: Shape,
     jobs: usize,
     related: bool,
     workers: usize,
-) -> Result<f64, Failed> {
-    let begun = Instant::now();
+) -> Result<Map<String, Value>, Failed> {
+    let engine = &hall.engine;
+    let before = hall.look(0)?;
     let group = match shape {
         Shape::Group if related => Some(make_group(engine).await?),
         _ => None,
@@ -92,7 +81,7 @@ async fn run(
             return Err(format!("a group of {jobs} ended with {counts:?}").into());
         }
     }
-    Ok(jobs as f64 / begun.elapsed().as_secs_f64())
+    Ok(report(&before, &hall.look(jobs as u64)?))
 }
 
 async fn make_group(engine: &Engine) -> Result<GroupId, Failed> {
