@@ -130,10 +130,17 @@ impl Database {
 
     async fn take(self, node: Node) -> Result<Desk, StoreError> {
         let failed = |trouble: Trouble| trouble.while_doing("ask for the desk");
-        let sent = Instant::now();
-        let step = Step::new(include_str!("sql/take_desk.sql")).with(node.name).with(node.url);
-        let step = step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options));
-        let rows = self.ask(step).await.map_err(failed)?;
+        let begun = Instant::now();
+        let (sent, rows) = loop {
+            let sent = Instant::now();
+            let step =
+                Step::new(include_str!("sql/take_desk.sql")).with(node.name.clone()).with(node.url.clone());
+            match self.ask(step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options))).await {
+                // A commit of the last holder is still under way.
+                Err(trouble) if trouble.is_passing() && begun.elapsed() < self.options.patience => {}
+                asked => break (sent, asked.map_err(failed)?),
+            }
+        };
         let found = rows.first().ok_or_else(|| failed(damaged("desk", "it is missing")))?;
         let (mine, holder) = holder(found).map_err(failed)?;
         if !mine {

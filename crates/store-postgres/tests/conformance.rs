@@ -4,7 +4,7 @@
 mod fixture;
 
 use fixture::{Options, take};
-use jobhall_store_conformance::{Fixture, conformance_suite};
+use jobhall_store_conformance::{Fixture, every_durable_rule, every_rule};
 use jobhall_throwaway::Cluster;
 
 fn open() -> Fixture {
@@ -16,4 +16,15 @@ fn open() -> Fixture {
     })
 }
 
-conformance_suite!(open, durable);
+every_rule! { as_tests open }
+every_durable_rule! { as_durable_tests open }
+
+mod model {
+    /// A read of one attempt is a way to the server and back, so there are fewer than of the embedded store.
+    const OPERATIONS: u64 = 12_000;
+
+    #[test]
+    fn model_and_store_agree_on_random_operations() {
+        jobhall_store_conformance::model::agrees_over(OPERATIONS, super::open);
+    }
+}
