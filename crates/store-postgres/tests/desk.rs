@@ -235,3 +235,43 @@ fn the_secret_of_the_hall_is_made_once() {
     let other = _shared.database();
     assert_ne!(wait(Database::open(Options::new(other.url())).unwrap().secret()).unwrap(), both[0]);
 }
+
+/// How long the test waits at most, so that what comes sooner was told.
+const LONG: Duration = Duration::from_secs(120);
+
+fn hears_of_the_desk(listening: &Database, database: &jobhall_throwaway::Database) {
+    let wait_listening =
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()";
+    wait_until("somebody to listen", || database.sql(wait_listening) != "0");
+    let (tell, told) = mpsc::channel();
+    let changed = listening.changed(LONG);
+    thread::spawn(move || {
+        wait(changed);
+        tell.send(()).unwrap();
+    });
+    let store = take_as(&Database::open(patient(database.url())).unwrap(), "one");
+    told.recv_timeout(LONG / 2).expect("the taking was told");
+    let changed = listening.changed(LONG);
+    let begun = std::time::Instant::now();
+    wait(store.leave());
+    wait(changed);
+    assert!(begun.elapsed() < LONG / 2, "the leaving was told");
+}
+
+#[test]
+fn a_node_hears_at_once_that_the_desk_has_changed_hands() {
+    let (_shared, database) = setup();
+    let listening = Database::open(patient(database.url())).unwrap();
+    hears_of_the_desk(&listening, &database);
+}
+
+#[test]
+fn behind_a_pooler_a_node_hears_over_the_direct_url_or_looks() {
+    let (shared, database) = setup();
+    let pooler = shared.pgbouncer(3);
+    let pooled = Options { pooled: true, ..patient(pooler.url(database.name())) };
+    let deaf = Database::open(pooled.clone()).unwrap();
+    wait(deaf.changed(Duration::from_millis(1)));
+    let listening = Database::open(Options { direct_url: Some(database.url()), ..pooled }).unwrap();
+    hears_of_the_desk(&listening, &database);
+}
