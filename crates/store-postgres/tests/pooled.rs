@@ -3,38 +3,36 @@
 
 mod fixture;
 
-use fixture::{Options, take};
+use fixture::{Options, take, wipe};
 use jobhall_store_conformance::rules::{DURABLE_RULES, RULES};
 use jobhall_store_conformance::{Fixture, model};
-use jobhall_throwaway::{Cluster, Pooler, Shared};
+use jobhall_throwaway::{Cluster, Database, Pooler};
 
-fn opened(shared: &Shared, pooler: &Pooler) -> Fixture {
-    let database = shared.database();
+fn opened(database: &Database, pooler: &Pooler) -> Fixture {
+    wipe(database);
     let url = pooler.url(database.name());
-    Fixture::durable(move || {
-        let _keep = &database;
-        take(Options { pooled: true, ..Options::new(url.as_str()) })
-    })
+    Fixture::durable(move || take(Options { pooled: true, ..Options::new(url.as_str()) }))
 }
 
 #[test]
 fn every_rule_is_kept_through_a_transaction_pooler() {
     let shared = Cluster::shared();
+    let database = shared.database();
     // Fewer connections than the store has of its own: transactions must take turns on them.
     let pooler = shared.pgbouncer(3);
     for (name, rule) in RULES {
         println!("{name}");
-        rule(opened(&shared, &pooler).store());
+        rule(opened(&database, &pooler).store());
     }
     for (name, rule) in DURABLE_RULES {
         println!("{name}");
-        rule(&mut opened(&shared, &pooler));
+        rule(&mut opened(&database, &pooler));
     }
 }
 
 #[test]
 fn random_operations_agree_through_a_transaction_pooler() {
     let shared = Cluster::shared();
-    let pooler = shared.pgbouncer(3);
-    model::compare(|| opened(&shared, &pooler), 2_000, 77).unwrap();
+    let (database, pooler) = (shared.database(), shared.pgbouncer(3));
+    model::compare(|| opened(&database, &pooler), 2_000, 77).unwrap();
 }

@@ -114,7 +114,7 @@ impl Cluster {
     /// A new database, dropped with the value.
     pub fn database(&self) -> Database {
         let n = self.databases.fetch_add(1, Ordering::Relaxed);
-        Database::create(&self.directory, self.port, &format!("throwaway_{n}"))
+        Database::create(&self.directory, self.port, &format!("throwaway_{n}"), true)
     }
 
     /// Runs statements in a database, and tells what they print: rows as lines, columns parted by `|`.
@@ -223,18 +223,20 @@ impl Drop for Cluster {
     }
 }
 
-/// A database, dropped with its value.
+/// A database. It is dropped with its value, but for one of the shared server, which goes with that: a drop has the
+/// server write out all that it has in memory, which every test would wait for.
 #[derive(Debug)]
 pub struct Database {
     directory: PathBuf,
     port: u16,
     name: String,
+    drops: bool,
 }
 
 impl Database {
-    pub(crate) fn create(directory: &Path, port: u16, name: &str) -> Database {
+    pub(crate) fn create(directory: &Path, port: u16, name: &str, drops: bool) -> Database {
         sql(directory, port, "postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
-        Database { directory: directory.to_owned(), port, name: name.to_owned() }
+        Database { directory: directory.to_owned(), port, name: name.to_owned(), drops }
     }
 
     /// Its name.
@@ -255,6 +257,9 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
+        if !self.drops {
+            return;
+        }
         let text = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         // The server may be stopped already; then the database goes with its directory.
         let _ = psql(&self.directory, self.port, "postgres", &text).output();
