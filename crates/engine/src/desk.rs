@@ -226,7 +226,7 @@ pub struct Desk {
     pub(crate) postponed: Vec<Task>,
     pub(crate) stopped: Option<String>,
     outbox: Vec<(Unit, Pending)>,
-    in_flight: BTreeMap<u64, Vec<Pending>>,
+    pub(crate) in_flight: BTreeMap<u64, Vec<Pending>>,
     asked: Vec<Asked>,
     effects: Vec<Effect>,
     counter: u64,

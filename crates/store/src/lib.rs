@@ -136,6 +136,12 @@ pub struct JobPage {
 
 /// Durable storage of one hall.
 pub trait Store: Send + Sync + 'static {
+    /// Whether whoever has this store may still speak for the hall. Where several nodes share a database, one that was
+    /// held up for too long may not, although nothing has told it so yet.
+    fn stands(&self) -> bool {
+        true
+    }
+
     /// Applies the units in order in one durable transaction; a refused unit leaves no trace and the others stand.
     /// The answer comes after the transaction is durable. Calls take effect in the order they were made.
     fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>>;
