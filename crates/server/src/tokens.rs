@@ -33,12 +33,13 @@ use tokio::sync::{Mutex, watch};
 
 use self::browser::Browsers;
 use self::job::JobKey;
-use self::secret::{Hash, split};
+use self::secret::split;
 use self::stored::StoredToken;
 use crate::app::now;
 
 pub(crate) use self::browser::SESSION_TIME;
 pub use self::identity::{Bound, Identity, Role};
+pub(crate) use self::secret::Hash;
 pub use self::secret::TokenError;
 
 /// The file of the administrator's token, in the data directory.
