@@ -19,7 +19,7 @@ fn a_job_submitted_at_one_node_wakes_a_vacancy_parked_at_another() {
     for (worker, submitter) in [(doors[0], doors[1]), (holder, doors[0]), (doors[1], holder)] {
         let (parked, asking) = (crowd.client(worker), crowd.client(submitter));
         block_on(async {
-            let vacancy = Vacancy { slots: 1, wait_s: 60, ..Vacancy::default() };
+            let vacancy = Vacancy { slots: 1, wait_s: 60, abilities: String::new(), accepts: String::new() };
             let waiting = parked.vacancies(&vacancy);
             let submitting = async {
                 while asking.workers().await.unwrap().iter().all(|worker| worker.slots == 0) {
@@ -83,7 +83,8 @@ fn any_node_answers_for_any_job_with_its_log_as_it_grows() {
 #[test]
 fn what_is_paused_at_one_node_is_paused_at_all() {
     let crowd = Crowd::of(3, &[]);
-    let _workers = [0, 1, 2].map(|at| crowd.worker(&format!("w{at}"), &crowd.nodes[at].url(), &["--slots", "2"]));
+    let _workers =
+        [0, 1, 2].map(|at| crowd.worker(&format!("w{at}"), &crowd.nodes[at].url(), &["--slots", "2"]));
     crowd.run(0, &["queue", "pause", "default"]);
     let ids: Vec<_> = (0..3).map(|at| crowd.submit(at, "true", &[])).collect();
     let other = crowd.submit(1, "true", &["--queue", "other"]);

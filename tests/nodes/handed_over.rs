@@ -127,6 +127,7 @@ fn up_brings_a_worker_that_works_whichever_node_holds_the_desk() {
     crowd.nodes[0].hall().kill();
     std::fs::copy(crowd.nodes[0].data().join("admin.token"), up.data().join("admin.token")).unwrap();
     eventually("the desk to be there", || up.run(&["nodes"]).status.success());
-    let id = up.json(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#, "--json"])["id"].to_string();
+    let id =
+        up.json(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#, "--json"])["id"].to_string();
     eventually("its own worker", || up.json(&["job", "show", &id, "--json"])["state"] == "succeeded");
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jobhall_blobs::Blobs;
-use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_core::Time;
+use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_protocol::{Node, Timestamp};
 use jobhall_server::{Hall, Listen, Nodes, Options, Running, Tokens};
 use jobhall_store::Store;

@@ -30,6 +30,7 @@ mod collector;
 mod connections;
 mod door;
 mod error;
+mod explain;
 mod exposition;
 mod failures;
 mod field;

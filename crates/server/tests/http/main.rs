@@ -9,6 +9,7 @@ mod collector;
 mod doors;
 mod edit;
 mod every_route;
+mod explain;
 mod groups;
 mod hall;
 mod health;
