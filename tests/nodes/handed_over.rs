@@ -43,7 +43,9 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     assert!(crowd.epoch() > epoch);
     let late = crowd.submit(other, "true", &[]);
     for (id, _, go) in &jobs {
-        assert_eq!(crowd.job(other, id)["state"], "running");
+        // Its worker has come back and named it.
+        let taken_up = |state: &serde_json::Value| state == "accepted" || state == "running";
+        eventually("it to be taken up", || taken_up(&crowd.job(other, id)["state"]));
         std::fs::write(go, "").unwrap();
         crowd.until(other, id, "succeeded");
         let job = crowd.job(other, id);
