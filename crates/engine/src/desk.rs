@@ -229,7 +229,7 @@ pub struct Desk {
     outbox: Vec<Unit>,
     senders: Vec<Pending>,
     room: usize,
-    in_flight: BTreeMap<u64, Vec<Pending>>,
+    pub(crate) in_flight: BTreeMap<u64, Vec<Pending>>,
     asked: Vec<Asked>,
     effects: Vec<Effect>,
     counter: u64,
