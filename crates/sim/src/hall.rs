@@ -355,23 +355,34 @@ impl Sim {
     fn become_calm(&mut self) {
         self.calm = true;
         self.faults = Faults { stopped: self.faults.stopped, ..Faults::default() };
-        self.catch_up();
         self.trace.note(self.ms, &[], || "calm: faults stop, every worker is able".to_owned());
         self.workers_become_able();
         self.end_schedules();
         self.queue.at(self.ms + 2_000, Event::Look);
     }
 
-    /// Sets the wall clock to when everything that waits for it is due: nobody need sit through the time between.
+    /// Sets the wall clock to when what waits for it is due: nobody need sit through the time between. Not while there
+    /// is something to do: whose windows are open must not find them closed. Those with windows come last, one after
+    /// the other.
     fn catch_up(&mut self) {
-        let open = self.checker.rows.values().filter(|job| !job.life.state.is_terminal());
         let wall = self.moment().wall;
-        let ahead = open.map(|job| match job.life.state {
-            State::Queued(_) => calendar::start_of(job, wall).max(job.life.updated_at),
-            _ => job.life.run_at.max(job.life.updated_at),
+        let queued = self.checker.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
+        let starts = queued.map(|job| {
+            (job.spec.windows.is_always(), calendar::start_of(job, wall).max(job.life.updated_at))
         });
-        let missing = ahead.max().map_or(0, |ahead| ahead.since(wall));
-        self.offset += i64::try_from(missing).unwrap_or(0);
+        let (mut last, mut first_opening) = (None, None);
+        for (always, start) in starts {
+            if start <= wall {
+                return;
+            }
+            if always {
+                last = last.max(Some(start));
+            } else {
+                first_opening = first_opening.min(Some(start)).or(Some(start));
+            }
+        }
+        let Some(ahead) = last.or(first_opening) else { return };
+        self.offset += i64::try_from(ahead.since(wall)).unwrap_or(0);
         self.checker.now = self.moment();
     }
 

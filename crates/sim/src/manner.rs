@@ -84,7 +84,7 @@ impl Manner {
         }
         let mut roll = task.roll(40);
         // Some jobs are ignored by everybody.
-        if task.params.contains("7}") && task.seed.is_multiple_of(4) {
+        if task.params.contains("7,\"c\"") && task.seed.is_multiple_of(4) {
             return Manner::Ignore;
         }
         roll.weighted(&[

@@ -49,6 +49,8 @@ pub enum Plant {
     CountsOld,
     /// The desk hears of larger workers than there are.
     WorkersLarger,
+    /// The desk hears of more credit than a session with waiting attempts was given.
+    CreditRaised,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,
     /// A restart loses what is configured for queues.
@@ -61,7 +63,7 @@ pub enum Plant {
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 26] = [
+    pub const ALL: [Plant; 27] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -84,6 +86,7 @@ impl Plant {
         Plant::ClockStuck,
         Plant::CountsOld,
         Plant::WorkersLarger,
+        Plant::CreditRaised,
         Plant::TicksForgotten,
         Plant::LimitsForgotten,
         Plant::NoGrace,
@@ -110,6 +113,7 @@ impl Plant {
             Plant::NeverResumed => Invariant::Drained,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
+            Plant::CreditRaised => Invariant::Credit,
             Plant::TicksForgotten => Invariant::Tick,
             Plant::LimitsForgotten => Invariant::Limit,
         }

@@ -62,6 +62,7 @@ impl Sim {
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
         self.checker.limits_told(&commit.units, result.as_ref().ok());
+        self.checker.waits_told(&commit.units, result.as_ref().ok());
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }

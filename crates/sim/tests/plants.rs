@@ -54,6 +54,7 @@ planted! {
     a_wall_clock_that_stops => ClockStuck,
     counts_that_are_old => CountsOld,
     workers_that_are_used_beyond_what_they_have => WorkersLarger,
+    credit_that_a_session_was_not_given => CreditRaised,
     a_start_that_forgets_ticks => TicksForgotten,
     limits_that_a_restart_forgets => LimitsForgotten,
     time_outs_without_grace => NoGrace,

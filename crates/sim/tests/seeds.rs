@@ -113,7 +113,8 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 16] = [
+    let groups: [(&str, &[&str]); 17] = [
+        ("credit", &["assigned within it"]),
         ("limits", &["claim under a limit", "queue configured"]),
         (
             "requests",
@@ -231,7 +232,10 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             ],
         ),
         ("asked of the store", &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed"]),
-        ("ends", &["succeeded", "failed", "crashed", "cancelled", "poison", "lost", "taken back"]),
+        (
+            "ends",
+            &["succeeded", "failed", "crashed", "cancelled", "poison", "unaccepted", "lost", "taken back"],
+        ),
     ];
     groups.iter().flat_map(|(group, kinds)| kinds.iter().map(move |kind| (*group, *kind))).collect()
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod counts;
+mod credit;
 mod ends;
 mod leases;
 mod limits;
@@ -47,6 +48,8 @@ pub enum Invariant {
     Order,
     /// Nothing is assigned to a worker that does not suit or is not there.
     Suits,
+    /// No session is given more jobs than its worker gave it credit for.
+    Credit,
     /// No worker is used beyond what it has, and what is used is what live attempts use.
     Used,
     /// Every request has exactly one answer, unless a crash intervened.
@@ -77,6 +80,7 @@ impl fmt::Display for Invariant {
             Invariant::Drained => "I7 drained",
             Invariant::Order => "order among suitable jobs",
             Invariant::Suits => "only to suitable workers that are there",
+            Invariant::Credit => "no session gets more than its credit",
             Invariant::Used => "no worker is used beyond what it has",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
@@ -117,12 +121,8 @@ pub(crate) struct Seen {
     pub connected: bool,
     pub closed: bool,
     pub ended: bool,
-    /// The most that its worker ever gave it credit for; none if it never did.
-    pub credit: Option<i64>,
     /// What was assigned to it.
     pub assigned: u64,
-    /// Whether an attempt of it ever waited: then slots are lent and given back while words about them cross.
-    pub lends: bool,
 }
 
 /// Who has a job.
@@ -180,6 +180,8 @@ pub(crate) struct Checker {
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
+    /// The latest moment at which the desk's duties were run, on a clock that may have been set back since.
+    latest_wall: Time,
     /// What was stored of schedules.
     schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
@@ -194,6 +196,7 @@ pub(crate) struct Checker {
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
+    credit: credit::Credit,
     limited: limits::Limited,
     /// Things worth counting since the last look, by group and name.
     seen: Vec<(&'static str, &'static str)>,
@@ -224,6 +227,7 @@ impl Checker {
             touched: BTreeSet::new(),
             reading: BTreeMap::new(),
             ticked_wall: now.wall,
+            latest_wall: now.wall,
             schedules: BTreeMap::new(),
             sessions: BTreeMap::new(),
             holds: BTreeMap::new(),
@@ -235,6 +239,7 @@ impl Checker {
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
             commits: 0,
+            credit: credit::Credit::default(),
             limited: limits::Limited::default(),
             seen: Vec::new(),
         }
@@ -286,11 +291,8 @@ impl Checker {
         {
             seen.closed = true;
         }
-        // What it was given credit for counts from here on, whether or not it hears of it.
-        if let Request::Credit { session, total } = request
-            && let Some(seen) = self.sessions.get_mut(session)
-        {
-            seen.credit = seen.credit.max(Some(*total));
+        if let Request::Credit { session, total } = request {
+            self.credit.given(*session, *total, self.now.mono);
         }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
@@ -306,12 +308,14 @@ impl Checker {
         self.waiting.clear();
         self.begun.clear();
         self.stopped.clear();
+        self.credit = credit::Credit::default();
     }
 
     /// It has started again.
     pub fn restarted(&mut self) {
         self.started = self.now.mono;
         self.ticked_wall = self.now.wall;
+        self.lend_again();
     }
 
     /// Nothing more will happen.

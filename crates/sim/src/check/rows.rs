@@ -159,7 +159,6 @@ impl Checker {
         self.lease_moved(before, after);
         self.place_moved(before, after);
         self.rows.insert(id, after.clone());
-        self.lends(id);
         let Some(key) = after.spec.key.clone().map(|key| (after.spec.job_type.clone(), key)) else { return };
         let live = self.keys.entry(key).or_default();
         if new.state.is_terminal() {
