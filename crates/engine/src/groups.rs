@@ -137,6 +137,14 @@ impl Desk {
         Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
     }
 
+    /// Every group that has not ended, with its members as they are counted, by id.
+    pub fn groups_counted(&self) -> Vec<ShownGroup> {
+        let open = self.groups().open.values();
+        let mut shown: Vec<_> = open.map(|open| ShownGroup::new(open.group.clone(), open.counts)).collect();
+        shown.sort_by_key(|shown| shown.group.id);
+        shown
+    }
+
     /// Closes or cancels an open group: one write, then what follows from it.
     pub(crate) fn change_group(&mut self, request: Request, ticket: Ticket) {
         let (id, cancel) = match &request {

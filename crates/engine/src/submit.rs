@@ -324,6 +324,7 @@ impl Desk {
         if !matches!(asker, Asker::Retry(..)) {
             self.answer_asker(asker, Ok(answer));
         }
+        let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.life.state.name())).collect();
         for (id, step) in moves {
             self.moved(id, step);
         }
@@ -349,7 +350,7 @@ impl Desk {
                 self.assigned(id, &life, reserved);
             }
         }
-        self.follow(filled, &waiting);
+        self.follow(filled, &waiting, &ended);
         for job in wanted {
             self.links.add(from_outside(job));
         }

@@ -202,6 +202,7 @@ impl Sim {
             Event::Late(request) => {
                 self.send(*request, Origin::Nobody);
             }
+            Event::Outside(request) => self.call(*request),
             Event::Calm => self.become_calm(),
             Event::Look => self.look(),
             _ => {}
@@ -251,6 +252,8 @@ impl Sim {
         self.checker.counted(&told, self.latest_wall);
         let in_use = desk.workers_in_use();
         self.checker.in_use(&in_use);
+        let groups = desk.groups_counted();
+        self.checker.groups_counted(&groups);
     }
 
     /// Carries out what the desk wants.
@@ -390,7 +393,9 @@ impl Sim {
     fn look(&mut self) {
         self.catch_up();
         self.let_everything_go();
-        let quiet = self.desk.is_some() && self.checker.open().is_empty() && !self.clients.wait();
+        self.let_groups_and_outsiders_end();
+        let over = self.checker.open().is_empty() && self.checker.open_groups().is_empty();
+        let quiet = self.desk.is_some() && over && !self.clients.wait();
         let patience = 1_010 + self.script.calm_at + 1_800_000;
         if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {
             self.checker.whole(&self.vault);

@@ -127,6 +127,7 @@ impl Checker {
                 self.in_time(&insert.job);
             }
         }
+        self.after_all(units);
         self.in_order(units);
         self.within_limits(units);
         self.credit_of_claims(units);
@@ -158,6 +159,7 @@ impl Checker {
             });
         }
         self.stops(before, after);
+        self.outside_in_time(before, after);
         let held = before.life.state.held().is_some() && after.state.held().is_none();
         let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
             if defeat.outcome == jobhall_core::Outcome::Lost);
@@ -191,7 +193,8 @@ impl Checker {
             });
         }
         let forced = timed_out(&before.life) && after.state.held().is_none() && !self.spoke(attempt);
-        let lost = after.lost > before.life.lost;
+        let session = self.holds.get(&id).and_then(|hold| self.sessions.get(&hold.session));
+        let lost = after.lost > before.life.lost || session.is_some_and(|seen| seen.ended);
         if let Some(&at) = self.stopped.get(&attempt).filter(|_| forced && !lost) {
             self.seen.push(("orders", "given up for its time"));
             let grace = now - at;
@@ -201,9 +204,10 @@ impl Checker {
         }
     }
 
-    /// Whether someone has reported an end of this attempt, heard or not.
+    /// Whether someone has reported an end of this attempt or that it goes on outside, heard or not.
     fn spoke(&self, attempt: AttemptId) -> bool {
-        self.reports.contains_key(&(attempt.job, attempt.claim))
+        let of = (attempt.job, attempt.claim);
+        self.reports.contains_key(&of) || self.started_outside.contains_key(&of)
     }
 
     fn in_time(&mut self, job: &Job) {

@@ -4,8 +4,11 @@
 mod answers;
 mod counts;
 mod credit;
+mod dependencies;
 mod ends;
+mod groups;
 mod leases;
+mod lending;
 mod limits;
 mod order;
 mod outside;
@@ -13,17 +16,21 @@ mod rows;
 mod shelf;
 mod submits;
 mod ticks;
+mod told;
 mod uses;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jobhall_core::{AttemptId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName};
+use jobhall_core::{
+    AttemptId, Group, GroupId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName,
+};
 use jobhall_engine::{Config, Request, SessionId, Ticket};
 use jobhall_store::FeedEntry;
 
 use ends::End;
+pub(crate) use limits::LimitOf;
 pub use outside::{Name, Outside, Stored};
 pub(crate) use shelf::Shelf;
 
@@ -44,6 +51,12 @@ pub enum Invariant {
     Sound,
     /// I7: when faults stop, everything ends.
     Drained,
+    /// Nothing starts before what it comes after has ended, and what is taken along has a cause.
+    Dependency,
+    /// The counts of a group are those of its members, and its verdict is what they make of it.
+    Group,
+    /// An outcome from outside ends its attempt once.
+    Outside,
     /// Suitable ready jobs go in order of priority, time and id.
     Order,
     /// Nothing is assigned to a worker that does not suit or is not there.
@@ -78,6 +91,9 @@ impl fmt::Display for Invariant {
             Invariant::Cancel => "I5 an acknowledged cancel holds",
             Invariant::Sound => "I6 the store is sound",
             Invariant::Drained => "I7 drained",
+            Invariant::Dependency => "never before what it comes after",
+            Invariant::Group => "groups are what their members make of them",
+            Invariant::Outside => "an outcome from outside counts once",
             Invariant::Order => "order among suitable jobs",
             Invariant::Suits => "only to suitable workers that are there",
             Invariant::Credit => "no session gets more than its credit",
@@ -172,6 +188,14 @@ pub(crate) struct Checker {
     /// What workers said about an attempt, whether or not it arrived.
     reports: BTreeMap<(JobId, u32), Vec<Said>>,
     ends: BTreeMap<(JobId, u32), End>,
+    /// What others told about a job, whether or not it arrived.
+    told: BTreeMap<JobId, Vec<Report>>,
+    /// What of that was taken.
+    taken: BTreeMap<JobId, Vec<Report>>,
+    /// Who said of which claim that its work has started, whether or not it arrived.
+    started_outside: BTreeMap<(JobId, u32), BTreeSet<(LeaseId, WorkerName)>>,
+    /// The groups as they were last seen.
+    groups: BTreeMap<GroupId, Group>,
     cancel_asked: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,
     /// Units on their way that touch a job.
@@ -221,6 +245,10 @@ impl Checker {
             base: BTreeMap::new(),
             reports: BTreeMap::new(),
             ends: BTreeMap::new(),
+            told: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            started_outside: BTreeMap::new(),
+            groups: BTreeMap::new(),
             cancel_asked: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             untold: BTreeMap::new(),
@@ -280,6 +308,11 @@ impl Checker {
             Request::Cancel { id, .. } => {
                 self.cancel_asked.insert(*id);
             }
+            Request::Finish { id, report, .. } => self.told.entry(*id).or_default().push(report.clone()),
+            Request::Started { worker, attempt, lease } => {
+                let said = self.started_outside.entry((attempt.job, attempt.claim)).or_default();
+                said.insert((*lease, worker.clone()));
+            }
             _ => {}
         }
     }
@@ -326,6 +359,10 @@ impl Checker {
             let text = texts.map(|job| format!("{}: {:?}", job.id, job.life)).collect::<Vec<_>>().join("; ");
             self.fail(Invariant::Drained, &open, format!("{} jobs are still open: {text}", open.len()));
         }
+        let groups = self.open_groups();
+        self.must(groups.is_empty(), Invariant::Drained, &[], || {
+            format!("groups are still open: {groups:?}")
+        });
         if let Some((ticket, (request, at))) = self.waiting.first_key_value() {
             let text = format!("request {} of {at} ms has no answer: {request:?}", ticket.0);
             self.fail(Invariant::Answer, &[], text);

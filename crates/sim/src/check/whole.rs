@@ -18,8 +18,13 @@ impl Checker {
             }
             let ended = row.life.state.is_terminal();
             let ruled = self.ruled.contains(row.spec.job_type.as_str());
-            self.must(ended && ruled, Invariant::Stored, &[id], || {
-                format!("job {id} is removed; completed: {ended}, its type has a rule: {ruled}")
+            let group = row.spec.group.and_then(|group| self.groups.get(&group));
+            let in_open_group = group.is_some_and(|group| group.end.is_none());
+            self.must(ended && ruled && !in_open_group, Invariant::Stored, &[id], || {
+                format!(
+                    "job {id} is removed; completed: {ended}, its type has a rule: {ruled}, its group is open: \
+                     {in_open_group}"
+                )
             });
             self.rows.remove(&id);
             self.removed.insert(id);
