@@ -232,7 +232,7 @@ impl Desk {
         let mut unit = Unit::default();
         for &id in &ids {
             let Some(entry) = self.open.get(&id.get()) else { continue };
-            unit.changes.push(change(id, entry.stored_rev, entry.life.clone()));
+            unit.changes.push(change(id, entry.stored_rev, entry.unmoved()));
             self.make_busy(id, Busy::Unit);
         }
         self.send(unit, Pending::Released(ids));

@@ -448,3 +448,26 @@ fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile(
     let third = hall.submit(job("t")).unwrap().id;
     assert!(matches!(hall.explain(third).why[..], [Why::Limited(_)]));
 }
+
+#[test]
+fn a_lent_place_has_one_user_after_a_restart_too() {
+    let mut hall = Hall::new();
+    limit_type(&mut hall, "p", vec![at_once(1)]);
+    hall.submit(job("p")).unwrap();
+    let parent = hall.take_one("w");
+    hall.accept("w", &parent).unwrap();
+    let first = hall.call("w", &parent, "first", job("p")).unwrap().id;
+    let second = hall.call("w", &parent, "second", job("p")).unwrap().id;
+    hall.wait("w", &parent);
+    let child = hall.take_one("w");
+    assert_eq!(child.attempt.job, first, "it stands on the place of the one that waits");
+    hall.accept("w", &child).unwrap();
+    hall.pass(2_000);
+    let mut hall = hall.restart(Config::default());
+    let session = hall.come_back("w", &[&parent, &child]);
+    hall.vacancy(session, 1);
+    assert!(hall.assignments().is_empty(), "somebody stands there");
+    hall.report("w", &child, passed()).unwrap();
+    let next = hall.assignments();
+    assert_eq!(next.iter().map(|(_, held)| held.attempt.job).collect::<Vec<_>>(), [second]);
+}

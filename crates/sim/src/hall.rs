@@ -244,11 +244,13 @@ impl Sim {
     /// Holds what the desk counts against the rows, whenever all that it decided is stored. A planted bug may make the
     /// two differ for a reason of its own.
     fn recount(&mut self, now: Now) {
-        let meant = self.plant.is_none_or(|plant| plant == Plant::CountsOld);
+        let meant =
+            self.plant.is_none_or(|plant| [Plant::CountsOld, Plant::MemberForgotten].contains(&plant));
         let Some(desk) = self.desk.as_mut().filter(|_| meant && self.commits.is_empty()) else { return };
         let counts = desk.counts(now);
         let before = self.counted.replace(counts.clone());
-        let told = before.filter(|_| self.plant.is_some()).unwrap_or(counts);
+        let old = self.plant == Some(Plant::CountsOld);
+        let told = before.filter(|_| old).unwrap_or(counts);
         self.checker.counted(&told, self.latest_wall);
         let in_use = desk.workers_in_use();
         self.checker.in_use(&in_use);
@@ -339,11 +341,12 @@ impl Sim {
         self.checker.starts_with(&settings);
         let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
         let forgetful = self.plant == Some(Plant::LimitsForgotten);
-        let settings: Vec<_> = settings.into_iter().filter(|one| !forgetful || !forgets(one)).collect();
+        let settings = settings.into_iter().filter(|one| !forgetful || !forgets(one));
+        let settings = settings.map(|one| self.vault.setting_for_desk(one)).collect();
         desk.restore_settings(settings).expect("settings that the engine wrote");
         desk.restore_blocks(&self.vault.blocks());
         for group in self.vault.groups(true) {
-            let members = self.vault.group(group.id).map_or_else(Vec::new, |(_, members)| members);
+            let members = self.vault.members_for_desk(group.id);
             desk.restore_group(group, &members);
         }
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));

@@ -55,6 +55,18 @@ pub enum Plant {
     TicksForgotten,
     /// A restart loses what is configured for queues.
     LimitsForgotten,
+    /// A restart loses what is configured for types as far as it limits them.
+    TypeLimitsForgotten,
+    /// After a restart queued sub-jobs of a waiting parent weigh nothing, so that several stand on the place it lends.
+    LentTwice,
+    /// A restart has blocked jobs come after others than they were to.
+    AfterForgotten,
+    /// A restart has blocked jobs come after themselves too.
+    NeverReleased,
+    /// A restart does not see the first completed member of each group.
+    MemberForgotten,
+    /// Outcomes from outside become others on their way.
+    OutcomeForged,
     /// Attempts that are stopped for their time have no grace.
     NoGrace,
     /// Nobody hears that what it waited for is over.
@@ -63,7 +75,7 @@ pub enum Plant {
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 27] = [
+    pub const ALL: [Plant; 33] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -89,6 +101,12 @@ impl Plant {
         Plant::CreditRaised,
         Plant::TicksForgotten,
         Plant::LimitsForgotten,
+        Plant::TypeLimitsForgotten,
+        Plant::LentTwice,
+        Plant::AfterForgotten,
+        Plant::NeverReleased,
+        Plant::MemberForgotten,
+        Plant::OutcomeForged,
         Plant::NoGrace,
         Plant::NeverResumed,
     ];
@@ -109,12 +127,15 @@ impl Plant {
             Plant::LeaseOnWallClock => Invariant::Renewed,
             Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
-            Plant::NeverResumed | Plant::ClockStuck => Invariant::Drained,
+            Plant::NeverResumed | Plant::ClockStuck | Plant::NeverReleased => Invariant::Drained,
+            Plant::AfterForgotten => Invariant::Dependency,
+            Plant::MemberForgotten => Invariant::Group,
+            Plant::OutcomeForged => Invariant::Outside,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
             Plant::CreditRaised => Invariant::Credit,
             Plant::TicksForgotten => Invariant::Tick,
-            Plant::LimitsForgotten => Invariant::Limit,
+            Plant::LimitsForgotten | Plant::TypeLimitsForgotten | Plant::LentTwice => Invariant::Limit,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Workers: they come, renew, offer vacancies, take jobs and report; and they die, hang, come back and lie.
 
+mod outside;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
@@ -377,30 +379,12 @@ impl Sim {
         self.workers[at].runs.insert(attempt, Run { lease, report, params, waits });
         let life = self.workers[at].life;
         for (in_ms, step) in manner.steps(task) {
-            let step = match step {
-                Step::Report(attempt) if assignment.external => Step::Started(attempt),
-                Step::Call(..) if assignment.external => continue,
-                Step::Wait(attempt) if assignment.external => Step::Started(attempt),
-                step => step,
-            };
-            self.worker_later(at, life, in_ms, step);
+            if let Some(step) = outside::step(step, assignment.external) {
+                self.worker_later(at, life, in_ms, step);
+            }
         }
         if assignment.external {
             self.tell_from_outside(assignment);
-        }
-    }
-
-    /// Someone outside tells how it ended, before or after the worker says that it has started; or two tell it
-    /// differently, or nobody does.
-    fn tell_from_outside(&mut self, assignment: &Assignment) {
-        let Assignment { attempt, number, .. } = *assignment;
-        let id = attempt.job;
-        let mut roll = self.roll(&[34, id.get(), u64::from(attempt.claim)]);
-        for _ in 0..roll.weighted(&[(15, 0), (65, 1), (20, 2)]) {
-            let report = crate::manner::told_outside(id, roll.below(5));
-            let attempt = roll.percent(60).then_some(number);
-            let request = Request::Finish { id, attempt, report };
-            self.queue.at(self.ms + roll.below(9_000), Event::Outside(Box::new(request)));
         }
     }
 
@@ -501,21 +485,6 @@ impl Sim {
                 if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
                     run.report = passed(attempt);
                 }
-            }
-            Err(_) => {}
-        }
-    }
-
-    /// What goes on outside is no longer the worker's; what does not, it ends itself.
-    fn started_answered(&mut self, at: usize, attempt: AttemptId, answer: &Result<Answer, Refused>) {
-        match answer {
-            Ok(_) | Err(Refused::LeaseLost(_) | Refused::NoSuchJob(_)) => {
-                self.workers[at].runs.remove(&attempt);
-                self.credit(at);
-            }
-            Err(Refused::Event(_) | Refused::NotExternal(_)) => {
-                let life = self.workers[at].life;
-                self.worker_later(at, life, 10, Step::Report(attempt));
             }
             Err(_) => {}
         }

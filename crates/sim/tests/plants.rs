@@ -57,6 +57,12 @@ planted! {
     credit_that_a_session_was_not_given => CreditRaised,
     a_start_that_forgets_ticks => TicksForgotten,
     limits_that_a_restart_forgets => LimitsForgotten,
+    limits_of_types_that_a_restart_forgets => TypeLimitsForgotten,
+    a_lent_place_with_several_users => LentTwice,
+    dependencies_that_a_restart_forgets => AfterForgotten,
+    releases_that_never_come => NeverReleased,
+    members_that_a_restart_forgets => MemberForgotten,
+    outcomes_that_nobody_told => OutcomeForged,
     time_outs_without_grace => NoGrace,
     waits_that_nobody_ends => NeverResumed,
 }

@@ -194,7 +194,7 @@ impl Checker {
         }
         let forced = timed_out(&before.life) && after.state.held().is_none() && !self.spoke(attempt);
         let session = self.holds.get(&id).and_then(|hold| self.sessions.get(&hold.session));
-        let lost = after.lost > before.life.lost || session.is_some_and(|seen| seen.ended);
+        let lost = after.lost > before.life.lost || session.is_none_or(|seen| seen.ended);
         if let Some(&at) = self.stopped.get(&attempt).filter(|_| forced && !lost) {
             self.seen.push(("orders", "given up for its time"));
             let grace = now - at;

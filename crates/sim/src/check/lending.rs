@@ -33,20 +33,6 @@ impl Checker {
         if lent && !known {
             return None;
         }
-        if std::env::var("DBG").is_ok() {
-            for j in &all {
-                eprintln!(
-                    "  {} w{} {:?} lenders {:?} links {:?} after {:?} parent {:?}",
-                    j.id,
-                    j.spec.throttle_factor,
-                    j.life.state.name(),
-                    self.lenders(j.id),
-                    self.limited.links.iter().filter(|(p, c)| *p == j.id || *c == j.id).collect::<Vec<_>>(),
-                    j.spec.after,
-                    j.spec.parent
-                );
-            }
-        }
         let who: Vec<_> = all.iter().map(|job| (job.id.get(), job.spec.throttle_factor)).collect();
         Some(format!("weighs {}, and {taken} of {most} are taken: {who:?}", job.spec.throttle_factor))
     }

@@ -85,11 +85,16 @@ impl Checker {
                 && !self.reading.contains_key(&id)
         };
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
-        let queued =
-            self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_))).filter(suits);
+        let suited = self.rows.values().filter(suits);
+        let queued = suited.clone().filter(|job| matches!(job.life.state, State::Queued(_)));
         // Beside an old job that waits for room, later ones that use what it uses are passed over; also when that one
-        // could not go after all, because of a limit or because the clock was set back.
-        let users = queued.clone().filter(|job| words::used(&job.spec) != [0, 0] && self.was_due(job));
+        // could not go after all, because of a limit or because the clock was set back. It may be released in memory only.
+        let waits = |job: &&Job| match job.life.state {
+            State::Queued(_) => true,
+            State::Blocked(blocked) => blocked.holder.is_none() && self.is_released(job),
+            _ => false,
+        };
+        let users = suited.filter(waits).filter(|job| words::used(&job.spec) != [0, 0] && self.was_due(job));
         let first_user = users.min_by_key(|job| rank(job, now).min(stored_rank(job))).map(|job| job.id);
         let ready = queued.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).collect();

@@ -24,7 +24,12 @@ impl Checker {
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
                 self.seen.push(("outside", "cancelled"));
             }
-            _ if timed_out(&after.life) => self.seen.push(("outside", "not told in time")),
+            _ if timed_out(&after.life) => {
+                self.seen.push(("outside", "not told in time"));
+                if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
+                    end.by = By::Time;
+                }
+            }
             _ => {
                 let told = self.told.get(&id).and_then(|all| all.iter().find(|it| matches(after, it)));
                 let Some(report) = told.cloned() else {
