@@ -324,6 +324,8 @@ impl Desk {
         if !matches!(asker, Asker::Retry(..)) {
             self.answer_asker(asker, Ok(answer));
         }
+        // A copy is counted with what it is a copy of, also where it takes the place of that.
+        items.iter().filter_map(|item| item.job.as_ref()).for_each(|job| self.expect_copy(job));
         let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.life.state.name())).collect();
         for (id, step) in moves {
             self.moved(id, step);

@@ -189,6 +189,7 @@ fn reason(why: &Why) -> wire::Reason {
             ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
         }
         Why::KeyHeld(_) => ("key_held", why.to_string()),
+        Why::DependenciesEnded => ("dependencies_ended", why.to_string()),
         Why::Dependencies { .. } => ("dependencies", why.to_string()),
         Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
         Why::NoWorkers => ("no_workers", why.to_string()),

@@ -65,6 +65,8 @@ pub enum Plant {
     NeverReleased,
     /// A restart does not see the first completed member of each group.
     MemberForgotten,
+    /// Retention is told that groups have no jobs left which have some.
+    GroupsPruned,
     /// Outcomes from outside become others on their way.
     OutcomeForged,
     /// Attempts that are stopped for their time have no grace.
@@ -75,7 +77,7 @@ pub enum Plant {
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 33] = [
+    pub const ALL: [Plant; 34] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -106,6 +108,7 @@ impl Plant {
         Plant::AfterForgotten,
         Plant::NeverReleased,
         Plant::MemberForgotten,
+        Plant::GroupsPruned,
         Plant::OutcomeForged,
         Plant::NoGrace,
         Plant::NeverResumed,
@@ -129,7 +132,7 @@ impl Plant {
             Plant::PriorityIgnored => Invariant::Order,
             Plant::NeverResumed | Plant::ClockStuck | Plant::NeverReleased => Invariant::Drained,
             Plant::AfterForgotten => Invariant::Dependency,
-            Plant::MemberForgotten => Invariant::Group,
+            Plant::MemberForgotten | Plant::GroupsPruned => Invariant::Group,
             Plant::OutcomeForged => Invariant::Outside,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,

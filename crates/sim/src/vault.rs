@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State, TypeConfig};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State, Time, TypeConfig};
 use jobhall_store::{
     Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Member, Memory, Prune, Pruned,
     Setting, SettingKind, Unit,
@@ -246,6 +246,21 @@ impl Vault {
     /// Groups that have not ended, or all.
     pub fn groups(&self, open: bool) -> Vec<Group> {
         self.store.groups_now(open)
+    }
+
+    /// Of a page of groups: those that ended before this moment and have no job left, and the last of the page.
+    pub fn emptied(
+        &self,
+        before: Option<GroupId>,
+        ended_before: Time,
+        limit: usize,
+    ) -> (Vec<GroupId>, Option<GroupId>) {
+        let below = |group: &Group| before.is_none_or(|before| group.id < before);
+        let page: Vec<Group> = self.groups(false).into_iter().rev().filter(below).take(limit).collect();
+        let left = |group: &Group| self.group(group.id).is_some_and(|(_, members)| !members.is_empty());
+        let old = page.iter().filter(|group| group.ended_before(ended_before));
+        let empty = old.filter(|group| self.plant == Some(Plant::GroupsPruned) || !left(group));
+        (empty.map(|group| group.id).collect(), page.last().map(|group| group.id))
     }
 
     pub fn links(&self) -> Vec<Link> {

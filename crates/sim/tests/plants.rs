@@ -62,6 +62,7 @@ planted! {
     dependencies_that_a_restart_forgets => AfterForgotten,
     releases_that_never_come => NeverReleased,
     members_that_a_restart_forgets => MemberForgotten,
+    groups_that_are_removed_before_their_jobs => GroupsPruned,
     outcomes_that_nobody_told => OutcomeForged,
     time_outs_without_grace => NoGrace,
     waits_that_nobody_ends => NeverResumed,

@@ -103,8 +103,13 @@ impl Checker {
     /// Whether something may keep a job that is ready.
     pub(super) fn may_be_kept(&self, job: &Job) -> bool {
         let keeps = |config: &QueueConfig| config.paused || !config.limits.is_empty();
-        let configs = LimitOf::both(&job.spec).into_iter().filter_map(|of| self.limited.possible.get(&of));
-        job.life.hold || configs.flatten().any(keeps)
+        // Where several are changed together, the desk hears of one after the other.
+        let just_now = |of: &LimitOf| {
+            let before = self.limited.before.get(of).filter(|(at, _)| *at == self.now.mono);
+            before.is_some_and(|(_, configs)| configs.iter().any(keeps))
+        };
+        let possible = |of: &LimitOf| self.limited.possible.get(of).is_some_and(|all| all.iter().any(keeps));
+        job.life.hold || LimitOf::both(&job.spec).iter().any(|of| possible(of) || just_now(of))
     }
 
     /// Units leave the desk: each claim in them must be let through.

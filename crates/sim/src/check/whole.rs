@@ -29,6 +29,15 @@ impl Checker {
             self.rows.remove(&id);
             self.removed.insert(id);
         }
+        for id in &prune.groups {
+            let ended = self.groups.get(id).is_none_or(|group| group.end.is_some());
+            let left: Vec<_> =
+                self.rows.values().filter(|job| job.spec.group == Some(*id)).map(|job| job.id).collect();
+            self.must(ended && left.is_empty(), Invariant::Group, &left, || {
+                format!("group {id} is removed; it has ended: {ended}, these jobs of it are left: {left:?}")
+            });
+            self.groups.remove(id);
+        }
         let Some(before) = prune.submit_keys_before else { return };
         for named in self.names.values_mut().flatten().filter(|named| named.at < before) {
             // Forgotten: it may be stored again.
