@@ -384,3 +384,18 @@ fn a_job_that_comes_after_the_one_it_supersedes_is_cancelled_with_it() {
         assert_eq!(error.as_deref(), (!after_any).then_some("dependency_cancelled"));
     }
 }
+
+#[test]
+fn a_job_that_is_about_to_be_taken_along_is_explained() {
+    let mut hall = Hall::new();
+    let first = hall.submit(once(job("t"))).unwrap().id;
+    let last = hall.submit(behind("last", &[first])).unwrap().id;
+    let held = hall.take_one("w");
+    hall.report_slowly("w", &held, failed("no"));
+    hall.fail = Some(CommitError::NotCommitted { full: false, message: "no".to_owned() });
+    hall.let_through();
+    assert_eq!((state(&mut hall, first), state(&mut hall, last)), (StateName::Failed, StateName::Blocked));
+    assert_eq!(hall.explain(last).why, [Why::DependenciesEnded]);
+    hall.pass(5_000);
+    assert_eq!(state(&mut hall, last), StateName::Failed);
+}
