@@ -12,6 +12,7 @@ mod histogram;
 mod maker;
 mod operation;
 mod reference;
+mod related;
 
 use std::cell::RefCell;
 use std::env;
