@@ -1,13 +1,13 @@
 //! Which room may know which.
 //!
-//! A room is a directory below `crates/`. Dev-only rooms (`sim`, `store-conformance`) exist for tests and benches:
+//! A room is a directory below `crates/`. Dev-only rooms (`sim`, `store-conformance`, `throwaway`) exist for tests and benches:
 //! nothing that ships stands on them. Dev-dependencies on the other rooms are free, except that `core` takes none.
 
 use super::Fault;
 use super::manifests::{Dependency, Kind, Package};
 
 const PREFIX: &str = "jobhall-";
-const DEV_ONLY: [&str; 2] = ["sim", "store-conformance"];
+const DEV_ONLY: [&str; 3] = ["sim", "store-conformance", "throwaway"];
 const APPLICATION: &[&str] = &["engine", "tree", "core", "store", "blobs"];
 
 /// Third-party packages that `core` may stand on.
@@ -16,7 +16,7 @@ const CORE_ALLOWED: [&str; 3] = ["jiff", "serde", "serde_json"];
 /// The rooms that `room` may depend on, or none for a room that is not in the plan.
 fn allowed(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
-        "core" | "blobs" | "tree" => &[],
+        "core" | "blobs" | "tree" | "throwaway" => &[],
         "store" | "protocol" => &["core"],
         "store-sqlite" | "store-postgres" | "store-conformance" => &["store", "core"],
         "engine" => &["core", "store", "blobs"],
