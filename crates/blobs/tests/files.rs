@@ -7,10 +7,15 @@ mod suite;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use fixture::{ATTEMPT, HOUR_MS, NOW_MS, hall, object, real_now_ms};
-use jobhall_blobs::{Artifact, ArtifactName, AttemptKey, BlobError, Collected, MediaType, Verdicts};
+use fixture::{ATTEMPT, HOUR_MS, NO_LIMIT, NOW_MS, chunk, hall, object, real_now_ms};
+use jobhall_blobs::{
+    Artifact, ArtifactName, AttemptKey, BlobError, ByteRange, Collected, MediaType, Verdicts,
+};
 
 type Hall = fixture::Hall;
+
+/// Of so many cases one is tried.
+const EVERY: usize = 1;
 
 /// Every test of the suite by its own name.
 macro_rules! alone {
@@ -65,4 +70,18 @@ fn what_does_not_belong_there_is_left_alone() {
     let nothing_wanted = Verdicts { referenced: &|_| false, gone: &|_| true };
     let collected = hall.blobs.collect(nothing_wanted, real_now_ms() + 9 * HOUR_MS, HOUR_MS).unwrap();
     assert_eq!(collected, Collected { objects: 1, bytes: 1, odd: 10, ..Collected::default() });
+}
+
+#[test]
+fn more_logs_than_are_remembered_stay_right() {
+    let hall = hall();
+    let logs = hall.blobs.logs();
+    let attempt = |job| AttemptKey { job, claim: 1 };
+    for job in 0..5_000 {
+        logs.append(attempt(job), &chunk(0, &job.to_le_bytes()), NO_LIMIT, false).unwrap();
+    }
+    for job in (0..5_000).step_by(13) {
+        let read = logs.read(attempt(job), ByteRange::All, 100).unwrap();
+        assert_eq!(read.bytes, job.to_le_bytes());
+    }
 }

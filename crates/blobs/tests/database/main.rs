@@ -14,6 +14,9 @@ use tables::Tables;
 
 type Hall = fixture::Hall<Tables>;
 
+/// Of so many cases one is tried: each waits for many round trips, and the rules are the same in every place.
+const EVERY: usize = 11;
+
 /// A hall whose blobs are in a database of its own.
 fn hall() -> Hall {
     Hall::at(Tables::new())

@@ -6,13 +6,12 @@ use jobhall_blobs::{Artifact, ArtifactName, AttemptKey, Blobs, Database, MediaTy
 use jobhall_throwaway::Cluster;
 
 use crate::fixture::{NO_LIMIT, NOW_MS, chunk};
-use crate::tables::{pool, runtime};
+use crate::tables::{Tables, pool, runtime};
 
 #[test]
 fn everything_works_through_a_pooler_in_transaction_mode() {
-    let cluster = Cluster::shared();
-    let (database, pooler) = (cluster.database(), cluster.pgbouncer(2));
-    let pool = pool(&pooler.url(database.name()));
+    let (tables, pooler) = (Tables::new(), Cluster::shared().pgbouncer(2));
+    let pool = pool(&pooler.url(tables.name()));
     let database = Database { pool, runtime: runtime().handle().clone(), epoch: None };
     let blobs = Blobs::in_database(database).unwrap();
     let work = |job: u64| {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fixture::{HOUR_MS, NO_LIMIT, NOW_MS, Place};
+use crate::suite::cases;
 use crate::{Hall, hall};
 use jobhall_blobs::{
     Artifact, ArtifactName, AttemptKey, BlobError, Collected, Digest, KeepError, MIN_AGE_MS, MediaType,
@@ -177,7 +178,7 @@ pub fn no_referenced_object_is_lost_and_in_the_end_nothing_else_is_left() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), ..ProptestConfig::default() })]
 
     fn any_acts(
         acts in prop::collection::vec(act(), 1..60)

@@ -8,6 +8,11 @@ pub mod logs;
 pub mod objects;
 pub mod tail;
 
+/// How many cases of a property are tried here.
+pub fn cases(most: usize) -> u32 {
+    u32::try_from(most.div_ceil(crate::EVERY)).unwrap()
+}
+
 /// Hands the names of all tests to a macro, by topic.
 macro_rules! suite {
     ($then:ident) => {
@@ -48,7 +53,6 @@ macro_rules! suite {
                 a_flipped_bit_never_gives_wrong_bytes,
                 a_complete_log_that_lost_its_end_is_refused_by_name,
                 damage_in_the_middle_does_not_hide_what_comes_after,
-                more_logs_than_are_remembered_stay_right,
             ]
             objects: [
                 what_is_stored_is_read_back,

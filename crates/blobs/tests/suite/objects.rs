@@ -5,7 +5,8 @@ use std::sync::Barrier;
 use std::thread;
 
 use crate::fixture::{NO_LIMIT, NOW_MS, Place, object};
-use crate::{Hall, hall};
+use crate::suite::cases;
+use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{BlobError, Digest, PutError, ReadAllError};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, proptest};
@@ -18,7 +19,7 @@ pub fn what_is_stored_is_read_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
 
     fn read_back(content in vec(any::<u8>(), 0..5_000), step in 1_usize..700) {
         let hall = hall();
@@ -130,7 +131,7 @@ pub fn a_flipped_bit_anywhere_is_found() {
     let hall = hall();
     let digest = hall.put(b"forty-two bytes of a small result, or so..");
     let name = object(&digest);
-    for bit in 0..42 * 8 {
+    for bit in (0..42 * 8).step_by(EVERY) {
         hall.flip(&name, bit);
         assert_damaged(&hall, &digest, 42, &format!("bit {bit}"));
         hall.flip(&name, bit);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use crate::fixture::{ATTEMPT, HOUR_MS, NO_LIMIT, NOW_MS, chunk, real_now_ms};
-use crate::{Hall, hall};
+use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{BlobError, LogInfo, Step, Tail, Verdicts, WATCHERS, Wake};
 
 /// A signal that is remembered until someone waits for it.
@@ -58,9 +58,9 @@ fn followed(hall: &Hall, from: u64, most: usize) -> Vec<u8> {
 pub fn tails_that_begin_at_any_time_see_the_same_log() {
     let hall = hall();
     let lines: Vec<Vec<u8>> =
-        (0..2_000).map(|n| format!("line {n} {}\n", "x".repeat(n % 97)).into()).collect();
+        (0..2_000 / EVERY).map(|n| format!("line {n} {}\n", "x".repeat(n % 97)).into()).collect();
     let all = lines.concat();
-    let half = lines[..1_000].concat();
+    let half = lines[..lines.len() / 2].concat();
     half.chunks(1_000).for_each(|bytes| hall.say(bytes, false));
     thread::scope(|scope| {
         let tails: Vec<_> =
@@ -76,7 +76,7 @@ pub fn tails_that_begin_at_any_time_see_the_same_log() {
                     )
                 })
                 .collect();
-        for (n, line) in lines[1_000..].iter().enumerate() {
+        for (n, line) in lines[lines.len() / 2..].iter().enumerate() {
             hall.say(line, n % 100 == 0);
         }
         hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap();
