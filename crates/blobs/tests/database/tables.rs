@@ -13,6 +13,7 @@ use crate::fixture::{Place, real_now_ms};
 
 /// A database of its own.
 pub struct Tables {
+    /// None where it is another's.
     database: Option<jobhall_throwaway::Database>,
     pool: Pool,
     /// That of the desk that its blobs are opened with.
@@ -51,6 +52,12 @@ impl Tables {
         let tables = Tables { database: Some(database), pool, epoch: None };
         tables.query("DROP SCHEMA IF EXISTS jobhall CASCADE", &[]);
         tables
+    }
+
+    /// The same tables, over connections of their own.
+    pub fn apart(&self) -> Tables {
+        let pool = pool(&self.database.as_ref().unwrap().url());
+        Tables { database: None, pool, epoch: self.epoch }
     }
 
     /// The name of its database.
