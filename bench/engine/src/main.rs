@@ -24,6 +24,10 @@ use relations::Shape;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
+/// That of the shipped binary.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|limits|chain|fan|group --dir DIR
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]

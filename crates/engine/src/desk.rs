@@ -26,7 +26,7 @@ use crate::dependencies::Dependencies;
 use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::Entry;
 use crate::groups::Fill;
-use crate::ids::{Blocks, IdMap, Pool};
+use crate::ids::{Blocks, IdHash, IdMap, Pool};
 use crate::limited::Limited;
 use crate::links::Links;
 use crate::request::{Indicator, Request, SubmitName};
@@ -213,7 +213,7 @@ pub struct Desk {
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
     pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
-    pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>)>,
+    pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>), IdHash>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
     /// When and why the last write failed.
@@ -225,7 +225,10 @@ pub struct Desk {
     pub(crate) rest_until: Option<Mono>,
     pub(crate) postponed: Vec<Task>,
     pub(crate) stopped: Option<String>,
-    outbox: Vec<(Unit, Pending)>,
+    /// What waits to be committed, and, in the same order, who waits for that.
+    outbox: Vec<Unit>,
+    senders: Vec<Pending>,
+    room: usize,
     in_flight: BTreeMap<u64, Vec<Pending>>,
     asked: Vec<Asked>,
     effects: Vec<Effect>,
@@ -271,7 +274,7 @@ impl Desk {
             types: HashMap::new(),
             schedules: BTreeMap::new(),
             queue_configs: BTreeMap::new(),
-            cached: LruCache::new(cached),
+            cached: LruCache::with_hasher(cached, IdHash::default()),
             progress: IdMap::default(),
             totals: Totals::new(now),
             storage_trouble: None,
@@ -283,6 +286,8 @@ impl Desk {
             postponed: Vec::new(),
             stopped: None,
             outbox: Vec::new(),
+            senders: Vec::new(),
+            room: 0,
             in_flight: BTreeMap::new(),
             asked: Vec::new(),
             effects: Vec::new(),
@@ -341,7 +346,10 @@ impl Desk {
         if self.outbox.is_empty() || self.stopped.is_some() {
             return None;
         }
-        let (units, pending) = mem::take(&mut self.outbox).into_iter().unzip();
+        // Room for the next batches, which will be about as large, is made at once.
+        self.room = self.outbox.len().max(self.room / 2);
+        let units = mem::replace(&mut self.outbox, Vec::with_capacity(self.room));
+        let pending = mem::replace(&mut self.senders, Vec::with_capacity(self.room));
         let number = self.number();
         self.in_flight.insert(number, pending);
         Some((number, units))
@@ -354,7 +362,8 @@ impl Desk {
 
     /// What is to be done outside, in order.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        mem::take(&mut self.effects)
+        let room = self.effects.len();
+        mem::replace(&mut self.effects, Vec::with_capacity(room))
     }
 
     /// How many jobs are open.
@@ -399,7 +408,10 @@ impl Desk {
 
     pub(crate) fn send(&mut self, unit: Unit, pending: Pending) {
         match &self.stopped {
-            None => self.outbox.push((unit, pending)),
+            None => {
+                self.outbox.push(unit);
+                self.senders.push(pending);
+            }
             Some(message) => {
                 let error = CommitError::Stopped { message: message.clone() };
                 self.undone(pending, &error);
@@ -410,7 +422,8 @@ impl Desk {
     /// Whoever still waits for units that were not sent is told why they never will be.
     pub(crate) fn refuse_outbox(&mut self, message: &str) {
         let error = CommitError::Stopped { message: message.to_owned() };
-        for (_, pending) in mem::take(&mut self.outbox) {
+        self.outbox.clear();
+        for pending in mem::take(&mut self.senders) {
             self.undone(pending, &error);
         }
     }

@@ -9,7 +9,7 @@ mod groups;
 mod mailbox;
 mod session;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ use crate::counts::{Counts, Takers};
 use crate::desk::{Asked, Desk, Told};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
+use crate::ids::IdMap;
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
@@ -118,8 +119,8 @@ impl Engine {
             clock: Box::new(clock),
             store: store.clone(),
             published: published.clone(),
-            replies: HashMap::new(),
-            sessions: HashMap::new(),
+            replies: IdMap::default(),
+            sessions: IdMap::default(),
             under_way: VecDeque::new(),
             told: mpsc::unbounded_channel(),
             tickets: 0,
@@ -280,8 +281,8 @@ struct Driver {
     clock: Box<dyn Clock>,
     store: Arc<dyn Store>,
     published: broadcast::Sender<Published>,
-    replies: HashMap<Ticket, Reply>,
-    sessions: HashMap<SessionId, mailbox::Sender>,
+    replies: IdMap<Reply>,
+    sessions: IdMap<mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
     told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
     tickets: u64,
@@ -331,7 +332,7 @@ impl Driver {
             Command::Ask(request, reply) => {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
-                self.replies.insert(ticket, reply);
+                self.replies.insert(ticket.0, reply);
                 self.desk.ask(now, request, ticket);
             }
             Command::Stop => self.stopping = true,
@@ -405,7 +406,7 @@ impl Driver {
             Effect::Stop(why) => tracing::error!(why, "the engine stops"),
             Effect::SessionEnded(session) => {
                 self.tell(session, SessionEvent::Ended);
-                self.sessions.remove(&session);
+                self.sessions.remove(&session.0);
             }
             Effect::Assign(session, assignment) => {
                 self.tell(session, SessionEvent::Assigned(Box::new(assignment)));
@@ -422,22 +423,22 @@ impl Driver {
 
     /// A worker that does not read what it is told, or is gone, is disconnected: it gets nothing more.
     fn tell(&mut self, session: SessionId, event: SessionEvent) {
-        let Some(worker) = self.sessions.get(&session) else { return };
+        let Some(worker) = self.sessions.get(&session.0) else { return };
         if worker.send(event).is_err() {
-            self.sessions.remove(&session);
+            self.sessions.remove(&session.0);
             self.tickets += 1;
             self.desk.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
         }
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
-        match self.replies.remove(&ticket) {
+        match self.replies.remove(&ticket.0) {
             Some(Reply::One(to)) => {
                 let _ = to.send(answer);
             }
             Some(Reply::Session(to, events)) => {
                 if let Ok(Answer::Session { session, .. }) = &answer {
-                    self.sessions.insert(*session, events);
+                    self.sessions.insert(session.0, events);
                 }
                 let _ = to.send(answer);
             }

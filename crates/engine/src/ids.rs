@@ -11,7 +11,10 @@ use crate::clock::Mono;
 
 /// A map whose keys are numbers of our own making: no stranger can choose them, so one multiplication hashes them,
 /// and its order is the same in every run.
-pub(crate) type IdMap<T> = HashMap<u64, T, BuildHasherDefault<IdHasher>>;
+pub(crate) type IdMap<T> = HashMap<u64, T, IdHash>;
+
+/// How such numbers are hashed.
+pub(crate) type IdHash = BuildHasherDefault<IdHasher>;
 
 /// See [`IdMap`].
 #[derive(Debug, Default)]

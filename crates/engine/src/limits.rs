@@ -6,7 +6,7 @@
 //!
 //! Nothing of this is stored. Places are counted from the leased jobs, also after a restart; a rate begins anew without
 //! tokens then, so it is never exceeded. A bucket that nobody belongs to is forgotten once its rate has nothing to
-//! remember.
+//! remember; of those without a rate some thousands are kept.
 
 mod bucket;
 mod lending;
@@ -15,7 +15,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use jobhall_core::limits::{Limit, Tokens};
 use jobhall_core::{JobId, QueueName, Spec, TypeName};
@@ -31,6 +31,8 @@ use rules::{Rule, RuleId};
 
 /// Buckets without jobs that are kept because of their rate, at most.
 const IDLE: usize = 1_000_000;
+/// Buckets without jobs and without a rate that are kept, because the next job of their value may be near.
+const SPARES: usize = 4_096;
 
 /// A bucket's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +54,8 @@ pub(crate) struct Limits {
     buckets: IdMap<Bucket>,
     /// Buckets without jobs, by the moment their rate will have nothing to remember.
     idle: BTreeSet<(Mono, BucketId)>,
+    /// Buckets that were without jobs lately and have no rate, the longest first.
+    spares: VecDeque<BucketId>,
     /// Buckets where someone may have got a chance.
     stirred: BTreeSet<BucketId>,
     /// Whom stirred buckets would let out next; one may have lost its chance meanwhile.
@@ -129,12 +133,34 @@ impl Limits {
             self.idle.remove(&(until, id));
         }
         if bucket.members == 0 {
+            if bucket.tokens.is_none() {
+                return self.spare(id);
+            }
             let until = full_at(bucket.tokens.as_ref(), now);
             if until <= now {
                 return self.remove_bucket(id);
             }
             bucket.idle_until = Some(until);
             self.idle.insert((until, id));
+        }
+    }
+
+    /// Keeps a bucket without jobs, which has nothing to remember, for the next job of its value. The one that was kept
+    /// longest goes for it.
+    fn spare(&mut self, id: BucketId) {
+        let Some(bucket) = self.buckets.get_mut(&id.0) else { return };
+        if !std::mem::replace(&mut bucket.spare, true) {
+            self.spares.push_back(id);
+        }
+        if self.spares.len() <= SPARES {
+            return;
+        }
+        let Some(oldest) = self.spares.pop_front() else { return };
+        if let Some(bucket) = self.buckets.get_mut(&oldest.0) {
+            bucket.spare = false;
+            if bucket.members == 0 && bucket.tokens.is_none() {
+                self.remove_bucket(oldest);
+            }
         }
     }
 

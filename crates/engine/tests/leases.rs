@@ -313,7 +313,7 @@ fn verdict(when: When, params: Option<&str>) -> Report {
 }
 
 #[test]
-fn the_worker_may_say_when_and_with_which_params_to_try_again() {
+fn h13_the_worker_may_say_when_and_with_which_params_to_try_again() {
     let mut hall = Hall::new();
     let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
     let held = hall.take_one("w");
@@ -335,6 +335,20 @@ fn the_worker_may_say_when_and_with_which_params_to_try_again() {
         Ok(Answer::State(StateName::Failed)),
         "exhausted"
     );
+}
+
+#[test]
+fn h13_the_worker_may_end_the_job_with_its_error_though_attempts_are_left() {
+    let mut hall = Hall::new();
+    let id = hall.submit(SubmitJob { retry: tries(3), ..job("t") }).unwrap().id;
+    let held = hall.take_one("w");
+    let answer = hall.report("w", &held, verdict(When::Never, None));
+    assert_eq!(answer, Ok(Answer::State(StateName::Failed)));
+    assert_eq!(hall.show(id).job.life.state.error().map(|error| error.reason.as_str()), Some("x"));
+    let once = hall.submit(SubmitJob { retry: tries(1), ..job("t") }).unwrap().id;
+    let held = hall.take_one("w");
+    hall.report("w", &held, failed("no")).unwrap();
+    assert_eq!(hall.state(once), StateName::Failed, "without a word the policy decides");
 }
 
 #[test]

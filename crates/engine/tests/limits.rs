@@ -448,3 +448,34 @@ fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile(
     let third = hall.submit(job("t")).unwrap().id;
     assert!(matches!(hall.explain(third).why[..], [Why::Limited(_)]));
 }
+
+#[test]
+fn h09_none_starts_early_and_each_as_soon_after_as_limits_allow() {
+    let mut hall = Hall::new();
+    limit_queue(&mut hall, "default", vec![at_once(1)]);
+    crowd(&mut hall);
+    let at = |hall: &Hall, ms| Some(hall.now.wall.plus_ms(ms));
+    let now = hall.submit(job("t")).unwrap().id;
+    let first = given(&mut hall);
+    assert_eq!(
+        first.iter().map(|a| a.attempt.job).collect::<Vec<_>>(),
+        [now],
+        "without a time it starts now"
+    );
+    hall.report("w", &first[0], passed()).unwrap();
+    let run_at = at(&hall, 10_000);
+    let soon = hall.submit(SubmitJob { run_at, ..job("t") }).unwrap().id;
+    let run_at = at(&hall, 10_001);
+    let next = hall.submit(SubmitJob { run_at, ..job("t") }).unwrap().id;
+    hall.pass(9_999);
+    assert!(given(&mut hall).is_empty(), "not a moment early");
+    hall.pass(1);
+    let second = given(&mut hall);
+    assert_eq!(second.iter().map(|a| a.attempt.job).collect::<Vec<_>>(), [soon]);
+    hall.accept("w", &second[0]).unwrap();
+    hall.pass(5_000);
+    assert!(given(&mut hall).is_empty(), "its time has come, but the limit is reached");
+    hall.report("w", &second[0], passed()).unwrap();
+    let third = given(&mut hall);
+    assert_eq!(third.iter().map(|a| a.attempt.job).collect::<Vec<_>>(), [next], "at once when there is room");
+}

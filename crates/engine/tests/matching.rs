@@ -45,6 +45,24 @@ fn l16_the_order_is_priority_then_time_then_id() {
 }
 
 #[test]
+fn h15_priority_matters_only_when_there_is_more_work_than_room() {
+    let mut hall = Hall::new();
+    let session = hall.worker("w", "");
+    hall.vacancy(session, 2);
+    let low = hall.submit(SubmitJob { priority: 900, ..job("t") }).unwrap().id;
+    let usual = hall.submit(job("t")).unwrap().id;
+    assert_eq!(hall.show(usual).job.spec.priority, 100);
+    let taken: Vec<_> = hall.assignments().iter().map(|(_, a)| a.attempt.job).collect();
+    assert_eq!(taken, [low, usual], "there is room for both, so nobody waits");
+    let ids = [100, 900, 5].map(|priority| hall.submit(SubmitJob { priority, ..job("t") }).unwrap().id);
+    for next in [ids[2], ids[0], ids[1]] {
+        hall.vacancy(session, 1);
+        let given: Vec<_> = hall.assignments().iter().map(|(_, a)| a.attempt.job).collect();
+        assert_eq!(given, [next], "the lower number goes first");
+    }
+}
+
+#[test]
 fn l16_the_order_holds_across_classes() {
     let mut hall = Hall::new();
     let mut ids = Vec::new();

@@ -215,6 +215,9 @@ pub struct Reason {
     pub code: String,
     /// Words for people.
     pub text: String,
+    /// What the words name: jobs, workers, terms, limits, moments. Which names there are depends on the code.
+    #[serde(default)]
+    pub data: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Why a job is not running.

@@ -27,6 +27,7 @@ mod audit;
 mod body;
 mod collector;
 mod error;
+mod explain;
 mod exposition;
 mod failures;
 mod field;

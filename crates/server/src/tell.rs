@@ -6,9 +6,7 @@ use jobhall_core::{
     Backoff, Failure, Job, Json, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time,
     TypeConfig, TypeName,
 };
-use jobhall_engine::{
-    Assignment, Explanation, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob, Why,
-};
+use jobhall_engine::{Assignment, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob};
 use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
@@ -164,65 +162,6 @@ pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob,
         attempt: assignment.number,
         external: assignment.external,
     })
-}
-
-/// Why a job is not running.
-pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
-    wire::Explanation {
-        id: explanation.id.get(),
-        state: explanation.state.to_string(),
-        reasons: explanation.why.iter().map(reason).collect(),
-    }
-}
-
-fn reason(why: &Why) -> wire::Reason {
-    let (code, text) = match why {
-        Why::NotDue(at) => ("not_due", format!("it is scheduled for {}", Timestamp(*at))),
-        Why::Window { windows, opens } => {
-            ("window", format!("its windows are closed until {}: {windows}", Timestamp(*opens)))
-        }
-        Why::Jitter { schedule, run_at } => {
-            let at = Timestamp(*run_at);
-            ("jitter", format!("schedule {schedule} spreads its jobs and starts this one at {at}"))
-        }
-        Why::Backoff { run_at, error } => {
-            ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
-        }
-        Why::KeyHeld(_) => ("key_held", why.to_string()),
-        Why::Dependencies { .. } => ("dependencies", why.to_string()),
-        Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
-        Why::NoWorkers => ("no_workers", why.to_string()),
-        Why::NoneSuits(_) => ("none_suits", why.to_string()),
-        Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
-        Why::TooLarge(_) => ("too_large", why.to_string()),
-        Why::UsedUp(_) => ("used_up", why.to_string()),
-        Why::Kept { .. } => ("kept", why.to_string()),
-        Why::KeptForIt(_) => ("kept_for_it", why.to_string()),
-        Why::Avoids(_) => ("avoids", why.to_string()),
-        Why::OnItsWay => ("on_its_way", why.to_string()),
-        Why::NotAccepted(_) => ("not_accepted", why.to_string()),
-        Why::InWork(_) => ("in_work", why.to_string()),
-        Why::Cancelling(_) => ("cancelling", why.to_string()),
-        Why::WaitsForJobs { .. } => ("waits_for_jobs", why.to_string()),
-        Why::WaitsForRoom(_) => ("waits_for_room", why.to_string()),
-        Why::WaitsOutside { until, attempt } => {
-            let text =
-                format!("attempt {attempt} waits for an outcome from outside until {}", Timestamp(*until));
-            ("waits_outside", text)
-        }
-        Why::TimingOut { .. } => ("timing_out", why.to_string()),
-        Why::LongerThanExpected { expected_ms, worked_ms } => {
-            let (expected, worked) = (Span(*expected_ms), Span(*worked_ms));
-            let text = format!("longer than expected: {worked}, and {expected} are usual for its type");
-            ("longer_than_expected", text)
-        }
-        Why::StorageRests => ("storage_rests", why.to_string()),
-        Why::Paused(_) => ("paused", why.to_string()),
-        Why::Held => ("held", why.to_string()),
-        Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
-        Why::Completed(_) => ("completed", why.to_string()),
-    };
-    wire::Reason { code: code.to_owned(), text }
 }
 
 /// A group with its members counted, and the jobs that were just made with it.

@@ -170,6 +170,15 @@ impl Writes<'_> {
         for change in &unit.changes {
             let Change { id, expected, life, .. } = change;
             let hits = match key_place(&life.state) {
+                KeyPlace::Live if row::is_plain(life) => {
+                    row::bind_plain(&mut self.change_live_plain, *id, *expected, life)?;
+                    run(&mut self.change_live_plain)?
+                }
+                KeyPlace::Free if row::is_plain(life) => {
+                    row::bind_plain(&mut self.change_end_plain, *id, *expected, life)?;
+                    row::bind_end(&mut self.change_end_plain, &life.state)?;
+                    run(&mut self.change_end_plain)?
+                }
                 KeyPlace::Live => {
                     row::bind_life(&mut self.change_live, *id, *expected, life)?;
                     run(&mut self.change_live)?
@@ -206,11 +215,17 @@ impl Writes<'_> {
         }
         let key = key_of(job);
         let place = key_place(&job.life.state);
-        let (live_key, next_key) = placed(place, key.as_deref());
-        row::bind_life(&mut self.insert_job, job.id, 0, &job.life)?;
-        row::bind_end(&mut self.insert_job, &job.life.state)?;
-        row::bind_keys(&mut self.insert_job, live_key, next_key)?;
-        if run(&mut self.insert_job)? == 0 {
+        let hits = if key.is_none() && place == KeyPlace::Live && row::is_plain(&job.life) {
+            row::bind_plain(&mut self.insert_plain, job.id, 0, &job.life)?;
+            run(&mut self.insert_plain)?
+        } else {
+            let (live_key, next_key) = placed(place, key.as_deref());
+            row::bind_life(&mut self.insert_job, job.id, 0, &job.life)?;
+            row::bind_end(&mut self.insert_job, &job.life.state)?;
+            row::bind_keys(&mut self.insert_job, live_key, next_key)?;
+            run(&mut self.insert_job)?
+        };
+        if hits == 0 {
             return self.what_stands_against(job.id, place, key.as_deref()).map(Some);
         }
         self.insert_spec_of(job)?;

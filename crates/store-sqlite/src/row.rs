@@ -31,8 +31,37 @@ struct StoredWait {
     until: Option<i64>,
 }
 
-/// Binds ?1 to ?19: what every write of a job's row sets. ?2 is the rev that a change was decided on.
+/// Whether there is nothing particular about a job, so that [`bind_plain`] says all of it.
+pub(crate) fn is_plain(life: &Life) -> bool {
+    let plain = match &life.state {
+        State::Queued(error) => error.is_none(),
+        State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
+            held.stop.is_none() && held.error.is_none() && held.early.is_none() && held.tenure.waited_ms == 0
+        }
+        State::Succeeded(success) => success.last.waited_ms == 0,
+        _ => false,
+    };
+    plain && !life.hold && life.again.is_none()
+}
+
+/// Binds ?1 to ?19 and ?26 to ?30: what every write of a job's row sets.
 pub(crate) fn bind_life(
+    to: &mut Statement<'_>,
+    id: JobId,
+    expected: u32,
+    life: &Life,
+) -> Result<(), Trouble> {
+    let state = &life.state;
+    bind_plain(to, id, expected, life)?;
+    to.raw_bind_parameter(17, stored_stop(state)?)?;
+    to.raw_bind_parameter(18, life.again.as_ref().map(|again| again.params.as_str()))?;
+    to.raw_bind_parameter(19, stored_error(state)?)?;
+    bind_waits(to, life)?;
+    Ok(())
+}
+
+/// Binds ?1 to ?16: what every job has. ?2 is the rev that a change was decided on.
+pub(crate) fn bind_plain(
     to: &mut Statement<'_>,
     id: JobId,
     expected: u32,
@@ -50,12 +79,7 @@ pub(crate) fn bind_life(
     to.raw_bind_parameter(9, life.unaccepted)?;
     to.raw_bind_parameter(10, life.run_at.as_ms())?;
     to.raw_bind_parameter(11, life.updated_at.as_ms())?;
-    bind_tenure(to, state.tenure())?;
-    to.raw_bind_parameter(17, stored_stop(state)?)?;
-    to.raw_bind_parameter(18, life.again.as_ref().map(|again| again.params.as_str()))?;
-    to.raw_bind_parameter(19, stored_error(state)?)?;
-    bind_waits(to, life)?;
-    Ok(())
+    bind_tenure(to, state.tenure())
 }
 
 /// Binds ?26 to ?30: what most jobs never have.

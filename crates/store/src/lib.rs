@@ -29,7 +29,7 @@ use jobhall_core::{
 pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
-pub use memory::Memory;
+pub use memory::{Excerpt, Memory};
 pub use unit::{
     Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
     SettingKind, SettingWrite, SubmitKey, Unit, key_place,
@@ -203,4 +203,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Feed rows after `after`, at most `limit`, and the oldest number that is still there.
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>>;
+
+    /// Whether this store may still speak for the hall. One that several nodes share may be another node's by now;
+    /// then what was remembered of it counts no more.
+    fn stands(&self) -> bool {
+        true
+    }
 }

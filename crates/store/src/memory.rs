@@ -4,6 +4,7 @@
 //! transition function, and panics if not: a wrong step is a bug of the caller, and tests should hear of it.
 
 mod apply;
+mod excerpt;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,8 @@ use crate::{
     AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, FeedRow, JobFilter, JobPage, Later, Link,
     Member, Prune, Pruned, Setting, SettingKind, Store, StoreError, Unit,
 };
+
+pub use excerpt::Excerpt;
 
 /// A (type, key).
 type KeyOf = (TypeName, Key);
@@ -41,6 +44,8 @@ struct Tables {
     feed_pruned_to: u64,
     audit: Vec<AuditRow>,
     last_act: u64,
+    /// Whether steps are believed to come out of `core`.
+    trusting: bool,
 }
 
 #[derive(Clone, Debug)]

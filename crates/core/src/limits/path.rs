@@ -97,15 +97,16 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = None;
-        while let Some(name) = map.next_key::<String>()? {
-            match self.0.split_first() {
+        let Some((Step::Name(wanted), rest)) = self.0.split_first() else {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(None);
+        };
+        while let Some(is_it) = map.next_key_seed(Is(wanted))? {
+            if is_it {
                 // Of a name that stands twice the last counts, as with most readers of JSON.
-                Some((Step::Name(wanted), rest)) if **wanted == *name => {
-                    found = map.next_value_seed(Walk(rest))?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                found = map.next_value_seed(Walk(rest))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
             }
         }
         Ok(found)
@@ -128,5 +129,28 @@ impl<'de> Visitor<'de> for Walk<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+/// Whether a name is this one. It is compared where it stands, because most are not.
+struct Is<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for Is<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Is<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
+        Ok(name == self.0)
     }
 }

@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::id::JobId;
 
@@ -27,6 +28,12 @@ struct Place {
     on: Option<JobId>,
     /// Who stands on its place.
     lent_to: Option<JobId>,
+}
+
+impl Place {
+    fn is_alone(self) -> bool {
+        self.on.is_none() && self.lent_to.is_none()
+    }
 }
 
 impl Places {
@@ -74,8 +81,10 @@ impl Places {
 
     /// Takes a place. Weight 0 takes none.
     pub fn take(&mut self, id: JobId, weight: u32) {
-        if weight > 0 && !self.jobs.contains_key(&id) {
-            self.jobs.insert(id, Place { weight, on: None, lent_to: None });
+        if weight > 0
+            && let Entry::Vacant(free) = self.jobs.entry(id)
+        {
+            free.insert(Place { weight, on: None, lent_to: None });
             self.taken += u64::from(weight);
         }
     }
@@ -96,8 +105,9 @@ impl Places {
 
     /// Leaves its place. Whoever stood on it has it from now on.
     pub fn leave(&mut self, id: JobId) {
-        let before = self.chain(id);
-        let Some(place) = self.jobs.remove(&id) else { return };
+        let Some(place) = self.jobs.get(&id).copied() else { return };
+        let before = if place.is_alone() { u64::from(place.weight) } else { self.chain(id) };
+        self.jobs.remove(&id);
         if let Some(below) = place.on.and_then(|on| self.jobs.get_mut(&on)) {
             below.lent_to = place.lent_to;
         }

@@ -39,6 +39,8 @@ pub(crate) struct Bucket {
     pub members: usize,
     /// While nobody does: when its rate will have nothing to remember.
     pub idle_until: Option<Mono>,
+    /// Whether it is among those that are kept without jobs.
+    pub spare: bool,
     /// Who waits, with its weight.
     waiting: BTreeMap<ClassId, BTreeMap<Rank, u32>>,
     /// Who was let out last of each class.
@@ -58,6 +60,7 @@ impl Bucket {
             last: None,
             members: 0,
             idle_until: None,
+            spare: false,
             waiting: BTreeMap::new(),
             out: BTreeMap::new(),
             first: None,

@@ -3,7 +3,7 @@
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{Json, QueueName, Spec, Time, TypeName};
 
-use super::{BucketId, Hindrance, LimitOf, Limits, Share};
+use super::{BucketId, Hindrance, LimitOf, Limits, SPARES, Share};
 use crate::board::{Board, ClassId, Rank};
 use crate::clock::Mono;
 use jobhall_core::JobId;
@@ -162,6 +162,21 @@ fn a_changed_limit_keeps_what_its_buckets_know_and_a_removed_one_takes_them_alon
     );
     take(&mut limits, 3, &a).unwrap();
     limits.drop_share(id(3), &a, &[], Mono(0));
+}
+
+#[test]
+fn of_buckets_without_jobs_and_rate_the_latest_are_kept() {
+    let mut limits = limits(limit(Some(1), None));
+    let first = share(&mut limits, "first");
+    limits.drop_share(id(1), &first, &[], Mono(0));
+    assert_eq!(share(&mut limits, "first"), first, "the same bucket again");
+    for n in 0..2 * SPARES {
+        let other = share(&mut limits, &n.to_string());
+        limits.drop_share(id(2), &other, &[], Mono(0));
+    }
+    assert_eq!((limits.buckets.len(), limits.spares.len()), (SPARES + 1, SPARES), "one has a job");
+    limits.drop_share(id(1), &first, &[], Mono(0));
+    assert_eq!(limits.buckets.len(), SPARES);
 }
 
 #[test]

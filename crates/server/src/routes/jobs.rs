@@ -92,7 +92,7 @@ pub(super) async fn explain(
     let id = params::job_id(&id)?;
     reach::check(&app, &who, id).await?;
     let explanation = app.engine.explain(id).await?;
-    Ok(error::ok(&tell::explanation(&explanation)))
+    Ok(error::ok(&crate::explain::explanation(&explanation)))
 }
 
 /// The value itself, or the artifact in its place, so that a pipe can go on with it.

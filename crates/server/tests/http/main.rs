@@ -8,6 +8,7 @@ mod browser;
 mod collector;
 mod edit;
 mod every_route;
+mod explain;
 mod groups;
 mod hall;
 mod health;

@@ -1,4 +1,4 @@
--- The other hot one: the end of a job, which gives up its key. Misses (0 rows) when the rev is another, and when a
+-- The end of a job, which gives up its key. Misses (0 rows) when the rev is another, and when a
 -- successor waits for the key: then the unit must move that one too.
 UPDATE jobs SET
     rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,

@@ -1,4 +1,4 @@
--- The hot one: a claim, accept, start or retry of a job that keeps its place on the key. Touches no key column, so
+-- A claim, accept, start or retry of a job that keeps its place on the key. Touches no key column, so
 -- no index. Misses (0 rows) when the rev is another, and when the job waits for its key: then its place changes.
 UPDATE jobs SET
     rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,

@@ -36,7 +36,7 @@ impl Tables {
         Committed { feed, results }
     }
 
-    fn apply(&mut self, unit: &Unit) -> Result<Done, Vec<Conflict>> {
+    pub(super) fn apply(&mut self, unit: &Unit) -> Result<Done, Vec<Conflict>> {
         let conflicts = self.submit_key_conflict(unit.submit_key.as_ref());
         refuse_if(conflicts)?;
         let mut conflicts: Vec<_> = unit.checks.iter().filter_map(|check| self.check(check)).collect();
@@ -104,7 +104,9 @@ impl Tables {
         let mut takers = Vec::new();
         for change in &unit.changes {
             let before = self.jobs[&change.id].clone();
-            if let Err(rule) = guard(&before.life, &change.life) {
+            if !self.trusting
+                && let Err(rule) = guard(&before.life, &change.life)
+            {
                 panic!("job {}: {rule}: {:?} to {:?}", change.id, before.life, change.life);
             }
             let after = changed(&before, change);
@@ -180,7 +182,7 @@ impl Tables {
         self.write_key(place, key, id);
     }
 
-    fn write_key(&mut self, place: KeyPlace, key: KeyOf, id: Option<JobId>) {
+    pub(super) fn write_key(&mut self, place: KeyPlace, key: KeyOf, id: Option<JobId>) {
         let keys = match place {
             KeyPlace::Live => &mut self.live_keys,
             KeyPlace::Next => &mut self.next_keys,
@@ -207,7 +209,7 @@ impl Tables {
     }
 
     /// What an applied unit leaves besides its jobs.
-    fn record(&mut self, unit: Unit) {
+    pub(super) fn record(&mut self, unit: Unit) {
         for change in unit.changes {
             if let Some(past) = change.past {
                 self.attempts.entry(change.id).or_default().push(*past);
@@ -248,7 +250,7 @@ fn refuse_if(conflicts: Vec<Conflict>) -> Result<(), Vec<Conflict>> {
     if conflicts.is_empty() { Ok(()) } else { Err(conflicts) }
 }
 
-fn key_of(job: &Job) -> Option<KeyOf> {
+pub(super) fn key_of(job: &Job) -> Option<KeyOf> {
     job.spec.key.clone().map(|key| (job.spec.job_type.clone(), key))
 }
 

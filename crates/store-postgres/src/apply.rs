@@ -1,0 +1,235 @@
+//! How units are applied.
+//!
+//! Nearly every unit is refused by nobody, and only the holder of the desk writes. So the writes of all units are sent
+//! at once together with their COMMIT, each statement telling the server how many rows it must meet; only when one
+//! meets another number is the transaction undone, and what the units touch is read and decided on as the reference
+//! does.
+//!
+//! ```text
+//!   plain units ──▶ BEGIN · fence · changes · inserts · company · feed · COMMIT   in one go
+//!                                      │ a surprise: rolled back
+//!   the others  ──▶ BEGIN · fence · read what they touch ──▶ Excerpt decides ──▶ writes · COMMIT
+//! ```
+
+mod company;
+mod touched;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use jobhall_core::JobId;
+use jobhall_store::{Committed, Done, Excerpt, KeyPlace, News, Unit, key_place, pack};
+
+use crate::lives::{Lives, key_of};
+use crate::row::number;
+use crate::spec::Specs;
+use crate::trouble::{Trouble, damaged};
+use crate::wire::{Step, Wire};
+use company::Company;
+
+/// Numbers that the writer gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// The highest feed number given.
+    pub(crate) feed: u64,
+    /// The highest number of an act given.
+    pub(crate) act: u64,
+}
+
+/// What is to be written, and what the callers will hear once it is.
+pub(crate) struct Plan<'a> {
+    /// The writes.
+    pub(crate) steps: Vec<Step<'a>>,
+    /// One answer per call.
+    pub(crate) answers: Vec<Committed>,
+    /// The numbers given by then.
+    pub(crate) numbers: Numbers,
+}
+
+/// The writes of units that are believed to be refused by nobody; none if they need to be looked at.
+pub(crate) fn believed<'a>(calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Option<Plan<'a>>, Trouble> {
+    let units = || calls.iter().flatten();
+    if !units().all(is_plain) || !distinct(units()) {
+        return Ok(None);
+    }
+    let (mut changes, mut inserts) = (Lives::default(), Lives::default());
+    let (mut specs, mut replaced) = (Specs::default(), Specs::default());
+    for unit in units() {
+        for change in &unit.changes {
+            changes.push_change(change.id, change.expected, &change.life)?;
+            if let Some(spec) = &change.spec {
+                replaced.push(change.id, spec)?;
+            }
+        }
+        for insert in &unit.inserts {
+            inserts.push_job(&insert.job)?;
+            specs.push(insert.job.id, &insert.job.spec)?;
+        }
+    }
+    let mut steps = Vec::new();
+    let early = keys_wanted_before_an_end(calls);
+    if !early.is_empty() {
+        steps.push(Step::new(include_str!("sql/free_keys.sql")).with(early));
+    }
+    if !changes.is_empty() {
+        steps.push(changes.guarded(include_str!("sql/change_job.sql")));
+    }
+    push_inserts(&mut steps, inserts, specs, replaced);
+    let applied = units().collect::<Vec<_>>();
+    let answers = calls.iter().map(|units| units.iter().map(|_| Ok(Done::default())).collect()).collect();
+    finish(steps, calls, &applied, answers, numbers, true).map(Some)
+}
+
+/// Whether a unit is one of changes and inserts alone, as nearly all are.
+fn is_plain(unit: &Unit) -> bool {
+    let Unit { checks, changes, inserts, settings, groups, .. } = unit;
+    checks.is_empty()
+        && settings.is_empty()
+        && groups.is_empty()
+        && changes.iter().all(|change| !change.want_spec && key_place(&change.life.state) != KeyPlace::Next)
+        && inserts
+            .iter()
+            .all(|insert| insert.reuse_since.is_none() && key_place(&insert.job.life.state) != KeyPlace::Next)
+}
+
+/// Whether every job is touched once.
+fn distinct<'a>(units: impl Iterator<Item = &'a Unit>) -> bool {
+    let mut seen = HashSet::new();
+    units.flat_map(touched_ids).all(|id| seen.insert(id))
+}
+
+fn touched_ids(unit: &Unit) -> impl Iterator<Item = JobId> {
+    let changed = unit.changes.iter().map(|change| change.id);
+    changed.chain(unit.inserts.iter().map(|insert| insert.job.id))
+}
+
+/// Keys of inserts that stand before an end: all changes are written before all inserts, so such an insert would take a
+/// place that was not free at its turn. They must be free from the beginning.
+fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
+    let units: Vec<&Unit> = calls.iter().flatten().collect();
+    let ends = |unit: &&Unit| unit.changes.iter().any(|change| change.life.state.is_terminal());
+    let last_end = units.iter().rposition(ends).unwrap_or(0);
+    let inserts = units[..last_end].iter().flat_map(|unit| &unit.inserts);
+    inserts.filter_map(|insert| key_of(&insert.job)).collect()
+}
+
+fn push_inserts<'a>(steps: &mut Vec<Step<'a>>, inserts: Lives<'a>, specs: Specs<'a>, replaced: Specs<'a>) {
+    if !inserts.is_empty() {
+        steps.push(inserts.placed(include_str!("sql/insert_job.sql")));
+        steps.push(specs.step(include_str!("sql/insert_spec.sql")));
+    }
+    if !replaced.is_empty() {
+        steps.push(replaced.step(include_str!("sql/replace_spec.sql")));
+    }
+}
+
+type Results = Vec<Result<Done, Vec<jobhall_store::Conflict>>>;
+
+/// Adds what comes with the applied units and the feed rows.
+fn finish<'a>(
+    mut steps: Vec<Step<'a>>,
+    calls: &'a [Vec<Unit>],
+    applied: &[&'a Unit],
+    results: Vec<Results>,
+    mut numbers: Numbers,
+    believed: bool,
+) -> Result<Plan<'a>, Trouble> {
+    let mut company = Company::default();
+    for unit in applied {
+        company.add(unit)?;
+    }
+    company.push_steps(&mut steps, &mut numbers.act, believed)?;
+    let (mut n, mut at, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answers = Vec::with_capacity(calls.len());
+    for (units, results) in calls.iter().zip(results) {
+        let mut news = News::default();
+        let done = units.iter().zip(&results).filter(|(_, result)| result.is_ok());
+        done.for_each(|(unit, _)| news.add(unit));
+        let feed = (!news.entries.is_empty()).then(|| {
+            numbers.feed += 1;
+            n.push(numbers.feed.cast_signed());
+            at.push(news.at.as_ms());
+            entries.push(pack(&news.entries));
+            numbers.feed
+        });
+        answers.push(Committed { feed, results });
+    }
+    if !n.is_empty() {
+        steps.push(Step::new(include_str!("sql/insert_feed.sql")).with(n).with(at).with(entries));
+    }
+    Ok(Plan { steps, answers, numbers })
+}
+
+/// What decided units leave of the jobs that they touch.
+#[derive(Default)]
+pub(crate) struct Decided {
+    excerpt: Excerpt,
+    /// Places on keys as they are stored.
+    places: BTreeMap<JobId, KeyPlace>,
+    results: Vec<Results>,
+    inserted: BTreeSet<JobId>,
+    changed: BTreeSet<JobId>,
+    respecified: BTreeSet<JobId>,
+}
+
+impl Decided {
+    /// Reads what the units touch inside the open transaction, and decides them in order.
+    pub(crate) async fn read(wire: &Wire<'_>, calls: &[Vec<Unit>]) -> Result<Decided, Trouble> {
+        let (excerpt, places) = touched::read(wire, calls).await?;
+        let mut decided = Decided { excerpt, places, ..Decided::default() };
+        for units in calls {
+            let results = units.iter().map(|unit| decided.decide(unit)).collect();
+            decided.results.push(results);
+        }
+        Ok(decided)
+    }
+
+    fn decide(&mut self, unit: &Unit) -> Result<Done, Vec<jobhall_store::Conflict>> {
+        let done = self.excerpt.decide(unit)?;
+        self.inserted.extend(unit.inserts.iter().map(|insert| insert.job.id));
+        let stored = unit.changes.iter().filter(|change| !self.inserted.contains(&change.id));
+        for change in stored.clone() {
+            self.changed.insert(change.id);
+        }
+        self.respecified.extend(stored.filter(|change| change.spec.is_some()).map(|change| change.id));
+        Ok(done)
+    }
+
+    /// The writes: every touched job once, as the units leave it.
+    pub(crate) fn plan<'a>(&'a self, calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Plan<'a>, Trouble> {
+        let (mut puts, mut inserts) = (Lives::default(), Lives::default());
+        let (mut specs, mut replaced) = (Specs::default(), Specs::default());
+        let mut movers = Vec::new();
+        for &id in &self.changed {
+            let job = self.job(id)?;
+            puts.push_job(job)?;
+            if job.spec.key.is_some() && self.places.get(&id) != Some(&key_place(&job.life.state)) {
+                movers.push(number(id));
+            }
+            if self.respecified.contains(&id) {
+                replaced.push(id, &job.spec)?;
+            }
+        }
+        for &id in &self.inserted {
+            let job = self.job(id)?;
+            inserts.push_job(job)?;
+            specs.push(id, &job.spec)?;
+        }
+        let mut steps = Vec::new();
+        if !movers.is_empty() {
+            steps.push(Step::new(include_str!("sql/release_keys.sql")).with(movers));
+        }
+        if !puts.is_empty() {
+            steps.push(puts.placed(include_str!("sql/put_job.sql")));
+        }
+        push_inserts(&mut steps, inserts, specs, replaced);
+        let pairs = calls.iter().flatten().zip(self.results.iter().flatten());
+        let applied: Vec<&Unit> = pairs.filter(|(_, result)| result.is_ok()).map(|(unit, _)| unit).collect();
+        finish(steps, calls, &applied, self.results.clone(), numbers, false)
+    }
+
+    fn job(&self, id: JobId) -> Result<&jobhall_core::Job, Trouble> {
+        self.excerpt
+            .job(id)
+            .ok_or_else(|| damaged("job", format_args!("job {id} was decided on, but not read")))
+    }
+}

@@ -1,0 +1,151 @@
+//! What applied units leave besides their jobs. Of several writes of one thing the last one counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::{Group, JobId, PastAttempt, Time};
+use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, SubmitKey, Unit};
+
+use crate::groups;
+use crate::row::{number, to_json};
+use crate::submitted;
+use crate::trouble::Trouble;
+use crate::wire::Step;
+
+/// All of it, gathered.
+#[derive(Default)]
+pub(super) struct Company<'a> {
+    attempts: Vec<(JobId, &'a PastAttempt)>,
+    settings: BTreeMap<(SettingKind, &'a str), &'a SettingWrite>,
+    groups: BTreeMap<u64, &'a Group>,
+    /// Parents whose links go first.
+    unlinked: BTreeSet<JobId>,
+    links: BTreeMap<(JobId, &'a str), JobId>,
+    acts: Vec<&'a AuditEntry>,
+    submit_keys: Vec<&'a SubmitKey>,
+}
+
+impl<'a> Company<'a> {
+    /// What comes with a unit.
+    pub(super) fn add(&mut self, unit: &'a Unit) -> Result<(), Trouble> {
+        for change in &unit.changes {
+            self.attempts.extend(change.past.as_ref().map(|past| (change.id, &**past)));
+        }
+        self.settings.extend(unit.settings.iter().map(|write| ((write.kind, write.name.as_str()), write)));
+        self.groups.extend(unit.groups.iter().map(|write| (write.group.id.get(), &write.group)));
+        for Link { parent, call, job } in &unit.links {
+            self.links.insert((*parent, call), *job);
+        }
+        for &parent in &unit.unlinked {
+            self.unlinked.insert(parent);
+            self.links.retain(|(of, _), _| *of != parent);
+        }
+        self.acts.extend(&unit.audit);
+        self.submit_keys.extend(&unit.submit_key);
+        Ok(())
+    }
+
+    /// The writes. `last_act` is the highest number of an act so far; `believed` submit keys must be new ones.
+    pub(super) fn push_steps(
+        self,
+        steps: &mut Vec<Step<'a>>,
+        last_act: &mut u64,
+        believed: bool,
+    ) -> Result<(), Trouble> {
+        if !self.attempts.is_empty() {
+            steps.push(attempts(&self.attempts)?);
+        }
+        push_settings(steps, &self.settings);
+        if !self.groups.is_empty() {
+            steps.push(groups::writing(&self.groups.into_values().collect::<Vec<_>>())?);
+        }
+        if !self.unlinked.is_empty() {
+            let parents: Vec<i64> = self.unlinked.into_iter().map(number).collect();
+            steps.push(Step::new(include_str!("../sql/remove_links.sql")).with(parents));
+        }
+        if !self.links.is_empty() {
+            steps.push(links(&self.links));
+        }
+        if !self.acts.is_empty() {
+            push_acts(steps, &self.acts, last_act);
+        }
+        if !self.submit_keys.is_empty() {
+            steps.push(submit_keys(&self.submit_keys, believed)?);
+        }
+        Ok(())
+    }
+}
+
+fn attempts<'a>(attempts: &[(JobId, &'a PastAttempt)]) -> Result<Step<'a>, Trouble> {
+    let past = || attempts.iter().map(|(_, past)| *past);
+    let step = Step::new(include_str!("../sql/insert_attempt.sql"));
+    let step = step.with(attempts.iter().map(|(id, _)| number(*id)).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| i64::from(past.claim)).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.lease.0.to_be_bytes().to_vec()).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.worker.as_str()).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.assigned_at.as_ms()).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.accepted_at.map(Time::as_ms)).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.started_at.map(Time::as_ms)).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.ended_at.as_ms()).collect::<Vec<_>>());
+    let step = step.with(past().map(|past| past.outcome as i16).collect::<Vec<_>>());
+    Ok(step.with(past().map(|past| to_json(&past.failure)).collect::<Result<Vec<_>, _>>()?))
+}
+
+fn push_settings<'a>(
+    steps: &mut Vec<Step<'a>>,
+    settings: &BTreeMap<(SettingKind, &'a str), &'a SettingWrite>,
+) {
+    let (puts, gone): (Vec<&SettingWrite>, Vec<_>) =
+        settings.values().copied().partition(|write| write.value.is_some());
+    let names = |writes: &[&'a SettingWrite], sql| {
+        let step = Step::new(sql).with(writes.iter().map(|write| write.kind.as_str()).collect::<Vec<_>>());
+        step.with(writes.iter().map(|write| write.name.as_str()).collect::<Vec<_>>())
+    };
+    if !gone.is_empty() {
+        steps.push(names(&gone, include_str!("../sql/remove_setting.sql")));
+    }
+    if !puts.is_empty() {
+        let step = names(&puts, include_str!("../sql/put_setting.sql"));
+        let step = step.with(puts.iter().map(|write| (write.expected + 1).cast_signed()).collect::<Vec<_>>());
+        steps.push(step.with(puts.iter().filter_map(|write| write.value.as_deref()).collect::<Vec<_>>()));
+    }
+}
+
+fn links<'a>(links: &BTreeMap<(JobId, &'a str), JobId>) -> Step<'a> {
+    let step = Step::new(include_str!("../sql/put_link.sql"));
+    let step = step.with(links.keys().map(|(parent, _)| number(*parent)).collect::<Vec<_>>());
+    let step = step.with(links.keys().map(|(_, call)| *call).collect::<Vec<_>>());
+    step.with(links.values().copied().map(number).collect::<Vec<_>>())
+}
+
+fn push_acts<'a>(steps: &mut Vec<Step<'a>>, acts: &[&'a AuditEntry], last: &mut u64) {
+    let mut numbers = Vec::with_capacity(acts.len());
+    for _ in acts {
+        *last += 1;
+        numbers.push(last.cast_signed());
+    }
+    let step = Step::new(include_str!("../sql/insert_audit.sql")).with(numbers);
+    let step = step.with(acts.iter().map(|act| act.at.as_ms()).collect::<Vec<_>>());
+    let step = step.with(acts.iter().map(|act| act.who.as_str()).collect::<Vec<_>>());
+    let step = step.with(acts.iter().map(|act| act.act.as_str()).collect::<Vec<_>>());
+    let step = step.with(acts.iter().map(|act| act.subject.as_str()).collect::<Vec<_>>());
+    steps.push(step.with(acts.iter().map(|act| act.detail.as_str()).collect::<Vec<_>>()));
+    steps.push(Step::new(include_str!("../sql/put_meta.sql")).with("last_act").with(last.cast_signed()));
+}
+
+fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step<'a>, Trouble> {
+    let last: BTreeMap<(&str, &str), &'a SubmitKey> =
+        all.iter().map(|key| ((key.scope.as_str(), key.key.as_str()), *key)).collect();
+    // Believed ones are all kept: one that comes twice must be noticed.
+    let keys: Vec<&'a SubmitKey> = if believed { all.to_vec() } else { last.into_values().collect() };
+    let sql = if believed {
+        include_str!("../sql/insert_submit_key.sql")
+    } else {
+        include_str!("../sql/put_submit_key.sql")
+    };
+    let step = Step::new(sql).with(keys.iter().map(|key| key.scope.as_str()).collect::<Vec<_>>());
+    let step = step.with(keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>());
+    let step = step.with(keys.iter().map(|key| key.body.to_be_bytes().to_vec()).collect::<Vec<_>>());
+    let answers = keys.iter().map(|key| submitted::to_text(&key.answer)).collect::<Result<Vec<_>, _>>()?;
+    let step = step.with(answers).with(keys.iter().map(|key| key.at.as_ms()).collect::<Vec<_>>());
+    Ok(if believed { step.with(i64::try_from(keys.len()).unwrap_or(i64::MAX)) } else { step })
+}

@@ -1,0 +1,103 @@
+//! Ways to the server: the URL, and what it says of TLS.
+
+mod tls;
+
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
+use jobhall_store::StoreError;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::options::Options;
+use crate::trouble::Trouble;
+use crate::wire::Wire;
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long data may be on its way without a sign of the other side.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How connections are made.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+    /// Whether statements may be prepared.
+    pub(crate) prepares: bool,
+}
+
+impl Connector {
+    /// By the URL of the options.
+    pub(crate) fn new(options: &Options) -> Result<Connector, StoreError> {
+        Connector::to(&options.url, !options.pooled)
+    }
+
+    /// By this URL.
+    pub(crate) fn to(url: &str, prepares: bool) -> Result<Connector, StoreError> {
+        let (plain, wanted) = tls::split(url)?;
+        // The parser's words may contain parts of the URL, and so of a password: only its own are told.
+        let mut config: Config = plain.parse().map_err(|error: tokio_postgres::Error| {
+            Trouble::from(error).while_doing("read the database url")
+        })?;
+        let tls = wanted.connector()?;
+        config.ssl_mode(wanted.mode()).application_name("jobhall").connect_timeout(CONNECT);
+        config.keepalives_idle(SILENCE).tcp_user_timeout(SILENCE);
+        if config.get_hosts().len() > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        let local = config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_)));
+        if local && config.get_ssl_mode() == SslMode::Require {
+            return Err(StoreError::new("failed to read the database url: there is no TLS on a unix socket"));
+        }
+        Ok(Connector { config, tls, prepares })
+    }
+
+    /// The name of the database, for people.
+    pub(crate) fn name(&self) -> &str {
+        self.config.get_dbname().or(self.config.get_user()).unwrap_or("")
+    }
+
+    /// A new connection, served by a task of the runtime.
+    pub(crate) async fn connect(&self) -> Result<ClientWrapper, Trouble> {
+        macro_rules! connect {
+            ($tls:expr) => {{
+                let (client, connection) = self.config.connect($tls).await?;
+                // Its end is heard of by whoever asks the client next.
+                let task = tokio::spawn(async move {
+                    let _ = connection.await;
+                });
+                ClientWrapper::new(client, task)
+            }};
+        }
+        let connecting = async {
+            Ok::<_, Trouble>(match &self.tls {
+                Some(tls) => connect!(tls.clone()),
+                None => connect!(NoTls),
+            })
+        };
+        tokio::time::timeout(CONNECT * 2, connecting).await.map_err(|_| Trouble::Late)?
+    }
+
+    /// A connection of the pool or another, ready for statements.
+    pub(crate) fn wire<'c>(&self, client: &'c ClientWrapper) -> Wire<'c> {
+        Wire { client, prepares: self.prepares }
+    }
+
+    /// Connections for reads.
+    pub(crate) fn pool(&self, connections: usize, patience: Duration) -> Result<Pool, StoreError> {
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match &self.tls {
+            Some(tls) => Manager::from_config(self.config.clone(), tls.clone(), manager),
+            None => Manager::from_config(self.config.clone(), NoTls, manager),
+        };
+        let timeouts = Timeouts { wait: Some(patience), create: Some(CONNECT * 2), recycle: Some(CONNECT) };
+        Pool::builder(manager)
+            .max_size(connections)
+            .timeouts(timeouts)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::new(format!("failed to make a pool of connections: {error}")))
+    }
+}

@@ -1,0 +1,265 @@
+//! The database that the nodes of a hall share: opening it, asking for its desk, and who else is there.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::{ClientWrapper, Pool};
+use jobhall_store::{Later, StoreError};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio_postgres::Row;
+
+use crate::Postgres;
+use crate::connect::Connector;
+use crate::desk::{FORGET_MS, Holder, Node, Term, term_ms};
+use crate::migrations::{self, Migration};
+use crate::options::Options;
+use crate::row::get;
+use crate::trouble::{Trouble, damaged};
+use crate::wire::Step;
+
+/// The oldest server that is known to do.
+const OLDEST: i32 = 140_000;
+
+/// What came of asking for the desk.
+#[derive(Debug)]
+pub enum Desk {
+    /// This node holds it.
+    Mine(Arc<Postgres>),
+    /// Another node does.
+    Theirs(Holder),
+}
+
+/// A node that was seen lately.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSeen {
+    /// The node.
+    pub node: Node,
+    /// The version of its program.
+    pub version: String,
+    /// When it was first seen, in milliseconds since 1970 by the database's clock.
+    pub started_ms: u64,
+    /// When it was last seen, likewise.
+    pub seen_ms: u64,
+    /// Whether it holds the desk.
+    pub holds_desk: bool,
+}
+
+/// The runtime that connections live on. Dropping it does not wait, so that it may be dropped anywhere.
+pub(crate) struct Home(Option<Runtime>);
+
+impl Home {
+    /// Does something there, and tells when it is done; callers need no runtime of their own.
+    pub(crate) fn run<T: Send + 'static>(
+        self: &Arc<Home>,
+        doing: impl Future<Output = T> + Send + 'static,
+    ) -> Later<Option<T>> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(runtime) = &self.0 {
+            runtime.spawn(async move {
+                // A caller that no longer waits is no trouble.
+                let _ = reply.send(doing.await);
+            });
+        }
+        let home = self.clone();
+        Box::pin(async move {
+            let answer = answer.await.ok();
+            drop(home);
+            answer
+        })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The database of a hall. Clones speak to the same one.
+#[derive(Clone)]
+pub struct Database {
+    pub(crate) home: Arc<Home>,
+    pub(crate) connector: Connector,
+    pub(crate) pool: Pool,
+    pub(crate) options: Options,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Connects, refuses a server that does not do, and brings the schema up to date. Blocks until that is done.
+    pub fn open(options: Options) -> Result<Database, StoreError> {
+        Database::open_with(options, migrations::ALL)
+    }
+
+    pub(crate) fn open_with(options: Options, list: &'static [Migration]) -> Result<Database, StoreError> {
+        check(&options)?;
+        let connector = Connector::new(&options)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("store")
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::new(format!("failed to start: {error}")))?;
+        let home = Arc::new(Home(Some(runtime)));
+        let opening = connector.clone();
+        let (tell, opened) = std::sync::mpsc::channel();
+        drop(home.run(async move {
+            let _ = tell.send(open(&opening, list).await);
+        }));
+        opened.recv().map_err(|_| ended())??;
+        let pool = connector.pool(options.readers, options.patience)?;
+        Ok(Database { home, connector, pool, options })
+    }
+
+    /// Takes the desk if it is free or its time is over; tells who has it otherwise. Being asked also tells the others
+    /// that the node is there, so a door asks every second or so.
+    pub fn desk(&self, node: Node) -> Later<Result<Desk, StoreError>> {
+        let database = self.clone();
+        let taking = self.home.run(async move { database.take(node).await });
+        Box::pin(async move { taking.await.unwrap_or_else(|| Err(ended())) })
+    }
+
+    async fn take(self, node: Node) -> Result<Desk, StoreError> {
+        let failed = |trouble: Trouble| trouble.while_doing("ask for the desk");
+        let sent = Instant::now();
+        let step = Step::new(include_str!("sql/take_desk.sql")).with(node.name).with(node.url);
+        let step = step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options));
+        let rows = self.ask(step).await.map_err(failed)?;
+        let found = rows.first().ok_or_else(|| failed(damaged("desk", "it is missing")))?;
+        let (mine, holder) = holder(found).map_err(failed)?;
+        if !mine {
+            return Ok(Desk::Theirs(holder));
+        }
+        let term = Arc::new(Term::new(sent, self.options.term));
+        Postgres::begin(self, holder.epoch, term).await.map(|store| Desk::Mine(Arc::new(store)))
+    }
+
+    /// Who runs: every node that was seen within half a minute, in the order they came.
+    pub fn nodes(&self) -> Later<Result<Vec<NodeSeen>, StoreError>> {
+        let step = || Step::new(include_str!("sql/nodes.sql")).with(FORGET_MS);
+        self.look("list the nodes", step, |rows| rows.iter().map(node_seen).collect())
+    }
+
+    /// A node that holds no desk stops: the others need not wait for its row to grow old.
+    pub fn forget(&self, name: String) -> Later<Result<(), StoreError>> {
+        let step = move || Step::new(include_str!("sql/forget_node.sql")).with(name.clone());
+        self.look("forget a node", step, |_| Ok(()))
+    }
+
+    /// What the nodes of the hall know each other by: 64 hexadecimal digits, made by the first that opened the database.
+    pub fn secret(&self) -> Later<Result<String, StoreError>> {
+        self.look(
+            "read the secret of the hall",
+            || Step::new(include_str!("sql/secret.sql")),
+            |rows| get(rows.first().ok_or_else(|| damaged("hall", "it has no secret"))?, 0),
+        )
+    }
+
+    fn look<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        step: impl FnOnce() -> Step<'static> + Send + 'static,
+        read: impl FnOnce(&[Row]) -> Result<T, Trouble> + Send + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        let database = self.clone();
+        let looking = self.home.run(async move {
+            let found = database.ask(step()).await.and_then(|rows| read(&rows));
+            found.map_err(|trouble| trouble.while_doing(what))
+        });
+        Box::pin(async move { looking.await.unwrap_or_else(|| Err(ended())) })
+    }
+
+    async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
+        let client = self.client().await?;
+        let wire = self.connector.wire(&client);
+        tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| Trouble::Late)?
+    }
+
+    /// A connection for reads.
+    pub(crate) async fn client(&self) -> Result<deadpool_postgres::Client, Trouble> {
+        use deadpool_postgres::PoolError;
+        self.pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => Trouble::Sql(error),
+            _ => Trouble::Late,
+        })
+    }
+}
+
+/// The error of a caller whose runtime has ended.
+pub(crate) fn ended() -> StoreError {
+    StoreError::new("the store ended unexpectedly")
+}
+
+fn check(options: &Options) -> Result<(), StoreError> {
+    let bounds = Duration::from_millis(10)..=Duration::from_secs(3_600);
+    if !bounds.contains(&options.term) || options.renew_every * 2 > options.term {
+        return Err(StoreError::new(
+            "the desk's term must be 10 ms to 1 h, and at least twice the time of renewing",
+        ));
+    }
+    if options.readers == 0 || options.waiting == 0 {
+        return Err(StoreError::new("there must be a connection that reads, and room for a call that waits"));
+    }
+    Ok(())
+}
+
+async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreError> {
+    let failed = |trouble: Trouble| trouble.while_doing("open the database");
+    let client: ClientWrapper = connector.connect().await.map_err(failed)?;
+    let wire = connector.wire(&client);
+    let rows = wire.ask(Step::new(include_str!("sql/server.sql"))).await.map_err(failed)?;
+    let server = rows.first().ok_or_else(|| failed(damaged("server", "it says nothing")))?;
+    suits(server).map_err(failed)??;
+    migrations::run(&wire, list).await?;
+    let secret: [u8; 32] = rand::random();
+    let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    wire.ask(Step::new(include_str!("sql/put_secret.sql")).with(secret)).await.map_err(failed)?;
+    Ok(())
+}
+
+/// Whether the server does.
+fn suits(server: &Row) -> Result<Result<(), StoreError>, Trouble> {
+    let version: i32 = get(server, 0)?;
+    let (fsync, encoding): (&str, &str) = (get(server, 1)?, get(server, 2)?);
+    let refused = |why: String| Ok(Err(StoreError::new(format!("{why}; nothing was changed in it"))));
+    if version < OLDEST {
+        return refused(format!("the server is PostgreSQL {}, 14 or newer is needed", version / 10_000));
+    }
+    if fsync != "on" {
+        return refused(
+            "the server runs with fsync=off: a crash would lose what was acknowledged".to_owned(),
+        );
+    }
+    if encoding != "UTF8" {
+        return refused(format!("the database is encoded as {encoding}, UTF8 is needed"));
+    }
+    if get(server, 3)? {
+        return refused("the server is a standby that takes no writes".to_owned());
+    }
+    Ok(Ok(()))
+}
+
+fn holder(found: &Row) -> Result<(bool, Holder), Trouble> {
+    let node = Node { name: get(found, 2)?, url: get(found, 3)? };
+    let (epoch, left_ms) = (get::<i64>(found, 1)?, get::<i64>(found, 4)?);
+    Ok((get(found, 0)?, Holder { node, epoch: epoch.cast_unsigned(), left_ms: left_ms.cast_unsigned() }))
+}
+
+fn node_seen(found: &Row) -> Result<NodeSeen, Trouble> {
+    Ok(NodeSeen {
+        node: Node { name: get(found, 0)?, url: get(found, 1)? },
+        version: get(found, 2)?,
+        started_ms: get::<i64>(found, 3)?.cast_unsigned(),
+        seen_ms: get::<i64>(found, 4)?.cast_unsigned(),
+        holds_desk: get(found, 5)?,
+    })
+}

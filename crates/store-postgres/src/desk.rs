@@ -1,0 +1,175 @@
+//! Holding the desk: who has it, for how long, and what ends it.
+//!
+//! The database's row says until when the desk is held, by its clock. This node believes a little less: its term counts
+//! from the moment before the request was sent, by the monotonic clock. So it stops speaking before anybody can take
+//! the desk over, without the clocks agreeing on the time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use deadpool_postgres::ClientWrapper;
+use tokio::sync::watch;
+
+use crate::connect::Connector;
+use crate::options::{Fault, Options, Point};
+use crate::trouble::Trouble;
+use crate::wire::Step;
+
+/// After how many renewals nodes that are gone are forgotten.
+const FORGET_EVERY: u32 = 10;
+/// How long a node may not be seen before it is forgotten.
+pub(crate) const FORGET_MS: i64 = 30_000;
+/// Pause after a renewal that failed.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// A node of the hall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Unique for every start of a process.
+    pub name: String,
+    /// Where the other nodes reach it.
+    pub url: String,
+}
+
+/// Who holds the desk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The node.
+    pub node: Node,
+    /// Its epoch.
+    pub epoch: u64,
+    /// For how long it holds the desk if it does not renew.
+    pub left_ms: u64,
+}
+
+/// How long this node may speak, and why no longer.
+#[derive(Debug)]
+pub(crate) struct Term {
+    begun: Instant,
+    /// Milliseconds from `begun`.
+    until_ms: AtomicU64,
+    lost: watch::Sender<Option<String>>,
+}
+
+impl Term {
+    /// A term confirmed for a request sent at that moment.
+    pub(crate) fn new(sent: Instant, term: Duration) -> Term {
+        Term { begun: sent, until_ms: AtomicU64::new(ms(term)), lost: watch::Sender::new(None) }
+    }
+
+    fn confirm(&self, sent: Instant, term: Duration) {
+        self.until_ms.fetch_max(ms(sent - self.begun + term), Ordering::SeqCst);
+    }
+
+    fn left(&self) -> Duration {
+        let until = Duration::from_millis(self.until_ms.load(Ordering::SeqCst));
+        until.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Whether this node may speak.
+    pub(crate) fn stands(&self) -> bool {
+        self.lost.borrow().is_none() && !self.left().is_zero()
+    }
+
+    /// It may no longer; the first reason stays.
+    pub(crate) fn lose(&self, why: &str) {
+        self.lost.send_if_modified(|lost| {
+            let first = lost.is_none();
+            lost.get_or_insert_with(|| why.to_owned());
+            first
+        });
+    }
+
+    /// Why it may no longer, once that is so.
+    pub(crate) fn why(&self) -> String {
+        if self.left().is_zero() {
+            self.lose("the desk was not renewed in time");
+        }
+        self.lost.borrow().clone().unwrap_or_else(|| "the writer ended unexpectedly".to_owned())
+    }
+
+    /// Waits until it may no longer, and tells why.
+    pub(crate) async fn lost(&self) -> String {
+        let mut told = self.lost.subscribe();
+        while self.stands() {
+            let left = self.left();
+            tokio::select! {
+                // The sender lives as long as this borrow of it.
+                _ = told.changed() => {}
+                () = tokio::time::sleep(left) => {}
+            }
+        }
+        self.why()
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A term as the database is told it.
+pub(crate) fn term_ms(options: &Options) -> i64 {
+    i64::try_from(options.term.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Renews the desk on a connection of its own until it is lost or given back.
+pub(crate) async fn renew(connector: Connector, options: Options, epoch: u64, term: Arc<Term>) {
+    let mut client = None;
+    let mut pause = options.renew_every;
+    for turn in 1u32.. {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = term.lost() => return,
+        }
+        if options.fault(Point::Renew) == Some(Fault::Skip) {
+            continue;
+        }
+        let sent = Instant::now();
+        // One that hangs leaves time for another.
+        let renewing =
+            tokio::time::timeout(options.term / 3, once(&connector, &mut client, &options, epoch, turn));
+        let renewed = tokio::select! {
+            renewed = renewing => renewed.unwrap_or(Err(Trouble::Late)),
+            _ = term.lost() => return,
+        };
+        pause = match renewed {
+            Ok(true) => {
+                term.confirm(sent, options.term);
+                options.renew_every
+            }
+            Ok(false) => {
+                term.lose("another node has taken the desk");
+                return;
+            }
+            Err(trouble) => {
+                tracing::warn!("failed to renew the desk: {trouble}");
+                client = None;
+                AGAIN
+            }
+        };
+    }
+}
+
+async fn once(
+    connector: &Connector,
+    client: &mut Option<ClientWrapper>,
+    options: &Options,
+    epoch: u64,
+    turn: u32,
+) -> Result<bool, Trouble> {
+    if client.as_ref().is_none_or(|client| client.is_closed()) {
+        *client = None;
+    }
+    let client = match client {
+        Some(client) => client,
+        None => client.insert(connector.connect().await?),
+    };
+    let wire = connector.wire(client);
+    let step = Step::new(include_str!("sql/renew_desk.sql")).with(epoch.cast_signed()).with(term_ms(options));
+    let renewed = !wire.ask(step.with(env!("CARGO_PKG_VERSION"))).await?.is_empty();
+    if turn.is_multiple_of(FORGET_EVERY) {
+        wire.ask(Step::new(include_str!("sql/forget_nodes.sql")).with(FORGET_MS)).await?;
+    }
+    Ok(renewed)
+}

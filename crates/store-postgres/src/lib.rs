@@ -1,0 +1,273 @@
+//! The store that several nodes share: PostgreSQL, with one writer under the fence of the desk.
+//!
+//! ```text
+//!   Database ── desk(node) ──▶ Theirs(holder): this node is a door
+//!      │                  └──▶ Mine(Postgres): this node runs the engine
+//!      │                            │ commit, take_block, … ──▶ channel ──▶ writer task ──▶ one transaction for all
+//!      │                            │ jobs, feed, …         ──▶ pool of connections
+//!      └── nodes, secret            └ renews the desk by itself; `lost` tells when it is another's
+//! ```
+//!
+//! At any time one node holds the desk, by a row of the database (`migrations/0002_desk.sql`). Every commit takes that
+//! row at its epoch inside its transaction, so what a node sends after it was taken over commits nothing (`writer`).
+//! The tables are those of the embedded store. Every statement is a file in `sql/`.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod call;
+mod connect;
+mod database;
+mod desk;
+mod groups;
+mod lives;
+mod migrations;
+mod options;
+mod reads;
+mod row;
+mod spec;
+mod submitted;
+mod trouble;
+mod upkeep;
+mod wire;
+mod writer;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
+use jobhall_store::{
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
+    Prune, Pruned, Setting, Store, StoreError, Unit,
+};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+pub use database::{Database, Desk, NodeSeen};
+pub use desk::{Holder, Node};
+pub use options::{Fault, Hook, Options, Point};
+
+use call::{Call, Reply};
+use desk::Term;
+use reads::Reads;
+use trouble::Trouble;
+use writer::Writer;
+
+/// A read on its way.
+type Reading<'r, T> = Pin<Box<dyn Future<Output = Result<T, Trouble>> + Send + 'r>>;
+
+/// Pause before a read is tried again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// The store, as the node that holds the desk has it. Dropping it lets every waiting call end, and gives the desk back;
+/// that takes a moment.
+pub struct Postgres {
+    database: Database,
+    epoch: u64,
+    term: Arc<Term>,
+    calls: mpsc::Sender<Call>,
+    /// A permit per read that runs or waits.
+    reads: Arc<Semaphore>,
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+impl Postgres {
+    pub(crate) async fn begin(
+        database: Database,
+        epoch: u64,
+        term: Arc<Term>,
+    ) -> Result<Postgres, StoreError> {
+        let Database { connector, options, home, .. } = &database;
+        let writer = Writer::begin(connector.clone(), options.clone(), epoch, term.clone()).await;
+        let writer = writer.map_err(|trouble| trouble.while_doing("begin at the desk"))?;
+        let (calls, receiver) = mpsc::channel(options.waiting);
+        tokio::spawn(desk::renew(connector.clone(), options.clone(), epoch, term.clone()));
+        let home = home.clone();
+        tokio::spawn(async move {
+            writer.serve(receiver).await;
+            // The runtime lives until the last call was answered.
+            drop(home);
+        });
+        let reads = Arc::new(Semaphore::new(options.waiting));
+        Ok(Postgres { database, epoch, term, calls, reads })
+    }
+
+    /// The epoch at which this node holds the desk.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Tells why, once the desk is lost: taken over, given back, or not renewed in time by the monotonic clock.
+    pub fn lost(&self) -> Later<String> {
+        let term = self.term.clone();
+        let losing = self.database.home.run(async move { term.lost().await });
+        Box::pin(async move { losing.await.unwrap_or_else(|| "the store ended".to_owned()) })
+    }
+
+    /// Gives the desk back, after the calls made so far, so that another node may take it at once.
+    pub fn leave(&self) -> Later<()> {
+        let (reply, left) = oneshot::channel();
+        let (calls, term) = (self.calls.clone(), self.term.clone());
+        let leaving = self.database.home.run(async move {
+            if calls.send(Call::Leave(reply)).await.is_ok() {
+                // A writer that ended has given it back already.
+                let _ = left.await;
+            }
+            term.lose("the desk was given back");
+        });
+        Box::pin(async move { leaving.await.unwrap_or(()) })
+    }
+
+    /// Hands a call to the writer at once, so that calls take effect in the order they were made.
+    fn call<T: Send + 'static>(&self, call: impl FnOnce(Reply<T>) -> Call) -> Later<Result<T, CommitError>> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.calls.try_send(call(reply));
+        let (term, waiting) = (self.term.clone(), self.database.options.waiting);
+        Box::pin(async move {
+            if let Err(TrySendError::Full(_)) = sent {
+                let message = format!("{waiting} calls are waiting for the database already");
+                return Err(CommitError::NotCommitted { full: false, message });
+            }
+            answer.await.unwrap_or_else(|_| Err(CommitError::Stopped { message: term.why() }))
+        })
+    }
+
+    /// Reads on a connection of the pool, again on another if that one broke.
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl for<'r> Fn(Reads<'r>) -> Reading<'r, T> + Send + Sync + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        let Ok(permit) = self.reads.clone().try_acquire_owned() else {
+            let message =
+                format!("{} reads are waiting for the database already", self.database.options.waiting);
+            return Box::pin(std::future::ready(Err(StoreError::new(message))));
+        };
+        let database = self.database.clone();
+        let reading = self.database.home.run(async move {
+            let _permit = permit;
+            let begun = Instant::now();
+            loop {
+                let trouble = match database.client().await {
+                    Ok(client) => match read(Reads(database.connector.wire(&client))).await {
+                        Ok(found) => return Ok(found),
+                        Err(trouble) => trouble,
+                    },
+                    Err(trouble) => trouble,
+                };
+                if !trouble.is_broken() || begun.elapsed() > database.options.patience {
+                    return Err(trouble.while_doing("read the database"));
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        });
+        Box::pin(async move { reading.await.unwrap_or_else(|| Err(database::ended())) })
+    }
+}
+
+impl Store for Postgres {
+    fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {
+        self.call(|reply| Call::Commit(units, reply))
+    }
+
+    fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {
+        self.call(|reply| Call::TakeBlock(size, reply))
+    }
+
+    fn settle_blocks(&self, changes: Vec<BlockChange>) -> Later<Result<(), CommitError>> {
+        self.call(|reply| Call::SettleBlocks(changes, reply))
+    }
+
+    fn prune(&self, prune: Prune) -> Later<Result<Pruned, CommitError>> {
+        self.call(|reply| Call::Prune(prune, reply))
+    }
+
+    fn jobs(&self, ids: Vec<JobId>) -> Later<Result<Vec<Option<Job>>, StoreError>> {
+        self.read(move |reads| {
+            let ids = ids.clone();
+            Box::pin(async move { reads.jobs(&ids).await })
+        })
+    }
+
+    fn attempts(&self, id: JobId) -> Later<Result<Vec<PastAttempt>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.attempts_of(id).await }))
+    }
+
+    fn open_jobs(&self, after: Option<JobId>, limit: usize) -> Later<Result<Vec<Job>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.open(after, limit).await }))
+    }
+
+    fn blocks(&self) -> Later<Result<Vec<Block>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.all_blocks().await }))
+    }
+
+    fn completed(&self, before: Option<JobId>, limit: usize) -> Later<Result<Vec<Completed>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.ended(before, limit).await }))
+    }
+
+    fn list(
+        &self,
+        filter: JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<JobPage, StoreError>> {
+        self.read(move |reads| {
+            let filter = filter.clone();
+            Box::pin(async move { reads.page(&filter, before, limit).await })
+        })
+    }
+
+    fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
+        self.read(move |reads| {
+            let ids = ids.clone();
+            Box::pin(async move { reads.groups(&ids).await })
+        })
+    }
+
+    fn group_page(
+        &self,
+        before: Option<GroupId>,
+        limit: usize,
+        open: bool,
+    ) -> Later<Result<Vec<Group>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.groups_below(before, limit, open).await }))
+    }
+
+    fn members(
+        &self,
+        group: GroupId,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Later<Result<Vec<Member>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.members_of(group, after, limit).await }))
+    }
+
+    fn links(&self, after: Option<(JobId, String)>, limit: usize) -> Later<Result<Vec<Link>, StoreError>> {
+        self.read(move |reads| {
+            let after = after.clone();
+            Box::pin(async move { reads.links_after(after.as_ref(), limit).await })
+        })
+    }
+
+    fn settings(&self) -> Later<Result<Vec<Setting>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.all_settings().await }))
+    }
+
+    fn audit(&self, before: Option<u64>, limit: usize) -> Later<Result<Vec<AuditRow>, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.acts(before, limit).await }))
+    }
+
+    fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>> {
+        self.read(move |reads| Box::pin(async move { reads.feed_page(after, limit).await }))
+    }
+
+    fn stands(&self) -> bool {
+        self.term.stands()
+    }
+}

@@ -1,0 +1,208 @@
+//! The reads of the port. One that needs several statements takes a snapshot for them.
+
+use std::collections::HashMap;
+
+use jobhall_core::retention::Completed;
+use jobhall_core::{GroupId, Job, JobId, Key, Owner, PastAttempt, QueueName, StateName, Time, TypeName};
+use jobhall_store::{
+    AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
+};
+use tokio_postgres::Row;
+
+use crate::row::{self, get, number};
+use crate::trouble::{Trouble, damaged};
+use crate::upkeep;
+use crate::wire::{Step, Wire};
+
+/// Ids looked at for one page of a list.
+const STRETCH: i64 = 100_000;
+
+const JOB: &str = include_str!("sql/job.sql");
+
+/// The reads over one connection.
+pub(crate) struct Reads<'c>(pub(crate) Wire<'c>);
+
+/// These state codes as bits; all of them if there is none.
+fn state_bits(states: &[StateName]) -> i64 {
+    let bits = states.iter().fold(0, |bits, &state| bits | 1 << state as i64);
+    if bits == 0 { i64::MAX } else { bits }
+}
+
+/// A count of rows as a limit.
+pub(crate) fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}
+
+/// The step that reads these jobs; [`row::job`] reads its rows.
+pub(crate) fn reading(ids: impl IntoIterator<Item = JobId>) -> Step<'static> {
+    Step::new(JOB).with(ids.into_iter().map(number).collect::<Vec<_>>())
+}
+
+impl Reads<'_> {
+    /// The jobs with these ids, in the order asked.
+    pub(crate) async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, Trouble> {
+        let rows = self.0.ask(reading(ids.iter().copied())).await?;
+        let jobs = rows.iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
+        let found: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    /// The ended attempts of a job.
+    pub(crate) async fn attempts_of(&self, id: JobId) -> Result<Vec<PastAttempt>, Trouble> {
+        let step = Step::new(include_str!("sql/attempts.sql")).with(number(id));
+        self.0.ask(step).await?.iter().map(row::attempt).collect()
+    }
+
+    /// The blocks that are not closed.
+    pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, Trouble> {
+        let rows = self.0.ask(Step::new(include_str!("sql/blocks.sql"))).await?;
+        rows.iter().map(upkeep::block).collect()
+    }
+
+    /// Open jobs in id order from the blocks.
+    pub(crate) async fn open(&self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, Trouble> {
+        self.0.ask(Step::new(include_str!("sql/snapshot.sql"))).await?;
+        let found = self.open_in_snapshot(after, at_most).await;
+        self.0.ask(Step::new(include_str!("sql/commit.sql"))).await?;
+        found
+    }
+
+    async fn open_in_snapshot(&self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, Trouble> {
+        let mut found = Vec::new();
+        for block in self.all_blocks().await? {
+            if found.len() >= at_most {
+                break;
+            }
+            if after.is_none_or(|after| block.last > after) {
+                found.extend(self.open_of_block(&block, after, at_most - found.len()).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn open_of_block(
+        &self,
+        block: &Block,
+        after: Option<JobId>,
+        at_most: usize,
+    ) -> Result<Vec<Job>, Trouble> {
+        if let Some(live) = &block.live {
+            let mut later: Vec<JobId> = live.iter().copied().filter(|&id| after < Some(id)).collect();
+            later.sort_unstable();
+            let jobs = self.jobs(&later).await?.into_iter().flatten();
+            return Ok(jobs.filter(|job| !job.life.state.is_terminal()).take(at_most).collect());
+        }
+        let first = after.map_or(0, |after| number(after) + 1).max(number(block.first));
+        let step = Step::new(include_str!("sql/open_jobs.sql")).with(first).with(number(block.last));
+        self.0.ask(step.with(limit(at_most))).await?.iter().map(row::job).collect()
+    }
+
+    /// Completed jobs, newest id first.
+    pub(crate) async fn ended(
+        &self,
+        before: Option<JobId>,
+        at_most: usize,
+    ) -> Result<Vec<Completed>, Trouble> {
+        let step = Step::new(include_str!("sql/completed.sql")).with(before.map_or(i64::MAX, number));
+        self.0.ask(step.with(limit(at_most))).await?.iter().map(completed).collect()
+    }
+
+    /// Jobs that the filter shows, newest id first, within one stretch of ids.
+    pub(crate) async fn page(
+        &self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        at_most: usize,
+    ) -> Result<JobPage, Trouble> {
+        let Some((lowest, highest)) = self.id_span().await? else {
+            return Ok(JobPage { jobs: Vec::new(), next: None });
+        };
+        let below = before.map_or(highest + 1, number).min(highest + 1);
+        let from = (below - STRETCH).max(lowest);
+        let step = Step::new(include_str!("sql/list.sql")).with(below).with(from);
+        let step = step.with(state_bits(&filter.states)).with(filter.job_type.as_ref().map(TypeName::as_str));
+        let step = step.with(filter.key.as_ref().map(Key::as_str));
+        let step = step.with(filter.queue.as_ref().map(QueueName::as_str)).with(limit(at_most));
+        let step =
+            step.with(filter.created_after.map(Time::as_ms)).with(filter.created_before.map(Time::as_ms));
+        let step = step.with(filter.group.map(|group| group.get().cast_signed()));
+        let step = step.with(filter.owner.as_ref().map(Owner::as_str));
+        let rows = self.0.ask(step.with(filter.tag.as_ref().map(|tag| format!("\"{tag}\"")))).await?;
+        let jobs = rows.iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
+        let seen_to =
+            if jobs.len() < at_most { from } else { jobs.last().map_or(below, |job| number(job.id)) };
+        let next = JobId::new(seen_to.cast_unsigned()).ok().filter(|_| seen_to > lowest);
+        Ok(JobPage { jobs, next })
+    }
+
+    async fn id_span(&self) -> Result<Option<(i64, i64)>, Trouble> {
+        let rows = self.0.ask(Step::new(include_str!("sql/id_span.sql"))).await?;
+        let Some(span) = rows.first() else { return Ok(None) };
+        let (lowest, highest): (Option<i64>, Option<i64>) = (get(span, 0)?, get(span, 1)?);
+        Ok(lowest.zip(highest))
+    }
+
+    /// All settings.
+    pub(crate) async fn all_settings(&self) -> Result<Vec<Setting>, Trouble> {
+        let rows = self.0.ask(Step::new(include_str!("sql/settings.sql"))).await?;
+        rows.iter().map(setting).collect()
+    }
+
+    /// Acts, newest first.
+    pub(crate) async fn acts(&self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, Trouble> {
+        let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+        let step = Step::new(include_str!("sql/audit.sql")).with(below).with(limit(at_most));
+        self.0.ask(step).await?.iter().map(act).collect()
+    }
+
+    /// A stretch of the feed.
+    pub(crate) async fn feed_page(&self, after: u64, at_most: usize) -> Result<FeedPage, Trouble> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let step = Step::new(include_str!("sql/feed.sql")).with(after).with(limit(at_most));
+        let rows = self.0.ask(step).await?;
+        let pruned = rows.first().ok_or_else(|| damaged("meta", "feed_pruned_to is missing"))?;
+        let pruned_to = get::<i64>(pruned, 0)?.cast_unsigned();
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            found.extend(feed_row(row)?);
+        }
+        Ok(FeedPage { rows: found, pruned_to })
+    }
+}
+
+fn completed(found: &Row) -> Result<Completed, Trouble> {
+    Ok(Completed {
+        id: row::job_id(found, 0)?,
+        job_type: row::job_type(row::text(found, 1)?)?,
+        key: row::text_or_null(found, 2)?.map(row::key).transpose()?,
+        succeeded: row::state_name(found, 3)? == StateName::Succeeded,
+        ended_at: row::time(found, 4)?,
+        parent: row::job_id_or_null(found, 5)?,
+        group: row::job_id_or_null(found, 6)?.map(GroupId::of),
+    })
+}
+
+/// A row of `settings.sql` or `setting.sql`.
+pub(crate) fn setting(found: &Row) -> Result<Setting, Trouble> {
+    let kind = row::text(found, 0)?;
+    let known = SettingKind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let kind = known.ok_or_else(|| damaged("setting", format_args!("unknown kind {kind}")))?;
+    Ok(Setting { kind, name: get(found, 1)?, rev: row::bits(found, 2)?, value: get(found, 3)? })
+}
+
+fn act(found: &Row) -> Result<AuditRow, Trouble> {
+    let entry = AuditEntry {
+        at: row::time(found, 1)?,
+        who: get(found, 2)?,
+        act: get(found, 3)?,
+        subject: get(found, 4)?,
+        detail: get(found, 5)?,
+    };
+    Ok(AuditRow { n: get::<i64>(found, 0)?.cast_unsigned(), entry })
+}
+
+fn feed_row(found: &Row) -> Result<Option<FeedRow>, Trouble> {
+    let Some(n) = get::<Option<i64>>(found, 1)? else { return Ok(None) };
+    let entries = unpack(get(found, 3)?).ok_or_else(|| damaged("feed", "its entries do not unpack"))?;
+    Ok(Some(FeedRow { n: n.cast_unsigned(), at: row::time(found, 2)?, entries }))
+}

@@ -1,0 +1,2 @@
+-- The migrations that ran.
+SELECT n, name, checksum FROM jobhall.migrations ORDER BY n

@@ -1,0 +1,2 @@
+-- A node that stops.
+DELETE FROM jobhall.nodes WHERE name = $1

@@ -1,0 +1,23 @@
+-- Jobs of one stretch of ids, newest first. $3 is a set of state codes as bits; NULL in $4 to $6 and in $8 to $12 does
+-- not restrict. $12 is a tag in quotes, which no tag has inside. The stretch bounds the walk, so that a rare filter over
+-- millions of rows cannot hold a connection for long. The order of the columns is that of row::job.
+SELECT
+    jobs.id, jobs.rev, jobs.state, jobs.claim, jobs.attempt, jobs.lost, jobs.snoozed, jobs.unaccepted, jobs.run_at,
+    jobs.updated_at, jobs.lease, jobs.worker, jobs.assigned_at, jobs.accepted_at, jobs.started_at, jobs.behind,
+    jobs.outcome, jobs.ended_at, jobs.cancel, jobs.again, jobs.error, jobs.value, jobs.hold, jobs.depends,
+    jobs.waits, jobs.waited_ms, jobs.early,
+    specs.type, specs.key, specs.queue, specs.needs, specs.priority, specs.max_attempts, specs.backoff,
+    specs.backoff_ms, specs.backoff_cap_ms, specs.retry_on, specs.created_at, specs.retry_of, specs.params,
+    specs.uses, specs.avoid, specs.windows, specs.throttle_factor, specs.total_ms, specs.silence_ms, specs.after,
+    specs.after_any, specs.parent, specs.group_id, specs.attached, specs.copy_of, specs.owner, specs.tags,
+    specs.schedule
+FROM jobhall.jobs JOIN jobhall.specs ON specs.id = jobs.id
+WHERE jobs.id < $1 AND jobs.id >= $2 AND ($3::bigint >> jobs.state) & 1 = 1
+    AND specs.id < $1 AND specs.id >= $2
+    AND ($4::text IS NULL OR specs.type = $4) AND ($5::text IS NULL OR specs.key = $5)
+    AND ($6::text IS NULL OR specs.queue = $6)
+    AND ($10::bigint IS NULL OR specs.group_id = $10) AND ($11::text IS NULL OR specs.owner = $11)
+    AND ($12::text IS NULL OR strpos(specs.tags, $12) > 0)
+    AND ($8::bigint IS NULL OR specs.created_at >= $8) AND ($9::bigint IS NULL OR specs.created_at < $9)
+ORDER BY jobs.id DESC
+LIMIT $7

@@ -1,0 +1,6 @@
+-- Groups below $1 that have not ended, newest first. The order of the columns is that of groups::group.
+SELECT id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts
+FROM jobhall.groups
+WHERE open AND id < $1
+ORDER BY id DESC
+LIMIT $2

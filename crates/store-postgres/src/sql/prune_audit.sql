@@ -1,0 +1,2 @@
+-- Acts before this moment. Tells how many.
+WITH gone AS (DELETE FROM jobhall.audit WHERE at < $1 RETURNING 1) SELECT count(*) FROM gone

@@ -1,0 +1,2 @@
+-- As if the transaction had not been.
+ROLLBACK

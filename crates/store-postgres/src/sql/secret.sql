@@ -1,0 +1,2 @@
+-- What nodes know each other by.
+SELECT secret FROM jobhall.hall

@@ -1,0 +1,2 @@
+-- Several reads of one state.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY

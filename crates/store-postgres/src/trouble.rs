@@ -1,0 +1,124 @@
+//! What can go wrong below the rules, sorted by what it means for a transaction.
+
+use std::error::Error as _;
+use std::fmt;
+
+use jobhall_store::StoreError;
+use tokio_postgres::Error;
+use tokio_postgres::error::{Severity, SqlState};
+
+/// Raised by `begin_commit`: the desk is another's.
+const FENCED: &str = "JH001";
+/// Raised by `begin_commit`: the number of the commit is taken.
+const NUMBERED: &str = "JH002";
+/// Raised by `expect`: rows are not as believed.
+const SURPRISED: &str = "JH003";
+
+/// Why a statement or a row failed.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// PostgreSQL or the way to it said no.
+    Sql(Error),
+    /// A stored value that this code never wrote.
+    Damaged(String),
+    /// No answer within the time that one may take.
+    Late,
+}
+
+impl Trouble {
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Trouble::Sql(error) => error.code(),
+            Trouble::Damaged(_) | Trouble::Late => None,
+        }
+    }
+
+    fn is(&self, code: &str) -> bool {
+        self.code().is_some_and(|found| found.code() == code)
+    }
+
+    /// Whether another node has the desk.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.is(FENCED)
+    }
+
+    /// Whether the number of the commit was set before.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.is(NUMBERED)
+    }
+
+    /// Whether rows were not as the caller believed.
+    pub(crate) fn is_surprise(&self) -> bool {
+        self.is(SURPRISED)
+    }
+
+    /// Whether the disk is full.
+    pub(crate) fn is_full(&self) -> bool {
+        self.code() == Some(&SqlState::DISK_FULL)
+    }
+
+    /// Whether the connection is of no more use, so that nobody knows what came of the transaction. An error that the
+    /// server tells and lives on rolls back for certain.
+    pub(crate) fn is_broken(&self) -> bool {
+        match self {
+            Trouble::Late => true,
+            Trouble::Damaged(_) => false,
+            Trouble::Sql(error) => error.as_db_error().is_none_or(|told| {
+                let fatal = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+                // A standby that is not a primary yet or any more; and a pooler that speaks of its own troubles.
+                fatal
+                    || *told.code() == SqlState::READ_ONLY_SQL_TRANSACTION
+                    || told.code().code().starts_with("08")
+            }),
+        }
+    }
+
+    /// Whether nothing was written and the very same may work at once.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.code().is_some_and(|code| {
+            [
+                &SqlState::T_R_SERIALIZATION_FAILURE,
+                &SqlState::T_R_DEADLOCK_DETECTED,
+                &SqlState::LOCK_NOT_AVAILABLE,
+            ]
+            .contains(&code)
+        })
+    }
+
+    /// Whether the database does not hold what it should.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Trouble::Damaged(_))
+    }
+
+    /// The error of a read or an opening.
+    pub(crate) fn while_doing(&self, what: &str) -> StoreError {
+        StoreError::new(format!("failed to {what}: {self}"))
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Sql(error) => match error.as_db_error() {
+                Some(told) => write!(f, "{} (sqlstate {})", told.message(), told.code().code()),
+                None => match error.source() {
+                    Some(source) => write!(f, "{error}: {source}"),
+                    None => error.fmt(f),
+                },
+            },
+            Trouble::Damaged(what) => f.write_str(what),
+            Trouble::Late => f.write_str("the database did not answer in time"),
+        }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Sql(error)
+    }
+}
+
+/// A stored value that does not read as what it should be.
+pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> Trouble {
+    Trouble::Damaged(format!("stored {what} is damaged: {why}"))
+}

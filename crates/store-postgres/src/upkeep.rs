@@ -1,0 +1,73 @@
+//! The set verbs: blocks of ids, and what upkeep removes.
+
+use jobhall_core::{GroupId, JobId, Time};
+use jobhall_store::{Block, BlockChange, Prune, Pruned};
+use tokio_postgres::Row;
+
+use crate::row::{self, get, ids, number};
+use crate::trouble::{Trouble, damaged};
+use crate::wire::{Step, Wire};
+
+/// The largest id there can be.
+const LARGEST: i64 = jobhall_core::bounds::JOB_ID.cast_signed();
+
+/// Lends the next ids; none when so many are not left.
+pub(crate) async fn lend_block(wire: &Wire<'_>, size: u64) -> Result<Option<Block>, Trouble> {
+    let Some(size) = i64::try_from(size.max(1)).ok().filter(|&size| size <= LARGEST) else { return Ok(None) };
+    let step = Step::new(include_str!("sql/lend_block.sql")).with(size).with(LARGEST);
+    let rows = wire.ask(step).await?;
+    let Some(lent) = rows.first() else { return Ok(None) };
+    Ok(Some(Block { first: row::job_id(lent, 0)?, last: row::job_id(lent, 1)?, live: None }))
+}
+
+/// Closes or shrinks blocks, in order.
+pub(crate) async fn settle(wire: &Wire<'_>, changes: &[BlockChange]) -> Result<(), Trouble> {
+    let step = |change: &BlockChange| match change {
+        BlockChange::Close(first) => {
+            Step::new(include_str!("sql/close_block.sql")).with(vec![number(*first)])
+        }
+        BlockChange::Shrink(first, live) => {
+            let live: Vec<i64> = live.iter().copied().map(number).collect();
+            Step::new(include_str!("sql/shrink_block.sql")).with(number(*first)).with(live)
+        }
+    };
+    wire.send(&changes.iter().map(step).collect::<Vec<_>>()).await?;
+    Ok(())
+}
+
+/// Removes what upkeep chose.
+pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, Trouble> {
+    let mut pruned = Pruned::default();
+    if !prune.jobs.is_empty() {
+        let jobs: Vec<i64> = prune.jobs.iter().copied().map(number).collect();
+        pruned.jobs = count(wire, Step::new(include_str!("sql/prune_job.sql")).with(jobs)).await?;
+    }
+    if !prune.groups.is_empty() {
+        let groups: Vec<i64> = prune.groups.iter().map(|id: &GroupId| id.get().cast_signed()).collect();
+        wire.ask(Step::new(include_str!("sql/prune_group.sql")).with(groups)).await?;
+    }
+    pruned.feed = older(wire, include_str!("sql/prune_feed.sql"), prune.feed_before).await?;
+    let keys = include_str!("sql/prune_submit_keys.sql");
+    pruned.submit_keys = older(wire, keys, prune.submit_keys_before).await?;
+    pruned.audit = older(wire, include_str!("sql/prune_audit.sql"), prune.audit_before).await?;
+    Ok(pruned)
+}
+
+async fn older(wire: &Wire<'_>, sql: &'static str, before: Option<Time>) -> Result<u64, Trouble> {
+    match before {
+        Some(before) => count(wire, Step::new(sql).with(before.as_ms())).await,
+        None => Ok(0),
+    }
+}
+
+async fn count(wire: &Wire<'_>, step: Step<'_>) -> Result<u64, Trouble> {
+    let rows = wire.ask(step).await?;
+    let counted = rows.first().ok_or_else(|| damaged("count", "it is missing"))?;
+    Ok(get::<i64>(counted, 0)?.cast_unsigned())
+}
+
+/// A row of `blocks.sql`.
+pub(crate) fn block(found: &Row) -> Result<Block, Trouble> {
+    let live: Option<Vec<JobId>> = get::<Option<Vec<i64>>>(found, 2)?.map(ids).transpose()?;
+    Ok(Block { first: row::job_id(found, 0)?, last: row::job_id(found, 1)?, live })
+}
