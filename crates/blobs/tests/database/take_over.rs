@@ -29,14 +29,24 @@ fn names(blobs: &Blobs) -> Vec<String> {
     kept.into_iter().map(|artifact| artifact.name.to_string()).collect()
 }
 
-/// What the desk is to these tables: a row with an epoch.
+/// What the desk is to these tables: a row with an epoch, which is no part of its key.
 fn with_desk() -> (Tables, Blobs) {
     let tables = Tables::new();
     tables.query("CREATE SCHEMA jobhall", &[]);
-    tables.query("CREATE TABLE jobhall.desk (epoch bigint PRIMARY KEY)", &[]);
-    tables.query("INSERT INTO jobhall.desk VALUES (7)", &[]);
+    tables.query("CREATE TABLE jobhall.desk (one boolean PRIMARY KEY, epoch bigint NOT NULL)", &[]);
+    tables.query("INSERT INTO jobhall.desk VALUES (true, 7)", &[]);
     let blobs = tables.opened_at(Some(7));
     (tables, blobs)
+}
+
+/// The next holder, as it takes the desk: it waits for the transactions that hold on to it.
+fn taken_over(tables: &Tables) -> Blobs {
+    tables.query(
+        "WITH held AS (SELECT one FROM jobhall.desk FOR UPDATE)
+         UPDATE jobhall.desk SET epoch = 8 FROM held WHERE desk.one = held.one",
+        &[],
+    );
+    tables.opened_at(Some(8))
 }
 
 fn is_overtaken(error: &BlobError) -> bool {
@@ -94,8 +104,7 @@ fn a_node_that_lost_the_desk_writes_nothing() {
     let (tables, old) = with_desk();
     append(&old, 0, b"one.").unwrap();
     old.objects().put(&mut &b"content"[..], NO_LIMIT, NOW_MS).unwrap();
-    tables.query("UPDATE jobhall.desk SET epoch = 8", &[]);
-    let new = tables.opened_at(Some(8));
+    let new = taken_over(&tables);
     let later = real_now_ms() + 2 * HOUR_MS;
 
     let error = append(&old, 4, b"two.").unwrap_err();
@@ -128,8 +137,7 @@ fn writes_and_a_take_over_exclude_each_other() {
                 append(&old, 0, b"one.").is_ok()
             });
             barrier.wait();
-            tables.query("UPDATE jobhall.desk SET epoch = 8", &[]);
-            let seen = said(&tables.opened_at(Some(8)));
+            let seen = said(&taken_over(&tables));
             (writer.join().unwrap(), seen)
         });
         assert_eq!(seen == b"one.", written, "round {round}: what the next holder sees first stays so");
