@@ -89,8 +89,9 @@ impl Place for Tables {
 
     fn open(&self, name: &Name) -> Result<Option<Opened>, BlobError> {
         let Some((file, found)) = self.row("open", name)? else { return Ok(None) };
-        let content = Chunks { connection: self.connection.clone(), file, name: name.to_string() };
-        Ok(Some(Opened { content: Box::new(content), bytes: found.bytes }))
+        let (connection, name, bytes) = (self.connection.clone(), name.to_string(), found.bytes);
+        let content = Box::new(Chunks { connection, file, bytes, name });
+        Ok(Some(Opened { content, bytes }))
     }
 
     fn write(&self, writes: &[Write<'_>]) -> Result<(), BlobError> {

@@ -1,4 +1,4 @@
-//! Logs, artifacts and results on the file system.
+//! Logs, artifacts and results, on the file system or in PostgreSQL.
 //!
 //! Three kinds of data live here because they are written differently. An *object* is whole when it arrives: it is named
 //! by the BLAKE3 hash of its content, stored once however often it comes, and checked every time it is read. A *log*
@@ -15,6 +15,10 @@
 //!     quarantine/           objects that no longer are what their name says
 //!     lock                  held while a process has this open
 //! ```
+//!
+//! A hall of several nodes has the same files in tables of its database ([`Blobs::in_database`]), in chunks of up to
+//! 256 KiB: the node that speaks for the hall changes, and its directory with it. All rules are written once, on top of a
+//! place that keeps named files (`place.rs`).
 //!
 //! No file in there is named by a user: what a user calls an artifact is an [`ArtifactName`], and stands in a manifest
 //! beside the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback

@@ -16,12 +16,18 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(super) struct Chunks {
     pub(super) connection: Connection,
     pub(super) file: i64,
+    /// How long it was when it was opened: nobody asks the database where that ends.
+    pub(super) bytes: u64,
     pub(super) name: String,
 }
 
 impl Content for Chunks {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
-        let most = out.len().min(PIECE_BYTES);
+        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let most = out.len().min(PIECE_BYTES).min(left);
+        if most == 0 {
+            return Ok(0);
+        }
         let statement = Statement::new(include_str!("read.sql"))
             .with(Type::INT8, self.file)
             .with(Type::INT8, signed(offset))
