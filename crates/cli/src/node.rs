@@ -19,7 +19,7 @@ use jobhall_protocol::{Node as Told, Timestamp};
 use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, Desk, Holder, Node as Me, NodeSeen, Postgres};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::exit::Exit;
@@ -31,6 +31,8 @@ use crate::listen::ListenArgs;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a door still leads where it last heard the desk was, while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
+/// How long a start waits until the node is something.
+const SETTLED: Duration = Duration::from_secs(10);
 /// Pause after a desk that could not be opened, so that another node may try.
 const REST: Duration = Duration::from_secs(5);
 
@@ -68,6 +70,7 @@ impl Node {
         let me = Me { name: name(address.port()), url: at.advertised(address) };
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
         let (wish, wishes) = watch::channel(Wish::Serve);
+        let (settled, known) = oneshot::channel();
         let keeper = Keeper {
             running,
             database,
@@ -80,8 +83,12 @@ impl Node {
             // Only needed where another node is behind TLS, and then said so.
             tls: tls_config(trust).ok(),
             wishes,
+            settled: Some(settled),
         };
-        Ok(Node { url: own_url, name, secret, wish, task: tokio::spawn(keeper.keep()) })
+        let task = tokio::spawn(keeper.keep());
+        // A node that does not get so far in time goes on trying; until then it says so to whoever asks.
+        let _ = tokio::time::timeout(SETTLED, known).await;
+        Ok(Node { url: own_url, name, secret, wish, task })
     }
 
     /// The token of a worker that comes along with this node: good whichever node holds the desk.
@@ -138,6 +145,8 @@ struct Keeper {
     node_secret: NodeSecret,
     tls: Option<Arc<rustls::ClientConfig>>,
     wishes: watch::Receiver<Wish>,
+    /// For whoever waits until the node is something.
+    settled: Option<oneshot::Sender<()>>,
 }
 
 impl Keeper {
@@ -155,9 +164,9 @@ impl Keeper {
                     led = None;
                     match self.hold(store).await {
                         Ended::Stop(engine, store) => return self.stop(engine, &store).await,
+                        // Another may be better off with it, so there is a pause before this node asks again.
                         Ended::Lost => heard = Instant::now(),
                     }
-                    pause = Duration::ZERO;
                 }
                 Ok(Desk::Theirs(holder)) => {
                     heard = Instant::now();
@@ -171,12 +180,21 @@ impl Keeper {
                     }
                 }
             }
+            self.settle();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = wished(self.wishes.clone(), Wish::Stop) => break,
             }
         }
         self.leave().await;
+    }
+
+    /// It is known for the first time what this node is.
+    fn settle(&mut self) {
+        if let Some(settled) = self.settled.take() {
+            // Whoever waited may have given up.
+            let _ = settled.send(());
+        }
     }
 
     /// Whoever waits is let go, what is under way is finished, and another node gets the desk.
@@ -222,6 +240,7 @@ impl Keeper {
             }
         };
         self.running.open(options).await;
+        self.settle();
         tracing::info!(node = self.me.name, epoch = store.epoch(), "this node holds the desk");
         if *self.wishes.borrow() >= Wish::Drain {
             self.running.drain();
