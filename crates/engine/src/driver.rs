@@ -407,6 +407,9 @@ impl Driver {
                 Asked::Members(number, group) => {
                     Told::Members(number, groups::read(store.as_ref(), group).await)
                 }
+                Asked::Emptied(before, ended_before, limit) => {
+                    Told::Emptied(groups::emptied(store.as_ref(), before, ended_before, limit).await)
+                }
             };
             let _ = told.send(answer);
         });

@@ -235,6 +235,9 @@ impl From<BlobError> for Trouble {
     fn from(error: BlobError) -> Trouble {
         match error {
             BlobError::Full { .. } => storage(true, &error.to_string()),
+            BlobError::Overtaken { .. } => {
+                Trouble::new(Code::Unavailable, "another node speaks for the hall now; ask again")
+            }
             BlobError::TooManyWatchers { .. } => Trouble::new(Code::Unavailable, "too many follow this log"),
             _ => Trouble::internal(error),
         }

@@ -1,0 +1,59 @@
+//! Hearing from the database that the desk has changed hands. A hint: who misses it sees it when it looks.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, NoTls, Socket};
+
+use super::Connector;
+use crate::trouble::Trouble;
+
+/// Pause before the connection is made again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Connector {
+    /// Listens on a connection of its own, made again whenever it breaks, until nobody wants to hear it any more.
+    pub(crate) async fn listen(self, told: watch::Sender<()>) {
+        while !told.is_closed() {
+            let listening = async {
+                match &self.tls {
+                    Some(tls) => self.hear(tls.clone(), &told).await,
+                    None => self.hear(NoTls, &told).await,
+                }
+            };
+            tokio::select! {
+                heard = listening => {
+                    if let Err(trouble) = heard {
+                        tracing::debug!("failed to listen to the database: {trouble}");
+                    }
+                }
+                () = told.closed() => return,
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Until the connection breaks.
+    async fn hear<T: MakeTlsConnect<Socket>>(&self, tls: T, told: &watch::Sender<()>) -> Result<(), Trouble> {
+        let (client, mut connection) = self.config.connect(tls).await?;
+        let hearing = async {
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(_) = message? {
+                    told.send_replace(());
+                }
+            }
+            Ok(())
+        };
+        // The request travels while the connection is served, and keeps it open afterwards.
+        let asking = async {
+            client.batch_execute("LISTEN jobhall_desk").await?;
+            std::future::pending::<Result<(), Trouble>>().await
+        };
+        tokio::select! {
+            heard = hearing => heard,
+            asked = asking => asked,
+        }
+    }
+}
