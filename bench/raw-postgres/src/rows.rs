@@ -178,8 +178,10 @@ impl Writer {
         self.feed += 1;
         steps.push((7, vec![Box::new(self.feed), Box::new(now), Box::new(vec![7_u8; entries * 3])]));
         steps.push((8, Vec::new()));
-        let params: Vec<Vec<&(dyn ToSql + Sync)>> =
-            steps.iter().map(|(_, params)| params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()).collect();
+        let params: Vec<Vec<&(dyn ToSql + Sync)>> = steps
+            .iter()
+            .map(|(_, params)| params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect())
+            .collect();
         let sent = steps
             .iter()
             .zip(&params)

@@ -19,6 +19,7 @@ use jobhall_protocol::{Node as Told, Timestamp};
 use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, Desk, Holder, Node as Me, NodeSeen, Postgres};
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -31,6 +32,8 @@ use crate::listen::ListenArgs;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a door still leads where it last heard the desk was, while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
+/// Connections for logs and artifacts.
+const BLOB_CONNECTIONS: usize = 8;
 /// How long a start waits until the node is something.
 const SETTLED: Duration = Duration::from_secs(10);
 /// Pause after a desk that could not be opened, so that another node may try.
@@ -59,7 +62,6 @@ impl Node {
     pub async fn open(data: &Path, at: &ListenArgs, url: String, trust: &Trust) -> Outcome<Node> {
         let tls = at.tls()?;
         prepare(data)?;
-        let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
         let database = connect(at, url).await?;
         let secret = database.secret().await.map_err(|error| failed(&error))?;
         let node_secret = NodeSecret::new(&secret).ok_or_else(|| failed(&"the hall's secret is empty"))?;
@@ -76,7 +78,6 @@ impl Node {
             database,
             me,
             data: data.to_owned(),
-            blobs,
             lease: at.lease.map(|span| span.0),
             secret: secret.clone(),
             node_secret,
@@ -139,7 +140,6 @@ struct Keeper {
     database: Database,
     me: Me,
     data: PathBuf,
-    blobs: Arc<Blobs>,
     lease: Option<u64>,
     secret: String,
     node_secret: NodeSecret,
@@ -182,7 +182,7 @@ impl Keeper {
             }
             self.settle();
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = self.database.changed(pause) => {}
                 () = wished(self.wishes.clone(), Wish::Stop) => break,
             }
         }
@@ -269,6 +269,7 @@ impl Keeper {
     }
 
     async fn desk_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
+        let blobs = self.blobs(store.epoch()).await?;
         let store: Arc<dyn Store> = store;
         let tokens = Tokens::shared(&self.data, store.clone(), &self.secret).await;
         let tokens = Arc::new(tokens.map_err(|error| error.to_string())?);
@@ -279,7 +280,7 @@ impl Keeper {
         let options = Options {
             engine: engine.clone(),
             store,
-            blobs: self.blobs.clone(),
+            blobs,
             tokens,
             data: self.data.clone(),
             lease_ms: config.lease_ms,
@@ -289,6 +290,15 @@ impl Keeper {
             secret: Some(self.node_secret.clone()),
         };
         Ok((options, engine))
+    }
+
+    /// The blobs of the hall, which are written only as long as this epoch of the desk lasts.
+    async fn blobs(&self, epoch: u64) -> Result<Arc<Blobs>, String> {
+        let pool = self.database.connections(BLOB_CONNECTIONS).map_err(|error| error.to_string())?;
+        let place = jobhall_blobs::Database { pool, runtime: Handle::current(), epoch: Some(epoch) };
+        let opened = tokio::task::spawn_blocking(move || Blobs::in_database(place)).await;
+        let opened = opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        Ok(Arc::new(opened))
     }
 }
 

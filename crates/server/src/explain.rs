@@ -98,7 +98,9 @@ fn data(why: &Why) -> Map<String, Value> {
         Why::Paused(of) => owner(of),
         Why::Limited(limited) => limit(limited),
         Why::Completed(state) => json!({ "state": state.to_string() }),
-        Why::DependenciesEnded | Why::NoWorkers | Why::OnItsWay | Why::StorageRests | Why::Held => Value::Null,
+        Why::DependenciesEnded | Why::NoWorkers | Why::OnItsWay | Why::StorageRests | Why::Held => {
+            Value::Null
+        }
     };
     match data {
         Value::Object(data) => data,

@@ -98,8 +98,7 @@ fn jobs_that_change_several_times_in_a_commit_end_as_the_last_change_says() {
 fn a_submit_key_that_comes_twice_in_a_commit_is_known_to_the_second() {
     let submit = |n: u64, body: u128| {
         let (scope, key) = ("s".to_owned(), "key".to_owned());
-        let submit_key =
-            SubmitKey { scope, key, body, answer: Vec::new(), at: at(1), forget_before: at(0) };
+        let submit_key = SubmitKey { scope, key, body, answer: Vec::new(), at: at(1), forget_before: at(0) };
         Unit { submit_key: Some(submit_key), ..inserting([queued(n, None)]) }
     };
     let told = agree(vec![vec![submit(1, 7), submit(2, 7), submit(3, 8)], vec![submit(4, 7)]]);
