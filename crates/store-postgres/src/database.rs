@@ -173,6 +173,11 @@ impl Database {
         Box::pin(async move { waiting.await.unwrap_or(()) })
     }
 
+    /// So many connections for something else of this node that is kept in the same database, such as its blobs.
+    pub fn connections(&self, most: usize) -> Result<Pool, StoreError> {
+        self.connector.pool(most, self.options.patience)
+    }
+
     /// Who runs: every node that was seen within half a minute, in the order they came.
     pub fn nodes(&self) -> Later<Result<Vec<NodeSeen>, StoreError>> {
         let step = || Step::new(include_str!("sql/nodes.sql")).with(FORGET_MS);
