@@ -33,6 +33,7 @@ impl Checker {
     /// It has read it.
     pub fn has_read(&mut self, id: JobId) {
         self.touched.insert(id);
+        self.limited.unread.remove(&id);
         if let Some(count) = self.reading.get_mut(&id) {
             *count -= 1;
             if *count == 0 {
@@ -83,6 +84,7 @@ impl Checker {
                 && !self.untold.contains_key(&id)
                 && !self.touched.contains(&id)
                 && !self.reading.contains_key(&id)
+                && !self.limited.unread.contains(&id)
         };
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
         let suited = self.rows.values().filter(suits);
