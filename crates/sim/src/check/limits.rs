@@ -30,8 +30,7 @@ impl LimitOf {
         match kind {
             SettingKind::Queue => Some((LimitOf::Queue(QueueName::new(name).ok()?), read(value))),
             SettingKind::Type => {
-                let config: Option<TypeConfig> =
-                    value.map(|text| serde_json::from_str(text)).transpose().ok()?;
+                let config: Option<TypeConfig> = value.map(serde_json::from_str).transpose().ok()?;
                 let config = config.map(|TypeConfig { paused, limits, .. }| QueueConfig { paused, limits });
                 Some((LimitOf::Type(TypeName::new(name).ok()?), config.unwrap_or_default()))
             }

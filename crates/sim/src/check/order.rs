@@ -101,10 +101,10 @@ impl Checker {
         let ready = queued.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).collect();
         better.sort_by_key(|job| rank(job, now));
-        // Who had a job before is not known here.
+        // Who had a job, or what it is a copy of, is not known here.
         let fits = |job: &&Job| {
             let used = words::used(&job.spec);
-            let told = !(job.spec.avoid && job.life.attempt > 0);
+            let told = !(job.spec.avoid && (job.life.attempt > 0 || job.spec.copy_of.is_some()));
             told && (used == [0, 0]
                 || (first_user == Some(job.id) && self.certainly_left(session, used, mine)))
         };
