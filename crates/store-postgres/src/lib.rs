@@ -19,6 +19,7 @@ mod connect;
 mod database;
 mod desk;
 mod groups;
+mod import;
 mod lives;
 mod migrations;
 mod options;
@@ -47,6 +48,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use database::{Database, Desk, NodeSeen};
 pub use desk::{Holder, Node};
+pub use import::Import;
 pub use options::{Fault, Hook, Options, Point};
 
 use call::{Call, Reply};

@@ -16,6 +16,7 @@ mod audit;
 mod error;
 mod feed;
 mod memory;
+mod portion;
 mod unit;
 
 use std::future::Future;
@@ -30,6 +31,7 @@ pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
 pub use memory::{Excerpt, Memory};
+pub use portion::{Holdings, Marks, Portion};
 pub use unit::{
     Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
     SettingKind, SettingWrite, SubmitKey, Unit, key_place,
