@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, progress, queue, run,
-    schedule, server, slot, stats, token, types, up, worker, workers,
+    artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, progress,
+    queue, run, schedule, server, slot, stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 

@@ -25,6 +25,7 @@ use crate::artifacts::Artifacts;
 use crate::collector;
 use crate::failures::{Failures, Peer};
 use crate::floor::Floor;
+use crate::inbox;
 use crate::logs::Logs;
 use crate::metrics::{Counted, Metrics};
 use crate::operations::{self, Operations};
@@ -113,6 +114,7 @@ impl Hall {
         tokio::spawn(reread(tokens, closing.clone()));
         let app = Arc::new(app(options, address, draining, closing.clone()));
         tokio::spawn(operations::run(app.clone()));
+        tokio::spawn(inbox::run(app.clone()));
         let any_host = app.hosts.any();
         let serving = accept(listener, app, tls, closing);
         let task = tokio::spawn(async move {

@@ -36,6 +36,7 @@ mod filter;
 mod floor;
 mod gate;
 mod hall;
+mod inbox;
 mod logs;
 mod metrics;
 mod operations;

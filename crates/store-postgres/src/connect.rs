@@ -1,5 +1,6 @@
 //! Ways to the server: the URL, and what it says of TLS.
 
+mod listen;
 mod tls;
 
 use std::time::Duration;

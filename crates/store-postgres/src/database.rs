@@ -178,7 +178,8 @@ impl Database {
         Box::pin(async move { looking.await.unwrap_or_else(|| Err(ended())) })
     }
 
-    async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
+    /// Sends one step on a connection for reads.
+    pub(crate) async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
         let client = self.client().await?;
         let wire = self.connector.wire(&client);
         tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| Trouble::Late)?

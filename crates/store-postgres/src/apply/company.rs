@@ -6,6 +6,7 @@ use jobhall_core::{Group, JobId, PastAttempt, Time};
 use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, SubmitKey, Unit};
 
 use crate::groups;
+use crate::inbox;
 use crate::row::{number, to_json};
 use crate::submitted;
 use crate::trouble::Trouble;
@@ -70,6 +71,7 @@ impl<'a> Company<'a> {
         }
         if !self.submit_keys.is_empty() {
             steps.push(submit_keys(&self.submit_keys, believed)?);
+            steps.extend(inbox::taking(&self.submit_keys)?);
         }
         Ok(())
     }

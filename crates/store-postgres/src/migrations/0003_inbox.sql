@@ -50,11 +50,11 @@ BEGIN
 END $$;
 
 -- Ends with an error that names the argument unless a number is within its bounds.
-CREATE FUNCTION jobhall.check_number(field text, given bigint, least bigint, most bigint) RETURNS void
+CREATE FUNCTION jobhall.check_number(field text, given bigint, lowest bigint, highest bigint) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF given NOT BETWEEN least AND most THEN
-        RAISE EXCEPTION '% of % is outside % to %', field, given, least, most
+    IF given NOT BETWEEN lowest AND highest THEN
+        RAISE EXCEPTION '% of % is outside % to %', field, given, lowest, highest
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
@@ -97,6 +97,10 @@ BEGIN
         jobhall.check_number('after', cardinality(after), 0, 10000);
     FOREACH tag IN ARRAY coalesce(tags, '{}') LOOP
         PERFORM jobhall.check_text('tags', coalesce(tag, ''), 64);
+        IF tag ~ '[\s,"\\]' THEN
+            RAISE EXCEPTION 'tags has %, but no space, comma, quote or backslash is allowed', quote_literal(tag)
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
     END LOOP;
     IF run_at IS NOT NULL AND delay IS NOT NULL THEN
         RAISE EXCEPTION 'run_at and delay say the same thing: give one' USING ERRCODE = 'invalid_parameter_value';
@@ -113,7 +117,8 @@ BEGIN
     SELECT jsonb_object_agg(field, value) INTO STRICT body FROM (VALUES
         ('type', to_jsonb(type)), ('queue', to_jsonb(queue)), ('key', to_jsonb(key)),
         ('priority', to_jsonb(priority)), ('needs', to_jsonb(needs)), ('uses', to_jsonb(uses)),
-        ('run_at', to_jsonb(to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
+        -- Up to the next millisecond: never early.
+        ('run_at', to_jsonb(to_char((moment + interval '999 microseconds') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))),
         ('retry', CASE WHEN max_attempts IS NOT NULL THEN jsonb_build_object('max_attempts', max_attempts) END),
         ('on_duplicate', to_jsonb(on_duplicate)), ('after', to_jsonb(after)), ('group', to_jsonb(group_id)),
         ('owner', to_jsonb(owner)), ('tags', to_jsonb(tags))
