@@ -20,7 +20,7 @@ up: ## Build everything and start a hall with a local worker on 127.0.0.1:7450
 	target/release/jobhall up
 
 .PHONY: test
-test: fmt clippy nextest python ## Everything a change must pass: format, lints, every test once, the acceptance page
+test: fmt clippy nextest python postgresql ## Everything a change must pass: format, lints, every test once, the acceptance page
 	$(CARGO) test --workspace --locked --doc --quiet
 	$(CARGO) run --locked --quiet -p xtask -- acceptance --check
 
@@ -30,7 +30,7 @@ check: fmt clippy deny ## Format, lints, and licences, bans and sources of the d
 	$(CARGO) deny --offline check licenses bans sources
 
 .PHONY: acceptance
-acceptance: nextest python ## Run every test and write docs/acceptance.md from the results
+acceptance: nextest python postgresql ## Run every test and write docs/acceptance.md from the results
 	$(CARGO) run --locked --quiet -p xtask -- acceptance
 
 .PHONY: states
@@ -67,9 +67,13 @@ mutants: nextest ## Break the rules of core one by one and see that a test notic
 conformance-long: nextest ## The model-based store test with a million operations
 	JOBHALL_OPERATIONS=$(OPERATIONS) $(CARGO) nextest run --locked --release -p jobhall-store-sqlite -E 'test(model)'
 
+.PHONY: conformance-postgres
+conformance-postgres: nextest postgresql ## The same on PostgreSQL, where it takes hours: make conformance-postgres OPERATIONS=100000
+	JOBHALL_OPERATIONS=$(OPERATIONS) $(CARGO) nextest run --locked --release --profile chaos -p jobhall-store-postgres -E 'test(model)'
+
 # Parts of the above.
 
-.PHONY: fmt clippy nextest python deny
+.PHONY: fmt clippy nextest python postgresql deny
 fmt:
 	$(CARGO) fmt --all --check
 
@@ -82,6 +86,13 @@ nextest:
 python:
 	@python3 -c 'import zoneinfo' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3; } || \
 		{ echo 'python3 (3.9 or newer) is needed to check the time zones' >&2; exit 1; }
+
+# The tests start servers of their own; what the package starts for the system is not used.
+postgresql:
+	@{ ls /usr/lib/postgresql/*/bin/initdb || command -v initdb; } >/dev/null 2>&1 && \
+		{ test -x /usr/sbin/pgbouncer || command -v pgbouncer; } >/dev/null 2>&1 || \
+		{ apt-get update -qq && apt-get install -y -qq postgresql pgbouncer; } || \
+		{ echo 'PostgreSQL (14 or newer) and pgbouncer are needed to test the shared store' >&2; exit 1; }
 
 deny:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny

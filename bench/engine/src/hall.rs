@@ -1,17 +1,19 @@
 //! An engine on a durable store, and what is counted about it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobhall_bench_raw_store::machine::{self, Sample};
 use jobhall_core::StateName;
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_store::Store;
-use jobhall_store_sqlite::{Options, Sqlite, Stats};
+use jobhall_store_postgres::{Database, Desk, Node};
+use jobhall_store_sqlite::{Sqlite, Stats};
 use serde_json::{Map, Value, json};
+use tokio::time::sleep;
 
-use crate::Failed;
+use crate::{Failed, Options};
 
 /// Feed rows read at once.
 const PAGE: usize = 1_000;
@@ -20,9 +22,12 @@ const PAGE: usize = 1_000;
 pub struct Hall {
     /// The engine.
     pub engine: Engine,
-    store: Arc<Sqlite>,
+    store: Arc<dyn Store>,
+    /// The embedded one, which counts what it does.
+    sqlite: Option<Arc<Sqlite>>,
     /// Feed rows up to this number were there before, or have been counted.
     seen: u64,
+    commits: u64,
 }
 
 /// One look at everything that is counted.
@@ -34,17 +39,35 @@ pub struct Look {
 }
 
 impl Hall {
-    /// Opens the store in this file and starts an engine on it.
-    pub async fn open(path: &Path, seen: u64) -> Result<Hall, Failed> {
-        let store = Arc::new(Sqlite::open(path, Options::default())?);
+    /// Opens the store of this name and starts an engine on it: a file, or the database that the options name, which
+    /// is the same for every name. Feed rows up to `seen` were there before.
+    pub async fn open(options: &Options, name: &str, seen: u64) -> Result<Hall, Failed> {
+        let (store, sqlite): (Arc<dyn Store>, _) = match &options.database {
+            Some(url) => (desk(url).await?, None),
+            None => {
+                let file = options.directory.join(format!("{name}.db"));
+                let store = Arc::new(Sqlite::open(file, jobhall_store_sqlite::Options::default())?);
+                (store.clone(), Some(store))
+            }
+        };
         let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await?;
-        Ok(Hall { engine, store, seen })
+        let mut hall = Hall { engine, store, sqlite, seen, commits: 0 };
+        if options.database.is_some() {
+            hall.count_changes().await?;
+        }
+        Ok(hall)
     }
 
     /// Looks at the counters; `lives` are those completed so far.
     pub fn look(&self, lives: u64) -> Result<Look, Failed> {
-        let (machine, stats, threads) = (Sample::now()?, self.store.stats(), machine::cpu_by_thread()?);
+        let stats = self.sqlite.as_ref().map(|store| store.stats()).unwrap_or_default();
+        let (machine, threads) = (Sample::now()?, machine::cpu_by_thread()?);
         Ok(Look { machine, stats, threads, lives })
+    }
+
+    /// Commits whose rows of the feed were counted since the last time this was asked.
+    pub fn take_commits(&mut self) -> u64 {
+        std::mem::take(&mut self.commits)
     }
 
     /// How many changes to each state the feed tells since the last count. Every change of a job is in it, so a job
@@ -55,9 +78,23 @@ impl Hall {
             let page = self.store.feed(self.seen, PAGE).await?;
             let Some(last) = page.rows.last() else { return Ok(found) };
             self.seen = last.n;
+            self.commits += page.rows.len() as u64;
             for entry in page.rows.iter().flat_map(|row| &row.entries) {
                 *found.entry(entry.state).or_insert(0) += 1;
             }
+        }
+    }
+}
+
+/// Takes the desk of a database. Who had it before gives it back in a moment.
+async fn desk(url: &str) -> Result<Arc<dyn Store>, Failed> {
+    let options = jobhall_store_postgres::Options::new(url);
+    let database = tokio::task::spawn_blocking(move || Database::open(options)).await??;
+    let node = Node { name: "bench".to_owned(), url: String::new() };
+    loop {
+        match database.desk(node.clone()).await? {
+            Desk::Mine(store) => return Ok(store),
+            Desk::Theirs(_) => sleep(Duration::from_millis(50)).await,
         }
     }
 }

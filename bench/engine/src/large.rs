@@ -20,13 +20,12 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     fs::File::open(&path)?.sync_all()?;
     let prefill_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    let mut large = Hall::open(&path, seen).await?;
+    let mut large = Hall::open(options, "large", seen).await?;
     let start_seconds = begun.elapsed().as_secs_f64();
     let bytes = fs::metadata(&path)?.len();
     let (mut on_empty, mut on_large) = (Vec::new(), Vec::new());
     for turn in 0..options.alternations {
-        let path = options.directory.join(format!("empty-{turn}.db"));
-        let mut empty = Hall::open(&path, 0).await?;
+        let mut empty = Hall::open(options, &format!("empty-{turn}"), 0).await?;
         on_empty.push(life::measure(&mut empty, options, Way::Queued).await?);
         empty.engine.stop().await;
         drop(empty);

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::hall::{Hall, report};
+use crate::hall::{Hall, report, rounded};
 use crate::{Failed, Options};
 
 /// Jobs that may be submitted and not completed: clients wait when workers are behind, so that a run is steady.
@@ -80,7 +80,7 @@ struct Shared {
 
 /// The measure on an empty store.
 pub async fn alone(options: &Options, way: Way) -> Result<Value, Failed> {
-    let mut hall = Hall::open(&options.directory.join("engine.db"), 0).await?;
+    let mut hall = Hall::open(options, "engine", 0).await?;
     let report = measure(&mut hall, options, way).await?;
     hall.engine.stop().await;
     Ok(Value::Object(report))
@@ -110,6 +110,7 @@ pub async fn measure_trade(
     trade: Trade,
 ) -> Result<Map<String, Value>, Failed> {
     hall.count_changes().await?;
+    hall.take_commits();
     let Trade { jobs, workers: offered, kept_open } = trade;
     let shared = Arc::new(Shared {
         way,
@@ -153,6 +154,11 @@ pub async fn measure_trade(
     let mut report = report(&before, &after);
     report.insert("submitters".to_owned(), json!(options.submitters));
     check(&hall.count_changes().await?, completed(), way, &mut report)?;
+    if options.database.is_some() {
+        // The database does not count for us; every commit of ours changes jobs.
+        let commits = hall.take_commits().max(1);
+        report.insert("mean_batch".to_owned(), rounded(completed() as f64 / commits as f64, 1));
+    }
     Ok(report)
 }
 

@@ -42,11 +42,10 @@ async fn one(
     jobs: &[SubmitJob],
     limits: Vec<Limit>,
 ) -> Result<Map<String, Value>, Failed> {
-    let mut hall = Hall::open(&options.directory.join(format!("{name}.db")), 0).await?;
-    if !limits.is_empty() {
-        let config = QueueConfig { paused: false, limits };
-        hall.engine.set_queue(QueueName::new("default")?, Some(config), None).await?;
-    }
+    let mut hall = Hall::open(options, name, 0).await?;
+    // Said either way, because a database has what the turn before left.
+    let config = (!limits.is_empty()).then_some(QueueConfig { paused: false, limits });
+    hall.engine.set_queue(QueueName::new("default")?, config, None).await?;
     let report = life::measure_jobs(&mut hall, options, way, jobs).await?;
     hall.engine.stop().await;
     sleep(Duration::from_millis(200)).await;

@@ -29,6 +29,7 @@ pub type Failed = Box<dyn Error + Send + Sync>;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|market|limits|chain|fan|group --dir DIR
+    [--database URL]
     [--seconds S] [--warmup S] [--submitters N] [--bulk N] [--workers N] [--queued N]
     [--completed N] [--alternations N]
 
@@ -48,6 +49,8 @@ const USAGE: &str = "usage: jobhall-bench-engine life|handover|large|classes|mar
 pub struct Options {
     /// Where the stores lie.
     pub directory: PathBuf,
+    /// The PostgreSQL database to use instead of files.
+    pub database: Option<String>,
     /// Length of one measurement.
     pub seconds: f64,
     /// Time before it that does not count.
@@ -91,6 +94,7 @@ fn main() -> Result<(), Failed> {
 fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
     let mut options = Options {
         directory: PathBuf::new(),
+        database: None,
         seconds: 5.0,
         warmup: 0.5,
         submitters: 256,
@@ -104,6 +108,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
         let value = words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"))?;
         match word.as_str() {
             "--dir" => options.directory = PathBuf::from(value),
+            "--database" => options.database = Some(value),
             "--seconds" => options.seconds = number(&word, &value)?,
             "--warmup" => options.warmup = number(&word, &value)?,
             "--submitters" => options.submitters = number::<usize>(&word, &value)?.max(1),

@@ -27,8 +27,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let (mut one, mut many) = (Vec::new(), Vec::new());
     for turn in 0..options.alternations {
         for (name, trade, found) in [("one", one_kind()?, &mut one), ("many", many_kinds()?, &mut many)] {
-            let path = options.directory.join(format!("{name}-{turn}.db"));
-            let mut hall = Hall::open(&path, 0).await?;
+            let mut hall = Hall::open(options, &format!("{name}-{turn}"), 0).await?;
             found.push(life::measure_trade(&mut hall, options, Way::HandedOver, trade).await?);
             hall.engine.stop().await;
             drop(hall);

@@ -35,7 +35,7 @@ pub enum Shape {
 
 /// Related and unrelated jobs in turns on one store.
 pub async fn measure(options: &Options, shape: Shape, jobs: usize) -> Result<Value, Failed> {
-    let hall = Hall::open(&options.directory.join("relations.db"), 0).await?;
+    let hall = Hall::open(options, "relations", 0).await?;
     let (mut unrelated, mut related) = (Vec::new(), Vec::new());
     run(&hall, shape, jobs / 10, false, options.workers).await?;
     for _ in 0..options.alternations.max(1) {

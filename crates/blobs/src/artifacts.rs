@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use thiserror::Error;
 
-use crate::folder::Folder;
+use crate::place::Place;
 use crate::{ArtifactName, AttemptKey, BlobError, Digest, MediaType, guard};
 
 use manifest::Manifest;
@@ -88,13 +88,13 @@ pub enum KeepError {
 /// Manifests of attempts. One that was never written to reads as empty.
 #[derive(Debug)]
 pub struct Artifacts {
-    pub(crate) folder: Arc<Folder>,
+    place: Arc<dyn Place>,
     known: Mutex<HashMap<AttemptKey, Arc<Manifest>>>,
 }
 
 impl Artifacts {
-    pub(crate) fn new(folder: Arc<Folder>) -> Artifacts {
-        Artifacts { folder, known: Mutex::default() }
+    pub(crate) fn new(place: Arc<dyn Place>) -> Artifacts {
+        Artifacts { place, known: Mutex::default() }
     }
 
     /// The artifact of this name.
@@ -106,12 +106,13 @@ impl Artifacts {
     }
 
     /// Whether the attempt may have artifacts: whether it has a manifest at all. Most have none, and this is one look
-    /// at a name: nothing is opened, read or waited for, so it may be asked where [`find`](Artifacts::find) may not.
+    /// at a name: nothing is opened, read or waited for, so it may be asked where [`find`](Artifacts::find) may not. A
+    /// database cannot be looked at without waiting, so in one every attempt may have some.
     ///
     /// # Errors
     /// The file system failed.
     pub fn has_any(&self, attempt: AttemptKey) -> Result<bool, BlobError> {
-        Manifest::new(attempt, self.folder.clone()).is_there()
+        Manifest::new(attempt, self.place.clone()).may_be_there()
     }
 
     /// The artifacts behind a name in the order of names, at most so many.
@@ -140,7 +141,7 @@ impl Artifacts {
     pub(crate) fn each(&self, attempt: AttemptKey, tell: &mut dyn FnMut(&Digest)) -> Result<(), BlobError> {
         // A walk over everything must not push out what is in use.
         let known = guard(&self.known).get(&attempt).cloned();
-        let manifest = known.unwrap_or_else(|| Arc::new(Manifest::new(attempt, self.folder.clone())));
+        let manifest = known.unwrap_or_else(|| Arc::new(Manifest::new(attempt, self.place.clone())));
         manifest.read(|state| state.kept.values().for_each(|kept| tell(&kept.digest)))
     }
 
@@ -156,7 +157,7 @@ impl Artifacts {
         }
         known.remove(&attempt);
         // Nobody can open it meanwhile: that begins with the lock held here.
-        Manifest::new(attempt, self.folder.clone()).remove(is_old)
+        Manifest::new(attempt, self.place.clone()).remove(is_old)
     }
 
     fn manifest(&self, attempt: AttemptKey) -> Arc<Manifest> {
@@ -167,7 +168,7 @@ impl Artifacts {
         if known.len() >= REMEMBERED {
             known.retain(|_, manifest| is_in_use(manifest));
         }
-        let manifest = Arc::new(Manifest::new(attempt, self.folder.clone()));
+        let manifest = Arc::new(Manifest::new(attempt, self.place.clone()));
         known.insert(attempt, manifest.clone());
         manifest
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why the file system did not do what was asked. Reads well after "failed to".
+/// Why the file system or the database did not do what was asked. Reads well after "failed to".
 #[derive(Debug, Error)]
 pub enum BlobError {
     /// No room: the disk, or the user's share of it. The same may work later, and nothing half-written counts.
@@ -36,6 +36,12 @@ pub enum BlobError {
         what: String,
         /// What it is.
         why: &'static str,
+    },
+    /// What is there is not what was remembered, or another node speaks for the hall now. Nothing was written.
+    #[error("write {what}: another node has written to it")]
+    Overtaken {
+        /// Which file.
+        what: String,
     },
     /// Another process has the directory open.
     #[error("lock {what}: another process has it open")]

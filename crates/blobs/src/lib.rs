@@ -1,4 +1,4 @@
-//! Logs, artifacts and results on the file system.
+//! Logs, artifacts and results, on the file system or in PostgreSQL.
 //!
 //! Three kinds of data live here because they are written differently. An *object* is whole when it arrives: it is named
 //! by the BLAKE3 hash of its content, stored once however often it comes, and checked every time it is read. A *log*
@@ -16,6 +16,10 @@
 //!     lock                  held while a process has this open
 //! ```
 //!
+//! A hall of several nodes has the same files in tables of its database ([`Blobs::in_database`]), in chunks of up to
+//! 256 KiB: the node that speaks for the hall changes, and its directory with it. All rules are written once, on top of a
+//! place that keeps named files (`place.rs`).
+//!
 //! No file in there is named by a user: what a user calls an artifact is an [`ArtifactName`], and stands in a manifest
 //! beside the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback
 //! ([`Logs::tail`]). The clock is the caller's: times are arguments, in milliseconds since 1970.
@@ -24,18 +28,18 @@
 mod artifact_name;
 mod artifacts;
 mod attempt_key;
+mod database;
 mod digest;
+mod disk;
 mod error;
-mod folder;
 mod logs;
 mod media_type;
 mod object_reader;
 mod objects;
+mod place;
 mod references;
 mod sweep;
-mod temps;
 
-use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +49,7 @@ pub use artifacts::{
     RECORDS as ARTIFACT_RECORDS,
 };
 pub use attempt_key::{AttemptKey, AttemptKeyError};
+pub use database::Database;
 pub use digest::{Digest, DigestError};
 pub use error::BlobError;
 pub use logs::{
@@ -56,35 +61,45 @@ pub use object_reader::{ObjectReader, SoundObject};
 pub use objects::{Objects, PutError, ReadAllError, Stored};
 pub use sweep::{Collected, MIN_AGE_MS, Sweep, Verdicts};
 
-use folder::Folder;
+use database::Tables;
+use disk::Disk;
+use place::Place;
 
-/// The directory of blobs, open. One process has it open at a time: what is known of live logs and of objects on
-/// their way in is kept in memory.
+/// The blobs of a hall, open. What is known of live logs and of objects on their way in is kept in memory.
 #[derive(Debug)]
 pub struct Blobs {
+    place: Arc<dyn Place>,
     objects: Objects,
     artifacts: Artifacts,
     logs: Logs,
-    _lock: File,
 }
 
 impl Blobs {
-    /// Opens the directory, making it and what is in it where missing.
+    /// Opens the directory, making it and what is in it where missing. One process has it open at a time.
     ///
     /// # Errors
     /// [`BlobError::InUse`] when another process has it open, [`BlobError::Odd`] when a part of it is a symbolic
     /// link or not a directory.
     pub fn open(path: &Path) -> Result<Blobs, BlobError> {
-        let root = Folder::root(path)?;
-        let lock = locked_file(&root)?;
-        let [objects, artifacts, logs, tmp, quarantine] =
-            ["objects", "artifacts", "logs", "tmp", "quarantine"].map(|name| root.private(name));
-        Ok(Blobs {
-            objects: Objects::new(objects?, tmp?, quarantine?),
-            artifacts: Artifacts::new(Arc::new(artifacts?)),
-            logs: Logs::new(Arc::new(logs?)),
-            _lock: lock,
-        })
+        Ok(Blobs::at(Arc::new(Disk::open(path)?)))
+    }
+
+    /// Opens the blobs in a database, making their tables where missing. Every node opens them anew when it begins to
+    /// speak for the hall. This blocks, as everything here does: not for the threads of an async runtime.
+    ///
+    /// # Errors
+    /// The database cannot be reached, or does not let its tables be made.
+    pub fn in_database(database: Database) -> Result<Blobs, BlobError> {
+        Ok(Blobs::at(Arc::new(Tables::open(database)?)))
+    }
+
+    fn at(place: Arc<dyn Place>) -> Blobs {
+        Blobs {
+            objects: Objects::new(place.clone()),
+            artifacts: Artifacts::new(place.clone()),
+            logs: Logs::new(place.clone()),
+            place,
+        }
     }
 
     /// Results, artifacts and sources.
@@ -133,15 +148,6 @@ impl Blobs {
             all += sweep.step(self, verdicts, usize::MAX)?;
         }
         Ok(all)
-    }
-}
-
-fn locked_file(root: &Folder) -> Result<File, BlobError> {
-    let file = root.create("lock")?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(BlobError::InUse { what: root.path("lock") }),
-        Err(TryLockError::Error(error)) => Err(BlobError::io("lock", root.path("lock"), error)),
     }
 }
 

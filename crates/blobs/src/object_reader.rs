@@ -3,22 +3,23 @@
 //! The hash is known only at the end, so the last chunk is held back until it matches: whoever copies a damaged object
 //! gets an error and never as many bytes as were promised.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::mem;
-use std::os::unix::fs::FileExt;
 
+use crate::place::{Content, Opened};
 use crate::{BlobError, Digest};
 
-const CHUNK_BYTES: u64 = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// An object being read. A mismatch is an [`io::ErrorKind::InvalidData`] that holds a [`BlobError::Damaged`]; once it
 /// was given, every further read gives it again.
 #[derive(Debug)]
 pub struct ObjectReader {
-    file: File,
+    content: Box<dyn Content>,
     digest: Digest,
     len: u64,
+    /// Where the next chunk is read.
+    offset: u64,
     hasher: blake3::Hasher,
     /// Handed out next.
     ready: Vec<u8>,
@@ -30,11 +31,12 @@ pub struct ObjectReader {
 }
 
 impl ObjectReader {
-    pub(crate) fn new(file: File, digest: Digest, len: u64) -> ObjectReader {
+    pub(crate) fn new(opened: Opened, digest: Digest) -> ObjectReader {
         ObjectReader {
-            file,
+            content: opened.content,
             digest,
-            len,
+            len: opened.bytes,
+            offset: 0,
             hasher: blake3::Hasher::new(),
             ready: Vec::new(),
             at: 0,
@@ -68,9 +70,11 @@ impl ObjectReader {
             return Ok(false);
         }
         let mut next = mem::take(&mut self.ready);
-        next.clear();
+        next.resize(CHUNK_BYTES, 0);
         self.at = 0;
-        (&mut self.file).take(CHUNK_BYTES).read_to_end(&mut next)?;
+        let count = read_full(self.content.as_ref(), &mut next, self.offset)?;
+        next.truncate(count);
+        self.offset += count as u64;
         self.hasher.update(&next);
         if next.is_empty() {
             self.right = Digest::from_hasher(&self.hasher) == self.digest;
@@ -100,11 +104,25 @@ impl Read for ObjectReader {
     }
 }
 
-/// An object that was read to its end and found right, to be read again in parts. The file is never changed in place, so
-/// what was right stays so.
+/// Reads until there is no room or no more.
+pub(crate) fn read_full(content: &dyn Content, out: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < out.len() {
+        match content.read_at(&mut out[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// An object that was read to its end and found right, to be read again in parts. Its content is never changed in place,
+/// so what was right stays so.
 #[derive(Debug)]
 pub struct SoundObject {
-    file: File,
+    content: Box<dyn Content>,
     digest: Digest,
     len: u64,
 }
@@ -113,7 +131,7 @@ impl SoundObject {
     /// Reads it all.
     pub(crate) fn check(mut reader: ObjectReader) -> io::Result<SoundObject> {
         let len = io::copy(&mut reader, &mut io::sink())?;
-        Ok(SoundObject { file: reader.file, digest: reader.digest, len })
+        Ok(SoundObject { content: reader.content, digest: reader.digest, len })
     }
 
     /// How many bytes it has.
@@ -135,9 +153,13 @@ impl SoundObject {
     pub fn read_at(&self, offset: u64, most: usize) -> Result<Vec<u8>, BlobError> {
         let there = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; most.min(there)];
-        let read = self.file.read_exact_at(&mut bytes, offset);
-        read.map_err(|error| BlobError::io("read", format!("object {}", self.digest), error))?;
-        Ok(bytes)
+        let what = || format!("object {}", self.digest);
+        match read_full(self.content.as_ref(), &mut bytes, offset) {
+            Ok(count) if count == bytes.len() => Ok(bytes),
+            // In a database an open file goes when it is removed.
+            Ok(_) => Err(BlobError::Missing { what: what() }),
+            Err(error) => Err(BlobError::io("read", what(), error)),
+        }
     }
 }
 

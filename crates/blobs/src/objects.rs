@@ -6,18 +6,16 @@
 //! ```
 //!
 //! Touching and renaming on one side and removing by the collector on the other happen under the lock of that
-//! directory, so a put that has returned has its object, young.
+//! directory, so a put that has returned has its object, young. Where other nodes reach the same objects, a removal also
+//! names the time that it was decided on, and whoever comes second to a name looks again.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, UNIX_EPOCH};
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use thiserror::Error;
 
-use crate::folder::{Folder, Found};
 use crate::object_reader::SoundObject;
-use crate::temps::{Temp, Temps};
+use crate::place::{Found, Name, Place, Section, Shelf, Temp};
 use crate::{BlobError, Digest, ObjectReader, guard};
 
 const COPY_BYTES: usize = 64 << 10;
@@ -71,16 +69,14 @@ pub enum ReadAllError {
 /// Results, artifacts and sources.
 #[derive(Debug)]
 pub struct Objects {
-    pub(crate) folder: Folder,
-    pub(crate) temps: Temps,
-    quarantine: Folder,
+    place: Arc<dyn Place>,
     shards: Vec<Mutex<()>>,
 }
 
 impl Objects {
-    pub(crate) fn new(folder: Folder, tmp: Folder, quarantine: Folder) -> Objects {
+    pub(crate) fn new(place: Arc<dyn Place>) -> Objects {
         let shards = (0..=u8::MAX).map(|_| Mutex::new(())).collect();
-        Objects { folder, temps: Temps::new(tmp), quarantine, shards }
+        Objects { place, shards }
     }
 
     /// Stores what the reader gives, to its end. When this returns the object is durable, and the collector leaves
@@ -89,14 +85,13 @@ impl Objects {
     /// # Errors
     /// [`PutError::TooLarge`] as soon as more than `limit` bytes came; nothing stays of it.
     pub fn put(&self, reader: &mut dyn Read, limit: u64, now_ms: u64) -> Result<Stored, PutError> {
-        let mut temp = self.temps.create()?;
-        let (digest, bytes) = copy(reader, &mut temp, limit)?;
+        let mut temp = self.place.temp()?;
+        let (digest, bytes) = copy(reader, temp.as_mut(), limit)?;
         if self.reuse(&digest, bytes, now_ms)? {
             return Ok(Stored { digest, bytes, reused: true });
         }
-        set_modified(&temp.file, &temp.path(), now_ms)?;
-        temp.file.sync_all().map_err(|e| BlobError::io("sync", temp.path(), e))?;
-        let reused = self.publish(temp, &digest, bytes, now_ms)?;
+        temp.settle(now_ms)?;
+        let reused = self.publish(temp.as_mut(), &digest, bytes, now_ms)?;
         Ok(Stored { digest, bytes, reused })
     }
 
@@ -105,10 +100,9 @@ impl Objects {
     /// # Errors
     /// [`BlobError::Missing`] when there is no such object.
     pub fn open(&self, digest: &Digest) -> Result<ObjectReader, BlobError> {
-        let missing = || BlobError::Missing { what: format!("object {digest}") };
-        let file = self.shard(digest)?.ok_or_else(missing)?.read(&digest.file_name())?.ok_or_else(missing)?;
-        let about = file.metadata().map_err(|e| BlobError::io("look at", format!("object {digest}"), e))?;
-        Ok(ObjectReader::new(file, *digest, about.len()))
+        let opened = self.place.open(&name(digest))?;
+        let opened = opened.ok_or_else(|| BlobError::Missing { what: format!("object {digest}") })?;
+        Ok(ObjectReader::new(opened, *digest))
     }
 
     /// An object that was checked to its end, so that any part of it can be given away.
@@ -159,9 +153,7 @@ impl Objects {
     /// The file system failed.
     pub fn touch(&self, digest: &Digest, now_ms: u64) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
-        let Some(found) = self.look(digest)? else { return Ok(false) };
-        self.freshen(digest, found, now_ms)?;
-        Ok(true)
+        self.place.touch(&name(digest), None, now_ms)
     }
 
     /// Moves an object aside if it is damaged, so that the same content can be stored again; whether it was moved.
@@ -170,15 +162,12 @@ impl Objects {
     /// The file system failed.
     pub fn quarantine(&self, digest: &Digest) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
-        let Some(folder) = self.shard(digest)? else { return Ok(false) };
         match self.verify(digest) {
             Ok(()) | Err(BlobError::Missing { .. }) => return Ok(false),
             Err(BlobError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }
-        folder.rename(&digest.file_name(), &self.quarantine, &digest.hex())?;
-        self.quarantine.sync()?;
-        folder.sync()?;
+        self.place.rename(&name(digest), &Shelf::whole(Section::Quarantine).file(digest.hex()))?;
         Ok(true)
     }
 
@@ -195,70 +184,60 @@ impl Objects {
         guard(&self.shards[usize::from(digest.shard())])
     }
 
-    pub(crate) fn shard(&self, digest: &Digest) -> Result<Option<Folder>, BlobError> {
-        self.folder.inner(&format!("{:02x}", digest.shard()))
-    }
-
     /// What is known of an object that is a plain file.
     pub(crate) fn look(&self, digest: &Digest) -> Result<Option<Found>, BlobError> {
-        let Some(folder) = self.shard(digest)? else { return Ok(None) };
-        match folder.look(&digest.file_name())? {
+        match self.place.look(&name(digest))? {
             Some(found) if !found.regular => {
-                Err(BlobError::Odd { what: folder.path(&digest.file_name()), why: "it is not a plain file" })
+                Err(BlobError::Odd { what: name(digest).to_string(), why: "it is not a plain file" })
             }
             found => Ok(found),
         }
     }
 
+    /// Removes an object that was last touched at this time; whether it did.
+    pub(crate) fn remove(&self, digest: &Digest, modified_ms: u64) -> Result<bool, BlobError> {
+        self.place.remove(&name(digest), modified_ms)
+    }
+
     /// Touches the object if it is there with the right length.
     fn reuse(&self, digest: &Digest, bytes: u64, now_ms: u64) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
-        self.reuse_locked(digest, bytes, now_ms)
+        self.place.touch(&name(digest), Some(bytes), now_ms)
     }
 
-    fn reuse_locked(&self, digest: &Digest, bytes: u64, now_ms: u64) -> Result<bool, BlobError> {
-        match self.look(digest)? {
-            Some(found) if found.bytes == bytes => self.freshen(digest, found, now_ms).map(|()| true),
-            _ => Ok(false),
-        }
-    }
-
-    /// Sets its time, never back. Its entry may have been renamed in just before a crash, so that is synced too.
-    fn freshen(&self, digest: &Digest, found: Found, now_ms: u64) -> Result<(), BlobError> {
-        let missing = || BlobError::Missing { what: format!("object {digest}") };
-        let folder = self.shard(digest)?.ok_or_else(missing)?;
-        let file = folder.read(&digest.file_name())?.ok_or_else(missing)?;
-        if found.modified_ms < now_ms {
-            set_modified(&file, &folder.path(&digest.file_name()), now_ms)?;
-        }
-        folder.sync()
-    }
-
-    /// Gives a synced file its final name; whether one was there already.
+    /// Gives a settled file its final name; whether one was there already.
     fn publish(
         &self,
-        mut temp: Temp<'_>,
+        temp: &mut dyn Temp,
         digest: &Digest,
         bytes: u64,
         now_ms: u64,
     ) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
-        if self.reuse_locked(digest, bytes, now_ms)? {
+        let name = name(digest);
+        if self.place.touch(&name, Some(bytes), now_ms)? {
             return Ok(true);
         }
-        let folder = self.folder.make(&format!("{:02x}", digest.shard()))?;
-        let name = digest.file_name();
-        temp.rename_to(&folder, &name)?;
-        if let Err(error) = folder.sync() {
-            // Nobody knows whether the entry will last, and a later sync may wrongly say it does: begin anew.
-            let _ = folder.remove(&name);
-            return Err(error);
+        match temp.name(&name) {
+            // Another node stored the same content at the same moment.
+            Err(error @ BlobError::Overtaken { .. }) => {
+                if self.place.touch(&name, Some(bytes), now_ms)? {
+                    Ok(true)
+                } else {
+                    Err(error)
+                }
+            }
+            named => named.map(|()| false),
         }
-        Ok(false)
     }
 }
 
-fn copy(reader: &mut dyn Read, temp: &mut Temp<'_>, limit: u64) -> Result<(Digest, u64), PutError> {
+/// Where an object is.
+fn name(digest: &Digest) -> Name {
+    Shelf::of(Section::Objects, digest.shard()).file(digest.file_name())
+}
+
+fn copy(reader: &mut dyn Read, temp: &mut dyn Temp, limit: u64) -> Result<(Digest, u64), PutError> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; COPY_BYTES];
     let mut bytes: u64 = 0;
@@ -274,13 +253,8 @@ fn copy(reader: &mut dyn Read, temp: &mut Temp<'_>, limit: u64) -> Result<(Diges
             return Err(PutError::TooLarge { limit });
         }
         hasher.update(&buffer[..count]);
-        temp.file.write_all(&buffer[..count]).map_err(|e| BlobError::io("write", temp.path(), e))?;
+        temp.write(&buffer[..count])?;
     }
-}
-
-pub(crate) fn set_modified(file: &File, path: &str, now_ms: u64) -> Result<(), BlobError> {
-    let time = UNIX_EPOCH.checked_add(Duration::from_millis(now_ms)).unwrap_or(UNIX_EPOCH);
-    file.set_modified(time).map_err(|e| BlobError::io("touch", path.to_owned(), e))
 }
 
 /// The error of this crate that a reader had to wrap.

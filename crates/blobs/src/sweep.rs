@@ -14,7 +14,7 @@
 
 use std::ops::AddAssign;
 
-use crate::folder::Folder;
+use crate::place::{Section, Shelf};
 use crate::references::References;
 use crate::{AttemptKey, BlobError, Blobs, Digest};
 
@@ -58,42 +58,38 @@ pub struct Sweep {
     references: References,
     /// A manifest could not be read: any object may be referred to.
     unsure: bool,
-    place: Place,
-    next: Option<Place>,
+    part: Part,
+    next: Option<Part>,
     names: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Part {
     Temps,
     Manifests(u8),
     Objects(u8),
     Logs(u8),
 }
 
-impl Place {
-    fn following(self) -> Option<Place> {
+impl Part {
+    fn following(self) -> Option<Part> {
         match self {
-            Place::Temps => Some(Place::Manifests(0)),
-            Place::Manifests(u8::MAX) => Some(Place::Objects(0)),
-            Place::Manifests(shard) => Some(Place::Manifests(shard + 1)),
-            Place::Objects(u8::MAX) => Some(Place::Logs(0)),
-            Place::Objects(shard) => Some(Place::Objects(shard + 1)),
-            Place::Logs(shard) => shard.checked_add(1).map(Place::Logs),
+            Part::Temps => Some(Part::Manifests(0)),
+            Part::Manifests(u8::MAX) => Some(Part::Objects(0)),
+            Part::Manifests(shard) => Some(Part::Manifests(shard + 1)),
+            Part::Objects(u8::MAX) => Some(Part::Logs(0)),
+            Part::Objects(shard) => Some(Part::Objects(shard + 1)),
+            Part::Logs(shard) => shard.checked_add(1).map(Part::Logs),
         }
     }
 
     fn names(self, blobs: &Blobs) -> Result<Vec<String>, BlobError> {
-        let within = |folder: &Folder, shard| match folder.inner(&format!("{shard:02x}"))? {
-            Some(folder) => folder.names(),
-            None => Ok(Vec::new()),
-        };
-        match self {
-            Place::Temps => blobs.objects().temps.folder.names(),
-            Place::Manifests(shard) => within(&blobs.artifacts().folder, shard),
-            Place::Objects(shard) => within(&blobs.objects().folder, shard),
-            Place::Logs(shard) => within(&blobs.logs().folder, shard),
-        }
+        blobs.place.names(match self {
+            Part::Temps => Shelf::whole(Section::Temps),
+            Part::Manifests(shard) => Shelf::of(Section::Artifacts, shard),
+            Part::Objects(shard) => Shelf::of(Section::Objects, shard),
+            Part::Logs(shard) => Shelf::of(Section::Logs, shard),
+        })
     }
 }
 
@@ -101,9 +97,9 @@ impl Sweep {
     /// A walk that has not begun.
     #[must_use]
     pub fn new(now_ms: u64, min_age_ms: u64) -> Sweep {
-        let place = Place::Temps;
+        let part = Part::Temps;
         let references = References::new(now_ms);
-        Sweep { now_ms, min_age_ms, references, unsure: false, place, next: Some(place), names: Vec::new() }
+        Sweep { now_ms, min_age_ms, references, unsure: false, part, next: Some(part), names: Vec::new() }
     }
 
     /// Whether everything was looked at.
@@ -139,23 +135,23 @@ impl Sweep {
     }
 
     fn list(&mut self, blobs: &Blobs) -> Result<Collected, BlobError> {
-        if let Some(place) = self.next.take() {
-            self.place = place;
-            self.next = place.following();
-            self.names = place.names(blobs).inspect_err(|_| self.doubt())?;
+        if let Some(part) = self.next.take() {
+            self.part = part;
+            self.next = part.following();
+            self.names = part.names(blobs).inspect_err(|_| self.doubt())?;
         }
         Ok(Collected::default())
     }
 
     /// What could not be looked at may have been a manifest.
     fn doubt(&mut self) {
-        self.unsure |= matches!(self.place, Place::Manifests(_));
+        self.unsure |= matches!(self.part, Part::Manifests(_));
     }
 
     fn judge(&mut self, blobs: &Blobs, verdicts: Verdicts<'_>, name: &str) -> Result<Collected, BlobError> {
-        match self.place {
-            Place::Temps => self.judge_temp(blobs, name),
-            Place::Manifests(shard) => {
+        match self.part {
+            Part::Temps => self.judge_temp(blobs, name),
+            Part::Manifests(shard) => {
                 match name.parse().ok().filter(|key: &AttemptKey| key.shard() == shard) {
                     Some(attempt) => {
                         self.judge_manifest(blobs, verdicts, attempt).inspect_err(|_| self.doubt())
@@ -163,11 +159,11 @@ impl Sweep {
                     None => Ok(odd()),
                 }
             }
-            Place::Objects(shard) => match Digest::at(shard, name) {
+            Part::Objects(shard) => match Digest::at(shard, name) {
                 Some(digest) => self.judge_object(blobs, verdicts, &digest),
                 None => Ok(odd()),
             },
-            Place::Logs(shard) => match attempt_at(shard, name) {
+            Part::Logs(shard) => match attempt_at(shard, name) {
                 Some(attempt) => self.judge_log(blobs, verdicts, attempt),
                 None => Ok(odd()),
             },
@@ -175,12 +171,13 @@ impl Sweep {
     }
 
     fn judge_temp(&self, blobs: &Blobs, name: &str) -> Result<Collected, BlobError> {
-        let temps = &blobs.objects().temps;
-        match temps.folder.look(name)? {
+        let temp = Shelf::whole(Section::Temps).file(name.to_owned());
+        match blobs.place.look(&temp)? {
             Some(found) if !found.regular => Ok(odd()),
-            Some(found) if self.is_old(found.modified_ms) && !temps.is_live(name) => {
-                temps.folder.remove(name)?;
-                Ok(Collected { temps: 1, bytes: found.bytes, ..Collected::default() })
+            Some(found) if self.is_old(found.modified_ms) && !blobs.place.is_live(name) => {
+                let removed = blobs.place.remove(&temp, found.modified_ms)?;
+                let gone = Collected { temps: 1, bytes: found.bytes, ..Collected::default() };
+                Ok(if removed { gone } else { Collected::default() })
             }
             _ => Ok(Collected::default()),
         }
@@ -222,11 +219,10 @@ impl Sweep {
         }
         // The question above may have taken its time; someone may have put the same content since.
         let _shard = objects.lock(digest);
-        let (Some(found), Some(folder)) = (is_old()?, objects.shard(digest)?) else {
-            return Ok(Collected::default());
-        };
-        folder.remove(&digest.file_name())?;
-        Ok(Collected { objects: 1, bytes: found.bytes, ..Collected::default() })
+        let Some(found) = is_old()? else { return Ok(Collected::default()) };
+        let removed = objects.remove(digest, found.modified_ms)?;
+        let gone = Collected { objects: 1, bytes: found.bytes, ..Collected::default() };
+        Ok(if removed { gone } else { Collected::default() })
     }
 
     fn judge_log(

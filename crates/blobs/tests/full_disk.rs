@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fixture::{ATTEMPT, HOUR_MS, Hall, NO_LIMIT, NOW_MS, chunk};
-use jobhall_blobs::{AppendError, Blobs, Digest, PutError, Verdicts};
+use fixture::{ATTEMPT, Directory, HOUR_MS, Hall, NO_LIMIT, NOW_MS, Place, chunk};
+use jobhall_blobs::{AppendError, Digest, PutError, Verdicts};
 use tempfile::TempDir;
 
 /// A mounted file system that goes with this.
@@ -45,12 +45,11 @@ fn disk(options: &str) -> Option<(Disk, Hall)> {
     let mount = mount(mounted_on.path(), options)?;
     let folder = tempfile::tempdir_in(mounted_on.path()).unwrap();
     fs::write(folder.path().join("ballast"), vec![1_u8; 1 << 20]).unwrap();
-    let blobs = Blobs::open(&folder.path().join("blobs")).unwrap();
-    Some((Disk { _mount: mount, _mounted_on: mounted_on }, Hall { blobs, folder }))
+    Some((Disk { _mount: mount, _mounted_on: mounted_on }, Hall::at(Directory(folder))))
 }
 
 fn make_room(hall: &Hall) {
-    fs::remove_file(hall.folder.path().join("ballast")).unwrap();
+    fs::remove_file(hall.place.0.path().join("ballast")).unwrap();
 }
 
 fn content(n: u32) -> Vec<u8> {
@@ -84,7 +83,7 @@ fn a_full_disk_refuses_objects_and_goes_on_when_there_is_room() {
     let refused = fill(&hall, 0);
     assert!(refused > 5, "some fitted before");
     assert_eq!(fill(&hall, refused), refused);
-    assert_eq!(fs::read_dir(hall.path("tmp")).unwrap().count(), 0, "what did not fit is gone");
+    assert_eq!(hall.place.count("tmp"), 0, "what did not fit is gone");
     assert_whole(&hall, refused);
 
     make_room(&hall);

@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use fixture::{ATTEMPT, NO_LIMIT, NOW_MS, chunk, hall};
+use fixture::{ATTEMPT, NO_LIMIT, NOW_MS, chunk, hall, object};
 use jobhall_blobs::{AppendError, Artifact, ArtifactName, BlobError, Blobs, Digest, MediaType, PutError};
 
 fn mode(path: &Path) -> u32 {
@@ -31,23 +31,23 @@ fn only_the_owner_may_look() {
     let kept = Artifact { name, digest, size: 7, media_type: MediaType::unknown(), at_ms: NOW_MS };
     hall.blobs.keep(ATTEMPT, &kept).unwrap();
     hall.say(b"output", true);
-    fs::write(hall.path("tmp/x"), b"").unwrap();
-    fs::set_permissions(hall.path("tmp/x"), Permissions::from_mode(0o600)).unwrap();
+    fs::write(hall.place.path("tmp/x"), b"").unwrap();
+    fs::set_permissions(hall.place.path("tmp/x"), Permissions::from_mode(0o600)).unwrap();
     let mut seen = 0;
-    check_modes(&hall.path(""), &mut seen);
+    check_modes(&hall.place.path(""), &mut seen);
     assert_eq!(seen, 1 + 1 + 5 + 2 + 2 + 3 + 1, "root, lock, five folders, object, manifest, log, temp");
 
     for name in ["", "objects", "artifacts", "logs", "tmp"] {
-        fs::set_permissions(hall.path(name), Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(hall.place.path(name), Permissions::from_mode(0o755)).unwrap();
     }
     let hall = hall.reopened();
-    check_modes(&hall.path(""), &mut seen);
+    check_modes(&hall.place.path(""), &mut seen);
 }
 
 #[test]
 fn a_second_one_is_refused_while_the_first_is_open() {
     let hall = hall();
-    let error = Blobs::open(&hall.path("")).unwrap_err();
+    let error = Blobs::open(&hall.place.path("")).unwrap_err();
     assert!(matches!(error, BlobError::InUse { .. }), "{error}");
     hall.reopened();
 }
@@ -63,14 +63,14 @@ fn a_missing_parent_is_an_error() {
 fn a_directory_that_is_a_link_is_refused() {
     for name in ["", "objects", "logs", "tmp", "quarantine", "lock"] {
         let hall = hall();
-        let path = hall.path(name);
+        let path = hall.place.path(name);
         let path = Path::new(path.to_str().unwrap().trim_end_matches('/')).to_owned();
-        let elsewhere = hall.folder.path().join("elsewhere");
-        let fixture::Hall { blobs, folder } = hall;
+        let elsewhere = hall.place.0.path().join("elsewhere");
+        let fixture::Hall { blobs, place } = hall;
         drop(blobs);
         fs::rename(&path, &elsewhere).unwrap();
         symlink(&elsewhere, &path).unwrap();
-        let error = Blobs::open(&folder.path().join("blobs")).unwrap_err();
+        let error = Blobs::open(&place.0.path().join("blobs")).unwrap_err();
         assert!(matches!(error, BlobError::Odd { .. }), "{name}: {error}");
     }
 }
@@ -80,9 +80,9 @@ fn an_object_that_is_a_link_is_refused() {
     let hall = hall();
     let objects = hall.blobs.objects();
     let digest = hall.put(b"content");
-    let elsewhere = hall.folder.path().join("elsewhere");
-    fs::rename(hall.object(&digest), &elsewhere).unwrap();
-    symlink(&elsewhere, hall.object(&digest)).unwrap();
+    let elsewhere = hall.place.0.path().join("elsewhere");
+    fs::rename(hall.place.path(&object(&digest)), &elsewhere).unwrap();
+    symlink(&elsewhere, hall.place.path(&object(&digest))).unwrap();
     assert!(matches!(objects.open(&digest), Err(BlobError::Odd { .. })));
     assert!(matches!(objects.len(&digest), Err(BlobError::Odd { .. })));
     assert!(matches!(objects.touch(&digest, NOW_MS), Err(BlobError::Odd { .. })));
@@ -95,11 +95,11 @@ fn an_object_that_is_a_link_is_refused() {
 #[test]
 fn a_shard_that_is_a_link_leads_nowhere() {
     let hall = hall();
-    let elsewhere = hall.folder.path().join("elsewhere");
+    let elsewhere = hall.place.0.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let digest = Digest::of(b"content");
-    symlink(&elsewhere, hall.path("objects").join(&digest.hex()[..2])).unwrap();
-    symlink(&elsewhere, hall.path("logs/11")).unwrap();
+    symlink(&elsewhere, hall.place.path("objects").join(&digest.hex()[..2])).unwrap();
+    symlink(&elsewhere, hall.place.path("logs/11")).unwrap();
     let error = hall.blobs.objects().put(&mut &b"content"[..], NO_LIMIT, NOW_MS).unwrap_err();
     assert!(matches!(error, PutError::Blob(BlobError::Odd { .. })), "{error}");
     let error = hall.blobs.logs().append(ATTEMPT, &chunk(0, b"x"), NO_LIMIT, false).unwrap_err();
@@ -112,17 +112,17 @@ fn a_log_that_is_a_link_a_pipe_or_a_directory_is_refused() {
     for name in ["logs/11/17-1", "logs/11/17-1.idx"] {
         for plant in ["link", "dangling", "pipe", "directory"] {
             let hall = hall();
-            let path = hall.path(name);
-            fs::create_dir(hall.path("logs/11")).unwrap();
+            let path = hall.place.path(name);
+            fs::create_dir(hall.place.path("logs/11")).unwrap();
             match plant {
-                "link" => symlink(hall.path("lock"), &path).unwrap(),
-                "dangling" => symlink(hall.folder.path().join("victim"), &path).unwrap(),
+                "link" => symlink(hall.place.path("lock"), &path).unwrap(),
+                "dangling" => symlink(hall.place.0.path().join("victim"), &path).unwrap(),
                 "pipe" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
                 _ => fs::create_dir(&path).unwrap(),
             }
             let error = hall.blobs.logs().append(ATTEMPT, &chunk(0, b"x"), NO_LIMIT, false).unwrap_err();
             assert!(matches!(error, AppendError::Blob(BlobError::Odd { .. })), "{plant} {name}: {error}");
-            assert!(!hall.folder.path().join("victim").exists());
+            assert!(!hall.place.0.path().join("victim").exists());
         }
     }
 }

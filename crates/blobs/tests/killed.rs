@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fixture::{ATTEMPT, Hall, NO_LIMIT, NOW_MS, chunk};
+use fixture::{ATTEMPT, Hall, NO_LIMIT, NOW_MS, chunk, hall};
 use jobhall_blobs::{Blobs, Digest};
 
 const VICTIM: &str = "JOBHALL_BLOBS_VICTIM";
@@ -68,14 +68,13 @@ fn killed_after(mut child: Child, lines: usize) -> Vec<(String, u64)> {
 
 #[test]
 fn what_was_told_survives_a_kill_at_any_moment() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("blobs");
-    let mut hall = Hall { blobs: Blobs::open(&path).unwrap(), folder };
+    let mut hall = hall();
+    let path = hall.place.path("");
     for round in 0..ROUNDS {
-        let Hall { blobs, folder } = hall;
+        let Hall { blobs, place } = hall;
         drop(blobs);
         let told = killed_after(start(&path), 1 + round * 3);
-        hall = Hall { blobs: Blobs::open(&path).unwrap(), folder };
+        hall = Hall::at(place);
 
         let said = hall.said();
         assert!(said == output(0, said.len() as u64), "round {round}: the log is what was written");

@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, progress,
-    queue, run, schedule, server, slot, stats, token, types, up, worker, workers,
+    artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, nodes,
+    progress, queue, run, schedule, server, slot, stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -35,7 +35,7 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// Address of the hall [env: JOBHALL_SERVER] [default: http://127.0.0.1:7450]
+    /// Address of the hall; of several nodes, with commas between [env: JOBHALL_SERVER] [default: http://127.0.0.1:7450]
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
     /// Token to show; a variable or a file is safer [env: JOBHALL_TOKEN, JOBHALL_TOKEN_FILE]
@@ -133,6 +133,8 @@ pub enum Command {
     Stats(stats::StatsArgs),
     /// List the workers
     Workers(workers::WorkersArgs),
+    /// List the nodes of the hall
+    Nodes(nodes::NodesArgs),
     /// Show and configure types of jobs
     #[command(subcommand)]
     Type(types::TypeCommand),

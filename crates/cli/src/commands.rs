@@ -13,6 +13,7 @@ pub mod job;
 pub mod limit;
 pub mod man;
 pub mod move_up;
+pub mod nodes;
 pub mod progress;
 pub mod queue;
 pub mod run;
@@ -55,6 +56,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Queue(command) => queue::run(&context, &command).await,
         Command::Stats(args) => stats::run(&context, &args).await,
         Command::Workers(_) => workers::run(&context).await,
+        Command::Nodes(_) => nodes::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
         Command::Schedule(command) => schedule::run(&context, &command).await,
         Command::Token(command) => token::run(&context, &command).await,

@@ -112,7 +112,7 @@ impl Exit {
                 | Code::GroupClosed
                 | Code::Conflict
                 | Code::PreconditionFailed => Exit::Conflict,
-                Code::Timeout | Code::Misdirected => Exit::Unreachable,
+                Code::Timeout | Code::Misdirected | Code::NoDesk | Code::DeskLost => Exit::Unreachable,
                 Code::Unavailable | Code::StorageFull | Code::Internal => Exit::Unexpected,
             },
         }

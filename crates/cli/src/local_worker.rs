@@ -2,15 +2,13 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use jobhall_server::Role;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use crate::hall::OpenHall;
 use crate::settings::Settings;
 
 /// Pauses before a worker that died is started again.
@@ -30,11 +28,15 @@ pub struct LocalWorker {
 }
 
 impl LocalWorker {
-    /// A worker for this hall, which logs as the hall does; it is started by [`LocalWorker::keep`].
-    pub fn new(hall: &OpenHall, slots: Option<u32>, settings: &Settings) -> LocalWorker {
-        let token = hall.tokens.mint("local", Role::Worker);
+    /// A worker for the hall at this address, which shows this certificate if any, and takes this token. It logs as the hall does; it is started by [`LocalWorker::keep`].
+    pub fn new(
+        at: (&str, Option<&Path>),
+        token: String,
+        slots: Option<u32>,
+        settings: &Settings,
+    ) -> LocalWorker {
         let log = [settings.log.value.clone(), settings.log_format.value.clone()];
-        let (server, certificate) = (hall.url.clone(), hall.certificate.clone());
+        let (server, certificate) = (at.0.to_owned(), at.1.map(Path::to_owned));
         LocalWorker { server, token, certificate, slots, log, child: None, line: None }
     }
 

@@ -8,13 +8,17 @@ mod args;
 mod commands;
 mod context;
 mod credential;
+mod database;
 mod exit;
 mod failure;
 mod hall;
 mod hosts;
+mod listen;
 mod local_worker;
 mod logging;
+mod node;
 mod output;
+mod serving;
 mod settings;
 mod suggest;
 

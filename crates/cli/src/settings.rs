@@ -119,6 +119,14 @@ pub struct Settings {
     pub tls_key: Option<Setting>,
     /// Names under which a hall on this machine may be called.
     pub hosts: Option<Setting<Vec<String>>>,
+    /// Where a hall on this machine keeps its jobs. It may have a password in it.
+    pub database: Option<Setting>,
+    /// The same database without a pooler in between.
+    pub database_direct: Option<Setting>,
+    /// Whether a transaction pooler is in between: `true` or `false`.
+    pub database_pooled: Option<Setting>,
+    /// Where other nodes reach this one.
+    pub advertise: Option<Setting>,
 }
 
 /// The layers with their origins, the strongest first. The origin of a flag or variable depends on the key.
@@ -158,6 +166,10 @@ impl Layers {
             tls_cert: var("JOBHALL_TLS_CERT"),
             tls_key: var("JOBHALL_TLS_KEY"),
             hosts: var("JOBHALL_HOST"),
+            database: var("JOBHALL_DATABASE"),
+            database_direct: var("JOBHALL_DATABASE_DIRECT"),
+            database_pooled: var("JOBHALL_DATABASE_POOLED"),
+            advertise: var("JOBHALL_ADVERTISE"),
         };
         let files = [
             Some(Origin::Project(given.directory.join(PROJECT))),
@@ -230,7 +242,32 @@ impl Settings {
         let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
         let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
         let hosts = layers.first("--host", "JOBHALL_HOST", |layer| &layer.hosts).map(named).transpose()?;
-        Ok(Settings { server, token, data, color, log, log_format, ca, pin, tls_cert, tls_key, hosts })
+        let text = |key, flag, env, of: fn(&Layer) -> &Option<String>| {
+            layers.first(flag, env, of).map(|found| checked(key, found)).transpose()
+        };
+        let database = text("database", "--database", "JOBHALL_DATABASE", |layer| &layer.database)?;
+        let direct = ("--database-direct", "JOBHALL_DATABASE_DIRECT");
+        let database_direct = text("database", direct.0, direct.1, |layer| &layer.database_direct)?;
+        let pooled = ("--database-pooled", "JOBHALL_DATABASE_POOLED");
+        let database_pooled = text("database_pooled", pooled.0, pooled.1, |layer| &layer.database_pooled)?;
+        let advertise = layers.first("--advertise", "JOBHALL_ADVERTISE", |layer| &layer.advertise);
+        Ok(Settings {
+            server,
+            token,
+            data,
+            color,
+            log,
+            log_format,
+            ca,
+            pin,
+            tls_cert,
+            tls_key,
+            hosts,
+            database,
+            database_direct,
+            database_pooled,
+            advertise,
+        })
     }
 
     /// Whom we believe to be the hall.
@@ -277,7 +314,7 @@ fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
 fn vouched(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
     let Some(certificate) = certificate else { return Ok(()) };
     let of_project = |setting: &Setting| matches!(setting.origin, Origin::Project(_));
-    if server.value.starts_with("https") && of_project(certificate) && !of_project(server) {
+    if server.value.contains("https") && of_project(certificate) && !of_project(server) {
         let what = format!("the certificate of {} is not believed for {}", certificate.origin, server.value);
         return Err(Failure::usage(what)
             .why(format!("that address comes from {}, the certificate may be someone else's", server.origin))
@@ -293,8 +330,12 @@ fn local_token(server: &Setting, data: &Path) -> Option<Setting> {
     Some(Setting { value, origin: Origin::Local(path) })
 }
 
-/// Whether an address is on this machine.
+/// Whether an address is on this machine; of several, whether all are.
 pub fn is_loopback(server: &str) -> bool {
+    server.split(',').all(|one| is_here(one.trim()))
+}
+
+fn is_here(server: &str) -> bool {
     let authority = server.split_once("://").map_or(server, |(_, rest)| rest);
     let authority = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
     let authority = authority.rsplit('@').next().unwrap_or("");

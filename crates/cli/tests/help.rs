@@ -43,6 +43,7 @@ const COMMANDS: &[&str] = &[
     "queue show",
     "stats",
     "workers",
+    "nodes",
     "type",
     "type list",
     "type show",

@@ -1,10 +1,10 @@
 //! One call: request, answer, and what is done when it fails.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use jobhall_protocol::API;
+use jobhall_protocol::{API, Code};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use rustls::ClientConfig;
@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{ClientError, excerpt};
 use crate::patience::Patience;
+use crate::places::{Place, Places};
 use crate::trust::{Trust, no_tls, tls_config};
 
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ const ANSWER_BYTES: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
-    base: Url,
+    pub(crate) places: Places,
     token: Option<Secret>,
     trust: Trust,
     tls: Arc<ClientConfig>,
@@ -49,9 +50,19 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// A call that failed, and whether it surely was not heard.
+struct Tried {
+    error: ClientError,
+    unsent: bool,
+}
+
+/// What routes are built on until it is known where they are asked for.
+static ROUTE: LazyLock<Url> = LazyLock::new(|| Url::parse("http://hall").expect("a URL"));
+
 /// A request that can be made again.
 pub(crate) struct Call {
     pub(crate) method: Method,
+    /// The route, wherever the hall is.
     pub(crate) url: Url,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Option<(Bytes, &'static str)>,
@@ -96,6 +107,7 @@ impl Call {
 
 impl Client {
     /// A client of the hall at `base_url`, such as `http://127.0.0.1:7450`, that believes whom this machine believes.
+    /// Where a hall has several nodes, all of them may be named, with commas between.
     ///
     /// # Errors
     /// The address is not a URL that this client can speak to, or the token has characters no header can carry.
@@ -109,10 +121,7 @@ impl Client {
     /// As [`Client::new`]; or the certificates cannot be used.
     pub fn trusting(base_url: &str, token: Option<&str>, trust: Trust) -> Result<Client, ClientError> {
         let wrong = |why: String| ClientError::Unreachable { url: base_url.to_owned(), why };
-        let base = Url::parse(base_url).map_err(|error| wrong(format!("not a URL: {error}")))?;
-        if !["http", "https"].contains(&base.scheme()) || base.host().is_none() {
-            return Err(wrong("the address must read http://HOST:PORT or https://HOST:PORT".to_owned()));
-        }
+        let places = Places::parse(base_url)?;
         let printable = |token: &str| token.bytes().all(|byte| byte.is_ascii_graphic());
         if !token.is_none_or(printable) {
             return Err(ClientError::Protocol(
@@ -121,18 +130,23 @@ impl Client {
         }
         let http =
             reqwest::Client::builder().connect_timeout(CONNECT).tcp_keepalive(KEEPALIVE).tcp_nodelay(true);
-        let tls = if base.scheme() == "https" { tls_config(&trust)? } else { no_tls()? };
+        let tls = if places.any_tls() { tls_config(&trust)? } else { no_tls()? };
         // No hall redirects; whoever does might want the token.
         let http = http.tls_backend_preconfigured(ClientConfig::clone(&tls)).redirect(Policy::none());
         // A hall on this machine is not behind a proxy, and one elsewhere is named by its own address.
         let http = http.no_proxy().build().map_err(|error| wrong(error.to_string()))?;
-        Ok(Client { http, base, token: token.map(|token| Secret(token.to_owned())), trust, tls })
+        Ok(Client { http, places, token: token.map(|token| Secret(token.to_owned())), trust, tls })
     }
 
-    /// Where the hall is.
+    /// Where the hall is; all its addresses, with commas between, if there are several.
     #[must_use]
     pub fn base_url(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+        self.places.named()
+    }
+
+    /// The next call goes to the next node, if several are named: this one does not answer as it should.
+    pub fn go_on(&self) {
+        self.places.leave(&self.places.now());
     }
 
     /// Whom it believes.
@@ -155,7 +169,7 @@ impl Client {
 
     /// A call to a route at the top.
     pub(crate) fn top(&self, method: Method, segments: &[&str]) -> Call {
-        let mut url = self.base.clone();
+        let mut url = ROUTE.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(segments);
         }
@@ -163,42 +177,70 @@ impl Client {
         Call { method, url, headers: Vec::new(), body: None, timeout: Some(ANSWER), repeatable }
     }
 
-    /// Makes the call, again after a pause if nobody could take it and that does no harm; the answer has a good status.
+    /// Makes the call, again at another node or after a pause if nobody could take it and that does no harm; the answer
+    /// has a good status.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
         let mut patience = if call.repeatable { Patience::of_a_call() } else { Patience::none() };
+        // While the desk goes from one node to another; what was not done can be asked for again.
+        let mut between = Patience::of_a_stream();
+        let mut others = self.places.count() - 1;
         loop {
-            match self.send_once(call).await {
-                Err(error) if error.is_transient() => match patience.pause() {
-                    Some(pause) => tokio::time::sleep(pause).await,
-                    None => return Err(error),
-                },
-                answer => return answer,
+            let Tried { error, unsent } = match self.try_once(call).await {
+                Ok(response) => return Ok(response),
+                Err(tried) => tried,
+            };
+            if !error.is_transient() {
+                return Err(error);
             }
+            let harmless = unsent || call.repeatable;
+            if harmless && others > 0 {
+                others -= 1;
+                continue;
+            }
+            let of_nodes = matches!(error.code(), Some(Code::NoDesk | Code::DeskLost));
+            let pause = if harmless && of_nodes { between.pause() } else { patience.pause() };
+            let Some(pause) = pause else { return Err(error) };
+            tokio::time::sleep(pause).await;
+            others = self.places.count() - 1;
         }
     }
 
+    /// Makes the call at the node in use. If it fails there, the next call goes to another.
     pub(crate) async fn send_once(&self, call: &Call) -> Result<Response, ClientError> {
-        self.answer(self.request(call)).await
+        self.try_once(call).await.map_err(|tried| tried.error)
+    }
+
+    async fn try_once(&self, call: &Call) -> Result<Response, Tried> {
+        let place = self.places.now();
+        let tried = self.answer(place, self.request(place, call)).await;
+        if tried.as_ref().is_err_and(|tried| tried.error.is_transient()) {
+            self.places.leave(&place);
+        }
+        tried
     }
 
     /// Makes a call whose body comes piece by piece, and can be given only once.
     pub(crate) async fn send_body(&self, call: &Call, body: reqwest::Body) -> Result<Response, ClientError> {
-        self.answer(self.request(call).body(body)).await
+        let place = self.places.now();
+        self.answer(place, self.request(place, call).body(body)).await.map_err(|tried| tried.error)
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Response, ClientError> {
-        let sent = request.send().await;
-        let response = sent.map_err(|error| ClientError::transport(self.base_url(), &error))?;
+    async fn answer(&self, place: Place<'_>, request: RequestBuilder) -> Result<Response, Tried> {
+        let response = request.send().await.map_err(|error| Tried {
+            unsent: error.is_connect(),
+            error: ClientError::transport(place.name(), &error),
+        })?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let body = self.body(response).await?;
-        Err(ClientError::from_answer(status.as_u16(), &body))
+        let body = self.body(response).await.map_err(|error| Tried { error, unsent: false })?;
+        let error = ClientError::from_answer(status.as_u16(), &body);
+        Err(Tried { unsent: error.code() == Some(Code::NoDesk), error })
     }
 
-    fn request(&self, call: &Call) -> RequestBuilder {
-        let mut request = self.http.request(call.method.clone(), call.url.clone());
+    fn request(&self, place: Place<'_>, call: &Call) -> RequestBuilder {
+        let mut request = self.http.request(call.method.clone(), place.of(&call.url));
         if let Some(Secret(token)) = &self.token {
             request = request.bearer_auth(token);
         }
@@ -227,7 +269,8 @@ impl Client {
     }
 
     pub(crate) async fn chunk(&self, response: &mut Response) -> Result<Option<Bytes>, ClientError> {
-        response.chunk().await.map_err(|error| ClientError::transport(self.base_url(), &error))
+        let chunk = response.chunk().await;
+        chunk.map_err(|error| ClientError::transport(self.places.now().name(), &error))
     }
 
     /// Makes the call and reads the answer as JSON. Reading is repeated with the call where that is harmless.
@@ -249,7 +292,8 @@ mod tests {
     fn routes_are_escaped_and_keep_a_path_before_them() {
         let client = Client::new("http://hall:1/below/", None).unwrap();
         let call = client.api(Method::GET, &["types", "a/b c"]).query(&[("q", "x&y".to_owned())]);
-        assert_eq!(call.url.as_str(), "http://hall:1/below/api/v1/types/a%2Fb%20c?q=x%26y");
+        let url = client.places.now().of(&call.url);
+        assert_eq!(url.as_str(), "http://hall:1/below/api/v1/types/a%2Fb%20c?q=x%26y");
         assert_eq!(client.base_url(), "http://hall:1/below");
     }
 

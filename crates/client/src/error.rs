@@ -69,10 +69,11 @@ impl ClientError {
         })
     }
 
-    /// Whether the same may work in a moment: nobody answers, or the hall is stopping or full.
+    /// Whether the same may work in a moment: nobody answers, or the hall is stopping, full or between two nodes.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, ClientError::Unreachable { .. }) || self.code() == Some(Code::Unavailable)
+        let passes = |code| matches!(code, Code::Unavailable | Code::NoDesk | Code::DeskLost);
+        matches!(self, ClientError::Unreachable { .. }) || self.code().is_some_and(passes)
     }
 
     /// An error of the transport: the request may or may not have arrived.

@@ -65,7 +65,9 @@ impl Events {
 
     /// Waits before the next try, if there is to be one.
     async fn pause(&mut self, error: ClientError) -> Result<(), ClientError> {
-        self.response = None;
+        if self.response.take().is_some() {
+            self.client.go_on();
+        }
         let pause = if error.is_transient() { self.patience.pause() } else { None };
         let Some(pause) = pause else { return Err(error) };
         tokio::time::sleep(pause).await;

@@ -1,6 +1,6 @@
 //! The hall as a whole: its workers, types and health.
 
-use jobhall_protocol::{Page, Queue, QueueSettings, SetQueue, SetType, Stats, TypeSettings, Worker};
+use jobhall_protocol::{Node, Page, Queue, QueueSettings, SetQueue, SetType, Stats, TypeSettings, Worker};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -56,6 +56,14 @@ impl Client {
     /// The hall could not be reached.
     pub async fn workers(&self) -> Result<Vec<Worker>, ClientError> {
         self.whole_list("workers").await
+    }
+
+    /// The nodes of the hall, by name.
+    ///
+    /// # Errors
+    /// The hall could not be reached.
+    pub async fn nodes(&self) -> Result<Vec<Node>, ClientError> {
+        self.whole_list("nodes").await
     }
 
     /// All queues that the hall knows.

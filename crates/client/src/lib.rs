@@ -16,6 +16,7 @@ mod jobs;
 mod log;
 mod operations;
 mod patience;
+mod places;
 mod schedules;
 mod session;
 mod sse;

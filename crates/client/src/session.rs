@@ -36,6 +36,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::call::{CONNECT, Client};
 use crate::error::ClientError;
+use crate::places::Place;
 
 /// How long the hall has to answer a request for a session, and then a hello.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -87,22 +88,34 @@ impl Client {
     /// # Errors
     /// As [`Client::session`].
     pub async fn session_in(&self, encoding: Encoding, hello: Hello) -> Result<Session, ClientError> {
-        let begun = tokio::time::timeout(CONNECT + 2 * ANSWER, self.begin(encoding, hello));
-        begun.await.unwrap_or_else(|_| Err(self.away("it took too long")))
+        // Where there are other nodes, one that does not answer is not waited for as long.
+        let patience = if self.places.count() > 1 { CONNECT } else { CONNECT + 2 * ANSWER };
+        let place = self.places.now();
+        let begun = tokio::time::timeout(patience, self.begin(place, encoding, hello)).await;
+        let begun = begun.unwrap_or_else(|_| Err(away(place, "it took too long")));
+        if begun.as_ref().is_err_and(ClientError::is_transient) {
+            self.places.leave(&place);
+        }
+        begun
     }
 
-    async fn begin(&self, encoding: Encoding, hello: Hello) -> Result<Session, ClientError> {
-        let url = self.api(Method::GET, &["session"]).url;
-        let stream = self.connect(&url).await?;
+    async fn begin(
+        &self,
+        place: Place<'_>,
+        encoding: Encoding,
+        hello: Hello,
+    ) -> Result<Session, ClientError> {
+        let url = place.of(&self.api(Method::GET, &["session"]).url);
+        let stream = self.connect(place, &url).await?;
         let request = self.upgrade(&url, encoding)?;
         let config = WebSocketConfig::default()
             .max_message_size(Some(2 * FRAME_BYTES))
             .max_frame_size(Some(2 * FRAME_BYTES));
         let (socket, _) = client_async_with_config(request, stream, Some(config))
             .await
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| failed(place, &error))?;
         let (sink, stream) = socket.split();
-        let (frame, url) = (FrameWriter::new(encoding), self.base_url().to_owned());
+        let (frame, url) = (FrameWriter::new(encoding), place.name().to_owned());
         let mut sender = SessionSender { sink, frame, encoding, url: url.clone() };
         let mut receiver = SessionReceiver { stream, encoding, url };
         sender.send(&[ToHall::Hello(hello)]).await?;
@@ -114,21 +127,21 @@ impl Client {
     }
 
     /// The one place where the way to the hall is made, bare or encrypted.
-    async fn connect(&self, url: &Url) -> Result<Box<dyn Way>, ClientError> {
+    async fn connect(&self, place: Place<'_>, url: &Url) -> Result<Box<dyn Way>, ClientError> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_or_known_default().unwrap_or(80);
         let encrypted = url.scheme() == "https";
         let stream = tokio::time::timeout(CONNECT, TcpStream::connect((host, port)));
-        let stream = stream.await.map_err(|_| self.away("it took too long"))?;
-        let stream = stream.map_err(|error| self.away(&error.to_string()))?;
+        let stream = stream.await.map_err(|_| away(place, "it took too long"))?;
+        let stream = stream.map_err(|error| away(place, &error.to_string()))?;
         // Frames are flushed when they are whole; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
         if !encrypted {
             return Ok(Box::new(stream));
         }
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| self.away(&error.to_string()))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| away(place, &error.to_string()))?;
         let shaken = TlsConnector::from(self.tls()).connect(name, stream).await;
-        Ok(Box::new(shaken.map_err(|error| ClientError::of_way(self.base_url(), &error, error.to_string()))?))
+        Ok(Box::new(shaken.map_err(|error| ClientError::of_way(place.name(), &error, error.to_string()))?))
     }
 
     fn upgrade(&self, url: &Url, encoding: Encoding) -> Result<Request, ClientError> {
@@ -150,19 +163,19 @@ impl Client {
         }
         request.body(()).map_err(|error| ClientError::Protocol(error.to_string()))
     }
+}
 
-    fn away(&self, why: &str) -> ClientError {
-        ClientError::Unreachable { url: self.base_url().to_owned(), why: why.to_owned() }
-    }
+fn away(place: Place<'_>, why: &str) -> ClientError {
+    ClientError::Unreachable { url: place.name().to_owned(), why: why.to_owned() }
+}
 
-    fn failed(&self, error: &Error) -> ClientError {
-        match error {
-            Error::Http(response) => {
-                let (status, body) = (response.status().as_u16(), response.body().as_deref());
-                ClientError::from_upgrade(status, body.unwrap_or_default())
-            }
-            other => self.away(&other.to_string()),
+fn failed(place: Place<'_>, error: &Error) -> ClientError {
+    match error {
+        Error::Http(response) => {
+            let (status, body) = (response.status().as_u16(), response.body().as_deref());
+            ClientError::from_upgrade(status, body.unwrap_or_default())
         }
+        other => away(place, &other.to_string()),
     }
 }
 

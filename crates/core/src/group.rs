@@ -222,6 +222,11 @@ impl Group {
         !self.closed && self.retry_of.is_none()
     }
 
+    /// Whether it ended before this moment.
+    pub fn ended_before(&self, moment: Time) -> bool {
+        self.end.is_some_and(|end| end.at < moment)
+    }
+
     /// The end that has come, if it has: it takes no more members and all are completed.
     pub fn ends(&self, counts: &GroupCounts, now: Time) -> Option<GroupEnd> {
         let over = self.end.is_none() && self.closed && counts.open() == 0;

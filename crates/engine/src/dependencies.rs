@@ -88,10 +88,13 @@ impl Desk {
         unknown
     }
 
-    /// A job that was just submitted: whatever is not open was looked at before, and need not be waited for.
-    pub(crate) fn depend_known(&mut self, id: JobId, spec: &Spec) {
-        let known = self.depend(id, spec);
-        self.meets(id, known.len());
+    /// A job that was just submitted: whatever is not open was looked at before, and need not be waited for; but for
+    /// what its own submit has ended, because it takes the place of that.
+    pub(crate) fn depend_known(&mut self, id: JobId, spec: &Spec, ended: &[(JobId, StateName)]) {
+        for before in self.depend(id, spec) {
+            let state = ended.iter().find(|(moved, _)| *moved == before).map(|(_, state)| *state);
+            self.hear(id, before, state.and_then(Dependency::of).unwrap_or(Dependency::Met));
+        }
     }
 
     /// Jobs that were made behind others which may have ended already: how those ended is read.
@@ -229,7 +232,7 @@ impl Desk {
         let mut unit = Unit::default();
         for &id in &ids {
             let Some(entry) = self.open.get(&id.get()) else { continue };
-            unit.changes.push(change(id, entry.stored_rev, entry.life.clone()));
+            unit.changes.push(change(id, entry.stored_rev, entry.unmoved()));
             self.make_busy(id, Busy::Unit);
         }
         self.send(unit, Pending::Released(ids));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jobhall_core::retention::Completed;
 use jobhall_core::{
     AttemptId, Dice, Failure, Group, GroupId, Job, JobId, LeaseId, PastAttempt, QueueConfig, QueueName,
-    ScheduleName, TypeConfig, TypeName, WorkerName,
+    ScheduleName, Time, TypeConfig, TypeName, WorkerName,
 };
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
@@ -60,6 +60,8 @@ pub enum Asked {
     Jobs(u64, Vec<JobId>),
     /// Read a group and all its members, for whatever has this number.
     Members(u64, GroupId),
+    /// Read which groups ended before this moment and have no job left, newest first, below this one.
+    Emptied(Option<GroupId>, Time, usize),
 }
 
 /// What the store said.
@@ -83,6 +85,8 @@ pub enum Told {
     Jobs(u64, Result<Vec<Option<Job>>, StoreError>),
     /// To [`Asked::Members`].
     Members(u64, Result<Option<(Group, Vec<Member>)>, StoreError>),
+    /// To [`Asked::Emptied`]: those groups, and the last one that was looked at.
+    Emptied(Result<(Vec<GroupId>, Option<GroupId>), StoreError>),
 }
 
 /// What waits for jobs or members to be read.
@@ -229,7 +233,7 @@ pub struct Desk {
     outbox: Vec<Unit>,
     senders: Vec<Pending>,
     room: usize,
-    in_flight: BTreeMap<u64, Vec<Pending>>,
+    pub(crate) in_flight: BTreeMap<u64, Vec<Pending>>,
     asked: Vec<Asked>,
     effects: Vec<Effect>,
     counter: u64,
@@ -318,6 +322,7 @@ impl Desk {
             Told::Completed(result) => self.retention_page(result),
             Told::Jobs(number, result) => self.jobs_read(number, result),
             Told::Members(number, result) => self.members_read(number, result),
+            Told::Emptied(result) => self.emptied_page(result),
         }
         self.carry_on();
         self.let_out();

@@ -8,6 +8,7 @@ mod gather;
 mod groups;
 mod mailbox;
 mod session;
+mod woken;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use jobhall_store::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use thiserror::Error;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::answer::{Answer, Refused, Shown};
 use crate::clock::{Clock, Now};
@@ -34,6 +35,7 @@ use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
 use gather::Gather;
+use woken::Woken;
 
 pub use gather::Answers;
 pub use session::{Session, SessionEvent};
@@ -50,6 +52,10 @@ const BEHIND: usize = 4_096;
 const NAP_MS: u64 = 30_000;
 /// Open jobs read at once at start.
 const PAGE: usize = 5_000;
+/// Why an engine answers no more that was told to stop.
+const SHUT_DOWN: &str = "it was shut down";
+/// Why an engine stops whose store does not stand any more.
+const FALLEN: &str = "another node may speak for the hall by now";
 
 /// Why the engine did not start, or does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -83,6 +89,7 @@ pub struct Engine {
     commands: mpsc::Sender<Command>,
     published: broadcast::Sender<Published>,
     store: Arc<dyn Store>,
+    stopped: watch::Receiver<Option<String>>,
 }
 
 impl Engine {
@@ -114,6 +121,7 @@ impl Engine {
         desk.begin();
         let (commands, received) = mpsc::channel(WAITING);
         let (published, _) = broadcast::channel(BEHIND);
+        let (why, stopped) = watch::channel(None);
         let driver = Driver {
             desk,
             clock: Box::new(clock),
@@ -125,9 +133,10 @@ impl Engine {
             told: mpsc::unbounded_channel(),
             tickets: 0,
             stopping: false,
+            why,
         };
         tokio::spawn(driver.run(received));
-        Ok(Engine { commands, published, store })
+        Ok(Engine { commands, published, store, stopped })
     }
 
     /// Asks anything.
@@ -252,6 +261,14 @@ impl Engine {
         Watch::new(self.store.clone(), self.published.subscribe(), after)
     }
 
+    /// Waits until the engine takes nothing more, and tells why.
+    pub async fn stopped(&self) -> String {
+        let mut stopped = self.stopped.clone();
+        // An error means that it was told to stop, or its runtime ends.
+        let why = stopped.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+        why.unwrap_or_else(|| SHUT_DOWN.to_owned())
+    }
+
     /// Finishes what is under way and stops. Leases go on: whoever starts next finds them.
     pub async fn stop(&self) {
         if self.commands.send(Command::Stop).await.is_ok() {
@@ -261,7 +278,7 @@ impl Engine {
 }
 
 fn gone() -> Refused {
-    Refused::Stopped("it was shut down".to_owned())
+    Refused::Stopped(SHUT_DOWN.to_owned())
 }
 
 fn unexpected(answer: &Answer) -> Refused {
@@ -287,6 +304,8 @@ struct Driver {
     told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
     tickets: u64,
     stopping: bool,
+    /// Where those who watch over the engine hear why it stopped.
+    why: watch::Sender<Option<String>>,
 }
 
 impl Driver {
@@ -298,27 +317,23 @@ impl Driver {
                 break;
             }
             let nap = self.nap();
-            tokio::select! {
+            let woken = tokio::select! {
                 biased;
-                result = first(&mut self.under_way), if !self.under_way.is_empty() => self.committed(result),
-                Some(told) = self.told.1.recv() => self.desk.told(self.clock.now(), told),
-                n = commands.recv_many(&mut taken, TAKEN), if !self.stopping => {
-                    if n == 0 {
-                        self.stopping = true;
-                    }
-                    let now = self.clock.now();
-                    for command in taken.drain(..) {
-                        self.command(now, command);
-                    }
-                }
-                () = nap => {}
+                result = first(&mut self.under_way), if !self.under_way.is_empty() => Woken::Committed(result),
+                Some(told) = self.told.1.recv() => Woken::Told(told),
+                n = commands.recv_many(&mut taken, TAKEN), if !self.stopping => Woken::Commands(n),
+                () = nap => Woken::Time,
+            };
+            // Before anything is decided: it may have been long ago that this node was heard of.
+            if !self.store.stands() {
+                self.desk.fall(FALLEN);
+                break;
             }
+            self.woken(woken, &mut taken);
             self.desk.tick(self.clock.now());
         }
-        commands.close();
-        while let Ok(command) = commands.try_recv() {
-            self.command(self.clock.now(), command);
-        }
+        self.carry_out();
+        self.finish(taken, commands);
         self.carry_out();
     }
 
@@ -392,6 +407,9 @@ impl Driver {
                 Asked::Members(number, group) => {
                     Told::Members(number, groups::read(store.as_ref(), group).await)
                 }
+                Asked::Emptied(before, ended_before, limit) => {
+                    Told::Emptied(groups::emptied(store.as_ref(), before, ended_before, limit).await)
+                }
             };
             let _ = told.send(answer);
         });
@@ -403,7 +421,10 @@ impl Driver {
             Effect::Live(id, state) => {
                 let _ = self.published.send(Published::Live(id, state));
             }
-            Effect::Stop(why) => tracing::error!(why, "the engine stops"),
+            Effect::Stop(why) => {
+                tracing::error!(why, "the engine stops");
+                self.why.send_replace(Some(why));
+            }
             Effect::SessionEnded(session) => {
                 self.tell(session, SessionEvent::Ended);
                 self.sessions.remove(&session.0);

@@ -57,6 +57,8 @@ pub enum Why {
         /// How many more there are.
         more: usize,
     },
+    /// Jobs that it comes after have ended, and it is next to follow: it is being ended with them, or released.
+    DependenciesEnded,
     /// Its group is being cancelled.
     GroupCancelled(GroupId),
     /// No worker is connected.
@@ -164,7 +166,9 @@ impl Desk {
             State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
             State::Blocked(blocked) => {
                 let behind = blocked.holder.map(Why::KeyHeld);
-                behind.into_iter().chain(self.why_blocked(entry)).collect()
+                let after = if blocked.dependencies { self.why_blocked(entry) } else { None };
+                let ended = (behind.is_none() && after.is_none()).then_some(Why::DependenciesEnded);
+                behind.into_iter().chain(after).chain(ended).collect()
             }
             State::Queued(error) if entry.life.run_at > self.now.wall => {
                 vec![self.why_early(entry, error.as_deref())]
@@ -274,6 +278,7 @@ impl fmt::Display for Why {
                 let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
                 write!(f, "{more}, which must end first")
             }
+            Why::DependenciesEnded => write!(f, "what it comes after has ended, and it follows in a moment"),
             Why::GroupCancelled(group) => write!(f, "its group {group} is being cancelled"),
             Why::NoWorkers => write!(f, "no worker is connected"),
             Why::NoneSuits(workers) => {

@@ -6,7 +6,9 @@
 mod retry;
 
 use jobhall_core::bounds::TAGS;
-use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupState, JobId, Key, Owner, StateName, Tag};
+use jobhall_core::{
+    Failure, Group, GroupCounts, GroupId, GroupState, Job, JobId, Key, Owner, StateName, Tag,
+};
 use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
 use crate::answer::{Answer, Refused};
@@ -112,13 +114,18 @@ impl Desk {
         self.begin_fills();
     }
 
-    /// A job of a group is open from now on. A copy is counted together with what it is a copy of.
+    /// A job of a group is open from now on.
     pub(crate) fn join_group(&mut self, part: &Membership, state: StateName) {
-        let root = self.open.get(&part.root.get()).filter(|_| part.root != part.id && !part.attached);
-        if let Some(root) = root.map(|entry| entry.counted) {
-            self.groups_mut().copied(part, root);
-        }
         self.groups_mut().step(part, None, Some(state));
+    }
+
+    /// A job comes that may be a copy: it is counted together with what it is a copy of, which is open still.
+    pub(crate) fn expect_copy(&mut self, job: &Job) {
+        let part = Membership::of(job.id, &job.spec).filter(|part| part.root != part.id && !part.attached);
+        let root = part.as_ref().and_then(|part| self.open.get(&part.root.get()));
+        if let (Some(root), Some(part)) = (root.map(|entry| entry.counted), part) {
+            self.groups_mut().copied(&part, root);
+        }
     }
 
     /// Why a group is being cancelled, if it is.
@@ -135,6 +142,14 @@ impl Desk {
     pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Refused> {
         let open = self.groups().get(id).ok_or(Refused::NoSuchGroup(id))?;
         Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
+    }
+
+    /// Every group that has not ended, with its members as they are counted, by id.
+    pub fn groups_counted(&self) -> Vec<ShownGroup> {
+        let open = self.groups().open.values();
+        let mut shown: Vec<_> = open.map(|open| ShownGroup::new(open.group.clone(), open.counts)).collect();
+        shown.sort_by_key(|shown| shown.group.id);
+        shown
     }
 
     /// Closes or cancels an open group: one write, then what follows from it.

@@ -259,6 +259,22 @@ impl Desk {
         self.help(lender);
     }
 
+    /// At start, once it is known who waits for whom: whoever is leased stands on a place that is lent to it, as before.
+    /// Those that wait for fewer go first, so that a chain is built from below.
+    pub(crate) fn stand_on_lent(&mut self) {
+        let limits = &self.limited.limits;
+        let leased =
+            self.open.iter().filter(|(_, entry)| entry.taken).filter_map(|(&id, _)| JobId::new(id).ok());
+        let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
+        let lent: BTreeSet<_> = lent.collect();
+        for (_, id) in lent {
+            if let Some(share) = self.open.get(&id.get()).and_then(|entry| entry.share.get()) {
+                self.limited.limits.leave(id, share);
+                self.limited.limits.occupy(id, share);
+            }
+        }
+    }
+
     /// Who stands on a place of this job, and has to leave it before the job goes on.
     pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
         let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get())?;

@@ -122,6 +122,7 @@ impl Desk {
         for id in waiting {
             self.wait_again(id);
         }
+        self.stand_on_lent();
     }
 
     /// A job has ended: what it asked for and nobody else wants is cancelled.

@@ -212,6 +212,15 @@ impl Desk {
         self.refuse_outbox(message);
     }
 
+    /// Another may speak for the hall. What became of the units under way is not known here.
+    pub(crate) fn fall(&mut self, message: &str) {
+        self.stop(message);
+        let error = CommitError::Unknown { message: message.to_owned() };
+        for pending in std::mem::take(&mut self.in_flight).into_values().flatten() {
+            self.undone(pending, &error);
+        }
+    }
+
     /// Whoever waits for a read, or for a group to be filled.
     fn refuse_awaited(&mut self, message: &str) {
         let stopped = || Refused::Stopped(message.to_owned());

@@ -324,6 +324,9 @@ impl Desk {
         if !matches!(asker, Asker::Retry(..)) {
             self.answer_asker(asker, Ok(answer));
         }
+        // A copy is counted with what it is a copy of, also where it takes the place of that.
+        items.iter().filter_map(|item| item.job.as_ref()).for_each(|job| self.expect_copy(job));
+        let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.life.state.name())).collect();
         for (id, step) in moves {
             self.moved(id, step);
         }
@@ -349,7 +352,7 @@ impl Desk {
                 self.assigned(id, &life, reserved);
             }
         }
-        self.follow(filled, &waiting);
+        self.follow(filled, &waiting, &ended);
         for job in wanted {
             self.links.add(from_outside(job));
         }

@@ -368,3 +368,34 @@ fn a_cascade_rests_while_the_store_cannot_write_and_then_goes_on() {
     hall.pass(3_000);
     assert_eq!(state(&mut hall, b), StateName::Failed);
 }
+
+#[test]
+fn a_job_that_comes_after_the_one_it_supersedes_is_cancelled_with_it() {
+    let mut hall = Hall::new();
+    for (after_any, ends) in [(false, StateName::Cancelled), (true, StateName::Queued)] {
+        let old = hall.submit(keyed("t", "k")).unwrap().id;
+        let after = vec![After::Job(old)];
+        let on_duplicate = OnDuplicate::Supersede;
+        let new = SubmitJob { after, after_any, on_duplicate, ..keyed("t", "k") };
+        let new = hall.submit(new).unwrap().id;
+        assert_eq!((state(&mut hall, old), state(&mut hall, new)), (StateName::Cancelled, ends));
+        let hall = &mut hall;
+        let error = hall.stored(new).life.state.error().map(|failure| failure.reason.clone());
+        assert_eq!(error.as_deref(), (!after_any).then_some("dependency_cancelled"));
+    }
+}
+
+#[test]
+fn a_job_that_is_about_to_be_taken_along_is_explained() {
+    let mut hall = Hall::new();
+    let first = hall.submit(once(job("t"))).unwrap().id;
+    let last = hall.submit(behind("last", &[first])).unwrap().id;
+    let held = hall.take_one("w");
+    hall.report_slowly("w", &held, failed("no"));
+    hall.fail = Some(CommitError::NotCommitted { full: false, message: "no".to_owned() });
+    hall.let_through();
+    assert_eq!((state(&mut hall, first), state(&mut hall, last)), (StateName::Failed, StateName::Blocked));
+    assert_eq!(hall.explain(last).why, [Why::DependenciesEnded]);
+    hall.pass(5_000);
+    assert_eq!(state(&mut hall, last), StateName::Failed);
+}

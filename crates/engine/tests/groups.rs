@@ -442,3 +442,19 @@ fn retention_spares_members_of_an_open_group() {
     assert_eq!(hall.ask(Request::Show(jobs[0].id)), Err(Refused::NoSuchJob(jobs[0].id)));
     assert_eq!(group(&mut hall, id).counts, counts([0, 0, 1, 0, 0, 0]), "its end is kept");
 }
+
+#[test]
+fn a_copy_that_supersedes_its_original_is_the_same_member() {
+    let mut hall = Hall::new();
+    let (id, made) = create(&mut hall, true, vec![keyed("t", "k")]);
+    let (other, _) = create(&mut hall, false, Vec::new());
+    let original = hall.submit(SubmitJob { group: Some(other), ..keyed("t", "j") }).unwrap().id;
+    let on_duplicate = OnDuplicate::Supersede;
+    let copy = SubmitJob { copy_of: Some(original), group: Some(other), on_duplicate, ..keyed("t", "j") };
+    hall.submit(copy).unwrap();
+    let one = counts([1, 0, 0, 0, 0, 0]);
+    assert_eq!(group(&mut hall, other).counts, one, "one of the two is open, and so is their member");
+    let mut hall = hall.restart(Config::default());
+    assert_eq!(group(&mut hall, other).counts, one);
+    assert_eq!((group(&mut hall, id).counts, made.len()), (one, 1));
+}

@@ -479,3 +479,26 @@ fn h09_none_starts_early_and_each_as_soon_after_as_limits_allow() {
     let third = given(&mut hall);
     assert_eq!(third.iter().map(|a| a.attempt.job).collect::<Vec<_>>(), [next], "at once when there is room");
 }
+
+#[test]
+fn a_lent_place_has_one_user_after_a_restart_too() {
+    let mut hall = Hall::new();
+    limit_type(&mut hall, "p", vec![at_once(1)]);
+    hall.submit(job("p")).unwrap();
+    let parent = hall.take_one("w");
+    hall.accept("w", &parent).unwrap();
+    let first = hall.call("w", &parent, "first", job("p")).unwrap().id;
+    let second = hall.call("w", &parent, "second", job("p")).unwrap().id;
+    hall.wait("w", &parent);
+    let child = hall.take_one("w");
+    assert_eq!(child.attempt.job, first, "it stands on the place of the one that waits");
+    hall.accept("w", &child).unwrap();
+    hall.pass(2_000);
+    let mut hall = hall.restart(Config::default());
+    let session = hall.come_back("w", &[&parent, &child]);
+    hall.vacancy(session, 1);
+    assert!(hall.assignments().is_empty(), "somebody stands there");
+    hall.report("w", &child, passed()).unwrap();
+    let next = hall.assignments();
+    assert_eq!(next.iter().map(|(_, held)| held.attempt.job).collect::<Vec<_>>(), [second]);
+}

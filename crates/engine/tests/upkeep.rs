@@ -5,7 +5,9 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{JobId, StateName, TypeConfig, TypeName};
-use jobhall_engine::{Answer, Asked, Config, Effect, Refused, Request, Submit, SubmitJob, Ticket, Told, Why};
+use jobhall_engine::{
+    Answer, Asked, Config, Effect, NewGroup, Refused, Request, Submit, SubmitJob, Ticket, Told, Why,
+};
 use jobhall_store::CommitError;
 
 fn type_name(name: &str) -> TypeName {
@@ -303,4 +305,37 @@ fn a_read_that_began_before_a_removal_does_not_bring_the_job_back() {
     hall.pump();
     assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Refused::NoSuchJob(done))));
     assert_eq!(hall.ask(Request::Show(done)), Err(Refused::NoSuchJob(done)));
+}
+
+#[test]
+fn an_ended_group_is_removed_after_its_jobs_and_after_a_day() {
+    let mut hall = Hall::new();
+    set(&mut hall, "kept", |_| {});
+    set(&mut hall, "t", |config| (config.keep_ms, config.reuse_window_ms) = (Some(1_000), 0));
+    let create = |hall: &mut Hall, closed, jobs: Vec<SubmitJob>| {
+        let group = NewGroup { closed, ..NewGroup::default() };
+        let submit = Submit { jobs, name: None };
+        match hall.ask(Request::CreateGroup { group, submit }).unwrap() {
+            Answer::GroupCreated { id, .. } => id,
+            other => panic!("{other:?}"),
+        }
+    };
+    let open = create(&mut hall, false, vec![job("t")]);
+    let ended = create(&mut hall, true, vec![job("t")]);
+    let kept = create(&mut hall, true, vec![job("kept")]);
+    let empty = create(&mut hall, true, Vec::new());
+    for _ in 0..3 {
+        let held = hall.take_one("w");
+        hall.report("w", &held, passed()).unwrap();
+    }
+    let is_there = |hall: &Hall, id| hall.store.group_now(id).map(|(_, members)| members.len());
+    hall.pass(3 * 3_600_000);
+    assert_eq!(is_there(&hall, open), Some(1), "a member of an open group is not removed");
+    assert_eq!((is_there(&hall, ended), is_there(&hall, empty)), (Some(0), Some(0)), "answers may name them");
+    hall.pass(24 * 3_600_000);
+    assert_eq!((is_there(&hall, ended), is_there(&hall, empty)), (None, None));
+    assert_eq!((is_there(&hall, open), is_there(&hall, kept)), (Some(1), Some(1)), "jobs of them are left");
+    hall.ask(Request::CloseGroup(open)).unwrap();
+    hall.pass(50 * 3_600_000);
+    assert_eq!((is_there(&hall, open), is_there(&hall, kept)), (None, Some(1)));
 }

@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, passed, tries};
 use jobhall_core::{JobId, StateName, Time, Windows};
-use jobhall_engine::{Config, Counts, Edit, Mono, Now, Request, SubmitJob, Why};
+use jobhall_engine::{After, Config, Counts, Edit, Mono, Now, Request, SubmitJob, Why};
 
 const HOUR: u64 = 3_600_000;
 
@@ -237,4 +237,19 @@ fn many_jobs_leave_and_enter_a_window_together() {
     let session = hall.worker("w", "");
     hall.vacancy(session, 500);
     assert_eq!(hall.assignments().len(), 500, "also those whose specs were forgotten");
+}
+
+#[test]
+fn a_release_that_is_stored_leaves_the_time_that_was_asked_for() {
+    let mut hall = hall_at(8, 0);
+    let first = hall.submit(job("first")).unwrap().id;
+    let behind = SubmitJob { after: vec![After::Job(first)], ..in_windows("12:00-13:00") };
+    let id = hall.submit(behind).unwrap().id;
+    let asked = hall.stored(id).life.run_at;
+    let held = hall.take_one("w");
+    hall.report("w", &held, passed()).unwrap();
+    hall.pass(2_000);
+    assert_eq!(hall.stored(id).life.state.name(), StateName::Queued, "its release is stored");
+    assert_eq!(run_at(&mut hall, id), at(12, 0));
+    assert_eq!(hall.stored(id).life.run_at, asked, "the opening follows from it, and is not stored");
 }

@@ -79,6 +79,7 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("POST", "/api/v1/renewals", WORK),
     ("GET", "/api/v1/session", WORK),
     ("GET", "/api/v1/workers", READ_WHOLE),
+    ("GET", "/api/v1/nodes", READ_WHOLE),
     ("GET", "/api/v1/queues", READ),
     ("GET", "/api/v1/queues/{name}", READ),
     ("PUT", "/api/v1/queues/{name}", ADMIN),

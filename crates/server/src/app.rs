@@ -16,6 +16,7 @@ use crate::failures::Failures;
 use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
+use crate::nodes::Nodes;
 use crate::operations::Operations;
 use crate::place::Place;
 use crate::session::Sessions;
@@ -31,11 +32,12 @@ pub(crate) struct App {
     pub failures: Failures,
     pub floor: Arc<Floor>,
     pub sessions: Arc<Sessions>,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     pub place: Place,
     pub operations: Operations,
+    pub nodes: Nodes,
     pub lease_ms: u64,
-    pub hosts: Hosts,
+    pub hosts: Arc<Hosts>,
     /// Whether requests come over TLS.
     pub secure: bool,
     pub started: Instant,

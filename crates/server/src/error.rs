@@ -117,6 +117,8 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request was meant for another host"),
         Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "The hall cannot take it now"),
+        Code::NoDesk => (StatusCode::SERVICE_UNAVAILABLE, "No node holds the desk"),
+        Code::DeskLost => (StatusCode::BAD_GATEWAY, "The node that holds the desk did not answer"),
         Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Something is broken"),
     }
@@ -233,6 +235,9 @@ impl From<BlobError> for Trouble {
     fn from(error: BlobError) -> Trouble {
         match error {
             BlobError::Full { .. } => storage(true, &error.to_string()),
+            BlobError::Overtaken { .. } => {
+                Trouble::new(Code::Unavailable, "another node speaks for the hall now; ask again")
+            }
             BlobError::TooManyWatchers { .. } => Trouble::new(Code::Unavailable, "too many follow this log"),
             _ => Trouble::internal(error),
         }
@@ -334,6 +339,11 @@ pub(crate) fn nothing() -> Response {
 /// 200 with a body of any kind.
 pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
     with_text(StatusCode::OK, kind, body)
+}
+
+/// 200 with numbers for Prometheus.
+pub(crate) fn numbers(text: String) -> Response {
+    body("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
 }
 
 /// 206 with this part of a whole.

@@ -30,6 +30,7 @@ fn reason(why: &Why) -> wire::Reason {
             ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
         }
         Why::KeyHeld(_) => ("key_held", why.to_string()),
+        Why::DependenciesEnded => ("dependencies_ended", why.to_string()),
         Why::Dependencies { .. } => ("dependencies", why.to_string()),
         Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
         Why::NoWorkers => ("no_workers", why.to_string()),
@@ -97,7 +98,9 @@ fn data(why: &Why) -> Map<String, Value> {
         Why::Paused(of) => owner(of),
         Why::Limited(limited) => limit(limited),
         Why::Completed(state) => json!({ "state": state.to_string() }),
-        Why::NoWorkers | Why::OnItsWay | Why::StorageRests | Why::Held => Value::Null,
+        Why::DependenciesEnded | Why::NoWorkers | Why::OnItsWay | Why::StorageRests | Why::Held => {
+            Value::Null
+        }
     };
     match data {
         Value::Object(data) => data,

@@ -19,16 +19,17 @@ use jobhall_protocol::Code;
 use tracing::Instrument as _;
 
 use crate::access::{Access, access, listed, methods};
-use crate::app::App;
+use crate::app::{App, Hosts};
 use crate::audit;
 use crate::error::{Trouble, foreign};
 use crate::failures::Peer;
 use crate::tokens::Identity;
+use crate::vouch::Vouched;
 
 /// The cookie of a browser that came with a code.
 pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A route behind the gate. It is one future around another, not a layer: a long poll that waits keeps all of them.
 pub(crate) struct Gated<H, T> {
@@ -104,14 +105,11 @@ async fn survived(route: impl Future<Output = Response>) -> Response {
 
 /// Refuses before anything of the body is read.
 async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), Trouble> {
-    let host = header_text(request.headers(), header::HOST).unwrap_or_default().to_owned();
-    if !app.hosts.knows(&host) {
-        let detail = format!("this hall does not answer to the host {host:?}");
-        return Err(Trouble::new(Code::Misdirected, detail));
+    // What another node passed on was meant for that node, which has looked.
+    if request.extensions().get::<Vouched>().is_none() {
+        check_host(&app.hosts, request.headers())?;
     }
-    if !is_read(request) {
-        check_origin(request.headers())?;
-    }
+    check_page(request)?;
     let access = route.and_then(|route| access(request.method().as_str(), route));
     let shown = shown(request.headers());
     let who = identify(app, &shown).await;
@@ -140,6 +138,20 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>)
         }
         (None, None) => Err(Trouble::new(Code::NotFound, "there is no such route")),
     }
+}
+
+/// Whether a request is meant for us.
+pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), Trouble> {
+    let host = header_text(headers, header::HOST).unwrap_or_default();
+    if hosts.knows(host) {
+        return Ok(());
+    }
+    Err(Trouble::new(Code::Misdirected, format!("this hall does not answer to the host {host:?}")))
+}
+
+/// Whether a page that makes a browser change something is one of ours.
+pub(crate) fn check_page<B>(request: &Request<B>) -> Result<(), Trouble> {
+    if is_read(request) { Ok(()) } else { check_origin(request.headers()) }
 }
 
 /// What a request shows to say who it is.
@@ -210,7 +222,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
     pairs.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, value)| value)
 }
 
-fn is_read(request: &Request<Body>) -> bool {
+fn is_read<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
@@ -247,7 +259,7 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 /// The client's own id if it is harmless, so that one id goes through all logs.
-fn request_id(headers: &HeaderMap) -> String {
+pub(crate) fn request_id(headers: &HeaderMap) -> String {
     let harmless = |id: &&str| {
         (1..=64).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -258,7 +270,7 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-fn finish(mut response: Response, id: &str) -> Response {
+pub(crate) fn finish(mut response: Response, id: &str) -> Response {
     let problem =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
     let trouble = response.extensions_mut().remove::<Trouble>();

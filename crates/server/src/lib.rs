@@ -4,11 +4,12 @@
 //! nothing. What is the same for every request happens once, around the routes:
 //!
 //! ```text
-//!   connection (hall) ─▶ gate: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
+//!   connection ─▶ front ─▶ gate: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
 //!                          │                                             │
 //!                          └──────◀── problem+json (error) ◀─────────────┘
 //! ```
 //!
+//! * `front` is what the node is at the moment: the desk, a `door` to the node that has it, or closed.
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
 //! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
@@ -26,6 +27,8 @@ mod artifacts;
 mod audit;
 mod body;
 mod collector;
+mod connections;
+mod door;
 mod error;
 mod explain;
 mod exposition;
@@ -34,11 +37,14 @@ mod field;
 mod figures;
 mod filter;
 mod floor;
+mod front;
 mod gate;
 mod hall;
 mod inbox;
 mod logs;
 mod metrics;
+mod nodes;
+mod open_desk;
 mod operations;
 mod params;
 mod place;
@@ -52,7 +58,11 @@ mod tell;
 mod tls;
 mod tokens;
 mod upload;
+mod vouch;
 
-pub use hall::{Hall, Options, Running};
+pub use door::DoorTo;
+pub use hall::{Hall, Listen, Options, Running};
+pub use nodes::Nodes;
 pub use tls::{Tls, TlsError};
 pub use tokens::{Bound, Identity, Role, TokenError, Tokens};
+pub use vouch::NodeSecret;

@@ -99,11 +99,14 @@ impl Logs {
     }
 
     /// Follows a log from an offset.
-    pub(crate) fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, Trouble> {
+    pub(crate) async fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, Trouble> {
         let news = Arc::new(Notify::new());
         let wake = news.clone();
-        let tail = self.blobs.logs().tail(key(attempt), from, Arc::new(move || wake.notify_one()))?;
-        Ok(Follow { tail: Some(tail), news })
+        // It waits for the collector when that is at a log, and with it for a database.
+        let tail = self.blocking(move |blobs| {
+            blobs.logs().tail(key(attempt), from, Arc::new(move || wake.notify_one()))
+        });
+        Ok(Follow { tail: Some(tail.await??), news })
     }
 
     async fn blocking<T: Send + 'static>(

@@ -72,6 +72,14 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { route, status: status.into() }).inc();
     }
 
+    /// What this node counts itself, without what is counted at the desk.
+    pub(crate) fn own_text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
     /// The text that Prometheus reads.
     pub(crate) fn text(&self, exposition: Exposition) -> String {
         let mut counted = Registry::with_prefix("jobhall");

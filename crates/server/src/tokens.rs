@@ -7,6 +7,7 @@
 //! ```text
 //!   own      made by this process for itself, gone with it        (admin, the local worker)
 //!   stored   settings of kind token, re-read from the store: what another node revokes is gone here soon after
+//!   node     the worker of a node, made of its name where several nodes share the tokens (shared.rs)
 //!   job      made of attempt and lease, stored nowhere            (job.rs)
 //!   browser  a code for once, then a cookie, in memory            (browser.rs)
 //! ```
@@ -16,6 +17,7 @@ mod identity;
 mod issue;
 mod job;
 mod secret;
+mod shared;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -33,12 +35,13 @@ use tokio::sync::{Mutex, watch};
 
 use self::browser::Browsers;
 use self::job::JobKey;
-use self::secret::{Hash, split};
+use self::secret::split;
 use self::stored::StoredToken;
 use crate::app::now;
 
 pub(crate) use self::browser::SESSION_TIME;
 pub use self::identity::{Bound, Identity, Role};
+pub(crate) use self::secret::Hash;
 pub use self::secret::TokenError;
 
 /// The file of the administrator's token, in the data directory.
@@ -56,6 +59,8 @@ pub struct Tokens {
     changed: watch::Sender<u64>,
     job_key: JobKey,
     pub(crate) browsers: Browsers,
+    /// Whether several nodes have the same.
+    is_shared: bool,
 }
 
 /// Both by id.
@@ -78,17 +83,22 @@ impl Tokens {
         let key = secret::private(data, KEY_FILE, secret::random_hex::<32>)?;
         let key = secret::bytes_of(&key).ok_or_else(|| TokenError::Content(data.join(KEY_FILE)))?;
         let admin = secret::private(data, ADMIN_FILE, secret::fresh)?;
-        let tokens = Tokens {
+        let tokens = Tokens::empty(store, JobKey(key));
+        tokens.add(&admin, "admin", Role::Admin).ok_or_else(|| TokenError::Content(data.join(ADMIN_FILE)))?;
+        tokens.refresh().await.map_err(|error| TokenError::Store(error.to_string()))?;
+        Ok(tokens)
+    }
+
+    fn empty(store: Arc<dyn Store>, job_key: JobKey) -> Tokens {
+        Tokens {
             store,
             entries: RwLock::default(),
             writing: Mutex::default(),
             changed: watch::Sender::new(0),
-            job_key: JobKey(key),
+            job_key,
             browsers: Browsers::default(),
-        };
-        tokens.add(&admin, "admin", Role::Admin).ok_or_else(|| TokenError::Content(data.join(ADMIN_FILE)))?;
-        tokens.refresh().await.map_err(|error| TokenError::Store(error.to_string()))?;
-        Ok(tokens)
+            is_shared: false,
+        }
     }
 
     /// A new token that lives as long as this process.
@@ -128,7 +138,7 @@ impl Tokens {
 
     /// Whose token this is. An unknown id takes as long as a wrong secret.
     pub(crate) fn who(&self, token: &str) -> Option<Identity> {
-        let (id, secret) = split(token)?;
+        let Some((id, secret)) = split(token) else { return self.who_of_node(token) };
         let entries = self.read();
         let known = match (entries.own.get(id), entries.stored.get(id)) {
             (Some((hash, identity)), _) => Some((*hash, identity.clone())),
@@ -156,11 +166,10 @@ impl Tokens {
 
     /// Who is behind a browser's cookie: the administrator, who gave it the link.
     pub(crate) fn who_of_cookie(&self, cookie: &str) -> Option<Identity> {
-        let admin = |(_, identity): &&(Hash, Identity)| identity.name == "admin";
-        self.browsers
-            .is_in(cookie)
-            .then(|| self.read().own.values().find(admin).cloned())?
-            .map(|found| found.1)
+        let entries = self.browsers.is_in(cookie).then(|| self.read())?;
+        let own = entries.own.values().map(|(_, identity)| identity.clone());
+        let stored = entries.stored.values().map(StoredToken::identity);
+        own.chain(stored).find(|who| who.name == "admin" && who.role == Role::Admin)
     }
 
     /// Waits until this one's token is good no more. A job's own ends with its attempt, and so does all it waits for.
@@ -175,7 +184,8 @@ impl Tokens {
     fn has(&self, id: &str) -> bool {
         let entries = self.read();
         let good = |stored: &StoredToken| !stored.is_expired(now());
-        entries.own.contains_key(id) || entries.stored.get(id).is_some_and(good)
+        let of_node = self.is_shared && id.starts_with("node_");
+        of_node || entries.own.contains_key(id) || entries.stored.get(id).is_some_and(good)
     }
 
     /// The stored ones, by name.

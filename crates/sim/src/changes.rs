@@ -2,9 +2,10 @@
 //! rest of a script is the same with and without it.
 
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
-use jobhall_core::{JobId, QueueConfig};
+use jobhall_core::{JobId, QueueConfig, TypeConfig};
 use jobhall_engine::{Edit, Request};
 
+use crate::check::LimitOf;
 use crate::hall::Sim;
 use crate::random::Random;
 use crate::script::Action;
@@ -15,6 +16,8 @@ use crate::words;
 pub(crate) enum Alteration {
     /// Of what is configured for a queue.
     Queue(usize, QueueConfig),
+    /// Of the limits and pauses of a type.
+    Type(usize, QueueConfig),
     /// The nth last job is held back.
     Hold(u64),
     /// It is released.
@@ -36,7 +39,8 @@ pub(crate) fn changes(seed: u64, until: u64) -> Vec<(u64, Action)> {
 fn alteration(random: &mut Random) -> Alteration {
     let nth = random.below(12);
     match random.below(12) {
-        0..=5 => Alteration::Queue(random.at(words::QUEUES.len()), config(random)),
+        0..=3 => Alteration::Queue(random.at(words::QUEUES.len()), config(random)),
+        4 | 5 => Alteration::Type(random.at(words::TYPES.len()), config(random)),
         6 => Alteration::Hold(nth),
         7 | 8 => Alteration::Release(nth),
         9 => Alteration::RunNow(nth),
@@ -69,6 +73,9 @@ impl Sim {
                 let (queue, config) = (words::queue(*at), Some(config.clone()));
                 self.call(Request::SetQueue { queue, config, expected: None });
             }
+            Alteration::Type(at, QueueConfig { paused, limits }) => {
+                self.set_type(*at, TypeConfig { paused: *paused, limits: limits.clone(), ..plain(*at) });
+            }
             Alteration::Hold(n) => self.call_on(*n, Request::Hold),
             Alteration::Release(n) => self.call_on(*n, Request::Release),
             Alteration::RunNow(n) => self.call_on(*n, Request::RunNow),
@@ -85,8 +92,24 @@ impl Sim {
         let held = self.checker.rows.values().filter(|job| job.life.hold && !job.life.state.is_terminal());
         let held: Vec<JobId> = held.map(|job| job.id).collect();
         held.into_iter().for_each(|id| self.call(Request::Release(id)));
-        for queue in self.checker.configured() {
-            self.call(Request::SetQueue { queue, config: None, expected: None });
+        for of in self.checker.configured() {
+            match of {
+                LimitOf::Queue(queue) => self.call(Request::SetQueue { queue, config: None, expected: None }),
+                LimitOf::Type(name) => {
+                    let at = words::TYPES.iter().position(|text| *text == name.as_str()).unwrap_or(0);
+                    self.set_type(at, plain(at));
+                }
+            }
         }
     }
+
+    fn set_type(&mut self, at: usize, config: TypeConfig) {
+        let job_type = words::type_name(at);
+        self.call(Request::SetType { job_type, config: Some(config), expected: None });
+    }
+}
+
+/// What a type has without limits.
+fn plain(at: usize) -> TypeConfig {
+    TypeConfig { external: at == words::OUTSIDE, ..TypeConfig::of(&words::type_name(at)) }
 }

@@ -1,6 +1,6 @@
 //! Clients: they submit, cancel, retry, look and configure, and repeat what was not answered.
 
-use jobhall_core::{Failure, JobId};
+use jobhall_core::{Failure, GroupId, JobId};
 use jobhall_engine::{Answer, Refused, Request, Submit, SubmitName, Ticket};
 
 use crate::calendar::{SCHEDULES, Wish, schedule_name};
@@ -27,6 +27,8 @@ pub(crate) struct Clients {
     calls: Vec<Call>,
     /// Jobs that were acknowledged, oldest first.
     known: Vec<JobId>,
+    /// Groups that were, oldest first.
+    groups: Vec<GroupId>,
 }
 
 impl Clients {
@@ -35,10 +37,18 @@ impl Clients {
         self.calls.iter().any(|call| !call.done)
     }
 
-    fn nth_last(&self, n: u64) -> Option<JobId> {
-        let back = usize::try_from(n).unwrap_or(0) % self.known.len().max(1) + 1;
-        self.known.len().checked_sub(back).map(|at| self.known[at])
+    pub fn nth_last(&self, n: u64) -> Option<JobId> {
+        nth_last(&self.known, n)
     }
+
+    pub fn nth_last_group(&self, n: u64) -> Option<GroupId> {
+        nth_last(&self.groups, n)
+    }
+}
+
+fn nth_last<T: Copy>(known: &[T], n: u64) -> Option<T> {
+    let back = usize::try_from(n).unwrap_or(0) % known.len().max(1) + 1;
+    known.len().checked_sub(back).map(|at| known[at])
 }
 
 impl Sim {
@@ -48,13 +58,12 @@ impl Sim {
         self.note_action(&action);
         match &action {
             Action::Submit { jobs, name, body } => {
-                let wall = self.moment().wall;
                 let name = name.map(|name| SubmitName {
                     scope: "token".to_owned(),
                     key: format!("name{name}"),
                     body: u128::from(*body),
                 });
-                let jobs = jobs.iter().map(|job| job.submit(wall)).collect();
+                let jobs = self.asked_for(jobs);
                 self.call(Request::Submit(Submit { jobs, name }));
             }
             Action::Cancel(n) => {
@@ -70,6 +79,7 @@ impl Sim {
             Action::SetSchedule(at, wish) => self.set_schedule(*at, *wish),
             Action::RunSchedule(at) => self.call(Request::RunSchedule(schedule_name(*at))),
             Action::Alter(alteration) => self.alter(alteration),
+            Action::Group(what) => self.group_action(what),
             trouble => self.trouble(trouble),
         }
     }
@@ -132,7 +142,10 @@ impl Sim {
         }
         let repeats = match &call.request {
             Request::Submit(submit) => submit.name.is_some(),
-            Request::Retry { .. } | Request::RunSchedule(_) => false,
+            Request::Retry { .. }
+            | Request::RunSchedule(_)
+            | Request::CreateGroup { .. }
+            | Request::RetryGroup { .. } => false,
             _ => true,
         };
         if repeats && tries < TRIES {
@@ -153,8 +166,13 @@ impl Sim {
             return;
         }
         call.done = true;
-        if let Ok(Answer::Submitted(submitted)) = answer {
-            self.clients.known.extend(submitted.iter().map(|submitted| submitted.id));
+        match answer {
+            Ok(Answer::Submitted(jobs)) => self.clients.known.extend(jobs.iter().map(|job| job.id)),
+            Ok(Answer::GroupCreated { id, jobs }) => {
+                self.clients.groups.push(*id);
+                self.clients.known.extend(jobs.iter().map(|job| job.id));
+            }
+            _ => {}
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) enum Event {
     Worker(usize, u32, Box<Step>),
     /// A process that should be dead says something.
     Late(Box<Request>),
+    /// Someone outside tells an outcome.
+    Outside(Box<Request>),
     /// Faults stop.
     Calm,
     /// Is everything done?
@@ -71,6 +73,7 @@ pub(crate) enum Purpose {
     Word(AttemptId),
     Wait(AttemptId),
     Report(AttemptId),
+    Started(AttemptId),
 }
 
 /// A commit on its way.

@@ -202,6 +202,7 @@ impl Sim {
             Event::Late(request) => {
                 self.send(*request, Origin::Nobody);
             }
+            Event::Outside(request) => self.call(*request),
             Event::Calm => self.become_calm(),
             Event::Look => self.look(),
             _ => {}
@@ -243,14 +244,18 @@ impl Sim {
     /// Holds what the desk counts against the rows, whenever all that it decided is stored. A planted bug may make the
     /// two differ for a reason of its own.
     fn recount(&mut self, now: Now) {
-        let meant = self.plant.is_none_or(|plant| plant == Plant::CountsOld);
+        let meant =
+            self.plant.is_none_or(|plant| [Plant::CountsOld, Plant::MemberForgotten].contains(&plant));
         let Some(desk) = self.desk.as_mut().filter(|_| meant && self.commits.is_empty()) else { return };
         let counts = desk.counts(now);
         let before = self.counted.replace(counts.clone());
-        let told = before.filter(|_| self.plant.is_some()).unwrap_or(counts);
+        let old = self.plant == Some(Plant::CountsOld);
+        let told = before.filter(|_| old).unwrap_or(counts);
         self.checker.counted(&told, self.latest_wall);
         let in_use = desk.workers_in_use();
         self.checker.in_use(&in_use);
+        let groups = desk.groups_counted();
+        self.checker.groups_counted(&groups);
     }
 
     /// Carries out what the desk wants.
@@ -336,11 +341,12 @@ impl Sim {
         self.checker.starts_with(&settings);
         let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
         let forgetful = self.plant == Some(Plant::LimitsForgotten);
-        let settings: Vec<_> = settings.into_iter().filter(|one| !forgetful || !forgets(one)).collect();
+        let settings = settings.into_iter().filter(|one| !forgetful || !forgets(one));
+        let settings = settings.map(|one| self.vault.setting_for_desk(one)).collect();
         desk.restore_settings(settings).expect("settings that the engine wrote");
         desk.restore_blocks(&self.vault.blocks());
         for group in self.vault.groups(true) {
-            let members = self.vault.group(group.id).map_or_else(Vec::new, |(_, members)| members);
+            let members = self.vault.members_for_desk(group.id);
             desk.restore_group(group, &members);
         }
         self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
@@ -355,23 +361,34 @@ impl Sim {
     fn become_calm(&mut self) {
         self.calm = true;
         self.faults = Faults { stopped: self.faults.stopped, ..Faults::default() };
-        self.catch_up();
         self.trace.note(self.ms, &[], || "calm: faults stop, every worker is able".to_owned());
         self.workers_become_able();
         self.end_schedules();
         self.queue.at(self.ms + 2_000, Event::Look);
     }
 
-    /// Sets the wall clock to when everything that waits for it is due: nobody need sit through the time between.
+    /// Sets the wall clock to when what waits for it is due: nobody need sit through the time between. Not while there
+    /// is something to do: whose windows are open must not find them closed. Those with windows come last, one after
+    /// the other.
     fn catch_up(&mut self) {
-        let open = self.checker.rows.values().filter(|job| !job.life.state.is_terminal());
         let wall = self.moment().wall;
-        let ahead = open.map(|job| match job.life.state {
-            State::Queued(_) => calendar::start_of(job, wall).max(job.life.updated_at),
-            _ => job.life.run_at.max(job.life.updated_at),
+        let queued = self.checker.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
+        let starts = queued.map(|job| {
+            (job.spec.windows.is_always(), calendar::start_of(job, wall).max(job.life.updated_at))
         });
-        let missing = ahead.max().map_or(0, |ahead| ahead.since(wall));
-        self.offset += i64::try_from(missing).unwrap_or(0);
+        let (mut last, mut first_opening) = (None, None);
+        for (always, start) in starts {
+            if start <= wall {
+                return;
+            }
+            if always {
+                last = last.max(Some(start));
+            } else {
+                first_opening = first_opening.min(Some(start)).or(Some(start));
+            }
+        }
+        let Some(ahead) = last.or(first_opening) else { return };
+        self.offset += i64::try_from(ahead.since(wall)).unwrap_or(0);
         self.checker.now = self.moment();
     }
 
@@ -379,7 +396,9 @@ impl Sim {
     fn look(&mut self) {
         self.catch_up();
         self.let_everything_go();
-        let quiet = self.desk.is_some() && self.checker.open().is_empty() && !self.clients.wait();
+        self.let_groups_and_outsiders_end();
+        let over = self.checker.open().is_empty() && self.checker.open_groups().is_empty();
+        let quiet = self.desk.is_some() && over && !self.clients.wait();
         let patience = 1_010 + self.script.calm_at + 1_800_000;
         if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {
             self.checker.whole(&self.vault);

@@ -17,6 +17,7 @@ mod manner;
 mod plant;
 mod queue;
 mod random;
+mod relations;
 mod run;
 mod script;
 mod shrink;

@@ -49,10 +49,26 @@ pub enum Plant {
     CountsOld,
     /// The desk hears of larger workers than there are.
     WorkersLarger,
+    /// The desk hears of more credit than a session with waiting attempts was given.
+    CreditRaised,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,
     /// A restart loses what is configured for queues.
     LimitsForgotten,
+    /// A restart loses what is configured for types as far as it limits them.
+    TypeLimitsForgotten,
+    /// After a restart queued sub-jobs of a waiting parent weigh nothing, so that several stand on the place it lends.
+    LentTwice,
+    /// A restart has blocked jobs come after others than they were to.
+    AfterForgotten,
+    /// A restart has blocked jobs come after themselves too.
+    NeverReleased,
+    /// A restart does not see the first completed member of each group.
+    MemberForgotten,
+    /// Retention is told that groups have no jobs left which have some.
+    GroupsPruned,
+    /// Outcomes from outside become others on their way.
+    OutcomeForged,
     /// Attempts that are stopped for their time have no grace.
     NoGrace,
     /// Nobody hears that what it waited for is over.
@@ -61,7 +77,7 @@ pub enum Plant {
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 26] = [
+    pub const ALL: [Plant; 34] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,
         Plant::LostAtCrash,
@@ -84,8 +100,16 @@ impl Plant {
         Plant::ClockStuck,
         Plant::CountsOld,
         Plant::WorkersLarger,
+        Plant::CreditRaised,
         Plant::TicksForgotten,
         Plant::LimitsForgotten,
+        Plant::TypeLimitsForgotten,
+        Plant::LentTwice,
+        Plant::AfterForgotten,
+        Plant::NeverReleased,
+        Plant::MemberForgotten,
+        Plant::GroupsPruned,
+        Plant::OutcomeForged,
         Plant::NoGrace,
         Plant::NeverResumed,
     ];
@@ -106,12 +130,15 @@ impl Plant {
             Plant::LeaseOnWallClock => Invariant::Renewed,
             Plant::ClockAhead | Plant::NoGrace => Invariant::Early,
             Plant::PriorityIgnored => Invariant::Order,
-            Plant::ClockStuck => Invariant::Early,
-            Plant::NeverResumed => Invariant::Drained,
+            Plant::NeverResumed | Plant::ClockStuck | Plant::NeverReleased => Invariant::Drained,
+            Plant::AfterForgotten => Invariant::Dependency,
+            Plant::MemberForgotten | Plant::GroupsPruned => Invariant::Group,
+            Plant::OutcomeForged => Invariant::Outside,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
+            Plant::CreditRaised => Invariant::Credit,
             Plant::TicksForgotten => Invariant::Tick,
-            Plant::LimitsForgotten => Invariant::Limit,
+            Plant::LimitsForgotten | Plant::TypeLimitsForgotten | Plant::LentTwice => Invariant::Limit,
         }
     }
 }

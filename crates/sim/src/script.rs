@@ -8,6 +8,7 @@ use jobhall_engine::{Config, OnDuplicate, SubmitJob};
 use crate::calendar::{self, Wish};
 use crate::changes::{Alteration, changes};
 use crate::random::Random;
+use crate::relations::{self, OfGroup, Relation};
 use crate::words;
 
 /// Something that happens at its time.
@@ -31,6 +32,8 @@ pub(crate) enum Action {
     RunSchedule(usize),
     /// Somebody changes what waits.
     Alter(Alteration),
+    /// A client does something with a group.
+    Group(OfGroup),
     /// A worker's process dies and comes back after so long, without its attempts.
     Die(usize, u64),
     /// A worker hangs for so long.
@@ -73,6 +76,7 @@ impl Action {
                 | Action::SetSchedule(..)
                 | Action::RunSchedule(_)
                 | Action::Alter(_)
+                | Action::Group(_)
         )
     }
 
@@ -113,6 +117,8 @@ pub(crate) struct Wanted {
     pub number: u64,
     /// Whoever takes it dies.
     pub poison: bool,
+    /// What it has to do with others.
+    pub relation: Relation,
 }
 
 impl Wanted {
@@ -181,6 +187,7 @@ impl Script {
         let calm_at = writer.at + 5_000;
         actions.extend(changes(seed, writer.at));
         actions.sort_by_key(|(at, _)| *at);
+        relations::write(seed, &mut actions);
         Script { seed, config, workers, bursts, actions, calm_at }
     }
 }
@@ -299,7 +306,7 @@ impl Writer {
         let mut named = Random::named(self.seed, &[90, self.number]);
         let random = &mut self.random;
         Wanted {
-            job_type: random.at(words::TYPES.len()),
+            job_type: random.at(words::PLAIN),
             key: random.percent(55).then(|| random.at(words::KEYS.len())),
             queue: random.at(words::QUEUES.len()),
             windows: 0,
@@ -325,11 +332,12 @@ impl Writer {
             reuse_max_age_ms: random.weighted(&[(80, None), (10, Some(10_000)), (10, Some(3_600_000))]),
             number: self.number,
             poison: random.percent(3),
+            relation: Relation::default(),
         }
     }
 
     fn set_type(&mut self) -> Action {
-        let at = self.random.at(words::TYPES.len());
+        let at = self.random.at(words::PLAIN);
         let config = TypeConfig {
             keep_ms: self.random.percent(40).then_some(10_000),
             keep_count: self.random.percent(40).then_some(3),

@@ -62,6 +62,7 @@ impl Sim {
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
         self.checker.limits_told(&commit.units, result.as_ref().ok());
+        self.checker.waits_told(&commit.units, result.as_ref().ok());
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }
@@ -104,6 +105,9 @@ impl Sim {
                 if pruned.jobs > 0 {
                     self.tally.add("upkeep", "jobs removed by retention");
                 }
+                if !prune.groups.is_empty() {
+                    self.tally.add("upkeep", "groups removed by retention");
+                }
                 if pruned.feed > 0 {
                     self.tally.add("upkeep", "feed pruned");
                 }
@@ -122,6 +126,9 @@ impl Sim {
                 Told::Jobs(number, Ok(rows))
             }
             Asked::Members(number, group) => Told::Members(number, Ok(self.vault.group(group))),
+            Asked::Emptied(before, ended_before, limit) => {
+                Told::Emptied(Ok(self.vault.emptied(before, ended_before, limit)))
+            }
         }
     }
 
@@ -136,6 +143,7 @@ impl Sim {
             Asked::Completed(..) => Told::Completed(Err(message)),
             Asked::Jobs(number, _) => Told::Jobs(number, Err(message)),
             Asked::Members(number, _) => Told::Members(number, Err(message)),
+            Asked::Emptied(..) => Told::Emptied(Err(message)),
         }
     }
 
@@ -152,5 +160,8 @@ impl Sim {
 
 /// Whether nothing is written for it.
 fn is_read(asked: &Asked) -> bool {
-    matches!(asked, Asked::Job(_) | Asked::Completed(..) | Asked::Jobs(..) | Asked::Members(..))
+    matches!(
+        asked,
+        Asked::Job(_) | Asked::Completed(..) | Asked::Jobs(..) | Asked::Members(..) | Asked::Emptied(..)
+    )
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State};
+use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State, Time, TypeConfig};
 use jobhall_store::{
     Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Member, Memory, Prune, Pruned,
-    Setting, Unit,
+    Setting, SettingKind, Unit,
 };
 
 use crate::check::Shelf;
@@ -117,6 +117,18 @@ impl Vault {
         settings
     }
 
+    /// A setting as a starting desk understands it.
+    pub fn setting_for_desk(&self, setting: Setting) -> Setting {
+        let forgets = self.plant == Some(Plant::TypeLimitsForgotten) && setting.kind == SettingKind::Type;
+        let config = serde_json::from_str(&setting.value).ok().filter(|_| forgets);
+        let config =
+            config.map(|config: TypeConfig| TypeConfig { limits: Vec::new(), paused: false, ..config });
+        match config.and_then(|config| serde_json::to_string(&config).ok()) {
+            Some(value) => Setting { value, ..setting },
+            None => setting,
+        }
+    }
+
     /// What a bug does at a crash.
     pub fn crashed(&mut self) {
         if self.plant == Some(Plant::LostAtCrash) {
@@ -180,8 +192,46 @@ impl Vault {
     pub fn open_for_desk(&self) -> Vec<Job> {
         match self.plant {
             Some(Plant::PriorityIgnored) => self.store.open_jobs_now(None, usize::MAX),
-            _ => self.open_jobs(),
+            Some(_) => self.open_jobs().into_iter().map(|job| self.misread(job)).collect(),
+            None => self.open_jobs(),
         }
+    }
+
+    /// An open job as a start with a planted bug reads it.
+    fn misread(&self, job: Job) -> Job {
+        let blocked = matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies);
+        let mut spec = (*job.spec).clone();
+        match self.plant {
+            Some(Plant::AfterForgotten) if blocked => {
+                let all = self.store.all_jobs();
+                let succeeded = all.iter().filter(|other| matches!(other.life.state, State::Succeeded(_)));
+                spec.after = succeeded.map(|other| other.id).take(1).collect();
+            }
+            Some(Plant::NeverReleased) if blocked => {
+                spec.after = spec.after.iter().copied().chain([job.id]).collect();
+            }
+            Some(Plant::LentTwice) if matches!(job.life.state, State::Queued(_)) => {
+                let parent = spec.parent.and_then(|parent| self.row(parent));
+                let waits = |parent: &Job| matches!(parent.life.state, State::Waiting(_));
+                if parent.is_some_and(|parent| waits(&parent)) {
+                    spec.throttle_factor = 0;
+                }
+            }
+            _ => return job,
+        }
+        Job { spec: Arc::new(spec), ..job }
+    }
+
+    /// The members of a group as a starting desk reads them.
+    pub fn members_for_desk(&self, id: GroupId) -> Vec<Member> {
+        let mut members = self.group(id).map_or_else(Vec::new, |(_, members)| members);
+        if self.plant == Some(Plant::MemberForgotten) {
+            let counted = |member: &Member| !member.attached && member.state.is_terminal();
+            if let Some(at) = members.iter().position(counted) {
+                members.remove(at);
+            }
+        }
+        members
     }
 
     pub fn completed(&self, before: Option<JobId>, limit: usize) -> Vec<Completed> {
@@ -196,6 +246,21 @@ impl Vault {
     /// Groups that have not ended, or all.
     pub fn groups(&self, open: bool) -> Vec<Group> {
         self.store.groups_now(open)
+    }
+
+    /// Of a page of groups: those that ended before this moment and have no job left, and the last of the page.
+    pub fn emptied(
+        &self,
+        before: Option<GroupId>,
+        ended_before: Time,
+        limit: usize,
+    ) -> (Vec<GroupId>, Option<GroupId>) {
+        let below = |group: &Group| before.is_none_or(|before| group.id < before);
+        let page: Vec<Group> = self.groups(false).into_iter().rev().filter(below).take(limit).collect();
+        let left = |group: &Group| self.group(group.id).is_some_and(|(_, members)| !members.is_empty());
+        let old = page.iter().filter(|group| group.ended_before(ended_before));
+        let empty = old.filter(|group| self.plant == Some(Plant::GroupsPruned) || !left(group));
+        (empty.map(|group| group.id).collect(), page.last().map(|group| group.id))
     }
 
     pub fn links(&self) -> Vec<Link> {

@@ -31,6 +31,14 @@ impl Sim {
                 let abilities = Abilities::parse(&text).unwrap_or(abilities);
                 Some(Request::OpenSession { worker, abilities, accepts, attempts })
             }
+            (Some(Plant::CreditRaised), Request::Credit { session, total })
+                if self.checker.lends_slots(session) =>
+            {
+                Some(Request::Credit { session, total: total + 2 })
+            }
+            (Some(Plant::OutcomeForged), Request::Finish { id, attempt, .. }) => {
+                Some(Request::Finish { id, attempt, report: crate::manner::told_outside(id, 99) })
+            }
             (Some(Plant::ForgedReport), Request::Report { worker, attempt, lease, report }) => {
                 Some(self.forge(Request::Report { worker, attempt, lease, report }))
             }
@@ -66,11 +74,16 @@ impl Sim {
                 self.deliver(session, Effect::SessionEnded(session));
             }
             Effect::Resumed(_, attempt, _) if self.plant == Some(Plant::NeverResumed) => {
+                self.checker.goes_on(attempt.job);
                 self.trace.note(self.ms, &[attempt.job], || format!("nobody hears that {attempt} goes on"));
+            }
+            Effect::Resumed(session, attempt, _) => {
+                self.checker.goes_on(attempt.job);
+                self.note_to_worker(session, &[attempt.job], &format!("Resumed {attempt}"));
+                self.deliver(session, effect);
             }
             Effect::Cancel(session, attempt)
             | Effect::TimeOut(session, attempt)
-            | Effect::Resumed(session, attempt, _)
             | Effect::Revoke(session, attempt) => {
                 self.note_to_worker(session, &[attempt.job], &format!("{} {attempt}", variant(&effect)));
                 self.deliver(session, effect);
@@ -150,10 +163,8 @@ impl Sim {
         };
         let worker = self.workers[at].name.clone();
         let renewed = self.ms;
-        let (connected, closed, ended, credit, assigned) = (true, false, false, None, 0);
-        let lends = false;
-        let seen =
-            Seen { worker, skill, accepts, renewed, connected, closed, ended, credit, assigned, lends };
+        let (connected, closed, ended, assigned) = (true, false, false, 0);
+        let seen = Seen { worker, skill, accepts, renewed, connected, closed, ended, assigned };
         self.checker.session_opened(*session, seen, kept);
     }
 

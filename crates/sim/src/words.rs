@@ -4,8 +4,12 @@
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{Key, QueueName, Spec, TypeName, WorkerName};
 
-/// Types of jobs.
-pub(crate) const TYPES: [&str; 3] = ["exec", "mail", "thumb"];
+/// Types of jobs; the last goes on outside.
+pub(crate) const TYPES: [&str; 4] = ["exec", "mail", "thumb", "outer"];
+/// How many of them end with their worker's word.
+pub(crate) const PLAIN: usize = 3;
+/// The one that does not.
+pub(crate) const OUTSIDE: usize = 3;
 /// Keys of jobs: few, so that they meet.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 /// Queues.

@@ -1,5 +1,7 @@
 //! Workers: they come, renew, offer vacancies, take jobs and report; and they die, hang, come back and lie.
 
+mod outside;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
@@ -37,6 +39,8 @@ pub(crate) enum Step {
     Wait(AttemptId),
     /// Tells how it ended.
     Report(AttemptId),
+    /// Tells that the work goes on outside.
+    Started(AttemptId),
     /// Hangs for so long.
     Hang(u64),
     /// Dies and comes back after so long.
@@ -225,6 +229,7 @@ impl Sim {
             | Step::Progress(attempt)
             | Step::Call(attempt, _)
             | Step::Wait(attempt)
+            | Step::Started(attempt)
             | Step::Report(attempt) => {
                 self.speak(at, attempt, &step);
             }
@@ -314,6 +319,10 @@ impl Sim {
                 let request = Request::Wait { worker, attempt, lease, jobs: None, wait_ms };
                 self.ask_as(at, request, Purpose::Wait(attempt));
             }
+            Step::Started(_) => {
+                self.ask_as(at, Request::Started { worker, attempt, lease }, Purpose::Started(attempt));
+                self.worker_later(at, life, PATIENCE_MS, Step::Started(attempt));
+            }
             _ => {
                 let report = self.workers[at].runs[&attempt].report.clone();
                 let request = Request::Report { worker, attempt, lease, report };
@@ -370,7 +379,12 @@ impl Sim {
         self.workers[at].runs.insert(attempt, Run { lease, report, params, waits });
         let life = self.workers[at].life;
         for (in_ms, step) in manner.steps(task) {
-            self.worker_later(at, life, in_ms, step);
+            if let Some(step) = outside::step(step, assignment.external) {
+                self.worker_later(at, life, in_ms, step);
+            }
+        }
+        if assignment.external {
+            self.tell_from_outside(assignment);
         }
     }
 
@@ -419,6 +433,9 @@ impl Sim {
     ) {
         if let Purpose::Report(attempt) = purpose {
             return self.report_answered(at, attempt, &answer);
+        }
+        if let Purpose::Started(attempt) = purpose {
+            return self.started_answered(at, attempt, &answer);
         }
         if self.workers[at].link != link {
             return;

@@ -113,8 +113,30 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 16] = [
-        ("limits", &["claim under a limit", "queue configured"]),
+    let groups: [(&str, &[&str]); 21] = [
+        ("credit", &["assigned within it"]),
+        (
+            "limits",
+            &[
+                "claim under a limit",
+                "claim under a limit of its type",
+                "claim beside a place that is lent to it",
+                "queue configured",
+                "type configured",
+            ],
+        ),
+        ("dependencies", &["claimed after others", "failed along", "cancelled along"]),
+        ("groups", &["succeeded", "failed", "cancelled", "ended cancelled", "retried"]),
+        (
+            "outside",
+            &[
+                "told before the start",
+                "told after the start",
+                "cancelled",
+                "not told in time",
+                "told after a cancel",
+            ],
+        ),
         (
             "requests",
             &[
@@ -143,9 +165,30 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Report",
                 "Call",
                 "Wait",
+                "Started",
+                "Finish",
+                "CreateGroup",
+                "CloseGroup",
+                "CancelGroup",
+                "RetryGroup",
+                "ShowGroup",
             ],
         ),
-        ("answers", &["Submitted", "State", "Shown", "Explained", "Session", "Vacancy", "Noted", "Waited"]),
+        (
+            "answers",
+            &[
+                "Submitted",
+                "State",
+                "Shown",
+                "Explained",
+                "Session",
+                "Vacancy",
+                "Noted",
+                "Waited",
+                "GroupCreated",
+                "Group",
+            ],
+        ),
         ("dispositions", &["Created", "Joined", "Reused", "Superseding", "Again"]),
         (
             "refusals",
@@ -164,6 +207,14 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Event Illegal",
                 "Event NotCompleted",
                 "Event NotRequested",
+                "Event ToldOtherwise",
+                "Event OtherAttempt",
+                "DependencyEnded",
+                "GroupClosed",
+                "GroupOpen",
+                "NoSuchGroup",
+                "NothingToRetry",
+                "NotInGroup",
             ],
         ),
         (
@@ -230,8 +281,15 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "answer lost",
             ],
         ),
-        ("asked of the store", &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed"]),
-        ("ends", &["succeeded", "failed", "crashed", "cancelled", "poison", "lost", "taken back"]),
+        (
+            "asked of the store",
+            &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed", "Jobs", "Members", "Emptied"],
+        ),
+        ("upkeep", &["jobs removed by retention", "groups removed by retention", "feed pruned"]),
+        (
+            "ends",
+            &["succeeded", "failed", "crashed", "cancelled", "poison", "unaccepted", "lost", "taken back"],
+        ),
     ];
     groups.iter().flat_map(|(group, kinds)| kinds.iter().map(move |kind| (*group, *kind))).collect()
 }

@@ -67,6 +67,12 @@ faults! {
     old_params: KeepsOldParams, by rule "attempts::params_are_replaced_by_a_change" and model;
     stopping_at_a_refusal: StopsAtARefusal, by rule "commit::a_refused_unit_leaves_the_others_standing" and model;
     ignored_setting_revs: IgnoresSettingRevs, by rule "settings::a_setting_decided_on_another_rev_is_refused" and model;
+    ignored_group_revs: IgnoresGroupRevs, by rule "groups::l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev" and model;
+    ignored_joinable: IgnoresJoinable, by rule "groups::a_closed_group_refuses_members" and model;
+    forgotten_groups: ForgetsGroups, by rule "groups::l21_the_jobs_of_a_group_are_found" and model;
+    pruned_open_groups: PrunesOpenGroups, by rule "groups::an_open_group_is_not_removed" and model;
+    kept_links: KeepsLinks, by rule "groups::links_are_kept_until_their_parent_has_ended" and model;
+    old_priority: KeepsOldPriority, by rule "attempts::what_is_asked_for_is_replaced_by_a_change" and model;
     forgotten_acts: ForgetsActs, by rule "audit::acts_come_newest_first_in_pages";
     lazy_commits: CommitsWhenAwaited, by rule "commit::calls_take_effect_in_the_order_they_were_made";
     forgotten_specs: ForgetsSpecs, by rule "attempts::wanted_specs_come_back_in_order" and model;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{ClientWrapper, Pool};
 use jobhall_store::{Later, StoreError};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_postgres::Row;
 
 use crate::Postgres;
@@ -86,6 +86,8 @@ pub struct Database {
     pub(crate) connector: Connector,
     pub(crate) pool: Pool,
     pub(crate) options: Options,
+    /// Hears of the desk; a clone of it is never told when nobody can listen.
+    changes: watch::Receiver<()>,
 }
 
 impl fmt::Debug for Database {
@@ -117,7 +119,11 @@ impl Database {
         }));
         opened.recv().map_err(|_| ended())??;
         let pool = connector.pool(options.readers, options.patience)?;
-        Ok(Database { home, connector, pool, options })
+        let (told, changes) = watch::channel(());
+        if let Some(listener) = listener(&connector, &options)? {
+            drop(home.run(listener.listen("jobhall_desk", told)));
+        }
+        Ok(Database { home, connector, pool, options, changes })
     }
 
     /// Takes the desk if it is free or its time is over; tells who has it otherwise. Being asked also tells the others
@@ -130,10 +136,17 @@ impl Database {
 
     async fn take(self, node: Node) -> Result<Desk, StoreError> {
         let failed = |trouble: Trouble| trouble.while_doing("ask for the desk");
-        let sent = Instant::now();
-        let step = Step::new(include_str!("sql/take_desk.sql")).with(node.name).with(node.url);
-        let step = step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options));
-        let rows = self.ask(step).await.map_err(failed)?;
+        let begun = Instant::now();
+        let (sent, rows) = loop {
+            let sent = Instant::now();
+            let step =
+                Step::new(include_str!("sql/take_desk.sql")).with(node.name.clone()).with(node.url.clone());
+            match self.ask(step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options))).await {
+                // A commit of the last holder is still under way.
+                Err(trouble) if trouble.is_passing() && begun.elapsed() < self.options.patience => {}
+                asked => break (sent, asked.map_err(failed)?),
+            }
+        };
         let found = rows.first().ok_or_else(|| failed(damaged("desk", "it is missing")))?;
         let (mine, holder) = holder(found).map_err(failed)?;
         if !mine {
@@ -141,6 +154,23 @@ impl Database {
         }
         let term = Arc::new(Term::new(sent, self.options.term));
         Postgres::begin(self, holder.epoch, term).await.map(|store| Desk::Mine(Arc::new(store)))
+    }
+
+    /// Waits until the desk may have changed hands, and no longer than this. The database tells it at once, over the
+    /// direct URL if a pooler stands in between; without one the time simply passes.
+    pub fn changed(&self, at_most: Duration) -> Later<()> {
+        let mut changes = self.changes.clone();
+        let waiting = self.home.run(async move {
+            changes.mark_unchanged();
+            // A listener that there is none of has dropped its end, which is no news.
+            let told = async {
+                if changes.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let _ = tokio::time::timeout(at_most, told).await;
+        });
+        Box::pin(async move { waiting.await.unwrap_or(()) })
     }
 
     /// Who runs: every node that was seen within half a minute, in the order they came.
@@ -200,6 +230,14 @@ pub(crate) fn ended() -> StoreError {
     StoreError::new("the store ended unexpectedly")
 }
 
+/// How the database can be listened to, if it can.
+pub(crate) fn listener(connector: &Connector, options: &Options) -> Result<Option<Connector>, StoreError> {
+    match &options.direct_url {
+        Some(url) => Connector::to(url, true).map(Some),
+        None => Ok((!options.pooled).then(|| connector.clone())),
+    }
+}
+
 fn check(options: &Options) -> Result<(), StoreError> {
     let bounds = Duration::from_millis(10)..=Duration::from_secs(3_600);
     if !bounds.contains(&options.term) || options.renew_every * 2 > options.term {
@@ -219,7 +257,7 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
     let wire = connector.wire(&client);
     let rows = wire.ask(Step::new(include_str!("sql/server.sql"))).await.map_err(failed)?;
     let server = rows.first().ok_or_else(|| failed(damaged("server", "it says nothing")))?;
-    suits(server).map_err(failed)??;
+    Server::read(server).map_err(failed)?.suits()?;
     migrations::run(&wire, list).await?;
     let secret: [u8; 32] = rand::random();
     let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -227,26 +265,45 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Whether the server does.
-fn suits(server: &Row) -> Result<Result<(), StoreError>, Trouble> {
-    let version: i32 = get(server, 0)?;
-    let (fsync, encoding): (&str, &str) = (get(server, 1)?, get(server, 2)?);
-    let refused = |why: String| Ok(Err(StoreError::new(format!("{why}; nothing was changed in it"))));
-    if version < OLDEST {
-        return refused(format!("the server is PostgreSQL {}, 14 or newer is needed", version / 10_000));
+/// What is asked of a server before anything is done with it.
+#[derive(Debug)]
+struct Server<'a> {
+    version: i32,
+    fsync: &'a str,
+    encoding: &'a str,
+    standby: bool,
+}
+
+impl Server<'_> {
+    fn read(found: &Row) -> Result<Server<'_>, Trouble> {
+        Ok(Server {
+            version: get(found, 0)?,
+            fsync: get(found, 1)?,
+            encoding: get(found, 2)?,
+            standby: get(found, 3)?,
+        })
     }
-    if fsync != "on" {
-        return refused(
-            "the server runs with fsync=off: a crash would lose what was acknowledged".to_owned(),
-        );
+
+    /// Refuses a server that does not do.
+    fn suits(&self) -> Result<(), StoreError> {
+        let Server { version, fsync, encoding, standby } = self;
+        let refused = |why: String| Err(StoreError::new(format!("{why}; nothing was changed in it")));
+        if *version < OLDEST {
+            return refused(format!("the server is PostgreSQL {}, 14 or newer is needed", version / 10_000));
+        }
+        if *fsync != "on" {
+            return refused(
+                "the server runs with fsync=off: a crash would lose what was acknowledged".to_owned(),
+            );
+        }
+        if *encoding != "UTF8" {
+            return refused(format!("the database is encoded as {encoding}, UTF8 is needed"));
+        }
+        if *standby {
+            return refused("the server is a standby that takes no writes".to_owned());
+        }
+        Ok(())
     }
-    if encoding != "UTF8" {
-        return refused(format!("the database is encoded as {encoding}, UTF8 is needed"));
-    }
-    if get(server, 3)? {
-        return refused("the server is a standby that takes no writes".to_owned());
-    }
-    Ok(Ok(()))
 }
 
 fn holder(found: &Row) -> Result<(bool, Holder), Trouble> {
@@ -263,4 +320,18 @@ fn node_seen(found: &Row) -> Result<NodeSeen, Trouble> {
         seen_ms: get::<i64>(found, 4)?.cast_unsigned(),
         holds_desk: get(found, 5)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_server_is_refused_and_the_oldest_good_one_is_not() {
+        let server = |version| Server { version, fsync: "on", encoding: "UTF8", standby: false };
+        let error = server(130_021).suits().expect_err("13 is too old");
+        assert!(error.message.starts_with("the server is PostgreSQL 13, 14 or newer is needed"), "{error}");
+        assert_eq!(server(140_000).suits(), Ok(()));
+        assert_eq!(server(180_001).suits(), Ok(()));
+    }
 }

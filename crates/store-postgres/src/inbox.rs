@@ -7,17 +7,14 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, Later, StoreError, SubmitKey};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, watch};
 use tokio_postgres::Row;
 
 use crate::Database;
-use crate::connect::Connector;
-use crate::database::ended;
-use crate::desk::Term;
+use crate::database::{ended, listener};
 use crate::reads::limit;
 use crate::row::get;
 use crate::trouble::{Trouble, damaged};
@@ -40,43 +37,29 @@ pub(crate) fn taking<'a>(keys: &[&SubmitKey]) -> Result<Option<Step<'a>>, Troubl
     Ok((count > 0).then(|| Step::new(include_str!("sql/take_inbox.sql")).with(ids).with(count)))
 }
 
-/// Whether the database can be heard, and what was heard.
-#[derive(Default)]
-struct Ear {
-    word: Notify,
-    listens: AtomicBool,
-}
-
 /// The rows, as the node that holds the desk has them.
 pub(crate) struct Rows {
     database: Database,
     epoch: u64,
-    ear: Arc<Ear>,
+    /// Hears of new ones; none where nobody can listen.
+    heard: Option<Arc<Mutex<watch::Receiver<()>>>>,
 }
 
 impl Rows {
-    /// Listens from now on, where there is a way past poolers, until the desk is lost.
-    pub(crate) fn open(database: &Database, epoch: u64, term: &Arc<Term>) -> Rows {
-        let ear = Arc::new(Ear::default());
-        let options = &database.options;
-        let direct = match &options.direct_url {
-            Some(url) => Some(Connector::to(url, false)),
-            None => (!options.pooled).then(|| Ok(database.connector.clone())),
-        };
-        match direct {
-            Some(Ok(connector)) => {
-                let (term, ear) = (term.clone(), ear.clone());
-                drop(database.home.run(async move {
-                    tokio::select! {
-                        () = listen(&connector, &ear) => {}
-                        _ = term.lost() => {}
-                    }
-                }));
+    /// Listens from now on, as long as this lives, where there is a way past poolers.
+    pub(crate) fn open(database: &Database, epoch: u64) -> Rows {
+        let heard = match listener(&database.connector, &database.options) {
+            Ok(listener) => listener.map(|listener| {
+                let (told, heard) = watch::channel(());
+                drop(database.home.run(listener.listen(CHANNEL, told)));
+                Arc::new(Mutex::new(heard))
+            }),
+            Err(error) => {
+                tracing::warn!("the inbox is not heard of, and looked at instead: {error}");
+                None
             }
-            Some(Err(error)) => tracing::warn!("the inbox is looked at every second: {error}"),
-            None => {}
-        }
-        Rows { database: database.clone(), epoch, ear }
+        };
+        Rows { database: database.clone(), epoch, heard }
     }
 
     fn ask<T: Send + 'static>(
@@ -94,23 +77,6 @@ impl Rows {
     }
 }
 
-/// Listens again and again.
-async fn listen(connector: &Connector, ear: &Ear) {
-    loop {
-        let ended = connector.listen(CHANNEL, || {
-            ear.listens.store(true, Ordering::SeqCst);
-            ear.word.notify_one();
-        });
-        if let Err(trouble) = ended.await {
-            tracing::warn!("the inbox is not heard of, and looked at instead: {trouble}");
-        }
-        ear.listens.store(false, Ordering::SeqCst);
-        // Whoever waits for a word that no longer comes looks by itself.
-        ear.word.notify_one();
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
 impl Inbox for Rows {
     fn rows(&self, at_most: usize) -> Later<Result<Vec<InboxRow>, StoreError>> {
         let step = Step::new(include_str!("sql/inbox.sql")).with(limit(at_most));
@@ -124,11 +90,14 @@ impl Inbox for Rows {
     }
 
     fn news(&self) -> Later<()> {
-        let ear = self.ear.clone();
-        let look = if ear.listens.load(Ordering::SeqCst) { LOOK_ANYWAY } else { LOOK };
+        let heard = self.heard.clone();
         let waiting = self.database.home.run(async move {
-            // A look that finds nothing is no harm.
-            let _ = tokio::time::timeout(look, ear.word.notified()).await;
+            let Some(heard) = heard else { return tokio::time::sleep(LOOK).await };
+            let mut heard = heard.lock().await;
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_ANYWAY, heard.changed()).await {
+                // Nobody listens any more.
+                tokio::time::sleep(LOOK).await;
+            }
         });
         Box::pin(async move { waiting.await.unwrap_or(()) })
     }

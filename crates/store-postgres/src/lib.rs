@@ -275,6 +275,6 @@ impl Store for Postgres {
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
-        Some(Arc::new(inbox::Rows::open(&self.database, self.epoch, &self.term)))
+        Some(Arc::new(inbox::Rows::open(&self.database, self.epoch)))
     }
 }

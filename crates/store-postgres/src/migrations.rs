@@ -4,6 +4,9 @@
 //! The checksum guards against an edited migration, not against an attacker: databases that ran another text have
 //! another schema than this code believes.
 
+#[cfg(test)]
+mod tests;
+
 use jobhall_store::StoreError;
 
 use crate::row::get;

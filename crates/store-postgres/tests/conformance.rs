@@ -4,7 +4,7 @@
 mod fixture;
 
 use fixture::{Options, take};
-use jobhall_store_conformance::{Fixture, conformance_suite};
+use jobhall_store_conformance::{Fixture, every_durable_rule, every_rule};
 use jobhall_throwaway::Cluster;
 
 fn open() -> Fixture {
@@ -16,4 +16,29 @@ fn open() -> Fixture {
     })
 }
 
-conformance_suite!(open, durable);
+every_rule! { as_tests open }
+every_durable_rule! { as_durable_tests open }
+
+mod model {
+    use std::sync::Arc;
+
+    use jobhall_store_conformance::Fixture;
+    use jobhall_store_conformance::model::agrees_over;
+    use jobhall_throwaway::Cluster;
+
+    use super::fixture::{Options, take, wipe};
+
+    /// A read of one attempt is a way to the server and back, so there are fewer than of the embedded store.
+    const OPERATIONS: u64 = 12_000;
+
+    #[test]
+    fn model_and_store_agree_on_random_operations() {
+        let shared = Cluster::shared();
+        let database = Arc::new(shared.database());
+        agrees_over(OPERATIONS, || {
+            wipe(&database);
+            let database = database.clone();
+            Fixture::durable(move || take(Options::new(database.url())))
+        });
+    }
+}

@@ -1,6 +1,8 @@
 //! A server of one's own, and the databases in it.
 
 use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::pooler::Pooler;
-use crate::programs::{OWNER, owned, program, run};
+use crate::programs::{OWNER, own, owned, program, run};
 use crate::template;
 
 /// How long a server may take to answer, on a machine that does much else.
@@ -32,6 +34,8 @@ pub struct Cluster {
     directory: PathBuf,
     data: PathBuf,
     port: u16,
+    /// Where it listens besides its socket; mostly nowhere.
+    address: &'static str,
     server: Mutex<Option<Child>>,
     /// Whether the directory goes with this value; a standby lives in that of its primary.
     owns_directory: bool,
@@ -46,15 +50,40 @@ impl Cluster {
 
     /// A new cluster with these settings, such as `fsync=off`.
     pub fn with(settings: &[&str]) -> Cluster {
+        let cluster = Cluster::make(5432);
+        cluster.configure(settings);
+        cluster.start_again();
+        cluster
+    }
+
+    /// A new cluster that speaks TLS on a free port of 127.0.0.1, with this certificate and key as PEM.
+    pub fn with_tls(certificate: &str, key: &str) -> Cluster {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let mut cluster = Cluster::make(free.expect("there is a free port").port());
+        cluster.address = "127.0.0.1";
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = cluster.data.join(name);
+            fs::write(&path, text).expect("a certificate can be written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its mode can be set");
+            own(&path);
+        }
+        cluster.configure(&["ssl=on"]);
+        cluster.start_again();
+        cluster
+    }
+
+    fn make(port: u16) -> Cluster {
         let directory = tempfile::Builder::new().prefix("jobhall-pg-").tempdir_in("/tmp");
         let directory = directory.expect("a temporary directory can be made").keep();
         owned(&directory);
         let data = directory.join("data");
         template::copy_to(&data);
-        let cluster = Cluster::at(directory, data, 5432, true);
-        cluster.configure(settings);
-        cluster.start_again();
-        cluster
+        Cluster::at(directory, data, port, true)
+    }
+
+    /// The port, also of the socket's name.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// One server for all tests that run at the time; see [`crate::Shared`].
@@ -64,7 +93,7 @@ impl Cluster {
 
     fn at(directory: PathBuf, data: PathBuf, port: u16, owns_directory: bool) -> Cluster {
         let (server, databases) = (Mutex::new(None), AtomicU32::new(0));
-        Cluster { directory, data, port, server, owns_directory, databases }
+        Cluster { directory, data, port, address: "", server, owns_directory, databases }
     }
 
     fn configure(&self, settings: &[&str]) {
@@ -85,7 +114,7 @@ impl Cluster {
     /// A new database, dropped with the value.
     pub fn database(&self) -> Database {
         let n = self.databases.fetch_add(1, Ordering::Relaxed);
-        Database::create(&self.directory, self.port, &format!("throwaway_{n}"))
+        Database::create(&self.directory, self.port, &format!("throwaway_{n}"), true)
     }
 
     /// Runs statements in a database, and tells what they print: rows as lines, columns parted by `|`.
@@ -97,7 +126,7 @@ impl Cluster {
     pub fn start_again(&self) {
         let mut server = self.server();
         assert!(server.is_none(), "it runs already");
-        *server = Some(serve(&self.data, &self.directory, self.port));
+        *server = Some(serve(&self.data, &self.directory, self.port, self.address));
         drop(server);
         until_ready(&self.directory, self.port);
     }
@@ -194,18 +223,20 @@ impl Drop for Cluster {
     }
 }
 
-/// A database, dropped with its value.
+/// A database. It is dropped with its value, but for one of the shared server, which goes with that: a drop has the
+/// server write out all that it has in memory, which every test would wait for.
 #[derive(Debug)]
 pub struct Database {
     directory: PathBuf,
     port: u16,
     name: String,
+    drops: bool,
 }
 
 impl Database {
-    pub(crate) fn create(directory: &Path, port: u16, name: &str) -> Database {
+    pub(crate) fn create(directory: &Path, port: u16, name: &str, drops: bool) -> Database {
         sql(directory, port, "postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
-        Database { directory: directory.to_owned(), port, name: name.to_owned() }
+        Database { directory: directory.to_owned(), port, name: name.to_owned(), drops }
     }
 
     /// Its name.
@@ -226,6 +257,9 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
+        if !self.drops {
+            return;
+        }
         let text = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         // The server may be stopped already; then the database goes with its directory.
         let _ = psql(&self.directory, self.port, "postgres", &text).output();
@@ -233,11 +267,12 @@ impl Drop for Database {
 }
 
 /// A server as a child of this process.
-pub(crate) fn serve(data: &Path, directory: &Path, port: u16) -> Child {
+fn serve(data: &Path, directory: &Path, port: u16, address: &str) -> Child {
     let log = File::options().create(true).append(true).open(directory.join(format!("log-{port}")));
     let log = log.expect("a log can be written");
     let mut command = program("postgres");
-    command.arg("-D").arg(data).arg("-k").arg(directory).args(SETTINGS).args(["-p", &port.to_string()]);
+    command.arg("-D").arg(data).arg("-k").arg(directory).args(SETTINGS);
+    command.args(["-p", &port.to_string(), "-c", &format!("listen_addresses={address}")]);
     command.stdout(Stdio::null()).stderr(log);
     command.spawn().expect("PostgreSQL can be started")
 }

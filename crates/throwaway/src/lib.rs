@@ -4,7 +4,7 @@
 //! ```text
 //!   Cluster::start()  ── a server of the test's own: it may be stopped, paused, promoted; gone when it is dropped
 //!   Cluster::shared() ── one server for all tests that run at the time; gone seconds after the last of them
-//!   Database          ── one database of either, dropped with its value
+//!   Database          ── one database of either
 //!   Pooler            ── a pgbouncer in transaction mode before a cluster
 //! ```
 //!

@@ -49,7 +49,7 @@ pub(crate) fn run(command: &mut Command) -> String {
 
 /// The version of the programs, such as `15`.
 pub(crate) fn version() -> String {
-    let told = run(&mut program("postgres").arg("--version"));
+    let told = run(program("postgres").arg("--version"));
     let version = told.split_whitespace().find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
     version.unwrap_or_else(|| panic!("no version in {told:?}")).to_owned()
 }

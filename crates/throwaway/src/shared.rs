@@ -68,10 +68,10 @@ impl Shared {
         Shared { directory, _use: users }
     }
 
-    /// A new database, dropped with the value.
+    /// A new database; it goes with the server.
     pub fn database(&self) -> Database {
         let n = DATABASES.fetch_add(1, Ordering::Relaxed);
-        Database::create(&self.directory, PORT, &format!("throwaway_{}_{n}", std::process::id()))
+        Database::create(&self.directory, PORT, &format!("throwaway_{}_{n}", std::process::id()), false)
     }
 
     /// A pooler in transaction mode before it.

@@ -220,6 +220,9 @@ impl Worker {
     fn away(&mut self, why: &str) {
         tracing::warn!(why, "the hall is away");
         let pause = self.patience.pause().unwrap_or_default();
+        if matches!(self.way, Way::Open(_)) {
+            self.client.go_on();
+        }
         self.way = Way::Away(Instant::now() + pause);
         self.term.asked = None;
     }

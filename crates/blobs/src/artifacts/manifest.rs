@@ -1,20 +1,18 @@
 //! The manifest of one attempt: its file, and what is known of it.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::record::{RECORD_BYTES, encode};
 use super::state::State;
 use super::{Artifact, KeepError, RECORDS};
-use crate::folder::Folder;
-use crate::objects::set_modified;
+use crate::object_reader::read_full;
+use crate::place::{Name, Place, Section, Shelf, Write};
 use crate::{AttemptKey, BlobError, guard};
 
 #[derive(Debug)]
 pub(super) struct Manifest {
     attempt: AttemptKey,
-    folder: Arc<Folder>,
+    place: Arc<dyn Place>,
     known: Mutex<Known>,
 }
 
@@ -28,17 +26,17 @@ struct Known {
 }
 
 impl Manifest {
-    pub(super) fn new(attempt: AttemptKey, folder: Arc<Folder>) -> Manifest {
-        Manifest { attempt, folder, known: Mutex::default() }
+    pub(super) fn new(attempt: AttemptKey, place: Arc<dyn Place>) -> Manifest {
+        Manifest { attempt, place, known: Mutex::default() }
     }
 
     pub(super) fn is_broken(&self) -> bool {
         guard(&self.known).broken
     }
 
-    /// Whether its file is there, whatever is in it.
-    pub(super) fn is_there(&self) -> Result<bool, BlobError> {
-        self.folder.hints_at(&self.shard_name(), &self.attempt.to_string())
+    /// Whether its file may be there, whatever is in it.
+    pub(super) fn may_be_there(&self) -> Result<bool, BlobError> {
+        self.place.may_have(&self.name())
     }
 
     /// Looks at what counts.
@@ -52,13 +50,12 @@ impl Manifest {
         if known.broken {
             return Err(BlobError::Broken { what: self.what() }.into());
         }
-        self.loaded(&mut known)?.check(artifact)?;
-        let shard = self.folder.make(&self.shard_name())?;
-        let file = shard.create(&self.attempt.to_string())?;
-        self.write(&mut known, &file, artifact)?;
-        let synced = file.sync_all().map_err(|e| BlobError::io("sync", self.what(), e));
-        let synced = synced.and_then(|()| if known.durable { Ok(()) } else { shard.sync() });
-        if let Err(error) = synced {
+        match self.write(&mut known, artifact) {
+            // What is remembered is not what is there: look, and decide again.
+            Err(KeepError::Blob(BlobError::Overtaken { .. })) => self.write(&mut known, artifact)?,
+            written => written?,
+        }
+        if let Err(error) = self.place.sync(&[&self.name()], !known.durable) {
             // The system may drop what it could not write and call the next sync a success.
             *known = Known { broken: true, ..Known::default() };
             return Err(error.into());
@@ -67,24 +64,23 @@ impl Manifest {
         Ok(())
     }
 
-    /// Writes behind what counts, and only then lets it count.
-    fn write(
-        &self,
-        known: &mut MutexGuard<'_, Known>,
-        file: &File,
-        artifact: &Artifact,
-    ) -> Result<(), BlobError> {
+    /// Writes behind what counts, and only then lets it count. After an error nothing is known of the file.
+    fn write(&self, known: &mut MutexGuard<'_, Known>, artifact: &Artifact) -> Result<(), KeepError> {
         let state = self.loaded(known)?;
+        state.check(artifact)?;
         let record = encode(state.records, artifact);
-        let end = state.end as u64;
-        let tidy = if state.ragged { file.set_len(end) } else { Ok(()) };
-        let written = tidy.and_then(|()| {
-            state.ragged = true;
-            file.write_all_at(&record, end)
-        });
-        written.map_err(|e| BlobError::io("write", self.what(), e))?;
-        set_modified(file, &self.what(), artifact.at_ms)?;
-        state.take(artifact.clone(), record.len());
+        let write = Write {
+            name: &self.name(),
+            was: state.found as u64,
+            at: state.end as u64,
+            bytes: &record,
+            modified_ms: Some(artifact.at_ms),
+        };
+        if let Err(error) = self.place.write(&[write]) {
+            known.state = None;
+            return Err(error.into());
+        }
+        self.loaded(known)?.take(artifact.clone(), record.len());
         Ok(())
     }
 
@@ -98,34 +94,32 @@ impl Manifest {
 
     /// The whole file, which has a bound like everything that was put into it.
     fn bytes(&self) -> Result<Vec<u8>, BlobError> {
-        let Some(shard) = self.folder.inner(&self.shard_name())? else { return Ok(Vec::new()) };
-        let Some(file) = shard.read(&self.attempt.to_string())? else { return Ok(Vec::new()) };
-        let trouble = |error| BlobError::io("read", self.what(), error);
-        let len = file.metadata().map_err(trouble)?.len();
-        let most = RECORDS as usize * RECORD_BYTES;
+        let Some(opened) = self.place.open(&self.name())? else { return Ok(Vec::new()) };
+        let (len, most) = (opened.bytes, RECORDS as usize * RECORD_BYTES);
         let len = usize::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| BlobError::Damaged {
             what: self.what(),
             why: format!("it has {len} bytes, more than were ever written"),
         })?;
         let mut bytes = vec![0; len];
-        file.read_exact_at(&mut bytes, 0).map_err(trouble)?;
-        Ok(bytes)
+        let read = read_full(opened.content.as_ref(), &mut bytes, 0);
+        match read.map_err(|error| BlobError::io("read", self.what(), error))? {
+            count if count == len => Ok(bytes),
+            _ => Err(BlobError::Damaged { what: self.what(), why: "it lost its end".to_owned() }),
+        }
     }
 
     /// Removes the file if it is old; how many bytes it had.
     pub(super) fn remove(&self, is_old: impl Fn(u64) -> bool) -> Result<Option<u64>, BlobError> {
-        let Some(shard) = self.folder.inner(&self.shard_name())? else { return Ok(None) };
-        let name = self.attempt.to_string();
-        match shard.look(&name)? {
+        match self.place.look(&self.name())? {
             Some(found) if found.regular && is_old(found.modified_ms) => {
-                Ok(shard.remove(&name)?.then_some(found.bytes))
+                Ok(self.place.remove(&self.name(), found.modified_ms)?.then_some(found.bytes))
             }
             _ => Ok(None),
         }
     }
 
-    fn shard_name(&self) -> String {
-        format!("{:02x}", self.attempt.shard())
+    fn name(&self) -> Name {
+        Shelf::of(Section::Artifacts, self.attempt.shard()).file(self.attempt.to_string())
     }
 
     fn what(&self) -> String {

@@ -16,8 +16,8 @@ pub(super) struct State {
     pub(super) records: u32,
     /// Where the next record goes.
     pub(super) end: usize,
-    /// The file goes on behind what counts: an interrupted write left something there.
-    pub(super) ragged: bool,
+    /// How long the file is: longer than what counts where an interrupted write left something.
+    pub(super) found: usize,
 }
 
 impl State {
@@ -34,7 +34,7 @@ impl State {
             let why = format!("the record at {} is not what was written", state.end);
             return Err(BlobError::Damaged { what: what(), why });
         }
-        state.ragged = !rest.is_empty();
+        state.found = bytes.len();
         Ok(state)
     }
 
@@ -42,7 +42,7 @@ impl State {
     pub(super) fn take(&mut self, artifact: Artifact, len: usize) {
         self.records += 1;
         self.end += len;
-        self.ragged = false;
+        self.found = self.end;
         self.size = self.size.saturating_add(artifact.size);
         self.names += artifact.name.as_str().len();
         if let Some(before) = self.kept.insert(artifact.name.clone(), artifact) {
@@ -120,7 +120,7 @@ mod tests {
         let parse = |bytes: &[u8]| State::parse(bytes, &|| "artifacts 1-1".to_owned());
         for cut in two..whole.len() {
             let state = parse(&whole[..cut]).unwrap();
-            assert_eq!((state.kept.len(), state.end, state.ragged), (2, two, cut > two), "cut to {cut}");
+            assert_eq!((state.kept.len(), state.end, state.found), (2, two, cut), "cut to {cut}");
         }
         let zeros = [&whole[..two], &[0; 70]].concat();
         assert_eq!(parse(&zeros).unwrap().kept.len(), 2, "zeros, as a crash may leave");

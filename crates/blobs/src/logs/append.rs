@@ -124,7 +124,8 @@ mod tests {
         plan(&state, &chunk, limit, &|| "1-1".to_owned())
     }
 
-    const TEN: State = State { len: 10, records: 1, truncated: false, finished: false, ragged: false };
+    const TEN: State =
+        State { len: 10, records: 1, truncated: false, finished: false, data_len: 10, index_len: 28 };
 
     #[test]
     fn a_chunk_is_split_into_known_fresh_and_dropped() {

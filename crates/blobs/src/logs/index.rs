@@ -1,10 +1,9 @@
 //! The two files of a log, and what they say together.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-
 use super::record::{Kind, RECORD_BYTES, Record};
 use crate::BlobError;
+use crate::object_reader::read_full;
+use crate::place::Opened;
 
 /// What the files of a log hold, found out when the log is first used and kept up to date by whoever writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,14 +12,22 @@ pub(super) struct State {
     pub(super) records: u64,
     pub(super) truncated: bool,
     pub(super) finished: bool,
-    /// The files are longer than what counts: an interrupted write left something behind it.
-    pub(super) ragged: bool,
+    /// How long the files are: longer than what counts where an interrupted write left something behind it.
+    pub(super) data_len: u64,
+    pub(super) index_len: u64,
+}
+
+impl State {
+    /// How many bytes of the index count.
+    pub(super) fn index_end(&self) -> u64 {
+        self.records * RECORD_BYTES as u64
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Files {
-    pub(super) data: File,
-    pub(super) index: File,
+    pub(super) data: Opened,
+    pub(super) index: Opened,
     /// The name of the log, for messages.
     pub(super) what: String,
 }
@@ -44,24 +51,16 @@ impl Files {
         self.read(&self.data, offset, count)
     }
 
-    fn read(&self, file: &File, offset: u64, count: usize) -> Result<Vec<u8>, BlobError> {
+    fn read(&self, file: &Opened, offset: u64, count: usize) -> Result<Vec<u8>, BlobError> {
         let mut bytes = vec![0; count];
-        let mut filled = 0;
-        while filled < count {
-            match file.read_at(&mut bytes[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(more) => filled += more,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(BlobError::io("read", self.what.clone(), error)),
-            }
-        }
-        bytes.truncate(filled);
+        let filled = read_full(file.content.as_ref(), &mut bytes, offset);
+        bytes.truncate(filled.map_err(|e| BlobError::io("read", self.what.clone(), e))?);
         Ok(bytes)
     }
 
     /// What these files hold: everything up to the last sound record. Nothing is written.
     pub(super) fn state(&self) -> Result<State, BlobError> {
-        let (data_len, index_len) = (self.size(&self.data)?, self.size(&self.index)?);
+        let (data_len, index_len) = (self.data.bytes, self.index.bytes);
         let mut records = index_len / RECORD_BYTES as u64;
         let mut last = None;
         while records > 0 && last.is_none() {
@@ -69,10 +68,10 @@ impl Files {
             records -= u64::from(last.is_none());
         }
         let Some(last) = last else {
-            return Ok(State { ragged: data_len + index_len > 0, ..State::default() });
+            return Ok(State { data_len, index_len, ..State::default() });
         };
-        let ragged = data_len > last.end() || index_len > records * RECORD_BYTES as u64;
-        let state = State { len: last.end(), records, truncated: false, finished: false, ragged };
+        let state =
+            State { len: last.end(), records, truncated: false, finished: false, data_len, index_len };
         self.with_marks(state, last)
     }
 
@@ -101,8 +100,14 @@ impl Files {
         Ok(State { truncated, finished, ..state })
     }
 
-    /// The number of the record that has the byte at this offset, which the log must have.
-    pub(super) fn find(&self, offset: u64, records: u64) -> Result<u64, BlobError> {
+    /// The number of the record that has the byte at this offset, which the log must have. Where the last reader ended
+    /// is tried first: most read on from there.
+    pub(super) fn find(&self, offset: u64, records: u64, hint: u64) -> Result<u64, BlobError> {
+        if hint < records
+            && self.record(hint)?.is_some_and(|record| record.offset == offset && record.len > 0)
+        {
+            return Ok(hint);
+        }
         let (mut low, mut high) = (0, records);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -110,32 +115,6 @@ impl Files {
             if record.end() <= offset { low = middle + 1 } else { high = middle }
         }
         Ok(low)
-    }
-
-    /// Cuts off what does not count.
-    pub(super) fn cut(&self, state: &State) -> Result<(), BlobError> {
-        let index_len = state.records * RECORD_BYTES as u64;
-        let cut = self.data.set_len(state.len).and_then(|()| self.index.set_len(index_len));
-        cut.map_err(|e| BlobError::io("cut", self.what.clone(), e))
-    }
-
-    /// Writes bytes and then their records behind what counts.
-    pub(super) fn write(&self, state: &State, bytes: &[u8], records: &[Record]) -> Result<(), BlobError> {
-        let numbered = (state.records..).zip(records);
-        let encoded: Vec<u8> = numbered.flat_map(|(number, record)| record.encode(number)).collect();
-        let place = state.records * RECORD_BYTES as u64;
-        let written =
-            self.data.write_all_at(bytes, state.len).and_then(|()| self.index.write_all_at(&encoded, place));
-        written.map_err(|e| BlobError::io("write", self.what.clone(), e))
-    }
-
-    pub(super) fn sync(&self) -> Result<(), BlobError> {
-        let synced = self.data.sync_data().and_then(|()| self.index.sync_data());
-        synced.map_err(|e| BlobError::io("sync", self.what.clone(), e))
-    }
-
-    fn size(&self, file: &File) -> Result<u64, BlobError> {
-        Ok(file.metadata().map_err(|e| BlobError::io("look at", self.what.clone(), e))?.len())
     }
 
     pub(super) fn damaged(&self, at: u64, part: &str) -> BlobError {

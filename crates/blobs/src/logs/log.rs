@@ -2,24 +2,26 @@
 //! use up the limit of the process. What they hold is remembered.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::append::{AppendError, Appended, Chunk, Plan, plan};
 use super::index::{Files, State};
 use super::info::LogInfo;
-use super::record::{Kind, Record};
+use super::record::{Kind, RECORD_BYTES, Record};
 use super::tail::Watchers;
-use crate::folder::Folder;
+use crate::place::{Found, Name, Place, Section, Shelf, Write};
 use crate::{AttemptKey, BlobError, guard};
 
 pub(crate) struct Log {
     attempt: AttemptKey,
-    folder: Arc<Folder>,
+    place: Arc<dyn Place>,
     /// Held by the one writer, also while it syncs; readers do not wait for it.
     writing: Mutex<Durable>,
     state: Mutex<Option<State>>,
     broken: AtomicBool,
+    /// The number of the record behind the last that was read; a hint.
+    pub(super) read_to: AtomicU64,
     pub(super) watchers: Mutex<Watchers>,
 }
 
@@ -33,13 +35,14 @@ struct Durable {
 }
 
 impl Log {
-    pub(super) fn new(attempt: AttemptKey, folder: Arc<Folder>) -> Log {
+    pub(super) fn new(attempt: AttemptKey, place: Arc<dyn Place>) -> Log {
         Log {
             attempt,
-            folder,
+            place,
             writing: Mutex::default(),
             state: Mutex::default(),
             broken: AtomicBool::new(false),
+            read_to: AtomicU64::new(0),
             watchers: Mutex::default(),
         }
     }
@@ -54,13 +57,13 @@ impl Log {
 
     pub(super) fn append(&self, chunk: &Chunk<'_>, limit: u64, sync: bool) -> Result<Appended, AppendError> {
         let mut durable = self.writer()?;
-        let state = self.state()?;
-        let plan = plan(&state, chunk, limit, &|| self.attempt.to_string())?;
-        let files = self.files_made()?;
-        self.compare(&files, chunk, plan.known)?;
-        let state = self.add(&files, state, chunk, plan, &mut durable)?;
+        let state = match self.add(chunk, limit, &mut durable) {
+            // What is remembered is not what is there: look, and decide again.
+            Err(AppendError::Blob(BlobError::Overtaken { .. })) => self.add(chunk, limit, &mut durable)?,
+            added => added?,
+        };
         if sync {
-            self.sync(&files, &mut durable)?;
+            self.sync(&mut durable)?;
         }
         Ok(Appended { len: state.len, truncated: state.truncated })
     }
@@ -68,76 +71,75 @@ impl Log {
     /// The data is synced before the mark is written, so that a log with the mark has its data.
     pub(super) fn finish(&self, at_ms: u64) -> Result<LogInfo, BlobError> {
         let mut durable = self.writer()?;
-        let state = self.state()?;
-        let files = self.files_made()?;
-        if !state.finished {
-            if let Err(error) = files.data.sync_data() {
-                return Err(self.broken_by(BlobError::io("sync", self.what(), error)));
-            }
-            let mark = Record::mark(at_ms, state.len, Kind::Finished);
-            let state = State { finished: true, ..state };
-            self.write(&files, state, &[], &[mark], &mut durable)?;
+        match self.mark(at_ms, &mut durable) {
+            Err(BlobError::Overtaken { .. }) => self.mark(at_ms, &mut durable)?,
+            marked => marked?,
         }
-        self.sync(&files, &mut durable)?;
+        self.sync(&mut durable)?;
         self.info()
     }
 
-    fn add(
-        &self,
-        files: &Files,
-        state: State,
-        chunk: &Chunk<'_>,
-        plan: Plan,
-        durable: &mut Durable,
-    ) -> Result<State, BlobError> {
-        let bytes = &chunk.bytes[plan.known..plan.known + plan.fresh];
-        let mut records = Vec::with_capacity(2);
-        if !bytes.is_empty() {
-            records.push(Record::data(chunk.at_ms, state.len, chunk.stream, bytes));
+    fn mark(&self, at_ms: u64, durable: &mut Durable) -> Result<(), BlobError> {
+        let state = self.state()?;
+        if state.finished {
+            return Ok(());
         }
-        if plan.mark {
-            records.push(Record::mark(chunk.at_ms, state.len + bytes.len() as u64, Kind::Truncated));
+        if state.len > 0 {
+            self.place.sync(&[&self.data_name()], false).map_err(|error| self.broken_by(error))?;
         }
+        let mark = Record::mark(at_ms, state.len, Kind::Finished);
+        self.write(State { finished: true, ..state }, &[], &[mark], durable)?;
+        Ok(())
+    }
+
+    fn add(&self, chunk: &Chunk<'_>, limit: u64, durable: &mut Durable) -> Result<State, AppendError> {
+        let state = self.state()?;
+        let plan = plan(&state, chunk, limit, &|| self.attempt.to_string())?;
+        self.compare(chunk, plan.known)?;
+        let (bytes, records) = fresh(&state, chunk, plan);
         if records.is_empty() {
             return Ok(state);
         }
         let state = State { truncated: state.truncated || plan.mark, ..state };
-        self.write(files, state, bytes, &records, durable)
+        Ok(self.write(state, bytes, &records, durable)?)
     }
 
-    /// Writes behind what counts, and only then lets it count.
+    /// Writes behind what counts, bytes before their records, and only then lets it count. After an error nothing is
+    /// known of the files.
     fn write(
         &self,
-        files: &Files,
         state: State,
         bytes: &[u8],
         records: &[Record],
         durable: &mut Durable,
     ) -> Result<State, BlobError> {
         durable.content = false;
-        let tidy = if state.ragged { files.cut(&state) } else { Ok(()) };
-        if let Err(error) = tidy.and_then(|()| files.write(&state, bytes, records)) {
-            if let Some(state) = guard(&self.state).as_mut() {
-                state.ragged = true;
-            }
+        let numbered = (state.records..).zip(records);
+        let encoded: Vec<u8> = numbered.flat_map(|(number, record)| record.encode(number)).collect();
+        let (data, index) = (self.data_name(), self.index_name());
+        let data = Write { name: &data, was: state.data_len, at: state.len, bytes, modified_ms: None };
+        let at = state.index_end();
+        let index = Write { name: &index, was: state.index_len, at, bytes: &encoded, modified_ms: None };
+        if let Err(error) = self.place.write(&[data, index]) {
+            *guard(&self.state) = None;
             return Err(error);
         }
         let (len, count) = (state.len + bytes.len() as u64, state.records + records.len() as u64);
-        let state = State { len, records: count, ragged: false, ..state };
+        let index_len = count * RECORD_BYTES as u64;
+        let state = State { len, records: count, data_len: len, index_len, ..state };
         *guard(&self.state) = Some(state);
         self.wake();
         Ok(state)
     }
 
-    fn sync(&self, files: &Files, durable: &mut Durable) -> Result<(), BlobError> {
-        if !durable.content {
-            files.sync().map_err(|error| self.broken_by(error))?;
-            durable.content = true;
+    fn sync(&self, durable: &mut Durable) -> Result<(), BlobError> {
+        if durable.content && durable.entries {
+            return Ok(());
         }
-        if !durable.entries {
-            self.shard_made()?.sync().map_err(|error| self.broken_by(error))?;
-            durable.entries = true;
-        }
+        let names = [self.data_name(), self.index_name()];
+        let synced = self.place.sync(&[&names[0], &names[1]], !durable.entries);
+        synced.map_err(|error| self.broken_by(error))?;
+        *durable = Durable { content: true, entries: true };
         Ok(())
     }
 
@@ -152,11 +154,11 @@ impl Log {
         if self.is_broken() { Err(BlobError::Broken { what: self.what() }) } else { Ok(writer) }
     }
 
-    fn compare(&self, files: &Files, chunk: &Chunk<'_>, known: usize) -> Result<(), AppendError> {
+    fn compare(&self, chunk: &Chunk<'_>, known: usize) -> Result<(), AppendError> {
         if known == 0 {
             return Ok(());
         }
-        let there = files.bytes(chunk.offset, known)?;
+        let there = self.files_there()?.bytes(chunk.offset, known)?;
         let differs = (0..known).find(|&at| there.get(at) != chunk.bytes.get(at));
         match differs {
             Some(at) => Err(AppendError::Conflict {
@@ -172,39 +174,36 @@ impl Log {
         if let Some(state) = *state {
             return Ok(state);
         }
-        // One file without the other is what a crash leaves, or a person: it is cut before it is written to.
-        let nothing = State { ragged: true, ..State::default() };
-        let found = self.files()?.map_or(Ok(nothing), |files| files.state())?;
+        let found = match [self.place.open(&self.data_name())?, self.place.open(&self.index_name())?] {
+            [Some(data), Some(index)] => Files { data, index, what: self.what() }.state()?,
+            // One file without the other is what a crash leaves, or a person: it is cut before it is written to.
+            [data, index] => {
+                let [data_len, index_len] = [data, index].map(|file| file.map_or(0, |file| file.bytes));
+                State { data_len, index_len, ..State::default() }
+            }
+        };
         *state = Some(found);
         Ok(found)
     }
 
-    /// Its files, if both are there.
-    pub(super) fn files(&self) -> Result<Option<Files>, BlobError> {
-        let Some(shard) = self.folder.inner(&self.shard_name())? else { return Ok(None) };
-        let (data, index) = self.names();
-        Ok(match (shard.read(&data)?, shard.read(&index)?) {
-            (Some(data), Some(index)) => Some(Files { data, index, what: self.what() }),
-            _ => None,
-        })
+    /// Its files, which must be there.
+    pub(super) fn files_there(&self) -> Result<Files, BlobError> {
+        match (self.place.open(&self.data_name())?, self.place.open(&self.index_name())?) {
+            (Some(data), Some(index)) => Ok(Files { data, index, what: self.what() }),
+            _ => Err(BlobError::Missing { what: format!("the files of {}", self.what()) }),
+        }
     }
 
-    fn files_made(&self) -> Result<Files, BlobError> {
-        let shard = self.shard_made()?;
-        let (data, index) = self.names();
-        Ok(Files { data: shard.create(&data)?, index: shard.create(&index)?, what: self.what() })
+    fn data_name(&self) -> Name {
+        self.shelf().file(self.attempt.to_string())
     }
 
-    fn shard_made(&self) -> Result<Folder, BlobError> {
-        self.folder.make(&self.shard_name())
+    fn index_name(&self) -> Name {
+        self.shelf().file(format!("{}.idx", self.attempt))
     }
 
-    fn shard_name(&self) -> String {
-        format!("{:02x}", self.attempt.shard())
-    }
-
-    fn names(&self) -> (String, String) {
-        (self.attempt.to_string(), format!("{}.idx", self.attempt))
+    fn shelf(&self) -> Shelf {
+        Shelf::of(Section::Logs, self.attempt.shard())
     }
 
     pub(super) fn what(&self) -> String {
@@ -213,16 +212,33 @@ impl Log {
 
     /// Removes the files if both are old; how many bytes they had.
     pub(super) fn remove(&self, is_old: impl Fn(u64) -> bool) -> Result<Option<u64>, BlobError> {
-        let Some(shard) = self.folder.inner(&self.shard_name())? else { return Ok(None) };
-        let (data, index) = self.names();
-        let found = [shard.look(&data)?, shard.look(&index)?];
+        let names = [self.data_name(), self.index_name()];
+        let found = [self.place.look(&names[0])?, self.place.look(&names[1])?];
         let there = found.iter().flatten();
         if there.clone().any(|file| !file.regular || !is_old(file.modified_ms)) {
             return Ok(None);
         }
-        let removed = [shard.remove(&data)?, shard.remove(&index)?];
-        Ok(removed.contains(&true).then(|| there.map(|file| file.bytes).sum()))
+        let mut removed = false;
+        for (name, file) in names.iter().zip(&found) {
+            if let Some(Found { modified_ms, .. }) = file {
+                removed |= self.place.remove(name, *modified_ms)?;
+            }
+        }
+        Ok(removed.then(|| there.map(|file| file.bytes).sum()))
     }
+}
+
+/// The bytes of a chunk that are new, and the records for them.
+fn fresh<'a>(state: &State, chunk: &Chunk<'a>, plan: Plan) -> (&'a [u8], Vec<Record>) {
+    let bytes = &chunk.bytes[plan.known..plan.known + plan.fresh];
+    let mut records = Vec::with_capacity(2);
+    if !bytes.is_empty() {
+        records.push(Record::data(chunk.at_ms, state.len, chunk.stream, bytes));
+    }
+    if plan.mark {
+        records.push(Record::mark(chunk.at_ms, state.len + bytes.len() as u64, Kind::Truncated));
+    }
+    (bytes, records)
 }
 
 impl From<State> for LogInfo {

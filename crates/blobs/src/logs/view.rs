@@ -1,6 +1,7 @@
 //! Reading a part of a log, checked chunk by chunk.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::PIECE_BYTES;
 use super::index::Files;
@@ -51,13 +52,13 @@ impl Log {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        let missing = || BlobError::Missing { what: format!("the files of {}", self.what()) };
-        let files = self.files()?.ok_or_else(missing)?;
+        let files = self.files_there()?;
         let records = self.state()?.records;
-        let first = files.find(range.start, records)?;
+        let first = files.find(range.start, records, self.read_to.load(Ordering::Relaxed))?;
         let count = records.saturating_sub(first).min(BLOCK);
         let block = files.records(first, usize::try_from(count).unwrap_or(0))?;
         let entries = sound_entries(&files, &run(&block, &range), &range)?;
+        self.read_to.store(first + entries.len() as u64, Ordering::Relaxed);
         if entries.is_empty() { Err(files.damaged(range.start, "data")) } else { Ok(entries) }
     }
 }

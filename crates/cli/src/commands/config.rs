@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::context::Context;
+use crate::database::masked;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::output::table::Table;
@@ -41,7 +42,7 @@ struct Line {
     origin: Option<String>,
 }
 
-/// Shows the settings. A token is named, never shown.
+/// Shows the settings. A token is named, never shown, and neither is the password of a database.
 pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
     let ConfigCommand::Show(args) = command;
     let settings = &context.settings;
@@ -73,9 +74,19 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         optional("tls_cert", &settings.tls_cert),
         optional("tls_key", &settings.tls_key),
         optional("hosts", &hosts),
+        optional("database", &shown(settings.database.as_ref())),
+        optional("database_direct", &shown(settings.database_direct.as_ref())),
+        optional("database_pooled", &settings.database_pooled),
+        optional("advertise", &settings.advertise),
     ];
     context.output.list(&lines, || table(&lines, args.origin))?;
     Ok(Exit::Ok)
+}
+
+/// An address without its password.
+fn shown(database: Option<&Setting>) -> Option<Setting> {
+    let database = database?;
+    Some(Setting { value: masked(&database.value), origin: database.origin.clone() })
 }
 
 fn table(lines: &[Line], origin: bool) -> Table {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{text_of, until_interrupted};
 use crate::context::Context;
+use crate::database::Database as Address;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::output::progress::Progress;
@@ -21,8 +22,6 @@ Examples:
 
 Stop the hall first. Its data is left as it was; either all of it arrives or nothing does.";
 
-/// The scheme of an embedded store.
-const SQLITE: &str = "sqlite:";
 /// The file of a hall in its data directory.
 const FILE: &str = "jobs.db";
 
@@ -60,11 +59,7 @@ impl From<Holdings> for Moved {
 /// Moves a hall.
 pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let file = file_of(&args.from)?;
-    let to = text_of(&args.to, "--to")?.trim().to_owned();
-    if !["postgres://", "postgresql://"].iter().any(|scheme| to.starts_with(scheme)) {
-        return Err(Failure::usage("--to is no address of a PostgreSQL database")
-            .fix("give it as postgres://user@host/name"));
-    }
+    let to = url_of(&text_of(&args.to, "--to")?)?;
     let held = until_interrupted(async {
         let export = Export::open(&file, &jobhall_store_sqlite::Options::default()).map_err(source(&file))?;
         move_all(context, export, &file, to).await
@@ -77,11 +72,22 @@ pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
 
 /// The file that `--from` names.
 fn file_of(from: &str) -> Outcome<PathBuf> {
-    let path = from.strip_prefix(SQLITE).filter(|path| !path.is_empty());
-    let path = path.map(Path::new).ok_or_else(|| {
-        Failure::usage(format!("--from {from:?} is no embedded store")).fix("give it as sqlite:DIR")
-    })?;
-    Ok(if path.is_dir() { path.join(FILE) } else { path.to_owned() })
+    match Address::parse(from).map_err(|why| Failure::usage(format!("--from: {why}")))? {
+        Address::Sqlite(path) if path.is_dir() => Ok(path.join(FILE)),
+        Address::Sqlite(path) => Ok(path),
+        Address::Postgres(_) => {
+            Err(Failure::usage("--from: only an embedded store can be moved").fix("give it as sqlite:DIR"))
+        }
+    }
+}
+
+/// The database that `--to` names.
+fn url_of(to: &str) -> Outcome<String> {
+    match Address::parse(to).map_err(|why| Failure::usage(format!("--to: {why}")))? {
+        Address::Postgres(url) => Ok(url),
+        Address::Sqlite(_) => Err(Failure::usage("--to: a hall moves into PostgreSQL only")
+            .fix("give it as postgres://user@host/name")),
+    }
 }
 
 fn source(file: &Path) -> impl Fn(StoreError) -> Failure + use<> {

@@ -14,7 +14,8 @@ use crate::commands::job::{Printer, follow_job, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::{ListenArgs, OpenHall};
+use crate::hall::OpenHall;
+use crate::listen::ListenArgs;
 use crate::local_worker::LocalWorker;
 use crate::output::human;
 use crate::settings::{Origin, is_loopback};
@@ -107,8 +108,9 @@ async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Ou
     let hall = OpenHall::open(&folder.0, &ListenArgs::anywhere()).await?;
     context.output.say("no hall is running: the command runs on one of its own");
     let token = hall.tokens.mint("run", Role::Client);
+    let worker = hall.tokens.mint("local", Role::Worker);
     let client = Client::new(&hall.url, Some(&token))?;
-    let mut worker = LocalWorker::new(&hall, Some(1), &context.settings);
+    let mut worker = LocalWorker::new((&hall.url, None), worker, Some(1), &context.settings);
     let ended = tokio::select! {
         ended = on_hall(context, &client, args, here) => ended,
         () = worker.keep() => Err(failed("its worker ended".to_owned())),

@@ -6,12 +6,15 @@ use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
-use crate::hall::{ListenArgs, OpenHall, Signals};
+use crate::hall::Signals;
+use crate::listen::ListenArgs;
+use crate::serving::Serving;
 
 const EXAMPLES: &str = "\
 Examples:
   jobhall server --data /var/lib/jobhall
   jobhall server --listen 0.0.0.0:7450 --tls-cert hall.crt --tls-key hall.key
+  jobhall server --database postgres://hall@db/hall --listen 10.0.0.5:7450 --insecure
   jobhall server --host hall.example   behind a proxy that passes this name on";
 
 /// Arguments of `server`; the data directory is the global `--data`.
@@ -29,8 +32,12 @@ pub struct ServerArgs {
 /// Starts the hall and returns when it has stopped.
 pub async fn start(context: &Context, args: &ServerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
-    let hall = OpenHall::open(&context.settings.data.value, &args.listen.with(&context.settings)?).await?;
-    context.output.line(&format!("jobhall is up: {}", hall.url))?;
+    let data = &context.settings.data.value;
+    let hall = Serving::open(data, &args.listen.with(&context.settings)?, &context.settings).await?;
+    context.output.line(&format!("jobhall is up: {}", hall.url()))?;
+    if let Some(hint) = hall.token_hint(data) {
+        context.output.say(&hint);
+    }
     signals.next().await;
     context.output.say("stopping");
     hall.close().await;

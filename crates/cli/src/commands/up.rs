@@ -6,8 +6,10 @@ use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
-use crate::hall::{ListenArgs, OpenHall, Signals};
+use crate::hall::Signals;
+use crate::listen::ListenArgs;
 use crate::local_worker::LocalWorker;
+use crate::serving::Serving;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,12 +36,15 @@ pub struct UpArgs {
 pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;
-    let hall = OpenHall::open(data, &args.listen.with(&context.settings)?).await?;
-    context.output.line(&format!("jobhall is up: {}", hall.url))?;
-    let link = format!("{}/?code={}", hall.url, hall.tokens.code());
-    context.output.say(&format!("in a browser, once and within ten minutes: {link}"));
+    let listen = args.listen.with(&context.settings)?;
+    let hall = Serving::open(data, &listen, &context.settings).await?;
+    context.output.line(&format!("jobhall is up: {}", hall.url()))?;
+    if let Some(link) = hall.link() {
+        context.output.say(&format!("in a browser, once and within ten minutes: {link}"));
+    }
     context.output.say(&format!("data in {}; try: jobhall run -- echo hello", data.display()));
-    let mut worker = LocalWorker::new(&hall, args.slots, &context.settings);
+    let at = (hall.url(), listen.tls_cert.as_deref());
+    let mut worker = LocalWorker::new(at, hall.worker_token(), args.slots, &context.settings);
     tokio::select! {
         () = signals.next() => {}
         () = worker.keep() => {}

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::database::Database;
 use crate::failure::{Failure, Outcome};
 use crate::{hosts, suggest};
 
@@ -36,10 +37,18 @@ pub struct Layer {
     pub tls_key: Option<String>,
     /// Names under which a hall on this machine may be called, with commas between them.
     pub hosts: Option<String>,
+    /// Where a hall on this machine keeps its jobs.
+    pub database: Option<String>,
+    /// The same database without a pooler in between.
+    pub database_direct: Option<String>,
+    /// Whether a transaction pooler is in between.
+    pub database_pooled: Option<String>,
+    /// Where other nodes reach this one.
+    pub advertise: Option<String>,
 }
 
 /// The keys that a file may have.
-pub const KEYS: [&str; 12] = [
+pub const KEYS: [&str; 16] = [
     "server",
     "token",
     "token_file",
@@ -52,11 +61,17 @@ pub const KEYS: [&str; 12] = [
     "tls_cert",
     "tls_key",
     "hosts",
+    "database",
+    "database_direct",
+    "database_pooled",
+    "advertise",
 ];
 /// The values of `color`.
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
 /// The values of `log`, the quietest first.
 pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+/// The values of what is or is not.
+pub const FLAGS: [&str; 2] = ["true", "false"];
 /// The values of `log_format`.
 pub const FORMATS: [&str; 2] = ["text", "json"];
 
@@ -75,6 +90,10 @@ impl Layer {
             "tls_cert" => &mut self.tls_cert,
             "tls_key" => &mut self.tls_key,
             "hosts" => &mut self.hosts,
+            "database" => &mut self.database,
+            "database_direct" => &mut self.database_direct,
+            "database_pooled" => &mut self.database_pooled,
+            "advertise" => &mut self.advertise,
             _ => return None,
         })
     }
@@ -117,6 +136,11 @@ pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
         "color" => &COLORS,
         "log" => &LEVELS,
         "log_format" => &FORMATS,
+        "database_pooled" => &FLAGS,
+        "database" => {
+            let read = Database::parse(value).map(drop);
+            return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));
+        }
         "hosts" => {
             let read = hosts::names(value).map(drop);
             return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));

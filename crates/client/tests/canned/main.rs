@@ -187,6 +187,68 @@ async fn a_read_is_repeated_when_the_hall_cannot_take_it_now() {
     assert_eq!(error.code(), Some(Code::Unavailable), "but nothing that could be done twice");
 }
 
+const NO_DESK: &str =
+    r#"{"type":"x","title":"t","status":503,"detail":"nobody holds the desk","code":"no_desk"}"#;
+const DESK_LOST: &str = r#"{"type":"x","title":"t","status":502,"detail":"it was gone","code":"desk_lost"}"#;
+
+fn client_of(places: &[&Server]) -> Client {
+    let urls: Vec<_> = places.iter().map(|server| server.url()).collect();
+    Client::new(&urls.join(","), Some("secret")).unwrap()
+}
+
+#[tokio::test]
+async fn of_several_nodes_the_next_is_asked_when_one_fails_and_asked_again_from_then_on() {
+    let page = r#"{"items":[],"next_cursor":null}"#;
+    let (gone, good) = (Server::start(Vec::new()).await, Server::start(vec![answer(200, page); 2]).await);
+    let client = client_of(&[&gone, &good]);
+    drop(gone);
+    assert_eq!(client.types().await.unwrap(), []);
+    assert_eq!(client.types().await.unwrap(), []);
+    assert_eq!(good.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn what_a_node_did_not_hear_or_do_is_asked_of_another_even_if_it_must_not_be_done_twice() {
+    let made = r#"[{"id":7,"disposition":"created"}]"#;
+    let gone = Server::start(Vec::new()).await;
+    let (idle, good) =
+        (Server::start(vec![answer(503, NO_DESK)]).await, Server::start(vec![answer(200, made)]).await);
+    let client = client_of(&[&gone, &idle, &good]);
+    drop(gone);
+    assert_eq!(client.submit(&SubmitJob::new("t"), None).await.unwrap().id, 7);
+    assert_eq!((idle.requests().len(), good.requests().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_client_waits_while_the_desk_goes_from_one_node_to_another() {
+    let made = r#"[{"id":7,"disposition":"created"}]"#;
+    let answers = [vec![answer(503, NO_DESK); 5], vec![answer(200, made)]].concat();
+    let server = Server::start(answers).await;
+    assert_eq!(client(&server).submit(&SubmitJob::new("t"), None).await.unwrap().id, 7);
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_is_not_asked_of_another_node() {
+    let (lost, other) = (Server::start(vec![answer(502, DESK_LOST)]).await, Server::start(Vec::new()).await);
+    let error = client_of(&[&lost, &other]).submit(&SubmitJob::new("t"), None).await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::DeskLost));
+    let broken = Server::start(vec![String::new()]).await;
+    let error = client_of(&[&broken, &other]).submit(&SubmitJob::new("t"), None).await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert_eq!(other.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_session_is_begun_at_the_next_node_when_one_is_gone() {
+    let problem = r#"{"type":"x","title":"t","status":401,"detail":"no such token","code":"unauthorized"}"#;
+    let (gone, other) = (Server::start(Vec::new()).await, Server::start(vec![answer(401, problem)]).await);
+    let client = client_of(&[&gone, &other]);
+    drop(gone);
+    let first = client.session(Hello::default()).await.unwrap_err();
+    assert!(matches!(first, ClientError::Unreachable { .. }), "{first}");
+    assert_eq!(client.session(Hello::default()).await.unwrap_err().code(), Some(Code::Unauthorized));
+}
+
 #[tokio::test]
 async fn a_stream_of_something_else_is_refused() {
     let server = Server::start(vec![answer(200, "{}")]).await;

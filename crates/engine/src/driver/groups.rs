@@ -1,6 +1,6 @@
 //! Groups, for those who use the engine: what is open is asked of the desk, what has ended is read.
 
-use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted};
+use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted, Time};
 use jobhall_store::{Member, Store, StoreError};
 
 use super::{Engine, unexpected};
@@ -139,4 +139,21 @@ async fn members(store: &dyn Store, id: GroupId) -> Result<Vec<Member>, StoreErr
         }
         all.extend(page);
     }
+}
+
+/// Of a page of groups: those that ended before this moment and have no job left, and the last of the page.
+pub(super) async fn emptied(
+    store: &dyn Store,
+    before: Option<GroupId>,
+    ended_before: Time,
+    limit: usize,
+) -> Result<(Vec<GroupId>, Option<GroupId>), StoreError> {
+    let page = store.group_page(before, limit, false).await?;
+    let (mut empty, last) = (Vec::new(), page.last().map(|group| group.id));
+    for group in page.into_iter().filter(|group| group.ended_before(ended_before)) {
+        if store.members(group.id, None, 1).await?.is_empty() {
+            empty.push(group.id);
+        }
+    }
+    Ok((empty, last))
 }

@@ -210,10 +210,10 @@ impl Desk {
     }
 
     /// The jobs of a stored plan are open: those that wait hear of what they wait for. What a filled group's jobs come
-    /// after may have ended meanwhile, so that is read.
-    pub(super) fn follow(&mut self, filled: bool, jobs: &[Job]) {
+    /// after may have ended meanwhile, so that is read. `ended` are those that the plan itself moved, with their state.
+    pub(super) fn follow(&mut self, filled: bool, jobs: &[Job], ended: &[(JobId, StateName)]) {
         if !filled {
-            return jobs.iter().for_each(|job| self.depend_known(job.id, &job.spec));
+            return jobs.iter().for_each(|job| self.depend_known(job.id, &job.spec, ended));
         }
         let unknown: BTreeSet<JobId> = jobs.iter().flat_map(|job| self.depend(job.id, &job.spec)).collect();
         if !unknown.is_empty() {

@@ -1,7 +1,10 @@
-//! Completed jobs, old feed rows, submit keys and acts are removed, a bounded step at a time.
+//! Completed jobs, ended groups, old feed rows, submit keys and acts are removed, a bounded step at a time.
+//!
+//! A group goes after its jobs: when it has ended, none of them is left, and nobody can be answered with it any more,
+//! because the feed and the submit keys of its time are forgotten.
 
-use jobhall_core::JobId;
 use jobhall_core::retention::{Completed, Pass};
+use jobhall_core::{GroupId, JobId};
 use jobhall_store::{CommitError, Prune, Pruned, StoreError};
 
 use super::{Service, Wake};
@@ -49,14 +52,14 @@ fn run(desk: &mut Desk) {
         let step = desk.config.retention_step;
         desk.want(Asked::Completed(None, step));
     } else {
-        desk.end_walk();
+        desk.walk_groups(None);
     }
 }
 
 impl Desk {
     pub(crate) fn retention_page(&mut self, result: Result<Vec<Completed>, StoreError>) {
         let Ok(page) = result else { return self.end_walk() };
-        let Some(last) = page.last().map(|job| job.id) else { return self.end_walk() };
+        let Some(last) = page.last().map(|job| job.id) else { return self.walk_groups(None) };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
         // An open parent may ask for its sub-jobs again.
         let needed = |job: &Completed| self.is_needed(job) || self.links.is_wanted(job.id);
@@ -83,6 +86,24 @@ impl Desk {
     fn next_page(&mut self) {
         let step = self.config.retention_step;
         self.want(Asked::Completed(self.deadlines.retention.cursor, step));
+    }
+
+    /// Looks for groups that are no longer wanted, below this one.
+    fn walk_groups(&mut self, before: Option<GroupId>) {
+        let kept_ms = self.config.feed_ms.max(self.config.submit_key_ms);
+        let ended_before = self.now.wall.minus_ms(kept_ms);
+        self.want(Asked::Emptied(before, ended_before, self.config.retention_step));
+    }
+
+    pub(crate) fn emptied_page(&mut self, result: Result<(Vec<GroupId>, Option<GroupId>), StoreError>) {
+        let Ok((groups, last)) = result else { return self.end_walk() };
+        if !groups.is_empty() {
+            self.want(Asked::Prune(Prune { groups, ..Prune::default() }));
+        }
+        match last {
+            Some(_) => self.walk_groups(last),
+            None => self.end_walk(),
+        }
     }
 
     fn end_walk(&mut self) {

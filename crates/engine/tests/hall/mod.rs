@@ -154,6 +154,15 @@ impl Hall {
             Asked::Completed(before, limit) => Told::Completed(Ok(self.store.completed_now(before, limit))),
             Asked::Jobs(number, ids) => Told::Jobs(number, Ok(self.store.jobs_now(&ids))),
             Asked::Members(number, group) => Told::Members(number, Ok(self.store.group_now(group))),
+            Asked::Emptied(before, ended_before, limit) => {
+                let all = self.store.groups_now(false).into_iter().rev();
+                let page = all.filter(|group| before.is_none_or(|before| group.id < before));
+                let page: Vec<_> = page.take(limit).collect();
+                let left = |id| self.store.group_now(id).is_some_and(|(_, members)| !members.is_empty());
+                let old = page.iter().filter(|group| group.ended_before(ended_before) && !left(group.id));
+                let empty = old.map(|group| group.id).collect();
+                Told::Emptied(Ok((empty, page.last().map(|group| group.id))))
+            }
         }
     }
 

@@ -72,5 +72,5 @@ async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Answer {
     let (counts, disk) = (app.engine.counts().await?, disk(&app).await);
     let text = app.metrics.text(Exposition { counts, disk, now: now() });
-    Ok(error::body("application/openmetrics-text; version=1.0.0; charset=utf-8", text))
+    Ok(error::numbers(text))
 }

@@ -191,7 +191,7 @@ async fn follow_job(
             None => return Ok(()),
         },
     };
-    let mut follow = app.logs.follow(attempt, from)?;
+    let mut follow = app.logs.follow(attempt, from).await?;
     loop {
         let over = is_over(app, attempt).await?;
         // What came before the end was seen is still told.

@@ -12,6 +12,7 @@ mod job_log;
 mod jobs;
 mod list;
 mod log_form;
+mod nodes;
 mod openapi;
 mod operations;
 mod outcomes;
@@ -114,6 +115,7 @@ pub(crate) fn all() -> Vec<Route> {
         post("/api/v1/renewals", workers::renewals),
         get("/api/v1/session", session::session),
         get("/api/v1/workers", workers::workers),
+        get("/api/v1/nodes", nodes::list),
         get("/api/v1/queues", queues::queues),
         get("/api/v1/queues/{name}", queues::show),
         put("/api/v1/queues/{name}", queue_settings::set),

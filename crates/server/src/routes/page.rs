@@ -20,6 +20,7 @@ use crate::access::READ_WHOLE;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::{Identity, SESSION_TIME};
+use crate::vouch::Vouched;
 use crate::{audit, gate, params};
 
 /// Failures, queues and workers that are shown.
@@ -58,12 +59,13 @@ pub(super) async fn page(
             trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
         );
     };
+    let secure = request.extensions().get::<Vouched>().map_or(app.secure, |door| door.secure);
     drop(request);
-    enter(&app, &secret).await
+    enter(&app, &secret, secure).await
 }
 
-async fn enter(app: &App, secret: &str) -> Answer {
-    let secure = if app.secure { "; Secure" } else { "" };
+async fn enter(app: &App, secret: &str, secure: bool) -> Answer {
+    let secure = if secure { "; Secure" } else { "" };
     let (name, age) = (gate::SESSION_COOKIE, SESSION_TIME.as_secs());
     let cookie = format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
     app.write_down(audit::entry("admin", "browser_entered", "", String::new())).await;

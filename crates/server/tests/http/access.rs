@@ -32,6 +32,7 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("PUT", "/api/v1/outcomes/a/b", [403, 0, 403, 0, 403, 403]),
     ("POST", "/api/v1/renewals", [403, 403, 0, 0, 403, 403]),
     ("GET", "/api/v1/workers", [0, 0, 403, 0, 403, 403]),
+    ("GET", "/api/v1/nodes", [0, 0, 403, 0, 403, 403]),
     ("GET", "/api/v1/types", [0, 0, 403, 0, 403, 403]),
     ("PUT", "/api/v1/types/a", [403, 403, 403, 0, 403, 403]),
     ("GET", "/openapi.json", [0, 0, 0, 0, 403, 403]),
@@ -173,7 +174,8 @@ async fn other_machines_are_not_served_in_the_clear_unless_asked() {
     let serve = async |insecure| {
         let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
         let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("more")).unwrap();
-        jobhall_server::Hall::serve(listener, hall.options(blobs, insecure))
+        let listen = jobhall_server::Listen { insecure, ..Default::default() };
+        jobhall_server::Hall::serve(listener, listen, hall.options(blobs))
     };
     let error = serve(false).await.unwrap_err();
     assert!(error.to_string().contains("TLS"), "{error}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
-use jobhall_server::{Hall, Options, Role, Running, Tokens};
+use jobhall_server::{Hall, Listen, Nodes, Options, Role, Running, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use serde_json::Value;
@@ -61,12 +61,12 @@ impl TestHall {
             lease_ms: config.lease_ms,
             log_bytes: 4 << 20,
             collect_ms: COLLECT_MS,
-            hosts: vec!["hall.example".to_owned()],
-            tls: None,
-            insecure: false,
+            nodes: nodes(),
+            secret: None,
         };
+        let listen = Listen { hosts: vec!["hall.example".to_owned()], ..Listen::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let running = Hall::serve(listener, options).unwrap();
+        let running = Hall::serve(listener, listen, options).unwrap();
         TestHall {
             address: running.address.to_string(),
             client: tokens.mint("c", Role::Client),
@@ -82,7 +82,7 @@ impl TestHall {
     }
 
     /// What another server of this hall would be made of.
-    pub fn options(&self, blobs: Blobs, insecure: bool) -> Options {
+    pub fn options(&self, blobs: Blobs) -> Options {
         Options {
             engine: self.engine.clone(),
             store: self.store.clone(),
@@ -92,9 +92,8 @@ impl TestHall {
             lease_ms: 30_000,
             log_bytes: 1 << 20,
             collect_ms: COLLECT_MS,
-            hosts: Vec::new(),
-            tls: None,
-            insecure,
+            nodes: nodes(),
+            secret: None,
         }
     }
 
@@ -209,6 +208,17 @@ impl TestHall {
         stream.write_all(body).await.unwrap();
         stream
     }
+}
+
+/// A hall with one node that is seen at the beginning of time.
+pub fn nodes() -> Nodes {
+    let seen_at = jobhall_protocol::Timestamp(jobhall_core::Time::EPOCH);
+    let (url, version) = ("http://127.0.0.1:7450".to_owned(), "0".to_owned());
+    let node = jobhall_protocol::Node { name: "alone".to_owned(), url, holder: true, version, seen_at };
+    Nodes::new(move || {
+        let node = node.clone();
+        Box::pin(async move { Ok(vec![node]) })
+    })
 }
 
 /// The store before may need a moment to let go of its file.

@@ -6,6 +6,7 @@ mod artifacts;
 mod audit;
 mod browser;
 mod collector;
+mod doors;
 mod edit;
 mod every_route;
 mod explain;

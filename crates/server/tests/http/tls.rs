@@ -28,8 +28,8 @@ async fn serve(hall: &TestHall, files: &TempDir, address: &str) -> Running {
     let blobs = jobhall_blobs::Blobs::open(&files.path().join("blobs")).unwrap();
     let tls = Tls::read(&files.path().join("a.crt"), &files.path().join("a.key")).unwrap();
     let listener = TcpListener::bind(address).await.unwrap();
-    let options = jobhall_server::Options { tls: Some(tls), ..hall.options(blobs, false) };
-    Hall::serve(listener, options).unwrap()
+    let listen = jobhall_server::Listen { tls: Some(tls), ..Default::default() };
+    Hall::serve(listener, listen, hall.options(blobs)).unwrap()
 }
 
 async fn get(running: &Running, files: &TempDir, version: &'static SupportedProtocolVersion) -> Reply {

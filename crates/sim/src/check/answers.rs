@@ -3,7 +3,7 @@
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, Submitted, WorkerName};
 use jobhall_engine::{Answer, Refused, Request, Shown, Ticket};
 
-use super::ends::By;
+use super::ends::{By, End};
 use super::shelf::Shelf;
 use super::{Checker, Invariant};
 
@@ -41,6 +41,25 @@ impl Checker {
                 Request::Accept { worker, attempt, lease } | Request::Progress { worker, attempt, lease, .. },
                 Answer::State(_),
             ) => self.word_taken(*attempt, *lease, worker),
+            (Request::CreateGroup { submit, .. }, Answer::GroupCreated { id, jobs }) => {
+                let stored = self.groups.contains_key(id);
+                self.must(stored, Invariant::Stored, &[], || {
+                    format!("group {id} is acknowledged, not stored")
+                });
+                self.submitted(shelf, submit, jobs);
+            }
+            (Request::RetryGroup { id: old, .. }, Answer::GroupCreated { id, .. }) => {
+                self.group_retried(*old, *id);
+            }
+            (
+                Request::CloseGroup(id) | Request::CancelGroup { id, .. } | Request::ShowGroup(id),
+                Answer::Group(shown),
+            ) => {
+                let good = shown.group.id == *id && shown.counts.total() >= shown.counts.open();
+                self.must(good, Invariant::Answer, &[], || format!("group {id} is shown as {shown:?}"));
+            }
+            (Request::Started { .. }, Answer::State(_)) => {}
+            (Request::Finish { id, report, .. }, Answer::State(_)) => self.finish_known(*id, report),
             (Request::Call { .. }, Answer::Submitted(answers)) => self.called(shelf, answers),
             (Request::Wait { attempt, .. }, Answer::Waited { jobs, over: true }) => {
                 self.waited(shelf, attempt.job, jobs);
@@ -108,6 +127,9 @@ impl Checker {
                     format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
                 });
             }
+            (Request::Finish { id, attempt, report }, Refused::Event(_)) => {
+                self.finish_refused(shelf, *id, *attempt, report);
+            }
             (Request::Cancel { id, .. }, Refused::Event(refusal)) => {
                 let row = shelf.row(*id);
                 let done = row.is_some_and(|row| matches!(row.life.state, State::Cancelled(_)));
@@ -172,7 +194,10 @@ impl Checker {
 
     fn report_known(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName, report: &Report) {
         let end = self.ends.get(&(attempt.job, attempt.claim));
-        if !end.is_some_and(|end| end.repeats(lease, worker, report)) {
+        // What was told from outside before stands, whatever the worker that started it says.
+        let told = |end: &End| self.taken.get(&attempt.job).into_iter().flatten().any(|it| end.by.is(it));
+        let by = |end: &End| end.lease == lease && end.worker == *worker && told(end);
+        if !end.is_some_and(|end| end.repeats(lease, worker, report) || by(end)) {
             let text =
                 format!("{attempt}: {report:?} of {worker} is acknowledged, but what ended it is {end:?}");
             self.fail(Invariant::Lease, &[attempt.job], text);

@@ -2,6 +2,7 @@
 
 use jobhall_core::{Failure, Held, Job, JobId, Json, LeaseId, Outcome, Report, State, StopWhy, WorkerName};
 
+use super::told::until;
 use super::{Checker, Invariant};
 
 /// How a claim ended.
@@ -25,6 +26,8 @@ pub(crate) enum By {
     Silence,
     /// The holder never accepted.
     TakenBack,
+    /// The holder has started work that goes on outside.
+    Outside,
     /// Its time was over, and the holder said anything but a success, or nothing.
     Time,
 }
@@ -32,7 +35,14 @@ pub(crate) enum By {
 impl End {
     /// Whether a report says again what ended the claim.
     pub fn repeats(&self, lease: LeaseId, worker: &WorkerName, report: &Report) -> bool {
-        let same = match &self.by {
+        self.by.is(report) && self.lease == lease && self.worker == *worker
+    }
+}
+
+impl By {
+    /// Whether a claim that ended so may have done so by this report.
+    pub fn is(&self, report: &Report) -> bool {
+        match self {
             By::Success(outcome, value) => match report {
                 Report::Passed(given) | Report::Skipped(given) => {
                     *outcome == report.outcome() && given == value
@@ -44,9 +54,8 @@ impl End {
             }
             By::Cancel => true,
             By::Time => !report.outcome().is_success(),
-            By::Silence | By::TakenBack => false,
-        };
-        same && self.lease == lease && self.worker == *worker
+            By::Silence | By::TakenBack | By::Outside => false,
+        }
     }
 }
 
@@ -73,8 +82,10 @@ impl Checker {
                 });
             }
             (Some(held), None) => self.lease_ended(held, before, after),
+            (None, None) if until(&before.life).is_some() => self.outside_moved(before, after),
             (None, None) => {}
         }
+        self.outcome_kept(before, after);
         self.params_moved(before, after);
         if after.life.state.is_terminal() {
             self.seen.push(("ends", after.life.state.name().as_str()));
@@ -118,6 +129,7 @@ impl Checker {
         let said = self.reports.get(&(id, claim));
         let told = said
             .is_some_and(|all| all.iter().any(|said| end.repeats(said.lease, &said.worker, &said.report)));
+        let told = told || self.said_started(id, claim, end);
         // Who waits for itself, by way of others, is failed by the hall.
         let cycle = matches!(&end.by, By::Failure(_, failure) if failure.reason == "wait_cycle");
         let needs_word = !cycle && !matches!(end.by, By::Silence | By::TakenBack | By::Time);
@@ -153,6 +165,7 @@ fn by(before: &Job, after: &Job) -> Option<By> {
     let lost = new.lost == old.lost + 1;
     let taken_back = new.unaccepted == old.unaccepted + 1;
     match &new.state {
+        State::Waiting(_) => Some(By::Outside),
         State::Succeeded(success) => Some(By::Success(success.outcome, success.value.clone())),
         State::Cancelled(defeat) if defeat.outcome == Outcome::Lost => Some(By::Silence),
         State::Cancelled(defeat) if defeat.last.is_none() => Some(By::TakenBack),

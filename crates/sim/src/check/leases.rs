@@ -20,7 +20,6 @@ impl Checker {
             let known = self.holds.get(&attempt.job).filter(|hold| hold.claim == attempt.claim);
             let since = known.map_or(self.now.mono, |hold| hold.since);
             self.holds.insert(attempt.job, Holding { claim: attempt.claim, session, since });
-            self.lends(attempt.job);
         }
     }
 
@@ -45,14 +44,6 @@ impl Checker {
         self.must(lapsed, Invariant::Renewed, &jobs, || {
             format!("the session of {worker} ended {silent} ms after its last renewal")
         });
-    }
-
-    /// The session that has a job lends its slot, if its attempt waits.
-    pub(super) fn lends(&mut self, id: JobId) {
-        let session = self.holds.get(&id).map(|hold| hold.session).filter(|_| self.waits_for_jobs(id));
-        if let Some(seen) = session.and_then(|session| self.sessions.get_mut(&session)) {
-            seen.lends = true;
-        }
     }
 
     /// Whether the attempt of a job waits, as far as is stored.
@@ -93,10 +84,7 @@ impl Checker {
             format!("{attempt} goes to {}, which does not suit", seen.worker)
         });
         self.assigned_as_stored(&row, assignment, &seen);
-        let covered = seen.lends || seen.credit.is_none_or(|credit| seen.assigned.cast_signed() <= credit);
-        self.must(covered, Invariant::Suits, &[id], || {
-            format!("{attempt} goes to {}, which gave credit for less: {:?}", seen.worker, seen.credit)
-        });
+        self.within_credit(session, attempt, &seen);
         let since = self.now.mono;
         self.begun.insert(attempt, since);
         self.holds.insert(id, Holding { claim: attempt.claim, session, since });
@@ -139,8 +127,10 @@ impl Checker {
                 self.in_time(&insert.job);
             }
         }
+        self.after_all(units);
         self.in_order(units);
         self.within_limits(units);
+        self.credit_of_claims(units);
         for id in units.iter().flat_map(touches) {
             *self.untold.entry(id).or_default() += 1;
         }
@@ -169,6 +159,7 @@ impl Checker {
             });
         }
         self.stops(before, after);
+        self.outside_in_time(before, after);
         let held = before.life.state.held().is_some() && after.state.held().is_none();
         let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
             if defeat.outcome == jobhall_core::Outcome::Lost);
@@ -202,7 +193,8 @@ impl Checker {
             });
         }
         let forced = timed_out(&before.life) && after.state.held().is_none() && !self.spoke(attempt);
-        let lost = after.lost > before.life.lost;
+        let session = self.holds.get(&id).and_then(|hold| self.sessions.get(&hold.session));
+        let lost = after.lost > before.life.lost || session.is_none_or(|seen| seen.ended);
         if let Some(&at) = self.stopped.get(&attempt).filter(|_| forced && !lost) {
             self.seen.push(("orders", "given up for its time"));
             let grace = now - at;
@@ -212,9 +204,10 @@ impl Checker {
         }
     }
 
-    /// Whether someone has reported an end of this attempt, heard or not.
+    /// Whether someone has reported an end of this attempt or that it goes on outside, heard or not.
     fn spoke(&self, attempt: AttemptId) -> bool {
-        self.reports.contains_key(&(attempt.job, attempt.claim))
+        let of = (attempt.job, attempt.claim);
+        self.reports.contains_key(&of) || self.started_outside.contains_key(&of)
     }
 
     fn in_time(&mut self, job: &Job) {

@@ -3,8 +3,12 @@
 
 mod answers;
 mod counts;
+mod credit;
+mod dependencies;
 mod ends;
+mod groups;
 mod leases;
+mod lending;
 mod limits;
 mod order;
 mod outside;
@@ -12,17 +16,21 @@ mod rows;
 mod shelf;
 mod submits;
 mod ticks;
+mod told;
 mod uses;
 mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jobhall_core::{AttemptId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName};
+use jobhall_core::{
+    AttemptId, Group, GroupId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName,
+};
 use jobhall_engine::{Config, Request, SessionId, Ticket};
 use jobhall_store::FeedEntry;
 
 use ends::End;
+pub(crate) use limits::LimitOf;
 pub use outside::{Name, Outside, Stored};
 pub(crate) use shelf::Shelf;
 
@@ -43,10 +51,18 @@ pub enum Invariant {
     Sound,
     /// I7: when faults stop, everything ends.
     Drained,
+    /// Nothing starts before what it comes after has ended, and what is taken along has a cause.
+    Dependency,
+    /// The counts of a group are those of its members, and its verdict is what they make of it.
+    Group,
+    /// An outcome from outside ends its attempt once.
+    Outside,
     /// Suitable ready jobs go in order of priority, time and id.
     Order,
     /// Nothing is assigned to a worker that does not suit or is not there.
     Suits,
+    /// No session is given more jobs than its worker gave it credit for.
+    Credit,
     /// No worker is used beyond what it has, and what is used is what live attempts use.
     Used,
     /// Every request has exactly one answer, unless a crash intervened.
@@ -75,8 +91,12 @@ impl fmt::Display for Invariant {
             Invariant::Cancel => "I5 an acknowledged cancel holds",
             Invariant::Sound => "I6 the store is sound",
             Invariant::Drained => "I7 drained",
+            Invariant::Dependency => "never before what it comes after",
+            Invariant::Group => "groups are what their members make of them",
+            Invariant::Outside => "an outcome from outside counts once",
             Invariant::Order => "order among suitable jobs",
             Invariant::Suits => "only to suitable workers that are there",
+            Invariant::Credit => "no session gets more than its credit",
             Invariant::Used => "no worker is used beyond what it has",
             Invariant::Answer => "exactly one answer",
             Invariant::Early => "never before its time",
@@ -117,12 +137,8 @@ pub(crate) struct Seen {
     pub connected: bool,
     pub closed: bool,
     pub ended: bool,
-    /// The most that its worker ever gave it credit for; none if it never did.
-    pub credit: Option<i64>,
     /// What was assigned to it.
     pub assigned: u64,
-    /// Whether an attempt of it ever waited: then slots are lent and given back while words about them cross.
-    pub lends: bool,
 }
 
 /// Who has a job.
@@ -172,6 +188,14 @@ pub(crate) struct Checker {
     /// What workers said about an attempt, whether or not it arrived.
     reports: BTreeMap<(JobId, u32), Vec<Said>>,
     ends: BTreeMap<(JobId, u32), End>,
+    /// What others told about a job, whether or not it arrived.
+    told: BTreeMap<JobId, Vec<Report>>,
+    /// What of that was taken.
+    taken: BTreeMap<JobId, Vec<Report>>,
+    /// Who said of which claim that its work has started, whether or not it arrived.
+    started_outside: BTreeMap<(JobId, u32), BTreeSet<(LeaseId, WorkerName)>>,
+    /// The groups as they were last seen.
+    groups: BTreeMap<GroupId, Group>,
     cancel_asked: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,
     /// Units on their way that touch a job.
@@ -180,6 +204,8 @@ pub(crate) struct Checker {
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
+    /// The latest moment at which the desk's duties were run, on a clock that may have been set back since.
+    latest_wall: Time,
     /// What was stored of schedules.
     schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
@@ -194,6 +220,7 @@ pub(crate) struct Checker {
     waiting: BTreeMap<Ticket, (Request, u64)>,
     answered: BTreeSet<Ticket>,
     pub commits: u64,
+    credit: credit::Credit,
     limited: limits::Limited,
     /// Things worth counting since the last look, by group and name.
     seen: Vec<(&'static str, &'static str)>,
@@ -218,12 +245,17 @@ impl Checker {
             base: BTreeMap::new(),
             reports: BTreeMap::new(),
             ends: BTreeMap::new(),
+            told: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            started_outside: BTreeMap::new(),
+            groups: BTreeMap::new(),
             cancel_asked: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             untold: BTreeMap::new(),
             touched: BTreeSet::new(),
             reading: BTreeMap::new(),
             ticked_wall: now.wall,
+            latest_wall: now.wall,
             schedules: BTreeMap::new(),
             sessions: BTreeMap::new(),
             holds: BTreeMap::new(),
@@ -235,6 +267,7 @@ impl Checker {
             waiting: BTreeMap::new(),
             answered: BTreeSet::new(),
             commits: 0,
+            credit: credit::Credit::default(),
             limited: limits::Limited::default(),
             seen: Vec::new(),
         }
@@ -275,6 +308,11 @@ impl Checker {
             Request::Cancel { id, .. } => {
                 self.cancel_asked.insert(*id);
             }
+            Request::Finish { id, report, .. } => self.told.entry(*id).or_default().push(report.clone()),
+            Request::Started { worker, attempt, lease } => {
+                let said = self.started_outside.entry((attempt.job, attempt.claim)).or_default();
+                said.insert((*lease, worker.clone()));
+            }
             _ => {}
         }
     }
@@ -286,11 +324,8 @@ impl Checker {
         {
             seen.closed = true;
         }
-        // What it was given credit for counts from here on, whether or not it hears of it.
-        if let Request::Credit { session, total } = request
-            && let Some(seen) = self.sessions.get_mut(session)
-        {
-            seen.credit = seen.credit.max(Some(*total));
+        if let Request::Credit { session, total } = request {
+            self.credit.given(*session, *total, self.now.mono);
         }
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
@@ -306,12 +341,14 @@ impl Checker {
         self.waiting.clear();
         self.begun.clear();
         self.stopped.clear();
+        self.credit = credit::Credit::default();
     }
 
     /// It has started again.
     pub fn restarted(&mut self) {
         self.started = self.now.mono;
         self.ticked_wall = self.now.wall;
+        self.lend_again();
     }
 
     /// Nothing more will happen.
@@ -322,6 +359,10 @@ impl Checker {
             let text = texts.map(|job| format!("{}: {:?}", job.id, job.life)).collect::<Vec<_>>().join("; ");
             self.fail(Invariant::Drained, &open, format!("{} jobs are still open: {text}", open.len()));
         }
+        let groups = self.open_groups();
+        self.must(groups.is_empty(), Invariant::Drained, &[], || {
+            format!("groups are still open: {groups:?}")
+        });
         if let Some((ticket, (request, at))) = self.waiting.first_key_value() {
             let text = format!("request {} of {at} ms has no answer: {request:?}", ticket.0);
             self.fail(Invariant::Answer, &[], text);

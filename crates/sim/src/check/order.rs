@@ -22,6 +22,7 @@ impl Checker {
     /// The desk's duties were run.
     pub fn ticked(&mut self) {
         self.ticked_wall = self.now.wall;
+        self.latest_wall = self.latest_wall.max(self.now.wall);
     }
 
     /// The desk reads a job.
@@ -83,21 +84,40 @@ impl Checker {
                 && !self.touched.contains(&id)
                 && !self.reading.contains_key(&id)
         };
-        let ready = self.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
-        let ready = ready.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
-        let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).filter(suits).collect();
+        let suited = self.rows.values().filter(suits);
+        let queued = suited.clone().filter(|job| matches!(job.life.state, State::Queued(_)));
+        // Beside an old job that waits for room, later ones that use what it uses are passed over; also when that one
+        // could not go after all, because of a limit or because the clock was set back. It may be released in memory only.
+        let waits = |job: &&Job| match job.life.state {
+            State::Queued(_) => true,
+            State::Blocked(blocked) => blocked.holder.is_none() && self.is_released(job),
+            _ => false,
+        };
+        let users = suited.filter(waits).filter(|job| words::used(&job.spec) != [0, 0] && self.was_due(job));
+        let first_user = users.min_by_key(|job| rank(job, now).min(stored_rank(job))).map(|job| job.id);
+        let ready = queued.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
+        let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).collect();
         better.sort_by_key(|job| rank(job, now));
-        // Who had a job before is not known here; and beside an old job that waits for room, later ones that use what
-        // it uses are passed over.
-        let first_user = better.iter().position(|job| words::used(&job.spec) != [0, 0]);
-        let fits = |(at, job): &(usize, &Job)| {
+        // Who had a job before is not known here.
+        let fits = |job: &&Job| {
             let used = words::used(&job.spec);
             let told = !(job.spec.avoid && job.life.attempt > 0);
-            told && (used == [0, 0] || (first_user == Some(*at) && self.certainly_left(session, used, mine)))
+            told && (used == [0, 0]
+                || (first_user == Some(job.id) && self.certainly_left(session, used, mine)))
         };
-        better.into_iter().enumerate().find(fits).map(|(_, job)| job.id)
+        better.into_iter().find(fits).map(|job| job.id)
     }
+
+    /// Whether a waiting job was due at some time, so that the desk may have it among the ready.
+    fn was_due(&self, job: &Job) -> bool {
+        let latest = self.latest_wall.max(self.now.wall);
+        job.life.run_at <= latest
+    }
+}
+
+fn stored_rank(job: &Job) -> (i32, Time, JobId) {
+    (job.spec.priority, job.life.run_at, job.id)
 }
 
 fn rank(job: &Job, now: Time) -> (i32, Time, JobId) {

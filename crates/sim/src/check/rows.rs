@@ -1,8 +1,9 @@
 //! What every commit does to the rows.
 
-use jobhall_core::{Blocked, Job, JobId, Key, Spec, State, StateName, TypeName};
+use jobhall_core::{Blocked, Defeat, Job, JobId, Key, Spec, State, StateName, TypeName};
 use jobhall_store::{Committed, FeedEntry, SubmitKey, Unit};
 
+use super::dependencies::is_along;
 use super::shelf::Shelf;
 use super::{Checker, Invariant, Named};
 use crate::vault::Vault;
@@ -10,6 +11,9 @@ use crate::vault::Vault;
 /// The bounds of the design, written a second time.
 const LOST: u16 = 3;
 const UNACCEPTED: u16 = 10;
+
+/// What a job waits for that is not blocked.
+const FREE: Blocked = Blocked { holder: None, dependencies: false };
 
 impl Checker {
     /// A commit was applied by the store, whether or not anyone will hear of it.
@@ -73,6 +77,7 @@ impl Checker {
         if let Some(name) = &unit.submit_key {
             self.name_stored(name);
         }
+        self.groups_stored(vault, unit);
         self.settings_stored(vault, unit);
         self.ticks_stored(unit);
     }
@@ -159,7 +164,6 @@ impl Checker {
         self.lease_moved(before, after);
         self.place_moved(before, after);
         self.rows.insert(id, after.clone());
-        self.lends(id);
         let Some(key) = after.spec.key.clone().map(|key| (after.spec.job_type.clone(), key)) else { return };
         let live = self.keys.entry(key).or_default();
         if new.state.is_terminal() {
@@ -192,22 +196,21 @@ impl Checker {
     /// What is not leased leaves its place only by a claim, a cancel or a release.
     fn place_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
-        let asked = self.cancel_asked.contains(&id);
         match (&before.life.state, &after.life.state) {
+            (
+                State::Queued(_) | State::Blocked(_),
+                State::Cancelled(defeat) | State::Failed(defeat) | State::Crashed(defeat),
+            ) if is_along(defeat) => self.taken_along(before, defeat),
             (State::Queued(_) | State::Blocked(_), State::Cancelled(defeat)) => {
-                let parent = before.spec.parent.and_then(|parent| self.rows.get(&parent));
-                let orphan = defeat.failure.reason == "parent_ended"
-                    && parent.is_none_or(|parent| parent.life.state.is_terminal());
-                let known = asked || orphan || defeat.failure.reason == "superseded";
+                let known = self.is_known_cancel(before, defeat);
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
             }
-            (State::Blocked(Blocked { holder: Some(holder), .. }), State::Queued(_)) => {
-                let ended = self.rows.get(holder).is_none_or(|job| job.life.state.is_terminal());
-                self.must(ended, Invariant::Key, &[id, *holder], || {
-                    format!("job {id} was released while {holder} is open")
-                });
+            (State::Blocked(old), State::Queued(_)) => self.unblocked(before, *old, FREE),
+            (State::Blocked(old), State::Blocked(new)) => self.unblocked(before, *old, *new),
+            (State::Blocked(old), State::Assigned(_)) => {
+                self.unblocked(before, *old, FREE);
             }
-            (State::Queued(_), State::Queued(_)) | (State::Blocked(_), State::Blocked(_)) => {}
+            (State::Queued(_), State::Queued(_)) => {}
             (State::Queued(_), State::Assigned(_)) => {
                 let claimed = after.life.claim == before.life.claim + 1;
                 self.must(claimed, Invariant::Lease, &[id], || {
@@ -218,6 +221,31 @@ impl Checker {
                 self.fail(Invariant::Lease, &[id], format!("job {id} went from waiting to {state:?}"));
             }
             _ => {}
+        }
+    }
+
+    /// Whether anyone, or a rule, is behind the cancel of a job.
+    pub(super) fn is_known_cancel(&self, job: &Job, defeat: &Defeat) -> bool {
+        let parent = job.spec.parent.and_then(|parent| self.rows.get(&parent));
+        let orphan = defeat.failure.reason == "parent_ended"
+            && parent.is_none_or(|parent| parent.life.state.is_terminal());
+        self.cancel_asked.contains(&job.id)
+            || orphan
+            || defeat.failure.reason == "superseded"
+            || self.cancelled_in_group(job, defeat)
+    }
+
+    /// A blocked job waits for less.
+    fn unblocked(&mut self, job: &Job, old: Blocked, new: Blocked) {
+        let id = job.id;
+        if let Some(holder) = old.holder.filter(|_| new.holder.is_none()) {
+            let ended = self.rows.get(&holder).is_none_or(|job| job.life.state.is_terminal());
+            self.must(ended, Invariant::Key, &[id, holder], || {
+                format!("job {id} was released while {holder} is open")
+            });
+        }
+        if old.dependencies && !new.dependencies {
+            self.is_free(job, "released");
         }
     }
 
@@ -241,8 +269,11 @@ impl Checker {
         let Some(key) = self.rows.get(&id).and_then(live_key) else { return };
         let Some(all) = self.keys.get(&key) else { return };
         let all: Vec<_> = all.iter().copied().collect();
-        let next =
-            |id: &&JobId| self.rows.get(id).is_some_and(|job| matches!(job.life.state, State::Blocked(_)));
+        let next = |id: &&JobId| {
+            self.rows
+                .get(id)
+                .is_some_and(|job| matches!(job.life.state, State::Blocked(Blocked { holder: Some(_), .. })))
+        };
         let waiting = all.iter().filter(next).count();
         self.one_holder(&key, &all, waiting);
     }

@@ -18,11 +18,25 @@ impl Checker {
             }
             let ended = row.life.state.is_terminal();
             let ruled = self.ruled.contains(row.spec.job_type.as_str());
-            self.must(ended && ruled, Invariant::Stored, &[id], || {
-                format!("job {id} is removed; completed: {ended}, its type has a rule: {ruled}")
+            let group = row.spec.group.and_then(|group| self.groups.get(&group));
+            let in_open_group = group.is_some_and(|group| group.end.is_none());
+            self.must(ended && ruled && !in_open_group, Invariant::Stored, &[id], || {
+                format!(
+                    "job {id} is removed; completed: {ended}, its type has a rule: {ruled}, its group is open: \
+                     {in_open_group}"
+                )
             });
             self.rows.remove(&id);
             self.removed.insert(id);
+        }
+        for id in &prune.groups {
+            let ended = self.groups.get(id).is_none_or(|group| group.end.is_some());
+            let left: Vec<_> =
+                self.rows.values().filter(|job| job.spec.group == Some(*id)).map(|job| job.id).collect();
+            self.must(ended && left.is_empty(), Invariant::Group, &left, || {
+                format!("group {id} is removed; it has ended: {ended}, these jobs of it are left: {left:?}")
+            });
+            self.groups.remove(id);
         }
         let Some(before) = prune.submit_keys_before else { return };
         for named in self.names.values_mut().flatten().filter(|named| named.at < before) {

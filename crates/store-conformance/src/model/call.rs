@@ -1,9 +1,9 @@
 //! The verbs of the port as values, so that the same call can be made on two stores and the answers compared.
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Job, JobId, PastAttempt};
+use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
 use jobhall_store::{
-    Block, BlockChange, Committed, FeedPage, JobFilter, Prune, Pruned, Setting, Store, Unit,
+    Block, BlockChange, Committed, FeedPage, JobFilter, Link, Member, Prune, Pruned, Setting, Store, Unit,
 };
 
 use crate::fixture::wait;
@@ -32,6 +32,14 @@ pub enum Call {
     Completed(Option<JobId>, usize),
     /// [`Store::list`]
     List(JobFilter, Option<JobId>, usize),
+    /// [`Store::groups`]
+    Groups(Vec<GroupId>),
+    /// [`Store::group_page`]
+    GroupPage(Option<GroupId>, usize, bool),
+    /// [`Store::members`]
+    Members(GroupId, Option<JobId>, usize),
+    /// [`Store::links`]
+    Links(Option<(JobId, String)>, usize),
     /// [`Store::settings`]
     Settings,
     /// [`Store::feed`]
@@ -54,6 +62,10 @@ impl Call {
             Call::Blocks => "blocks",
             Call::Completed(..) => "completed",
             Call::List(..) => "list",
+            Call::Groups(_) => "groups",
+            Call::GroupPage(..) => "group_page",
+            Call::Members(..) => "members",
+            Call::Links(..) => "links",
             Call::Settings => "settings",
             Call::Feed(..) => "feed",
             Call::Reopen => "reopen",
@@ -89,6 +101,14 @@ pub enum Answer {
     Completed(Vec<Completed>),
     /// Of a list: its jobs. Where the list goes on is each store's own affair.
     List(Vec<Job>),
+    /// Of a read of groups by ids.
+    Groups(Vec<Option<Group>>),
+    /// Of a page of groups.
+    GroupPage(Vec<Group>),
+    /// Of a read of members.
+    Members(Vec<Member>),
+    /// Of a read of links.
+    Links(Vec<Link>),
     /// Of a read of settings.
     Settings(Vec<Setting>),
     /// Of a read of the feed.
@@ -108,6 +128,10 @@ impl Answer {
             Answer::Blocks(blocks) => !blocks.is_empty(),
             Answer::Completed(completed) => !completed.is_empty(),
             Answer::List(jobs) => !jobs.is_empty(),
+            Answer::Groups(groups) => groups.iter().any(Option::is_some),
+            Answer::GroupPage(groups) => !groups.is_empty(),
+            Answer::Members(members) => !members.is_empty(),
+            Answer::Links(links) => !links.is_empty(),
             Answer::Settings(settings) => !settings.is_empty(),
             Answer::Feed(page) => !page.rows.is_empty(),
         }
@@ -132,6 +156,14 @@ pub fn ask(store: &dyn Store, call: Call) -> Answer {
         Call::List(filter, before, limit) => {
             Answer::List(worked(wait(store.list(filter, before, limit))).jobs)
         }
+        Call::Groups(ids) => Answer::Groups(worked(wait(store.groups(ids)))),
+        Call::GroupPage(before, limit, open) => {
+            Answer::GroupPage(worked(wait(store.group_page(before, limit, open))))
+        }
+        Call::Members(group, after, limit) => {
+            Answer::Members(worked(wait(store.members(group, after, limit))))
+        }
+        Call::Links(after, limit) => Answer::Links(worked(wait(store.links(after, limit)))),
         Call::Settings => Answer::Settings(worked(wait(store.settings()))),
         Call::Feed(after, limit) => Answer::Feed(worked(wait(store.feed(after, limit)))),
         Call::Reopen => Answer::Nothing,
@@ -162,6 +194,9 @@ pub fn picture(store: &dyn Store, last: u64) -> Picture {
     let ids: Vec<JobId> = (1..=last).map(id).collect();
     let mut calls: Vec<Call> = ids.iter().copied().map(Call::Attempts).collect();
     calls.extend([Call::Jobs(ids), Call::Blocks, Call::Settings]);
+    let groups = worked(wait(store.group_page(None, ALL, false)));
+    calls.extend(groups.iter().map(|group| Call::Members(group.id, None, ALL)));
+    calls.extend([Call::GroupPage(None, ALL, false), Call::Links(None, ALL)]);
     calls.extend([Call::OpenJobs(None, ALL), Call::Completed(None, ALL), Call::Feed(0, ALL)]);
     let look = |call: Call| match call {
         Call::Attempts(id) => (format!("attempts of {id}"), ask(store, call)),

@@ -12,7 +12,7 @@ use super::reference::Turn;
 /// From so many operations on, a run is expected to have seen everything.
 const JUDGED_FROM: u64 = 20_000;
 
-const SHAPES: [Shape; 29] = [
+const SHAPES: [Shape; 34] = [
     Shape::Submit,
     Shape::SubmitMany,
     Shape::HandOver,
@@ -40,11 +40,16 @@ const SHAPES: [Shape; 29] = [
     Shape::TimeOut,
     Shape::Hold,
     Shape::Edit,
+    Shape::Group,
+    Shape::MoveGroup,
+    Shape::Join,
+    Shape::Link,
+    Shape::Respec,
     Shape::Configure,
     Shape::Bare,
 ];
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 16] = [
     "commit",
     "take_block",
     "settle_blocks",
@@ -55,15 +60,21 @@ const VERBS: [&str; 12] = [
     "blocks",
     "completed",
     "list",
+    "groups",
+    "group_page",
+    "members",
+    "links",
     "settings",
     "feed",
 ];
 
-const CONFLICTS: [&str; 11] = [
+const CONFLICTS: [&str; 13] = [
     "stale, change",
     "stale, insert",
     "stale, job gone",
     "not open",
+    "not joinable",
+    "group",
     "key held, insert",
     "key held, change",
     "reusable",

@@ -2,7 +2,7 @@
 //! unit wrong is its timing: an older copy, another rev, a key that someone else holds.
 
 use jobhall_core::{
-    Decision, Disposition, Event, Job, JobId, Json, Key, Spec, Step, Submitted, Time, transition,
+    Decision, Disposition, Event, Group, Job, JobId, Json, Key, Spec, Step, Submitted, Time, transition,
 };
 use jobhall_store::{
     Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, SubmitKey, Unit, key_place,
@@ -18,6 +18,8 @@ pub(super) struct Maker<'a> {
     pub(super) jobs: &'a [Job],
     /// Older copies of jobs that have moved since.
     pub(super) old: &'a [Job],
+    /// Every group there is, in id order.
+    pub(super) groups: &'a [Group],
     /// Every setting there is.
     pub(super) settings: &'a [Setting],
     /// The moment.
@@ -53,19 +55,24 @@ impl Maker<'_> {
             Shape::Supersede => self.supersede(sketch),
             Shape::ClaimMany => self.claim_many(sketch),
             Shape::Configure => Some(Unit { settings: vec![self.write(dice)], ..Unit::default() }),
+            Shape::Group => Some(self.make_group(dice)),
+            Shape::MoveGroup => self.move_group(sketch),
+            Shape::Join => self.join(sketch),
+            Shape::Link => self.link(sketch),
+            Shape::Respec => self.respec(sketch),
             Shape::Bare => Some(Unit::default()),
             _ => self.moved(sketch),
         }
     }
 
-    fn id(&mut self) -> JobId {
+    pub(super) fn id(&mut self) -> JobId {
         let n = *self.next_id;
         *self.next_id += 1;
         id(n)
     }
 
     /// A new queued job. Keys are few, so that they collide.
-    fn fresh(&mut self, dice: u32) -> Job {
+    pub(super) fn fresh(&mut self, dice: u32) -> Job {
         let (job_type, key) = names(dice);
         let mut spec = spec(job_type, key, self.now);
         spec.params = Json::params(&format!("{{\"n\":{dice}}}")).expect("valid params");
@@ -118,11 +125,11 @@ impl Maker<'_> {
     }
 
     /// The jobs to decide on: those of the moment, or older copies of jobs that have moved.
-    fn source(&self, sketch: &Sketch) -> &[Job] {
+    pub(super) fn source(&self, sketch: &Sketch) -> &[Job] {
         if sketch.twists.contains(&Twist::Outdated) && !self.old.is_empty() { self.old } else { self.jobs }
     }
 
-    fn step(&self, job: &Job, event: &Event<'_>) -> Option<Step> {
+    pub(super) fn step(&self, job: &Job, event: &Event<'_>) -> Option<Step> {
         let now = if matches!(event, Event::Claim { .. }) { self.now.max(job.life.run_at) } else { self.now };
         match transition(&job.life, event, now) {
             Ok(Decision::Step(step)) => Some(*step),
@@ -231,6 +238,7 @@ impl Maker<'_> {
             Twist::Plain | Twist::Outdated | Twist::Abandon => {}
             Twist::Stale => self.spoil(sketch, unit),
             Twist::SubmitKey => unit.submit_key = Some(self.submit_key(sketch.dice, unit)),
+            Twist::Check if sketch.dice & 0x3000 == 0 => unit.checks.push(self.joinable(sketch)),
             Twist::Check => unit.checks.push(self.check(sketch)),
             Twist::Setting if unit.settings.is_empty() => unit.settings.push(self.write(sketch.dice)),
             Twist::Setting => {}

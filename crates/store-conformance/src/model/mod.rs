@@ -12,6 +12,7 @@ mod histogram;
 mod maker;
 mod operation;
 mod reference;
+mod related;
 
 use std::cell::RefCell;
 use std::env;
@@ -48,7 +49,15 @@ fn number(name: &str, default: u64) -> u64 {
 /// # Panics
 /// If store and reference differ, or the run has not seen everything it should.
 pub fn agrees(open: impl Fn() -> Fixture) {
-    let (operations, seed) = (number("JOBHALL_OPERATIONS", OPERATIONS), number("JOBHALL_SEED", 0));
+    agrees_over(OPERATIONS, open);
+}
+
+/// The same over so many operations, if nobody says otherwise: for a store that is far away.
+///
+/// # Panics
+/// If store and reference differ, or the run has not seen everything it should.
+pub fn agrees_over(operations: u64, open: impl Fn() -> Fixture) {
+    let (operations, seed) = (number("JOBHALL_OPERATIONS", operations), number("JOBHALL_SEED", 0));
     let histogram = compare(open, operations, seed).unwrap_or_else(|difference| panic!("{difference}"));
     println!("{histogram}");
     let gaps = histogram.gaps();

@@ -63,6 +63,16 @@ pub enum Shape {
     Hold,
     /// Someone changes when it is due.
     Edit,
+    /// A new group, with or without a job.
+    Group,
+    /// A group is closed, cancelled or ended.
+    MoveGroup,
+    /// A new job in a group.
+    Join,
+    /// A job asks for another by name, or is over.
+    Link,
+    /// Someone changes what a job asks for.
+    Respec,
     /// Settings only.
     Configure,
     /// Nothing but checks and the like.
@@ -110,7 +120,7 @@ pub enum Operation {
     TakeBlock(u8),
     /// Closes (true) or shrinks blocks.
     SettleBlocks(Vec<(u16, bool, u64)>),
-    /// Removes jobs, feed rows and submit keys.
+    /// Removes jobs and groups, feed rows and submit keys.
     Prune(Vec<u16>, Option<u16>, Option<u16>),
     /// Reads jobs.
     Jobs(Vec<u16>),
@@ -124,6 +134,14 @@ pub enum Operation {
     Completed(Option<u16>, u8),
     /// Lists jobs: of some states (as bits), below an id, at most so many.
     List(u16, Option<u16>, u8),
+    /// Reads groups.
+    Groups(Vec<u16>),
+    /// Reads groups in pages: below one, at most so many, only those that have not ended.
+    GroupPage(Option<u16>, u8, bool),
+    /// Reads members of a group: behind one, at most so many.
+    Members(u16, Option<u16>, u8),
+    /// Reads links: at most so many, behind that one.
+    Links(Option<u8>, u8),
     /// Reads settings.
     Settings,
     /// Reads the feed.
@@ -132,17 +150,18 @@ pub enum Operation {
     Reopen,
 }
 
-const SHAPES: [Shape; 44] = {
+const SHAPES: [Shape; 53] = {
     use Shape::{
-        Accept, After, Again, Bare, Behind, Cancel, Claim, ClaimMany, Configure, Edit, Fail, HandOver, Hold,
-        LeaseEnd, Met, Pass, Progress, Release, Resume, Reuse, Start, Submit, SubmitMany, Supersede,
-        TakeBack, TakenAlong, Tell, TimeOut, Wait,
+        Accept, After, Again, Bare, Behind, Cancel, Claim, ClaimMany, Configure, Edit, Fail, Group, HandOver,
+        Hold, Join, LeaseEnd, Link, Met, MoveGroup, Pass, Progress, Release, Respec, Resume, Reuse, Start,
+        Submit, SubmitMany, Supersede, TakeBack, TakenAlong, Tell, TimeOut, Wait,
     };
     [
         Submit, Submit, Submit, SubmitMany, HandOver, HandOver, Reuse, Reuse, Behind, Supersede, Supersede,
         Claim, Claim, Claim, ClaimMany, Accept, Accept, Progress, Pass, Pass, Pass, Pass, Fail, Fail,
         TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare, After, After, Met, TakenAlong,
-        Wait, Resume, Start, Start, Tell, TimeOut, Hold, Edit,
+        Wait, Resume, Start, Start, Tell, TimeOut, Hold, Edit, Group, Group, MoveGroup, Join, Join, Join,
+        Link, Link, Respec,
     ]
 };
 
@@ -181,6 +200,12 @@ pub fn operation() -> BoxedStrategy<Operation> {
         2 => (weighted(0.7, any::<u16>()), 0u8..20).prop_map(|(before, limit)| Operation::Completed(before, limit)),
         2 => (any::<u16>(), weighted(0.7, any::<u16>()), 1u8..20)
             .prop_map(|(states, before, limit)| Operation::List(states, before, limit)),
+        2 => vec(any::<u16>(), 0..=4).prop_map(Operation::Groups),
+        1 => (weighted(0.5, any::<u16>()), 0u8..20, any::<bool>())
+            .prop_map(|(before, limit, open)| Operation::GroupPage(before, limit, open)),
+        2 => (any::<u16>(), weighted(0.3, any::<u16>()), 1u8..20)
+            .prop_map(|(group, after, limit)| Operation::Members(group, after, limit)),
+        1 => (weighted(0.5, any::<u8>()), 0u8..20).prop_map(|(after, limit)| Operation::Links(after, limit)),
         1 => Just(Operation::Settings),
         2 => (any::<u16>(), 0u8..20).prop_map(|(after, limit)| Operation::Feed(after, limit)),
         1 => Just(Operation::Reopen),

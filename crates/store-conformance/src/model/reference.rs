@@ -1,6 +1,6 @@
 //! The reference machine: the in-memory store, a clock, ids, and the memory of older copies that stale writers need.
 
-use jobhall_core::{Job, JobId, StateName};
+use jobhall_core::{GroupId, Job, JobId, StateName};
 use jobhall_store::{BlockChange, Committed, JobFilter, Memory, Prune, Unit};
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use proptest_state_machine::ReferenceStateMachine;
@@ -95,6 +95,11 @@ impl Model {
     /// The call that the operation means now. A commit that could run out of ids becomes a new block.
     fn resolve(&mut self, operation: &Operation, jobs: &[Job]) -> (Call, Vec<(Shape, [Twist; 2])>) {
         let pick = |n: u16| jobs.get(usize::from(n) % (jobs.len() + 1)).map_or(id(9_999_999), |job| job.id);
+        let groups = self.memory.groups_now(false);
+        let group = |n: u16| {
+            let found = groups.get(usize::from(n) % (groups.len() + 1));
+            found.map_or(GroupId::of(id(9_999_999)), |group| group.id)
+        };
         let call = match operation {
             Operation::Commit(..) if self.next_id + IDS_PER_COMMIT > self.last_id => {
                 Call::TakeBlock(2 * IDS_PER_COMMIT)
@@ -106,7 +111,7 @@ impl Model {
                 let ago = |ticks: u16| at(self.now_ms).minus_ms(u64::from(ticks) % 3_000 * 10);
                 Call::Prune(Prune {
                     jobs: picks.iter().map(|&n| pick(n)).collect(),
-                    groups: Vec::new(),
+                    groups: picks.iter().take(2).map(|&n| group(n)).collect(),
                     feed_before: feed.map(ago),
                     submit_keys_before: keys.map(ago),
                     audit_before: None,
@@ -121,6 +126,18 @@ impl Model {
                 Call::List(filter, before.map(pick), usize::from(*limit))
             }
             Operation::Completed(before, limit) => Call::Completed(before.map(pick), usize::from(*limit)),
+            Operation::Groups(picks) => Call::Groups(picks.iter().map(|&n| group(n)).collect()),
+            Operation::GroupPage(before, limit, open) => {
+                Call::GroupPage(before.map(group), usize::from(*limit), *open)
+            }
+            Operation::Members(of, after, limit) => {
+                Call::Members(group(*of), after.map(pick), usize::from(*limit))
+            }
+            Operation::Links(after, limit) => {
+                let links = self.memory.links_now(None, usize::MAX);
+                let after = after.and_then(|n| links.get(usize::from(n) % links.len().max(1)));
+                Call::Links(after.map(|link| (link.parent, link.call.clone())), usize::from(*limit))
+            }
             Operation::Settings => Call::Settings,
             Operation::Feed(after, limit) => Call::Feed(u64::from(*after % 100), usize::from(*limit)),
             Operation::Reopen => Call::Reopen,
@@ -137,8 +154,9 @@ impl Model {
     fn commit(&mut self, sketches: &[Sketch], skew: u8, jobs: &[Job]) -> (Call, Vec<(Shape, [Twist; 2])>) {
         let back_ms = if skew.is_multiple_of(8) { u64::from(skew) * 10 } else { 0 };
         let settings = self.memory.settings_now();
+        let groups = &self.memory.groups_now(false);
         let (now, next_id) = (at(self.now_ms).minus_ms(back_ms), &mut self.next_id);
-        let mut maker = Maker { jobs, old: &self.old, settings: &settings, now, next_id };
+        let mut maker = Maker { jobs, old: &self.old, groups, settings: &settings, now, next_id };
         let made = sketches.iter().map(|sketch| (maker.make(sketch), sketch.twists));
         let (units, kinds) = made.map(|((shape, unit), twists)| (unit, (shape, twists))).unzip();
         (Call::Commit(units), kinds)

@@ -1,11 +1,11 @@
 //! What a change carries besides the new life: a past attempt, other params, the wish for the spec.
 
-use jobhall_core::{Event, Job, Json, PastAttempt, Report, Verdict, When};
-use jobhall_store::{Store, Unit};
+use jobhall_core::{Event, Job, Json, PastAttempt, Report, Spec, Verdict, When};
+use jobhall_store::{Change, Store, Unit};
 
 use crate::desk::Desk;
 use crate::fixture::wait;
-use crate::samples::{changing, failure, passed};
+use crate::samples::{change_of, changing, decide, failure, passed};
 
 fn params(text: &str) -> Json {
     Json::params(text).expect("valid params")
@@ -84,4 +84,21 @@ pub fn a_wanted_spec_has_the_replaced_params(store: &dyn Store) {
     assert_eq!(done.specs.len(), 1);
     assert_eq!(done.specs[0].params, params("[3]"));
     assert_eq!(desk.get(held.id).map(|job| job.spec), Some(done.specs[0].clone()));
+}
+
+/// Whatever of a job's spec may change is replaced by a change, and nothing else.
+pub fn what_is_asked_for_is_replaced_by_a_change(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let job = desk.put(desk.fresh(Some("k")));
+    let spec = Spec {
+        params: params("{\"n\":9}"),
+        priority: job.spec.priority + 7,
+        throttle_factor: job.spec.throttle_factor + 3,
+        ..(*job.spec).clone()
+    };
+    let step = decide(&job, &Event::Edit { run_at: None }, desk.now());
+    let change = Change { spec: Some(spec.clone().into()), ..change_of(&job, step) };
+    let edited = desk.apply(change);
+    assert_eq!(*edited.spec, spec);
+    assert_eq!(desk.get(job.id).map(|job| job.spec), Some(edited.spec));
 }

@@ -158,3 +158,22 @@ pub fn links_are_kept_until_their_parent_has_ended(store: &dyn Store) {
     wait(store.prune(Prune { jobs: vec![jobs[0].id], ..Prune::default() })).expect("a prune");
     assert_eq!(links(None, 9), []);
 }
+
+/// Only a group that has ended can be removed.
+pub fn an_open_group_is_not_removed(store: &dyn Store) {
+    let desk = Desk::new(store);
+    let open = group(&desk);
+    assert_eq!(write(store, 0, &open), Ok(()));
+    let remove = || {
+        let prune = Prune { groups: vec![open.id], ..Prune::default() };
+        wait(store.prune(prune)).expect("a prune");
+    };
+    remove();
+    assert_eq!(stored(store, open.id), Some(open.clone()));
+    let (verdict, counts) = (GroupVerdict::Succeeded, GroupCounts::default());
+    let end = Some(GroupEnd { at: desk.now(), verdict, counts });
+    let ended = Group { rev: 2, closed: true, end, ..open.clone() };
+    assert_eq!(write(store, 1, &ended), Ok(()));
+    remove();
+    assert_eq!(stored(store, open.id), None);
+}

@@ -77,6 +77,7 @@ macro_rules! every_rule {
                 a_closed_group_refuses_members
                 l21_the_jobs_of_a_group_are_found
                 links_are_kept_until_their_parent_has_ended
+                an_open_group_is_not_removed
             }
             keys {
                 h06_g4_one_live_job_per_type_and_key
@@ -128,6 +129,7 @@ macro_rules! every_rule {
                 l12_past_attempts_are_kept_in_order
                 a_job_without_history_has_no_attempts
                 params_are_replaced_by_a_change
+                what_is_asked_for_is_replaced_by_a_change
                 wanted_specs_come_back_in_order
                 a_wanted_spec_has_the_replaced_params
             }

@@ -1,6 +1,9 @@
 //! The faults, and what those do that need no memory.
 
-use jobhall_store::{Committed, Conflict, Memory, Unit};
+use std::sync::Arc;
+
+use jobhall_core::Spec;
+use jobhall_store::{Check, Committed, Conflict, Memory, Unit};
 
 /// What is wrong with the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,18 @@ pub enum Fault {
     KeepsOldParams,
     /// What follows a refused unit is not done.
     StopsAtARefusal,
+    /// Groups are written whatever the rev.
+    IgnoresGroupRevs,
+    /// A closed group takes members.
+    IgnoresJoinable,
+    /// Jobs forget their group.
+    ForgetsGroups,
+    /// Open groups can be pruned.
+    PrunesOpenGroups,
+    /// Links are not removed.
+    KeepsLinks,
+    /// What is asked for is replaced but for the priority.
+    KeepsOldPriority,
     /// Settings are written whatever the rev.
     IgnoresSettingRevs,
     /// A commit begins when its answer is awaited.
@@ -66,6 +81,15 @@ impl Fault {
             Fault::IgnoresChecks => unit.checks.clear(),
             Fault::KeepsOldParams => unit.changes.iter_mut().for_each(|change| change.spec = None),
             Fault::ForgetsSpecs => unit.changes.iter_mut().for_each(|change| change.want_spec = false),
+            Fault::IgnoresGroupRevs => ignore_group_revs(unit, memory),
+            Fault::IgnoresJoinable => {
+                unit.checks.retain(|check| !matches!(check, Check::Joinable(_)));
+            }
+            Fault::ForgetsGroups => unit.inserts.iter_mut().for_each(|insert| {
+                insert.job.spec = Arc::new(Spec { group: None, ..(*insert.job.spec).clone() });
+            }),
+            Fault::KeepsLinks => unit.unlinked.clear(),
+            Fault::KeepsOldPriority => keep_priority(unit, memory),
             Fault::ForgetsActs => unit.audit.clear(),
             Fault::IgnoresSettingRevs => ignore_setting_revs(unit, memory),
             _ => {}
@@ -103,6 +127,22 @@ fn ignore_revs(unit: &mut Unit, memory: &Memory) {
         if !stored.life.state.is_terminal() && same_claim {
             (change.expected, change.life.rev) = (stored.life.rev, stored.life.rev + 1);
             change.life.updated_at = change.life.updated_at.max(stored.life.updated_at.plus_ms(1));
+        }
+    }
+}
+
+fn ignore_group_revs(unit: &mut Unit, memory: &Memory) {
+    for write in &mut unit.groups {
+        let stored = memory.group_now(write.group.id);
+        write.expected = stored.map_or(0, |(group, _)| group.rev);
+    }
+}
+
+fn keep_priority(unit: &mut Unit, memory: &Memory) {
+    for change in &mut unit.changes {
+        let stored = memory.jobs_now(&[change.id]).remove(0);
+        if let (Some(spec), Some(stored)) = (&mut change.spec, stored) {
+            *spec = Arc::new(Spec { priority: stored.spec.priority, ..(**spec).clone() });
         }
     }
 }

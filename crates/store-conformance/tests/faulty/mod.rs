@@ -26,6 +26,7 @@ pub struct Faulty {
 struct Kept {
     keys: BTreeMap<(TypeName, Key), Job>,
     hidden: Vec<JobId>,
+    hidden_groups: Vec<GroupId>,
 }
 
 impl Faulty {
@@ -162,6 +163,9 @@ impl Store for Faulty {
         if self.has(Fault::PrunesOpenJobs) {
             self.kept().hidden.extend(&prune.jobs);
         }
+        if self.has(Fault::PrunesOpenGroups) {
+            self.kept().hidden_groups.extend(&prune.groups);
+        }
         ready(Ok(self.memory.prune_now(&prune)))
     }
 
@@ -201,7 +205,9 @@ impl Store for Faulty {
     }
 
     fn groups(&self, ids: Vec<GroupId>) -> Later<Result<Vec<Option<Group>>, StoreError>> {
-        self.memory.groups(ids)
+        let hidden = &self.kept().hidden_groups;
+        let stored = |id: &GroupId| self.memory.group_now(*id).map(|(group, _)| group);
+        ready(Ok(ids.iter().map(|id| stored(id).filter(|group| !hidden.contains(&group.id))).collect()))
     }
 
     fn group_page(

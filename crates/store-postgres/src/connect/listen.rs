@@ -1,44 +1,66 @@
-//! A connection that only listens.
+//! Hearing from the database that something is new, such as who has the desk. A hint: who misses it sees it when it looks.
 
-use std::pin::pin;
+use std::future::poll_fn;
+use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio::sync::watch;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, NoTls, Socket};
 
 use super::Connector;
 use crate::trouble::Trouble;
 
+/// Pause before the connection is made again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 impl Connector {
-    /// Listens on a channel until the connection ends. `heard` is called for every word, and once when the listening has
-    /// begun: what was said before is not heard.
-    pub(crate) async fn listen(&self, channel: &'static str, heard: impl Fn()) -> Result<(), Trouble> {
-        macro_rules! listen {
-            ($tls:expr) => {{
-                let (client, mut connection) = self.config.connect($tls).await?;
-                let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
-                let command = format!("LISTEN {channel}");
-                let mut begins = pin!(client.batch_execute(&command));
-                let mut begun = false;
-                loop {
-                    tokio::select! {
-                        listening = &mut begins, if !begun => {
-                            listening?;
-                            begun = true;
-                            heard();
-                        }
-                        message = messages.next() => match message {
-                            Some(Ok(AsyncMessage::Notification(_))) => heard(),
-                            Some(Ok(_)) => {}
-                            Some(Err(error)) => return Err(error.into()),
-                            None => return Ok(()),
-                        },
+    /// Listens on a connection of its own, made again whenever it breaks, until nobody wants to hear it any more. It also
+    /// tells when it begins: what was said before is not heard.
+    pub(crate) async fn listen(self, channel: &'static str, told: watch::Sender<()>) {
+        while !told.is_closed() {
+            let listening = async {
+                match &self.tls {
+                    Some(tls) => self.hear(tls.clone(), channel, &told).await,
+                    None => self.hear(NoTls, channel, &told).await,
+                }
+            };
+            tokio::select! {
+                heard = listening => {
+                    if let Err(trouble) = heard {
+                        tracing::debug!("failed to listen to the database: {trouble}");
                     }
                 }
-            }};
+                () = told.closed() => return,
+            }
+            tokio::time::sleep(AGAIN).await;
         }
-        match &self.tls {
-            Some(tls) => listen!(tls.clone()),
-            None => listen!(NoTls),
+    }
+
+    /// Until the connection breaks.
+    async fn hear<T: MakeTlsConnect<Socket>>(
+        &self,
+        tls: T,
+        channel: &str,
+        told: &watch::Sender<()>,
+    ) -> Result<(), Trouble> {
+        let (client, mut connection) = self.config.connect(tls).await?;
+        let hearing = async {
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(_) = message? {
+                    told.send_replace(());
+                }
+            }
+            Ok(())
+        };
+        // The request travels while the connection is served, and keeps it open afterwards.
+        let asking = async {
+            client.batch_execute(&format!("LISTEN {channel}")).await?;
+            told.send_replace(());
+            std::future::pending::<Result<(), Trouble>>().await
+        };
+        tokio::select! {
+            heard = hearing => heard,
+            asked = asking => asked,
         }
     }
 }

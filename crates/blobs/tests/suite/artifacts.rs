@@ -1,11 +1,7 @@
 //! Manifests: what an attempt keeps, under which names, and what a crash or damage makes of that.
-#![allow(clippy::unwrap_used)] // what the tests share is test code too
 
-mod fixture;
-
-use std::fs;
-
-use fixture::{ATTEMPT, Hall, NOW_MS, cut, flip, hall};
+use crate::fixture::{ATTEMPT, HOUR_MS, MANIFEST, NOW_MS};
+use crate::{Hall, hall};
 use jobhall_blobs::{Artifact, ArtifactName, AttemptKey, BlobError, Digest, KeepError, MediaType};
 
 const OTHER: AttemptKey = AttemptKey { job: 17, claim: 2 };
@@ -32,8 +28,7 @@ fn names(hall: &Hall, attempt: AttemptKey) -> Vec<String> {
     kept.into_iter().map(|artifact| artifact.name.to_string()).collect()
 }
 
-#[test]
-fn an_attempt_has_its_own_artifacts_by_name_also_after_a_restart() {
+pub fn an_attempt_has_its_own_artifacts_by_name_also_after_a_restart() {
     let hall = hall();
     let page = keep(&hall, ATTEMPT, "report/index.html", b"<p>");
     let log = keep(&hall, ATTEMPT, "a.log", b"line");
@@ -53,26 +48,7 @@ fn an_attempt_has_its_own_artifacts_by_name_also_after_a_restart() {
     assert!(artifacts.list(AttemptKey { job: 99, claim: 1 }, None, 10).unwrap().is_empty());
 }
 
-#[test]
-fn whether_an_attempt_has_any_is_known_without_reading_them() {
-    let hall = hall();
-    let has = |hall: &Hall, attempt| hall.blobs.artifacts().has_any(attempt).unwrap();
-    assert!(!has(&hall, ATTEMPT), "not even the directory is there");
-    keep(&hall, ATTEMPT, "a", b"one");
-    assert!(has(&hall, ATTEMPT));
-    assert!(!has(&hall, OTHER), "the directory is there, and not the manifest");
-    let hall = hall.reopened();
-    assert!(has(&hall, ATTEMPT) && !has(&hall, OTHER));
-    let (shard, beside) = (hall.path("artifacts/11"), hall.path("beside"));
-    fs::rename(&shard, &beside).unwrap();
-    std::os::unix::fs::symlink(&beside, &shard).unwrap();
-    assert!(has(&hall, ATTEMPT), "a hint follows a link");
-    let found = hall.reopened().blobs.artifacts().find(ATTEMPT, &ArtifactName::new("a").unwrap());
-    assert!(matches!(found, Err(BlobError::Odd { .. })), "and nothing else does: {found:?}");
-}
-
-#[test]
-fn the_same_name_again_replaces() {
+pub fn the_same_name_again_replaces() {
     let hall = hall();
     keep(&hall, ATTEMPT, "a", b"one");
     let two = keep(&hall, ATTEMPT, "a", b"second");
@@ -80,46 +56,43 @@ fn the_same_name_again_replaces() {
     assert_eq!(hall.blobs.artifacts().list(ATTEMPT, None, 10).unwrap(), [two]);
 }
 
-#[test]
-fn what_is_not_stored_is_not_kept() {
+pub fn what_is_not_stored_is_not_kept() {
     let hall = hall();
     let error = hall.blobs.keep(ATTEMPT, &artifact("a", b"never put")).unwrap_err();
     assert!(matches!(error, KeepError::Blob(BlobError::Missing { .. })), "{error}");
     assert!(names(&hall, ATTEMPT).is_empty());
-    assert!(!hall.manifest().exists());
+    assert!(!hall.has(MANIFEST));
 }
 
-#[test]
-fn a_torn_record_was_never_acknowledged_and_the_next_one_takes_its_place() {
+pub fn a_torn_record_was_never_acknowledged_and_the_next_one_takes_its_place() {
     let hall = hall();
     keep(&hall, ATTEMPT, "a", b"one");
-    let sound = fs::metadata(hall.manifest()).unwrap().len();
+    let sound = hall.len(MANIFEST);
     keep(&hall, ATTEMPT, &"b".repeat(200), b"two");
-    let whole = fs::metadata(hall.manifest()).unwrap().len();
-    cut(&hall.manifest(), whole - 1);
+    let whole = hall.len(MANIFEST);
+    hall.cut(MANIFEST, whole - 1);
     let hall = hall.reopened();
     assert_eq!(names(&hall, ATTEMPT), ["a"]);
     keep(&hall, ATTEMPT, "c", b"three");
-    assert!(fs::metadata(hall.manifest()).unwrap().len() < whole - 1, "nothing is left of the torn one");
+    assert!(hall.len(MANIFEST) < whole - 1, "nothing is left of the torn one");
     let hall = hall.reopened();
     assert_eq!(names(&hall, ATTEMPT), ["a", "c"]);
     assert!(sound < whole);
 }
 
-#[test]
-fn damage_is_an_error_and_takes_no_object() {
+pub fn damage_is_an_error_and_takes_no_object() {
     let hall = hall();
     let kept = keep(&hall, ATTEMPT, "a", b"one");
     keep(&hall, ATTEMPT, "b", b"two");
     let loose = hall.put(b"nobody's");
-    flip(&hall.manifest(), 70 * 8);
+    hall.flip(MANIFEST, 70 * 8);
     let hall = hall.reopened();
     let error = hall.blobs.artifacts().find(ATTEMPT, &kept.name).unwrap_err();
     assert!(error.is_damage(), "{error}");
     assert!(matches!(hall.blobs.keep(ATTEMPT, &kept), Err(KeepError::Blob(BlobError::Damaged { .. }))));
-    let later = NOW_MS + 99 * fixture::HOUR_MS;
+    let later = NOW_MS + 99 * HOUR_MS;
     let verdicts = jobhall_blobs::Verdicts { referenced: &|_| false, gone: &|_| false };
-    let collected = hall.blobs.collect(verdicts, later, fixture::HOUR_MS).unwrap();
+    let collected = hall.blobs.collect(verdicts, later, HOUR_MS).unwrap();
     assert_eq!((collected.objects, collected.unread), (0, 1), "any object may be meant");
     assert!(hall.blobs.objects().exists(&loose).unwrap());
 }

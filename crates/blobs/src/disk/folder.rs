@@ -9,21 +9,13 @@ use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::BlobError;
+use crate::place::Found;
 
 const PRIVATE_FOLDER: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// What the system knows of a file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    /// A plain file, not a link, directory or device.
-    pub(crate) regular: bool,
-    pub(crate) bytes: u64,
-    pub(crate) modified_ms: u64,
-}
-
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(super) struct Folder {
     fd: OwnedFd,
     /// From the directory of blobs, for messages.
     name: String,
@@ -31,7 +23,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// The directory of blobs itself; its parent must be there.
-    pub(crate) fn root(path: &Path) -> Result<Folder, BlobError> {
+    pub(super) fn root(path: &Path) -> Result<Folder, BlobError> {
         let name = path.display().to_string();
         match fs::mkdirat(CWD, path, PRIVATE_FOLDER) {
             Ok(()) => sync_parent(path)?,
@@ -44,7 +36,7 @@ impl Folder {
     }
 
     /// A directory in this one that only its owner may enter, made where missing.
-    pub(crate) fn private(&self, name: &str) -> Result<Folder, BlobError> {
+    pub(super) fn private(&self, name: &str) -> Result<Folder, BlobError> {
         self.make(name)?.tightened()
     }
 
@@ -54,7 +46,7 @@ impl Folder {
     }
 
     /// A directory in this one, if it is there.
-    pub(crate) fn inner(&self, name: &str) -> Result<Option<Folder>, BlobError> {
+    pub(super) fn inner(&self, name: &str) -> Result<Option<Folder>, BlobError> {
         match fs::openat(&self.fd, name, folder_flags(), Mode::empty()) {
             Ok(fd) => Ok(Some(Folder { fd, name: self.path(name) })),
             Err(Errno::NOENT) => Ok(None),
@@ -63,7 +55,7 @@ impl Folder {
     }
 
     /// A directory in this one, made where missing; its entry is durable before anything is put into it.
-    pub(crate) fn make(&self, name: &str) -> Result<Folder, BlobError> {
+    pub(super) fn make(&self, name: &str) -> Result<Folder, BlobError> {
         if let Some(there) = self.inner(name)? {
             return Ok(there);
         }
@@ -74,19 +66,19 @@ impl Folder {
         self.inner(name)?.ok_or_else(|| BlobError::Missing { what: self.path(name) })
     }
 
-    /// A file to read, if it is there.
-    pub(crate) fn read(&self, name: &str) -> Result<Option<File>, BlobError> {
+    /// A file to read and its length, if it is there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<(File, u64)>, BlobError> {
         self.open(name, OFlags::RDONLY)
     }
 
     /// A file to read and write, made where missing.
-    pub(crate) fn create(&self, name: &str) -> Result<File, BlobError> {
-        let file = self.open(name, OFlags::RDWR | OFlags::CREATE)?;
-        file.ok_or_else(|| BlobError::Missing { what: self.path(name) })
+    pub(super) fn create(&self, name: &str) -> Result<File, BlobError> {
+        let opened = self.open(name, OFlags::RDWR | OFlags::CREATE)?;
+        opened.map(|(file, _)| file).ok_or_else(|| BlobError::Missing { what: self.path(name) })
     }
 
     /// A file that was not there before; none when the name is taken.
-    pub(crate) fn create_new(&self, name: &str) -> Result<Option<File>, BlobError> {
+    pub(super) fn create_new(&self, name: &str) -> Result<Option<File>, BlobError> {
         match fs::openat(
             &self.fd,
             name,
@@ -99,7 +91,7 @@ impl Folder {
         }
     }
 
-    fn open(&self, name: &str, flags: OFlags) -> Result<Option<File>, BlobError> {
+    fn open(&self, name: &str, flags: OFlags) -> Result<Option<(File, u64)>, BlobError> {
         let file = match fs::openat(&self.fd, name, file_flags(flags), PRIVATE_FILE) {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT) => return Ok(None),
@@ -107,14 +99,14 @@ impl Folder {
         };
         let about = file.metadata().map_err(|e| BlobError::io("look at", self.path(name), e))?;
         if about.is_file() {
-            Ok(Some(file))
+            Ok(Some((file, about.len())))
         } else {
             Err(BlobError::Odd { what: self.path(name), why: "it is not a plain file" })
         }
     }
 
     #[allow(clippy::useless_conversion)] // the fields of the system have other types on other systems
-    pub(crate) fn look(&self, name: &str) -> Result<Option<Found>, BlobError> {
+    pub(super) fn look(&self, name: &str) -> Result<Option<Found>, BlobError> {
         let about = match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => about,
             Err(Errno::NOENT) => return Ok(None),
@@ -132,7 +124,7 @@ impl Folder {
 
     /// Whether a directory in this one has something of this name. It is a hint in one call to the system, a fifth of
     /// what opening both costs: a link in place of the directory is followed, and refused only by who then opens.
-    pub(crate) fn hints_at(&self, inner: &str, name: &str) -> Result<bool, BlobError> {
+    pub(super) fn hints_at(&self, inner: &str, name: &str) -> Result<bool, BlobError> {
         let path = format!("{inner}/{name}");
         match fs::statat(&self.fd, &path, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
@@ -141,13 +133,13 @@ impl Folder {
         }
     }
 
-    pub(crate) fn rename(&self, name: &str, to: &Folder, new_name: &str) -> Result<(), BlobError> {
+    pub(super) fn rename(&self, name: &str, to: &Folder, new_name: &str) -> Result<(), BlobError> {
         fs::renameat(&self.fd, name, &to.fd, new_name)
             .map_err(|e| BlobError::io("rename", self.path(name), e))
     }
 
     /// Removes a file; whether there was one.
-    pub(crate) fn remove(&self, name: &str) -> Result<bool, BlobError> {
+    pub(super) fn remove(&self, name: &str) -> Result<bool, BlobError> {
         match fs::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
@@ -156,7 +148,7 @@ impl Folder {
     }
 
     /// The names in it. One that is not UTF-8 comes with replacement characters, which no name of ours has.
-    pub(crate) fn names(&self) -> Result<Vec<String>, BlobError> {
+    pub(super) fn names(&self) -> Result<Vec<String>, BlobError> {
         let trouble = |error| BlobError::io("list", self.name.clone(), error);
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(&self.fd).map_err(trouble)? {
@@ -169,12 +161,12 @@ impl Folder {
     }
 
     /// Makes its entries durable.
-    pub(crate) fn sync(&self) -> Result<(), BlobError> {
+    pub(super) fn sync(&self) -> Result<(), BlobError> {
         fs::fsync(&self.fd).map_err(|e| BlobError::io("sync", self.name.clone(), e))
     }
 
     /// A file in it, as messages call it.
-    pub(crate) fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.name)
     }
 }

@@ -1,14 +1,12 @@
 //! Objects come back as they were stored, or not at all.
-#![allow(clippy::unwrap_used)] // what the tests share is test code too
 
-mod fixture;
-
-use std::fs;
 use std::io::{self, Read};
 use std::sync::Barrier;
 use std::thread;
 
-use fixture::{NO_LIMIT, NOW_MS, cut, flip, hall};
+use crate::fixture::{NO_LIMIT, NOW_MS, Place, object};
+use crate::suite::cases;
+use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{BlobError, Digest, PutError, ReadAllError};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, proptest};
@@ -16,11 +14,14 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 /// A length at, just below and just above a chunk of the reader.
 const AROUND: [usize; 8] = [0, 1, 65_535, 65_536, 65_537, 131_071, 131_072, 200_001];
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+pub fn what_is_stored_is_read_back() {
+    read_back();
+}
 
-    #[test]
-    fn what_is_stored_is_read_back(content in vec(any::<u8>(), 0..5_000), step in 1_usize..700) {
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
+
+    fn read_back(content in vec(any::<u8>(), 0..5_000), step in 1_usize..700) {
         let hall = hall();
         let stored = hall.blobs.objects().put(&mut Dribble { rest: &content, step }, NO_LIMIT, NOW_MS).unwrap();
         assert_eq!((stored.digest, stored.bytes), (Digest::of(&content), content.len() as u64));
@@ -45,8 +46,7 @@ impl Read for Dribble<'_> {
     }
 }
 
-#[test]
-fn every_length_around_the_chunk_is_read_back_in_any_steps() {
+pub fn every_length_around_the_chunk_is_read_back_in_any_steps() {
     let hall = hall();
     for len in AROUND {
         let content: Vec<u8> = (0..=250).cycle().take(len).collect();
@@ -66,8 +66,7 @@ fn every_length_around_the_chunk_is_read_back_in_any_steps() {
     }
 }
 
-#[test]
-fn the_limit_is_exact_and_leaves_nothing() {
+pub fn the_limit_is_exact_and_leaves_nothing() {
     let hall = hall();
     let objects = hall.blobs.objects();
     assert_eq!(objects.put(&mut &b"12345"[..], 5, NOW_MS).unwrap().bytes, 5);
@@ -75,20 +74,19 @@ fn the_limit_is_exact_and_leaves_nothing() {
     assert!(matches!(error, PutError::TooLarge { limit: 5 }), "{error}");
     let endless = objects.put(&mut io::repeat(7), 1 << 20, NOW_MS).unwrap_err();
     assert!(matches!(endless, PutError::TooLarge { .. }), "{endless}");
-    assert_eq!(fs::read_dir(hall.path("tmp")).unwrap().count(), 0);
+    assert_eq!(hall.place.count("tmp"), 0);
 
     let error = objects.read_all(&Digest::of(b"12345"), 4).unwrap_err();
     assert!(matches!(error, ReadAllError::TooLarge { bytes: 5, limit: 4, .. }), "{error}");
 }
 
-#[test]
-fn a_source_that_fails_leaves_nothing() {
+pub fn a_source_that_fails_leaves_nothing() {
     let hall = hall();
     let mut source = b"some".chain(Failing);
     let error = hall.blobs.objects().put(&mut source, NO_LIMIT, NOW_MS).unwrap_err();
     assert!(matches!(error, PutError::Source(_)), "{error}");
-    assert_eq!(fs::read_dir(hall.path("tmp")).unwrap().count(), 0);
-    assert_eq!(fs::read_dir(hall.path("objects")).unwrap().count(), 0);
+    assert_eq!(hall.place.count("tmp"), 0);
+    assert_eq!(hall.place.count("objects"), 0);
 }
 
 struct Failing;
@@ -99,8 +97,7 @@ impl Read for Failing {
     }
 }
 
-#[test]
-fn the_same_content_is_stored_once() {
+pub fn the_same_content_is_stored_once() {
     let hall = hall();
     let objects = hall.blobs.objects();
     let put = || objects.put(&mut &b"same"[..], NO_LIMIT, NOW_MS).unwrap();
@@ -114,13 +111,13 @@ fn the_same_content_is_stored_once() {
 }
 
 /// How far a reader gets, and whether it ends well.
-fn read(hall: &fixture::Hall, digest: &Digest) -> (u64, io::Result<u64>) {
+fn read(hall: &Hall, digest: &Digest) -> (u64, io::Result<u64>) {
     let mut read = Vec::new();
     let result = io::copy(&mut hall.blobs.objects().open(digest).unwrap(), &mut read);
     (read.len() as u64, result)
 }
 
-fn assert_damaged(hall: &fixture::Hall, digest: &Digest, original: u64, how: &str) {
+fn assert_damaged(hall: &Hall, digest: &Digest, original: u64, how: &str) {
     let (count, result) = read(hall, digest);
     let error = result.expect_err(how);
     assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{how}");
@@ -130,73 +127,67 @@ fn assert_damaged(hall: &fixture::Hall, digest: &Digest, original: u64, how: &st
     assert!(matches!(error, ReadAllError::Blob(BlobError::Damaged { .. })), "{how}: {error}");
 }
 
-#[test]
-fn a_flipped_bit_anywhere_is_found() {
+pub fn a_flipped_bit_anywhere_is_found() {
     let hall = hall();
     let digest = hall.put(b"forty-two bytes of a small result, or so..");
-    let path = hall.object(&digest);
-    for bit in 0..42 * 8 {
-        flip(&path, bit);
+    let name = object(&digest);
+    for bit in (0..42 * 8).step_by(EVERY) {
+        hall.flip(&name, bit);
         assert_damaged(&hall, &digest, 42, &format!("bit {bit}"));
-        flip(&path, bit);
+        hall.flip(&name, bit);
     }
     assert_eq!(read(&hall, &digest).0, 42, "sound again");
 }
 
-#[test]
-fn a_cut_or_longer_object_is_found() {
+pub fn a_cut_or_longer_object_is_found() {
     let hall = hall();
     for len in AROUND.into_iter().filter(|len| *len > 0) {
         let content = vec![b'z'; len];
         let digest = hall.put(&content);
-        let path = hall.object(&digest);
+        let name = object(&digest);
         for left in [0, 1, len / 2, len - 1].into_iter().filter(|left| *left < len) {
-            cut(&path, left as u64);
+            hall.cut(&name, left as u64);
             assert_damaged(&hall, &digest, len as u64, &format!("{left} of {len}"));
-            fs::write(&path, &content).unwrap();
+            hall.place.write(&name, &content);
         }
-        fs::write(&path, [&content[..], b"z"].concat()).unwrap();
+        hall.place.write(&name, &[&content[..], b"z"].concat());
         assert_damaged(&hall, &digest, len as u64 + 1, "one more");
     }
 }
 
-#[test]
-fn a_reader_repeats_its_verdict() {
+pub fn a_reader_repeats_its_verdict() {
     let hall = hall();
     let digest = hall.put(b"content");
-    flip(&hall.object(&digest), 3);
+    hall.flip(&object(&digest), 3);
     let mut reader = hall.blobs.objects().open(&digest).unwrap();
     for _ in 0..3 {
         assert!(reader.read(&mut [0; 4]).is_err());
     }
 }
 
-#[test]
-fn a_damaged_object_is_moved_aside_and_stored_again() {
+pub fn a_damaged_object_is_moved_aside_and_stored_again() {
     let hall = hall();
     let objects = hall.blobs.objects();
     let digest = hall.put(b"content");
     assert!(!objects.quarantine(&digest).unwrap(), "a sound one stays");
-    flip(&hall.object(&digest), 3);
+    hall.flip(&object(&digest), 3);
     assert!(objects.quarantine(&digest).unwrap());
     assert!(!objects.exists(&digest).unwrap());
     assert!(!objects.quarantine(&digest).unwrap(), "nothing there");
-    assert!(hall.path("quarantine").join(digest.hex()).exists());
+    assert!(hall.has(&format!("quarantine/{digest}")));
     assert_eq!(hall.put(b"content"), digest);
     assert_eq!(objects.read_all(&digest, NO_LIMIT).unwrap(), b"content");
 }
 
-#[test]
-fn a_put_heals_an_object_that_was_cut() {
+pub fn a_put_heals_an_object_that_was_cut() {
     let hall = hall();
     let digest = hall.put(b"content");
-    cut(&hall.object(&digest), 3);
+    hall.cut(&object(&digest), 3);
     assert_eq!(hall.put(b"content"), digest);
     assert_eq!(hall.blobs.objects().read_all(&digest, NO_LIMIT).unwrap(), b"content");
 }
 
-#[test]
-fn eight_threads_put_the_same_content() {
+pub fn eight_threads_put_the_same_content() {
     let hall = hall();
     let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let barrier = Barrier::new(8);
@@ -211,11 +202,10 @@ fn eight_threads_put_the_same_content() {
     assert_eq!(stored.iter().filter(|stored| !stored.reused).count(), 1, "one of them stored it");
     assert!(stored.iter().all(|other| other.digest == stored[0].digest));
     assert!(hall.blobs.objects().read_all(&stored[0].digest, NO_LIMIT).unwrap() == content);
-    assert_eq!(fs::read_dir(hall.path("tmp")).unwrap().count(), 0);
+    assert_eq!(hall.place.count("tmp"), 0);
 }
 
-#[test]
-fn a_sound_object_is_read_in_parts_and_a_damaged_one_not_at_all() {
+pub fn a_sound_object_is_read_in_parts_and_a_damaged_one_not_at_all() {
     let hall = hall();
     let content: Vec<u8> = (0..=255).cycle().take(200_000).collect();
     let digest = hall.put(&content);
@@ -226,6 +216,6 @@ fn a_sound_object_is_read_in_parts_and_a_damaged_one_not_at_all() {
     assert!(
         sound.read_at(200_000, 10).unwrap().is_empty() && sound.read_at(u64::MAX, 10).unwrap().is_empty()
     );
-    flip(&hall.object(&digest), 8 * 100_000);
+    hall.flip(&object(&digest), 8 * 100_000);
     assert!(hall.blobs.objects().open_sound(&digest).unwrap_err().is_damage());
 }

@@ -1,11 +1,8 @@
 //! Logs: appended once, read by ranges, right after a crash.
-#![allow(clippy::unwrap_used)] // what the tests share is test code too
 
-mod fixture;
-
-use std::fs;
-
-use fixture::{ATTEMPT, NO_LIMIT, NOW_MS, chunk, cut, flip, hall};
+use crate::fixture::{ATTEMPT, INDEX, LOG, NO_LIMIT, NOW_MS, Place, chunk};
+use crate::suite::cases;
+use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{
     AppendError, Appended, AttemptKey, BlobError, ByteRange, Chunk, Lines, LogInfo, PIECE_BYTES, RangeError,
     ReadError, Stream,
@@ -15,11 +12,18 @@ use proptest::prelude::{ProptestConfig, any, proptest};
 
 const RECORD_BYTES: u64 = 28;
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+pub fn any_chunks_give_the_same_bytes_times_and_lines() {
+    any_chunks();
+}
 
-    #[test]
-    fn any_chunks_give_the_same_bytes_times_and_lines(
+pub fn any_range_is_what_a_slice_is() {
+    any_range();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(48)))]
+
+    fn any_chunks(
         chunks in vec((vec(any::<u8>(), 0..300), any::<bool>(), 0_u64..1_000, 0_usize..40), 1..40),
         reopen in any::<bool>(),
         most in 1_usize..2_000,
@@ -73,8 +77,7 @@ proptest! {
         }
     }
 
-    #[test]
-    fn any_range_is_what_a_slice_is(from in 0_u64..130, to in 0_u64..130, suffix in 0_u64..130, most in 1_usize..200) {
+    fn any_range(from in 0_u64..130, to in 0_u64..130, suffix in 0_u64..130, most in 1_usize..200) {
         let hall = hall();
         let all: Vec<u8> = (0..100).collect();
         all.chunks(7).for_each(|bytes| hall.say(bytes, false));
@@ -92,8 +95,7 @@ proptest! {
     }
 }
 
-#[test]
-fn a_repetition_is_fine_and_other_bytes_are_not() {
+pub fn a_repetition_is_fine_and_other_bytes_are_not() {
     let hall = hall();
     let logs = hall.blobs.logs();
     let append = |offset, bytes| logs.append(ATTEMPT, &chunk(offset, bytes), NO_LIMIT, false);
@@ -104,13 +106,12 @@ fn a_repetition_is_fine_and_other_bytes_are_not() {
     assert!(matches!(append(10, b"D and more"), Err(AppendError::Conflict { offset: 10, .. })));
     assert!(matches!(append(12, b"!"), Err(AppendError::Gap { offset: 12, len: 11, .. })));
     assert_eq!(hall.said(), b"hello world", "a refused chunk changes nothing");
-    assert_eq!(fs::read(hall.log()).unwrap(), b"hello world", "the file is the log");
+    assert_eq!(hall.place.read(LOG).unwrap(), b"hello world", "the file is the log");
 }
 
-#[test]
-fn a_log_is_cut_at_its_limit_with_one_mark() {
+pub fn a_log_is_cut_at_its_limit_with_one_mark() {
     let mut hall = hall();
-    let append = |hall: &fixture::Hall, offset, bytes: &[u8]| {
+    let append = |hall: &Hall, offset, bytes: &[u8]| {
         hall.blobs.logs().append(ATTEMPT, &chunk(offset, bytes), 8, false).unwrap()
     };
     assert_eq!(append(&hall, 0, b"12345678"), Appended { len: 8, truncated: false });
@@ -123,7 +124,7 @@ fn a_log_is_cut_at_its_limit_with_one_mark() {
         assert!(hall.blobs.logs().info(ATTEMPT).unwrap().truncated);
         hall = hall.reopened();
     }
-    assert_eq!(fs::metadata(hall.index()).unwrap().len(), 2 * RECORD_BYTES, "one chunk, one mark");
+    assert_eq!(hall.len(INDEX), 2 * RECORD_BYTES, "one chunk, one mark");
     let info = hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap();
     assert_eq!(info, LogInfo { len: 8, truncated: true, finished: true });
     let hall = hall.reopened();
@@ -131,8 +132,7 @@ fn a_log_is_cut_at_its_limit_with_one_mark() {
     assert_eq!(append(&hall, 99, b"more"), Appended { len: 8, truncated: true });
 }
 
-#[test]
-fn a_complete_log_takes_nothing_new() {
+pub fn a_complete_log_takes_nothing_new() {
     let mut hall = hall();
     hall.say(b"all there is", false);
     let info = LogInfo { len: 12, truncated: false, finished: true };
@@ -146,20 +146,18 @@ fn a_complete_log_takes_nothing_new() {
     }
 }
 
-#[test]
-fn a_log_never_written_reads_as_empty() {
+pub fn a_log_never_written_reads_as_empty() {
     let hall = hall();
     let logs = hall.blobs.logs();
     assert_eq!(logs.info(ATTEMPT).unwrap(), LogInfo::default());
     assert_eq!(logs.read(ATTEMPT, ByteRange::All, 10).unwrap().bytes, b"");
     let error = logs.read(ATTEMPT, ByteRange::From(0), 10).unwrap_err();
     assert!(matches!(error, ReadError::Range(RangeError::Unsatisfiable { total: 0 })), "{error}");
-    assert_eq!(fs::read_dir(hall.path("logs")).unwrap().count(), 0, "looking made nothing");
+    assert_eq!(hall.place.count("logs"), 0, "looking made nothing");
     assert!(logs.finish(ATTEMPT, NOW_MS).unwrap().finished);
 }
 
-#[test]
-fn attempts_have_logs_of_their_own() {
+pub fn attempts_have_logs_of_their_own() {
     let hall = hall();
     let other = AttemptKey { job: 17, claim: 2 };
     hall.say(b"first", false);
@@ -168,8 +166,7 @@ fn attempts_have_logs_of_their_own() {
     assert_eq!(hall.said(), b"first");
 }
 
-#[test]
-fn a_flood_comes_out_in_bounded_pieces() {
+pub fn a_flood_comes_out_in_bounded_pieces() {
     let hall = hall();
     let bytes: Vec<u8> = (0..1_u32 << 18).flat_map(u32::to_le_bytes).collect();
     (0..6).for_each(|_| hall.say(&bytes, false));
@@ -178,11 +175,10 @@ fn a_flood_comes_out_in_bounded_pieces() {
     assert!(hall.said() == bytes.repeat(6));
 }
 
-type Tear<'a> = &'a dyn Fn(&fixture::Hall);
+type Tear<'a> = &'a dyn Fn(&Hall);
 
 /// Everything that a crash can leave behind three synced chunks and a fourth that was not acknowledged.
-#[test]
-fn what_was_synced_survives_every_torn_end() {
+pub fn what_was_synced_survives_every_torn_end() {
     let synced = b"one.two.three.";
     let prepare = || {
         let hall = hall();
@@ -193,25 +189,25 @@ fn what_was_synced_survives_every_torn_end() {
         hall
     };
     let torn: [(&str, Tear<'_>); 8] = [
-        ("index without data", &|hall| cut(&hall.log(), 14)),
-        ("index with half the data", &|hall| cut(&hall.log(), 16)),
-        ("data without index", &|hall| cut(&hall.index(), 3 * RECORD_BYTES)),
-        ("half a record", &|hall| cut(&hall.index(), 3 * RECORD_BYTES + 11)),
+        ("index without data", &|hall| hall.cut(LOG, 14)),
+        ("index with half the data", &|hall| hall.cut(LOG, 16)),
+        ("data without index", &|hall| hall.cut(INDEX, 3 * RECORD_BYTES)),
+        ("half a record", &|hall| hall.cut(INDEX, 3 * RECORD_BYTES + 11)),
         ("a record of zeros", &|hall| {
-            cut(&hall.index(), 3 * RECORD_BYTES);
-            cut(&hall.index(), 4 * RECORD_BYTES);
+            hall.cut(INDEX, 3 * RECORD_BYTES);
+            hall.cut(INDEX, 4 * RECORD_BYTES);
         }),
         ("many records of zeros", &|hall| {
-            cut(&hall.index(), 3 * RECORD_BYTES);
-            cut(&hall.index(), 400 * RECORD_BYTES);
+            hall.cut(INDEX, 3 * RECORD_BYTES);
+            hall.cut(INDEX, 400 * RECORD_BYTES);
         }),
         ("data of zeros", &|hall| {
-            cut(&hall.log(), 14);
-            cut(&hall.log(), 19);
+            hall.cut(LOG, 14);
+            hall.cut(LOG, 19);
         }),
         ("neither", &|hall| {
-            cut(&hall.log(), 14);
-            cut(&hall.index(), 3 * RECORD_BYTES);
+            hall.cut(LOG, 14);
+            hall.cut(INDEX, 3 * RECORD_BYTES);
         }),
     ];
     for (how, tear) in torn {
@@ -224,18 +220,17 @@ fn what_was_synced_survives_every_torn_end() {
         hall.say(b"ur.five.", false);
         let hall = hall.reopened();
         assert_eq!(hall.said(), b"one.two.three.four.five.", "{how}");
-        assert_eq!(fs::metadata(hall.index()).unwrap().len(), 5 * RECORD_BYTES, "{how}");
+        assert_eq!(hall.len(INDEX), 5 * RECORD_BYTES, "{how}");
         hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap();
         assert_eq!(hall.reopened().said(), b"one.two.three.four.five.", "{how}");
     }
 }
 
-#[test]
-fn one_file_without_the_other_is_an_empty_log_that_can_be_written() {
-    for lost in ["logs/11/17-1", "logs/11/17-1.idx"] {
+pub fn one_file_without_the_other_is_an_empty_log_that_can_be_written() {
+    for lost in [LOG, INDEX] {
         let hall = hall();
         hall.say(b"unsynced and long", false);
-        fs::remove_file(hall.path(lost)).unwrap();
+        hall.place.remove(lost);
         let hall = hall.reopened();
         assert_eq!(hall.said(), b"", "{lost}");
         hall.say(b"again", true);
@@ -244,17 +239,16 @@ fn one_file_without_the_other_is_an_empty_log_that_can_be_written() {
 }
 
 /// Flips every bit of both files of a complete log: whatever is still read is right.
-#[test]
-fn a_flipped_bit_never_gives_wrong_bytes() {
+pub fn a_flipped_bit_never_gives_wrong_bytes() {
     let mut hall = hall();
     for bytes in [&b"first "[..], b"second ", b"third"] {
         hall.say(bytes, false);
     }
     hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap();
-    for path in [hall.log(), hall.index()] {
-        let bits = usize::try_from(fs::metadata(&path).unwrap().len() * 8).unwrap();
-        for bit in 0..bits {
-            flip(&path, bit);
+    for name in [LOG, INDEX] {
+        let bits = usize::try_from(hall.len(name) * 8).unwrap();
+        for bit in (0..bits).step_by(EVERY) {
+            hall.flip(name, bit);
             hall = hall.reopened();
             let mut damaged = 0;
             for at in 0..18_usize {
@@ -264,37 +258,35 @@ fn a_flipped_bit_never_gives_wrong_bytes() {
                         assert!(error.to_string().contains("17-1"), "it names the log: {error}");
                         damaged += 1;
                     }
-                    Err(other) => panic!("bit {bit} of {path:?}: {other}"),
+                    Err(other) => panic!("bit {bit} of {name}: {other}"),
                 }
             }
             let finished = hall.blobs.logs().is_finished(ATTEMPT).unwrap();
-            assert!(damaged > 0 || !finished, "bit {bit} of {path:?} goes unnoticed");
-            flip(&path, bit);
+            assert!(damaged > 0 || !finished, "bit {bit} of {name} goes unnoticed");
+            hall.flip(name, bit);
         }
     }
     assert_eq!(hall.reopened().said(), b"first second third");
 }
 
-#[test]
-fn a_complete_log_that_lost_its_end_is_refused_by_name() {
+pub fn a_complete_log_that_lost_its_end_is_refused_by_name() {
     let hall = hall();
     hall.say(b"complete", false);
     hall.blobs.logs().finish(ATTEMPT, NOW_MS).unwrap();
     for left in [0, 3, 7] {
-        cut(&hall.log(), left);
+        hall.cut(LOG, left);
     }
     let hall = hall.reopened();
     let error = hall.blobs.logs().info(ATTEMPT).unwrap_err();
     assert!(error.is_damage() && error.to_string().contains("log 17-1"), "{error}");
 }
 
-#[test]
-fn damage_in_the_middle_does_not_hide_what_comes_after() {
+pub fn damage_in_the_middle_does_not_hide_what_comes_after() {
     let hall = hall();
     for bytes in [&b"first "[..], b"second ", b"third"] {
         hall.say(bytes, true);
     }
-    flip(&hall.log(), 8 * 8);
+    hall.flip(LOG, 8 * 8);
     let hall = hall.reopened();
     let read = |range| hall.blobs.logs().read(ATTEMPT, range, 100);
     assert_eq!(read(ByteRange::All).unwrap().bytes, b"first ", "what is sound before it");
@@ -302,18 +294,4 @@ fn damage_in_the_middle_does_not_hide_what_comes_after() {
     assert_eq!(read(ByteRange::From(13)).unwrap().bytes, b"third");
     hall.say(b"!", false);
     assert_eq!(read(ByteRange::Suffix(6)).unwrap().bytes, b"third!");
-}
-
-#[test]
-fn more_logs_than_are_remembered_stay_right() {
-    let hall = hall();
-    let logs = hall.blobs.logs();
-    let attempt = |job| AttemptKey { job, claim: 1 };
-    for job in 0..5_000 {
-        logs.append(attempt(job), &chunk(0, &job.to_le_bytes()), NO_LIMIT, false).unwrap();
-    }
-    for job in (0..5_000).step_by(13) {
-        let read = logs.read(attempt(job), ByteRange::All, 100).unwrap();
-        assert_eq!(read.bytes, job.to_le_bytes());
-    }
 }

@@ -1,0 +1,128 @@
+//! Asking the database from a thread that may wait.
+
+use std::io;
+use std::time::Duration;
+
+use deadpool_postgres::{ClientWrapper, Object};
+use tokio::time::timeout;
+use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+
+use super::Database;
+use super::transaction::{FENCED, Statement, Transaction};
+use crate::BlobError;
+
+/// How long one transaction may take, waiting for a connection included.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Held while the tables are made, so that two nodes which start at once do not make them twice.
+const MAKING: &str = "SELECT pg_advisory_xact_lock(7450300)";
+
+/// How a statement fails whose condition does not hold: no file to add to, a chunk or a name that is taken.
+const UNMET: [SqlState; 3] =
+    [SqlState::NOT_NULL_VIOLATION, SqlState::UNIQUE_VIOLATION, SqlState::FOREIGN_KEY_VIOLATION];
+
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    database: Database,
+}
+
+impl Connection {
+    pub(super) fn new(database: Database) -> Connection {
+        Connection { database }
+    }
+
+    /// Makes the tables unless they are there.
+    pub(super) fn make_tables(&self, script: &str) -> Result<(), BlobError> {
+        self.ask("make", "the tables of blobs", async |client| {
+            client.batch_execute("BEGIN").await?;
+            client.batch_execute(MAKING).await?;
+            let there =
+                Statement::new("SELECT to_regclass('jobhall.blob_chunks') IS NOT NULL").query(client).await?;
+            if !there.first().is_some_and(|row| row.get(0)) {
+                client.batch_execute(script).await?;
+            }
+            client.batch_execute("COMMIT").await
+        })
+    }
+
+    pub(super) fn query(
+        &self,
+        doing: &'static str,
+        what: &str,
+        statement: &Statement<'_>,
+    ) -> Result<Vec<Row>, BlobError> {
+        self.ask(doing, what, async |client| statement.query(client).await)
+    }
+
+    /// All of a transaction or nothing; how many rows its last statement changed.
+    pub(super) fn run(
+        &self,
+        doing: &'static str,
+        what: &str,
+        transaction: Transaction<'_>,
+    ) -> Result<u64, BlobError> {
+        let transaction = &transaction.fenced(self.database.epoch);
+        self.ask(doing, what, async move |client| transaction.run(client).await)
+    }
+
+    fn ask<T>(
+        &self,
+        doing: &'static str,
+        what: &str,
+        work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, BlobError> {
+        let asked = async {
+            let client = Borrowed(Some(self.database.pool.get().await.map_err(io::Error::other)?));
+            let done = work(client.wrapper()?).await.map_err(sorted)?;
+            client.give_back();
+            Ok(done)
+        };
+        let patience = async { timeout(PATIENCE, asked).await };
+        let done = self.database.runtime.block_on(patience);
+        let late = |_| Err(Failure::Other(io::ErrorKind::TimedOut.into()));
+        done.unwrap_or_else(late).map_err(|failure| match failure {
+            Failure::Overtaken => BlobError::Overtaken { what: what.to_owned() },
+            Failure::Other(error) => BlobError::io(doing, what.to_owned(), error),
+        })
+    }
+}
+
+/// A connection that is closed unless it is given back: after an error or a broken-off wait nobody knows what it was in
+/// the middle of, and its next user must not find out.
+struct Borrowed(Option<Object>);
+
+impl Borrowed {
+    fn wrapper(&self) -> Result<&ClientWrapper, Failure> {
+        self.0.as_deref().ok_or(Failure::Other(io::ErrorKind::NotConnected.into()))
+    }
+
+    fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        self.0.take().map(Object::take);
+    }
+}
+
+enum Failure {
+    /// A condition of the transaction did not hold.
+    Overtaken,
+    Other(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Other(error)
+    }
+}
+
+fn sorted(error: tokio_postgres::Error) -> Failure {
+    match error.code() {
+        Some(code) if *code == FENCED || UNMET.contains(code) => Failure::Overtaken,
+        Some(code) if *code == SqlState::DISK_FULL => Failure::Other(io::ErrorKind::StorageFull.into()),
+        _ => Failure::Other(io::Error::other(error)),
+    }
+}

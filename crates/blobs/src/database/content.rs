@@ -1,0 +1,49 @@
+//! Reading a file out of its chunks.
+
+use std::io;
+
+use tokio_postgres::types::Type;
+
+use super::connection::Connection;
+use super::transaction::{Statement, signed};
+use crate::place::Content;
+
+/// The most bytes asked for at once; the answer lies in memory.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The chunks of a file. They are gone when the file is, so a reader that comes too late finds nothing.
+#[derive(Debug)]
+pub(super) struct Chunks {
+    pub(super) connection: Connection,
+    pub(super) file: i64,
+    /// How long it was when it was opened: nobody asks the database where that ends.
+    pub(super) bytes: u64,
+    pub(super) name: String,
+}
+
+impl Content for Chunks {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
+        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let most = out.len().min(PIECE_BYTES).min(left);
+        if most == 0 {
+            return Ok(0);
+        }
+        let statement = Statement::new(include_str!("read.sql"))
+            .with(Type::INT8, self.file)
+            .with(Type::INT8, signed(offset))
+            .with(Type::INT8, signed(most as u64));
+        let rows = self.connection.query("read", &self.name, &statement).map_err(io::Error::other)?;
+        let (mut filled, begins) = (0, signed(offset));
+        for row in &rows {
+            let (from, part): (i64, &[u8]) = (row.get(0), row.get(1));
+            let end = filled + part.len();
+            // A hole is where a chunk is missing: what lies behind it is not what comes next.
+            if from != begins + signed(filled as u64) || end > most {
+                break;
+            }
+            out[filled..end].copy_from_slice(part);
+            filled = end;
+        }
+        Ok(filled)
+    }
+}

@@ -1,0 +1,96 @@
+//! Files on their way in. They live in the same file system as the objects, so that a rename finishes them.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write;
+use std::process;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::folder::Folder;
+use super::{Disk, set_modified};
+use crate::place::{self, Name};
+use crate::{BlobError, guard};
+
+/// How many taken names in a row mean that something is wrong.
+const TRIES: u64 = 100_000;
+
+#[derive(Debug)]
+pub(super) struct Temps {
+    pub(super) folder: Folder,
+    next: AtomicU64,
+    /// Those being written now.
+    live: Mutex<HashSet<String>>,
+}
+
+/// A file that goes with this, unless it was renamed away.
+#[derive(Debug)]
+pub(super) struct Temp<'a> {
+    file: File,
+    name: String,
+    disk: &'a Disk,
+    renamed: bool,
+}
+
+impl Temps {
+    pub(super) fn new(folder: Folder) -> Temps {
+        Temps { folder, next: AtomicU64::new(0), live: Mutex::default() }
+    }
+
+    pub(super) fn create<'a>(&self, disk: &'a Disk) -> Result<Temp<'a>, BlobError> {
+        for _ in 0..TRIES {
+            let name = format!("{}-{}", process::id(), self.next.fetch_add(1, Ordering::Relaxed));
+            let mut live = guard(&self.live);
+            if let Some(file) = self.folder.create_new(&name)? {
+                live.insert(name.clone());
+                return Ok(Temp { file, name, disk, renamed: false });
+            }
+        }
+        Err(BlobError::Odd { what: self.folder.path(""), why: "every name that was tried is taken" })
+    }
+
+    pub(super) fn is_live(&self, name: &str) -> bool {
+        guard(&self.live).contains(name)
+    }
+}
+
+impl Temp<'_> {
+    fn path(&self) -> String {
+        self.disk.temps.folder.path(&self.name)
+    }
+}
+
+impl place::Temp for Temp<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        self.file.write_all(bytes).map_err(|e| BlobError::io("write", self.path(), e))
+    }
+
+    fn settle(&mut self, now_ms: u64) -> Result<(), BlobError> {
+        set_modified(&self.file, &self.path(), now_ms)?;
+        self.file.sync_all().map_err(|e| BlobError::io("sync", self.path(), e))
+    }
+
+    fn name(&mut self, name: &Name) -> Result<(), BlobError> {
+        self.disk.within_made(name.shelf, |folder| {
+            self.disk.temps.folder.rename(&self.name, folder, &name.file)?;
+            self.renamed = true;
+            if let Err(error) = folder.sync() {
+                // Nobody knows whether the entry will last, and a later sync may wrongly say it does: begin anew.
+                let _ = folder.remove(&name.file);
+                return Err(error);
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        let temps = &self.disk.temps;
+        if !self.renamed {
+            // One that stays is a leftover, which the next collection removes.
+            let _ = temps.folder.remove(&self.name);
+        }
+        guard(&temps.live).remove(&self.name);
+    }
+}

@@ -1,0 +1,166 @@
+//! Where files are kept: below a directory, or in a database.
+//!
+//! Everything that objects, manifests and logs promise is written once, on top of this: named files that are added to
+//! at their end, read anywhere, made young and removed. Both places give them names of the same form. What they do not
+//! have in common is told by the methods: a directory must be synced, a database is shared with other nodes.
+
+use std::fmt;
+use std::io;
+
+use crate::BlobError;
+
+/// What a file is for: the first part of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Objects,
+    Artifacts,
+    Logs,
+    Temps,
+    Quarantine,
+}
+
+impl Section {
+    pub(crate) const ALL: [Section; 5] =
+        [Section::Objects, Section::Artifacts, Section::Logs, Section::Temps, Section::Quarantine];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Section::Objects => "objects",
+            Section::Artifacts => "artifacts",
+            Section::Logs => "logs",
+            Section::Temps => "tmp",
+            Section::Quarantine => "quarantine",
+        }
+    }
+}
+
+/// A part of a section: one of its 256 shards, or all of a section that has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shelf {
+    pub(crate) section: Section,
+    pub(crate) shard: Option<u8>,
+}
+
+impl Shelf {
+    pub(crate) fn of(section: Section, shard: u8) -> Shelf {
+        Shelf { section, shard: Some(shard) }
+    }
+
+    pub(crate) fn whole(section: Section) -> Shelf {
+        Shelf { section, shard: None }
+    }
+
+    pub(crate) fn file(self, file: String) -> Name {
+        Name { shelf: self, file }
+    }
+}
+
+impl fmt::Display for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shard {
+            Some(shard) => write!(f, "{}/{shard:02x}", self.section.as_str()),
+            None => f.write_str(self.section.as_str()),
+        }
+    }
+}
+
+/// The name of a file, such as `logs/11/17-1`. No part of it was chosen by a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) shelf: Shelf,
+    pub(crate) file: String,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.shelf, self.file)
+    }
+}
+
+/// What is known of a file without reading it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// A plain file, not a link, directory or device.
+    pub(crate) regular: bool,
+    pub(crate) bytes: u64,
+    pub(crate) modified_ms: u64,
+}
+
+/// A file that can be read.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) content: Box<dyn Content>,
+    /// How many bytes it had when it was opened.
+    pub(crate) bytes: u64,
+}
+
+/// The bytes of an open file.
+pub(crate) trait Content: fmt::Debug + Send + Sync {
+    /// Reads from an offset on; nothing only at the end.
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+/// Bytes for the end of a file, which is made where missing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'a> {
+    pub(crate) name: &'a Name,
+    /// How many bytes the file has now, as far as is known.
+    pub(crate) was: u64,
+    /// Where these go. What lies behind does not count, and is cut off.
+    pub(crate) at: u64,
+    pub(crate) bytes: &'a [u8],
+    /// The time that the file gets; without one that of the place's own clock.
+    pub(crate) modified_ms: Option<u64>,
+}
+
+/// Named files. Every method may wait for a disk or a network, unless it says otherwise.
+pub(crate) trait Place: fmt::Debug + Send + Sync {
+    /// What is known of a file.
+    fn look(&self, name: &Name) -> Result<Option<Found>, BlobError>;
+
+    /// Whether there may be a file of this name, answered at once: where that takes waiting, there may be.
+    fn may_have(&self, name: &Name) -> Result<bool, BlobError>;
+
+    fn open(&self, name: &Name) -> Result<Option<Opened>, BlobError>;
+
+    /// Writes to files of one shelf, in this order; all of it or none where the place can do that.
+    ///
+    /// # Errors
+    /// [`BlobError::Overtaken`] when a file is not as long as the caller knows, where others may write too.
+    fn write(&self, writes: &[Write<'_>]) -> Result<(), BlobError>;
+
+    /// Makes durable what these files of one shelf hold, and their names too where `names` says so.
+    fn sync(&self, files: &[&Name], names: bool) -> Result<(), BlobError>;
+
+    /// Makes a file young, never older, if it has so many bytes (or any number); whether it is there.
+    fn touch(&self, name: &Name, bytes: Option<u64>, now_ms: u64) -> Result<bool, BlobError>;
+
+    /// Removes a file unless it was touched since it had this time; whether it did.
+    fn remove(&self, name: &Name, modified_ms: u64) -> Result<bool, BlobError>;
+
+    /// Gives a file another name, in place of whatever had it.
+    fn rename(&self, name: &Name, to: &Name) -> Result<(), BlobError>;
+
+    /// The last parts of the names on a shelf.
+    fn names(&self, shelf: Shelf) -> Result<Vec<String>, BlobError>;
+
+    /// A file on its way in.
+    fn temp(&self) -> Result<Box<dyn Temp + '_>, BlobError>;
+
+    /// Whether this process is writing this temporary file: a slow upload is no leftover, however old it looks.
+    fn is_live(&self, temp: &str) -> bool;
+}
+
+/// A file on its way in. It goes with this, unless it was given a name.
+pub(crate) trait Temp {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError>;
+
+    /// Makes all of it durable, with this time.
+    fn settle(&mut self, now_ms: u64) -> Result<(), BlobError>;
+
+    /// Gives it its name, durably, in place of a damaged file that has it.
+    ///
+    /// # Errors
+    /// [`BlobError::Overtaken`] when someone else has just stored it.
+    fn name(&mut self, name: &Name) -> Result<(), BlobError>;
+}

@@ -1,0 +1,107 @@
+//! Where a hall keeps its jobs: `sqlite:PATH`, or `postgres://…` for a hall of several nodes.
+//!
+//! Such an address may have a password in it. It is shown nowhere: neither in settings nor in errors nor in logs.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A database by its address.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A file on this machine.
+    Sqlite(PathBuf),
+    /// A server, by its whole address.
+    Postgres(String),
+}
+
+impl Database {
+    /// Reads an address.
+    pub fn parse(text: &str) -> Result<Database, String> {
+        let text = text.trim();
+        match text.split_once(':') {
+            Some(("sqlite", "")) => Err("sqlite: needs the path of a file behind it".to_owned()),
+            Some(("sqlite", path)) => Ok(Database::Sqlite(PathBuf::from(path))),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                Ok(Database::Postgres(text.to_owned()))
+            }
+            _ => Err(format!("{:?} reads neither sqlite:PATH nor postgres://…", masked(text))),
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Database::Postgres(url) => f.write_str(&masked(url)),
+        }
+    }
+}
+
+/// The address without the password in it, if there is one: before the `@`, or among what stands behind the `?`.
+pub fn masked(url: &str) -> String {
+    let (head, query) = url.split_once('?').map_or((url, None), |(head, query)| (head, Some(query)));
+    let mut text = match head.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{}", without_password(rest)),
+        None => without_password(head),
+    };
+    if let Some(query) = query {
+        let pairs: Vec<_> = query.split('&').map(masked_pair).collect();
+        text = format!("{text}?{}", pairs.join("&"));
+    }
+    text
+}
+
+/// A password may have an `@` in it by mistake, so the last one is where the host begins.
+fn without_password(rest: &str) -> String {
+    match rest.rsplit_once('@') {
+        Some((who, host)) => match who.split_once(':') {
+            Some((name, _)) => format!("{name}:…@{host}"),
+            None => rest.to_owned(),
+        },
+        None => rest.to_owned(),
+    }
+}
+
+fn masked_pair(pair: &str) -> String {
+    match pair.split_once('=') {
+        Some((name, _)) if name.to_ascii_lowercase().contains("password") => format!("{name}=…"),
+        _ => pair.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_which_kind_it_is() {
+        assert_eq!(Database::parse("sqlite:/data/jobs.db"), Ok(Database::Sqlite("/data/jobs.db".into())));
+        for url in ["postgres://db/hall", "postgresql:///hall?host=/run/pg"] {
+            assert_eq!(Database::parse(url), Ok(Database::Postgres(url.to_owned())));
+        }
+        for wrong in ["", "sqlite:", "mysql://me:secret@db/hall", "postgres:db", "/data/jobs.db"] {
+            let error = Database::parse(wrong).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (url, shown) in [
+            ("postgres://me:secret@db:5432/hall", "postgres://me:…@db:5432/hall"),
+            ("postgres://me:sec@ret@db/hall", "postgres://me:…@db/hall"),
+            ("postgres://me:sec:ret@db", "postgres://me:…@db"),
+            ("postgres://me@db/hall", "postgres://me@db/hall"),
+            (
+                "postgresql:///hall?host=/run/pg&password=secret&user=me",
+                "postgresql:///hall?host=/run/pg&password=…&user=me",
+            ),
+            ("postgres://db/hall?sslpassword=secret", "postgres://db/hall?sslpassword=…"),
+            ("me:secret@db", "me:…@db"),
+        ] {
+            assert_eq!(masked(url), shown);
+            assert!(!format!("{:?}", Database::Postgres(url.to_owned())).contains("sec"), "{url}");
+        }
+    }
+}

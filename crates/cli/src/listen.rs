@@ -1,0 +1,197 @@
+//! Where a hall listens and how, and where it keeps its jobs: flags first, then environment and files.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+use jobhall_protocol::{Span, SpanError};
+use jobhall_server::Tls;
+
+use crate::database::Database;
+use crate::failure::{Failure, Outcome};
+use crate::hosts;
+use crate::settings::{Origin, Setting, Settings};
+
+/// The shortest and the longest lease, in milliseconds. A shorter one leaves a busy machine too little time to renew.
+const LEASE_MS: std::ops::RangeInclusive<u64> = 3_000..=24 * 3_600_000;
+
+/// Reads the flag `--lease`.
+fn lease(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error: SpanError| error.to_string())?;
+    if LEASE_MS.contains(&span.0) {
+        return Ok(span);
+    }
+    Err(format!("a lease of {span} is outside {} to {}", Span(*LEASE_MS.start()), Span(*LEASE_MS.end())))
+}
+
+/// Where a hall listens, and how.
+#[derive(Clone, Debug, Args)]
+pub struct ListenArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7450")]
+    pub listen: SocketAddr,
+    /// Certificate to show, as PEM, with those between it and its authority [env: JOBHALL_TLS_CERT]
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of that certificate, as PEM; nobody else may read it [env: JOBHALL_TLS_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Name under which the hall may be called besides localhost; say it again for more. Where none is named, a hall
+    /// that other machines reach answers to any name [env: JOBHALL_HOST]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = hosts::name)]
+    pub host: Vec<String>,
+    /// Serve other machines without TLS: whoever is between can read tokens
+    #[arg(long)]
+    pub insecure: bool,
+    /// How long a worker may be silent before its jobs are given to others [default: 30s]
+    #[arg(long, value_name = "SPAN", value_parser = lease)]
+    pub lease: Option<Span>,
+    /// Where the jobs are kept: sqlite:PATH, or postgres://… for a hall of several nodes. A variable or a file does not
+    /// show its password to others on this machine [env: JOBHALL_DATABASE] [default: jobs.db in the data directory]
+    #[arg(long, value_name = "URL", hide_default_value = true)]
+    pub database: Option<String>,
+    /// A way to the same database past its pooler [env: JOBHALL_DATABASE_DIRECT]
+    #[arg(long, value_name = "URL")]
+    pub database_direct: Option<String>,
+    /// A pooler in transaction mode stands before the database [env: JOBHALL_DATABASE_POOLED]
+    #[arg(long)]
+    pub database_pooled: bool,
+    /// Where other nodes reach this one [env: JOBHALL_ADVERTISE] [default: where it listens]
+    #[arg(long, value_name = "URL")]
+    pub advertise: Option<String>,
+}
+
+impl ListenArgs {
+    /// On any free port of this machine, without TLS.
+    pub fn anywhere() -> ListenArgs {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        ListenArgs {
+            listen,
+            tls_cert: None,
+            tls_key: None,
+            host: Vec::new(),
+            insecure: false,
+            lease: None,
+            database: None,
+            database_direct: None,
+            database_pooled: false,
+            advertise: None,
+        }
+    }
+
+    /// With what the environment and the files say where no flag does.
+    pub fn with(&self, settings: &Settings) -> Outcome<ListenArgs> {
+        let file = |flag: &Option<PathBuf>, setting: &Option<Setting>| {
+            let given = flag.clone().or_else(|| Some(PathBuf::from(&setting.as_ref()?.value)))?;
+            // Whole, because the jobs of the local worker are told of it and run elsewhere.
+            Some(std::path::absolute(&given).unwrap_or(given))
+        };
+        let text = |flag: &Option<String>, setting: &Option<Setting>| {
+            flag.clone().or_else(|| Some(setting.as_ref()?.value.clone()))
+        };
+        Ok(ListenArgs {
+            tls_cert: file(&self.tls_cert, &settings.tls_cert),
+            tls_key: file(&self.tls_key, &settings.tls_key),
+            host: self.hosts(settings)?,
+            database: text(&self.database, &settings.database),
+            database_direct: text(&self.database_direct, &settings.database_direct),
+            database_pooled: self.database_pooled
+                || settings.database_pooled.as_ref().is_some_and(|pooled| pooled.value == "true"),
+            advertise: text(&self.advertise, &settings.advertise),
+            ..self.clone()
+        })
+    }
+
+    /// The names under which the hall may be called.
+    fn hosts(&self, settings: &Settings) -> Outcome<Vec<String>> {
+        hosts::few(&self.host).map_err(|why| Failure::usage(format!("--host: {why}")))?;
+        match &settings.hosts {
+            _ if !self.host.is_empty() => Ok(self.host.clone()),
+            None => Ok(Vec::new()),
+            // A checked-out file may be anyone's: a page under a name of its choice could speak to the hall.
+            Some(Setting { origin: Origin::Project(path), .. }) => {
+                Err(Failure::usage(format!("the hosts in {} are not believed", path.display()))
+                    .why("that file may be someone else's, and the hall is yours")
+                    .fix("give them with --host NAME or JOBHALL_HOST, or in a file of your own"))
+            }
+            Some(named) => Ok(named.value.clone()),
+        }
+    }
+
+    /// Where the jobs are kept, if someone said so.
+    pub fn database(&self) -> Outcome<Option<Database>> {
+        let wrong = |flag: &str, why: String| Failure::usage(format!("{flag}: {why}"));
+        let read = self.database.as_deref().map(Database::parse).transpose();
+        let database = read.map_err(|why| wrong("--database", why))?;
+        let direct = self.database_direct.as_deref().map(Database::parse).transpose();
+        let direct = direct.map_err(|why| wrong("--database-direct", why))?;
+        if direct.is_some_and(|direct| !matches!(direct, Database::Postgres(_))) {
+            return Err(wrong("--database-direct", "it must read postgres://…".to_owned()));
+        }
+        Ok(database)
+    }
+
+    /// Where what listens at this address is reached by others.
+    pub fn advertised(&self, address: SocketAddr) -> String {
+        match &self.advertise {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None if address.ip().is_unspecified() => {
+                format!("{}://{}:{}", self.scheme(), jobhall_worker::host_name(), address.port())
+            }
+            None => format!("{}://{address}", self.scheme()),
+        }
+    }
+
+    /// Where this machine itself reaches it.
+    pub fn own_url(&self, address: SocketAddr) -> String {
+        format!("{}://{}", self.scheme(), reachable(address))
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.tls_cert.is_some() { "https" } else { "http" }
+    }
+
+    /// The certificate to show. Other machines are not served in the clear unless someone says so.
+    pub fn tls(&self) -> Outcome<Option<Tls>> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let tls = Tls::read(certificate, key);
+                tls.map(Some).map_err(|error| Failure::usage(error.to_string()))
+            }
+            (None, None) if self.listen.ip().is_loopback() || self.insecure => Ok(None),
+            (None, None) => {
+                Err(Failure::usage(format!("{} is not on this machine, and there is no TLS", self.listen))
+                    .why("whoever is between could read tokens")
+                    .fix(
+                        "give --tls-cert FILE and --tls-key FILE, or say --insecure behind a proxy with TLS",
+                    ))
+            }
+            _ => Err(Failure::usage("a certificate needs its key, and a key its certificate")
+                .fix("give both --tls-cert FILE and --tls-key FILE")),
+        }
+    }
+}
+
+/// Where this machine reaches what listens there: on every address means on its own too.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let own = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(own, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_a_span_within_bounds() {
+        assert_eq!(lease("3s").map(|span| span.0), Ok(3_000));
+        for wrong in ["2s", "25h", "soon", ""] {
+            assert!(lease(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(lease("2d").unwrap_err(), "a lease of 2d is outside 3s to 1d");
+    }
+}

@@ -1,0 +1,294 @@
+//! The life of a node of a hall on PostgreSQL. All nodes are equal: each asks for the desk again and again. The one that
+//! gets it runs the engine until it loses it; the others are doors that lead there.
+//!
+//! ```text
+//!            ┌──▶ mine: tokens, blobs, engine on the store ──▶ desk ──┐ lost: close everything,
+//!   ask ─────┤                                                        ├──▶ ask again
+//!            └──▶ theirs: a door to the holder; look every second ────┘
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jobhall_blobs::Blobs;
+use jobhall_client::{Trust, tls_config};
+use jobhall_core::{Time, WorkerName};
+use jobhall_engine::{Config, Engine, SystemClock};
+use jobhall_protocol::{Node as Told, Timestamp};
+use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
+use jobhall_store::{Store, StoreError};
+use jobhall_store_postgres::{Database, Desk, Holder, Node as Me, NodeSeen, Postgres};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::hall::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
+use crate::listen::ListenArgs;
+
+/// How often a door looks whether the desk is free, and a node without a database whether that is back.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a door still leads where it last heard the desk was, while the database does not answer.
+const BELIEVED: Duration = Duration::from_secs(10);
+/// Pause after a desk that could not be opened, so that another node may try.
+const REST: Duration = Duration::from_secs(5);
+
+/// What is wanted of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    Serve,
+    Drain,
+    Stop,
+}
+
+/// A node that runs.
+pub struct Node {
+    /// Where this machine reaches it.
+    pub url: String,
+    name: WorkerName,
+    secret: String,
+    wish: watch::Sender<Wish>,
+    task: JoinHandle<()>,
+}
+
+impl Node {
+    /// Starts a node on this database. Its own data, of which there is little, is in this directory.
+    pub async fn open(data: &Path, at: &ListenArgs, url: String, trust: &Trust) -> Outcome<Node> {
+        let tls = at.tls()?;
+        prepare(data)?;
+        let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
+        let database = connect(at, url).await?;
+        let secret = database.secret().await.map_err(|error| failed(&error))?;
+        let node_secret = NodeSecret::new(&secret).ok_or_else(|| failed(&"the hall's secret is empty"))?;
+        let listener = bind(at.listen).await?;
+        let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure };
+        let running = Hall::listen(listener, listen).map_err(|error| trouble(data, &error))?;
+        let (address, own_url) = (running.address, at.own_url(running.address));
+        let me = Me { name: name(address.port()), url: at.advertised(address) };
+        let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
+        let (wish, wishes) = watch::channel(Wish::Serve);
+        let keeper = Keeper {
+            running,
+            database,
+            me,
+            data: data.to_owned(),
+            blobs,
+            lease: at.lease.map(|span| span.0),
+            secret: secret.clone(),
+            node_secret,
+            // Only needed where another node is behind TLS, and then said so.
+            tls: tls_config(trust).ok(),
+            wishes,
+        };
+        Ok(Node { url: own_url, name, secret, wish, task: tokio::spawn(keeper.keep()) })
+    }
+
+    /// The token of a worker that comes along with this node: good whichever node holds the desk.
+    pub fn worker_token(&self) -> String {
+        Tokens::of_node(&self.secret, &self.name)
+    }
+
+    /// Takes no more work, if it holds the desk.
+    pub fn drain(&self) {
+        self.wish.send_replace(Wish::Drain);
+    }
+
+    /// Lets requests and commits under way come to their end and gives the desk back. Leases go on elsewhere.
+    pub async fn close(self) {
+        self.wish.send_replace(Wish::Stop);
+        let _ = self.task.await;
+    }
+}
+
+/// Another for each start: a node that comes back is not the one that was.
+fn name(port: u16) -> String {
+    format!("{}-{port}-{:08x}", jobhall_worker::host_name(), rand::random::<u32>())
+}
+
+async fn connect(at: &ListenArgs, url: String) -> Outcome<Database> {
+    let mut options = jobhall_store_postgres::Options::new(url);
+    options.pooled = at.database_pooled;
+    options.direct_url = at.database_direct.clone();
+    let opened = tokio::task::spawn_blocking(move || Database::open(options)).await;
+    opened.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+}
+
+fn failed(why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Unexpected, "failed to use the database").why(why.to_string())
+}
+
+/// How a time at the desk ended.
+enum Ended {
+    /// The node is to stop; what is to be stopped with it.
+    Stop(Engine, Arc<Postgres>),
+    /// Another may have it.
+    Lost,
+}
+
+/// Keeps a node what it can be.
+struct Keeper {
+    running: Running,
+    database: Database,
+    me: Me,
+    data: PathBuf,
+    blobs: Arc<Blobs>,
+    lease: Option<u64>,
+    secret: String,
+    node_secret: NodeSecret,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    wishes: watch::Receiver<Wish>,
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        let mut led: Option<(String, u64)> = None;
+        let mut heard = Instant::now();
+        loop {
+            let asked = tokio::select! {
+                asked = self.database.desk(self.me.clone()) => asked,
+                () = wished(self.wishes.clone(), Wish::Stop) => break,
+            };
+            let mut pause = LOOK;
+            match asked {
+                Ok(Desk::Mine(store)) => {
+                    led = None;
+                    match self.hold(store).await {
+                        Ended::Stop(engine, store) => return self.stop(engine, &store).await,
+                        Ended::Lost => heard = Instant::now(),
+                    }
+                    pause = Duration::ZERO;
+                }
+                Ok(Desk::Theirs(holder)) => {
+                    heard = Instant::now();
+                    pause = pause.min(Duration::from_millis(holder.left_ms + 10));
+                    self.lead(holder, &mut led).await;
+                }
+                Err(error) => {
+                    tracing::warn!("the database cannot be asked who holds the desk: {error}");
+                    if heard.elapsed() > BELIEVED && led.take().is_some() {
+                        self.running.shut("the database cannot be reached").await;
+                    }
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = wished(self.wishes.clone(), Wish::Stop) => break,
+            }
+        }
+        self.leave().await;
+    }
+
+    /// Whoever waits is let go, what is under way is finished, and another node gets the desk.
+    async fn stop(self, engine: Engine, store: &Postgres) {
+        self.running.stop().await;
+        engine.stop().await;
+        store.leave().await;
+    }
+
+    /// A door stops: the others need not wait for it to be forgotten.
+    async fn leave(self) {
+        self.running.stop().await;
+        if let Err(error) = self.database.forget(self.me.name).await {
+            tracing::debug!("this node will be listed for a while: {error}");
+        }
+    }
+
+    /// Leads to whoever holds the desk, if it does not yet.
+    async fn lead(&self, holder: Holder, led: &mut Option<(String, u64)>) {
+        let to = (holder.node.url, holder.epoch);
+        if led.as_ref() == Some(&to) {
+            return;
+        }
+        tracing::info!(node = holder.node.name, url = to.0, "another node holds the desk");
+        let door = DoorTo { url: to.0.clone(), secret: self.node_secret.clone(), tls: self.tls.clone() };
+        if let Err(why) = self.running.lead(door).await {
+            tracing::error!(node = holder.node.name, "the node that holds the desk cannot be reached: {why}");
+            self.running.shut("the address of the node that holds the desk is wrong").await;
+        }
+        *led = Some(to);
+    }
+
+    /// Holds the desk until it is lost or the node stops.
+    async fn hold(&mut self, store: Arc<Postgres>) -> Ended {
+        let (options, engine) = match self.desk_on(store.clone()).await {
+            Ok(made) => made,
+            Err(why) => {
+                tracing::error!("the desk could not be opened: {why}");
+                self.running.shut("the desk could not be opened; the log of this node has more").await;
+                store.leave().await;
+                let _ = tokio::time::timeout(REST, wished(self.wishes.clone(), Wish::Stop)).await;
+                return Ended::Lost;
+            }
+        };
+        self.running.open(options).await;
+        tracing::info!(node = self.me.name, epoch = store.epoch(), "this node holds the desk");
+        if *self.wishes.borrow() >= Wish::Drain {
+            self.running.drain();
+        }
+        loop {
+            let why = tokio::select! {
+                why = store.lost() => why,
+                why = engine.stopped() => why,
+                changed = self.wishes.changed() => match *self.wishes.borrow_and_update() {
+                    Wish::Stop => break,
+                    _ if changed.is_err() => break,
+                    Wish::Drain => {
+                        self.running.drain();
+                        continue;
+                    }
+                    Wish::Serve => continue,
+                },
+            };
+            tracing::error!("this node lost the desk: {why}");
+            self.running.shut("this node has just lost the desk").await;
+            engine.stop().await;
+            store.leave().await;
+            return Ended::Lost;
+        }
+        Ended::Stop(engine, store)
+    }
+
+    async fn desk_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
+        let store: Arc<dyn Store> = store;
+        let tokens = Tokens::shared(&self.data, store.clone(), &self.secret).await;
+        let tokens = Arc::new(tokens.map_err(|error| error.to_string())?);
+        let mut config = Config::default();
+        config.lease_ms = self.lease.unwrap_or(config.lease_ms);
+        let engine = Engine::start(store.clone(), config, SystemClock::default()).await;
+        let engine = engine.map_err(|error| error.to_string())?;
+        let options = Options {
+            engine: engine.clone(),
+            store,
+            blobs: self.blobs.clone(),
+            tokens,
+            data: self.data.clone(),
+            lease_ms: config.lease_ms,
+            log_bytes: LOG_BYTES,
+            collect_ms: COLLECT_MS,
+            nodes: nodes(self.database.clone()),
+            secret: Some(self.node_secret.clone()),
+        };
+        Ok((options, engine))
+    }
+}
+
+/// Waits until this, or more, is wanted.
+async fn wished(mut wishes: watch::Receiver<Wish>, wish: Wish) {
+    // An error means that nobody wants anything any more.
+    let _ = wishes.wait_for(|wanted| *wanted >= wish).await;
+}
+
+fn nodes(database: Database) -> Nodes {
+    Nodes::new(move || {
+        let listing = database.nodes();
+        Box::pin(async move { listing.await?.into_iter().map(told).collect() })
+    })
+}
+
+fn told(seen: NodeSeen) -> Result<Told, StoreError> {
+    let NodeSeen { node: Me { name, url }, version, seen_ms, holds_desk, .. } = seen;
+    let seen_at = i64::try_from(seen_ms).ok().and_then(|ms| Time::from_ms(ms).ok());
+    let seen_at = seen_at.ok_or_else(|| StoreError::new(format!("node {name} was seen at no time")))?;
+    Ok(Told { name, url, holder: holds_desk, version, seen_at: Timestamp(seen_at) })
+}

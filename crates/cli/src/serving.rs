@@ -1,0 +1,83 @@
+//! A hall on this machine, whichever kind it is: one node on SQLite, or one of several on PostgreSQL.
+
+use std::path::Path;
+
+use jobhall_server::Role;
+
+use crate::database::Database;
+use crate::failure::Outcome;
+use crate::hall::OpenHall;
+use crate::listen::ListenArgs;
+use crate::node::Node;
+use crate::settings::Settings;
+
+/// See the module.
+pub enum Serving {
+    /// The whole hall.
+    Alone(OpenHall),
+    /// One node of it.
+    Node(Node),
+}
+
+impl Serving {
+    /// Opens it.
+    pub async fn open(data: &Path, at: &ListenArgs, settings: &Settings) -> Outcome<Serving> {
+        match at.database()? {
+            Some(Database::Postgres(url)) => {
+                Ok(Serving::Node(Node::open(data, at, url, &settings.trust()).await?))
+            }
+            _ => Ok(Serving::Alone(OpenHall::open(data, at).await?)),
+        }
+    }
+
+    /// Where this machine reaches it.
+    pub fn url(&self) -> &str {
+        match self {
+            Serving::Alone(hall) => &hall.url,
+            Serving::Node(node) => &node.url,
+        }
+    }
+
+    /// A link that lets a browser in once; none where the desk may be on another node.
+    pub fn link(&self) -> Option<String> {
+        match self {
+            Serving::Alone(hall) => Some(format!("{}/?code={}", hall.url, hall.tokens.code())),
+            Serving::Node(_) => None,
+        }
+    }
+
+    /// The token of the worker that comes along.
+    pub fn worker_token(&self) -> String {
+        match self {
+            Serving::Alone(hall) => hall.tokens.mint("local", Role::Worker),
+            Serving::Node(node) => node.worker_token(),
+        }
+    }
+
+    /// Where the administrator's token is to be found.
+    pub fn token_hint(&self, data: &Path) -> Option<String> {
+        let path = data.join("admin.token");
+        match self {
+            Serving::Node(_) if !path.exists() => Some(
+                "the administrator's token is in admin.token, in the data directory of the node that was first".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Takes no more work.
+    pub fn drain(&self) {
+        match self {
+            Serving::Alone(hall) => hall.drain(),
+            Serving::Node(node) => node.drain(),
+        }
+    }
+
+    /// Lets requests and commits under way come to their end. Leases go on.
+    pub async fn close(self) {
+        match self {
+            Serving::Alone(hall) => hall.close().await,
+            Serving::Node(node) => node.close().await,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Connections: taken until the node stops, within bounds, each with what the node is at the time of a request.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::app::told;
+use crate::failures::Peer;
+use crate::front::Node;
+use crate::metrics::Counted;
+use crate::open_desk::DRAIN_TIME;
+use crate::tls::Tls;
+
+/// Connections at once; more wait to be taken.
+const CONNECTIONS: usize = 20_000;
+/// The most bytes of a request's head.
+const HEAD_BYTES: usize = 16 * 1024;
+/// How long the head of a request may take.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Pause after the system refused a connection, for instance because files ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes connections until the node stops, then lets them come to their end.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    node: Arc<Node>,
+    tls: Option<Tls>,
+    close: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let taken = async {
+            let permit = room.clone().acquire_owned().await;
+            (listener.accept().await, permit)
+        };
+        tokio::select! {
+            () = told(close.clone()) => break,
+            Some(_) = connections.join_next() => {}
+            (stream, permit) = taken => match stream {
+                Ok((stream, from)) => {
+                    let (node, tls, close) = (node.clone(), tls.clone(), close.clone());
+                    let counted = Counted::new(&node.metrics.connections);
+                    connections.spawn(async move {
+                        connection(stream, Peer(from.ip()), node, tls, close).await;
+                        drop((permit, counted));
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!("failed to take a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let front = node.front.borrow().clone();
+    let ended = async { while connections.join_next().await.is_some() {} };
+    let (ended, ()) = tokio::join!(tokio::time::timeout(DRAIN_TIME, ended), front.end());
+    if ended.is_err() {
+        tracing::warn!("requests that were still under way are cut");
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    from: Peer,
+    node: Arc<Node>,
+    tls: Option<Tls>,
+    close: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => serve(stream, from, node, close).await,
+        // Apart, because its room would be taken by every connection without TLS too.
+        Some(tls) => Box::pin(encrypted(tls, stream, from, node, close)).await,
+    }
+}
+
+async fn encrypted(tls: Tls, stream: TcpStream, from: Peer, node: Arc<Node>, close: watch::Receiver<bool>) {
+    let shaken = tokio::select! {
+        shaken = tls.shake(stream) => shaken,
+        () = told(close.clone()) => return,
+    };
+    match shaken {
+        Ok(stream) => serve(stream, from, node, close).await,
+        Err(error) => tracing::debug!("a connection ended in its handshake: {error}"),
+    }
+}
+
+async fn serve<S>(stream: S, from: Peer, node: Arc<Node>, close: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+    let service = service_fn(move |request| {
+        let node = node.clone();
+        async move { node.answer(request, from).await }
+    });
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    tokio::select! {
+        ended = served.as_mut() => return log_end(ended),
+        () = told(close) => served.as_mut().graceful_shutdown(),
+    }
+    log_end(served.await);
+}
+
+fn log_end(ended: Result<(), hyper::Error>) {
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended: {error}");
+    }
+}

@@ -1,0 +1,231 @@
+//! A door: a node that does not hold the desk takes requests all the same and passes them on to the one that does.
+//!
+//! ```text
+//!   client ─▶ gate of the door: host, origin ─▶ ways ─▶ node at the desk: token, role, route
+//!          ◀── answer as it comes, piece by piece ◀──┘
+//!          ◀══════ bytes both ways, after an upgrade ══════▶
+//! ```
+//!
+//! Nothing is kept here: bodies, streams and long polls go through as they come, and what ends on one side ends on the
+//! other. A door knows no tokens. It says where a request came from, so that wrong tokens are counted against whoever
+//! sent them, and it is believed by the secret that the nodes share.
+
+mod hop;
+mod ways;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::http::{Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use jobhall_protocol::Code;
+use tokio::io::copy_bidirectional;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::rustls::ClientConfig;
+
+use self::ways::{Failed, Ways};
+use crate::app::told;
+use crate::error::{Answer, Trouble};
+use crate::gate::REQUEST_ID;
+use crate::vouch::{NodeSecret, Vouched};
+
+/// Upgraded connections at once, as many as a hall has sessions.
+const TUNNELS: usize = 10_000;
+/// How long the other node has to say whether it is ready.
+const READY: Duration = Duration::from_secs(3);
+/// The most bytes of what it then says.
+const READY_BYTES: usize = 16 * 1024;
+
+/// Where a door leads.
+#[derive(Clone, Debug)]
+pub struct DoorTo {
+    /// Where the node is that holds the desk: `http://HOST:PORT` or `https://HOST:PORT`.
+    pub url: String,
+    /// What the nodes of the hall know each other by.
+    pub secret: NodeSecret,
+    /// How to speak TLS with that node, and whom to believe to be it; needed where it is behind `https`.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
+/// See the module.
+pub(crate) struct Door {
+    ways: Ways,
+    pub(crate) secret: NodeSecret,
+    tunnels: Arc<Semaphore>,
+    /// Becomes true once: the desk is elsewhere, or this node stops.
+    close: watch::Sender<bool>,
+}
+
+impl Door {
+    pub(crate) fn new(to: DoorTo) -> Result<Door, String> {
+        let DoorTo { url, secret, tls } = to;
+        let tunnels = Arc::new(Semaphore::new(TUNNELS));
+        Ok(Door { ways: Ways::new(&url, tls)?, secret, tunnels, close: watch::Sender::new(false) })
+    }
+
+    /// Ends whatever goes through: who was behind it comes back and is led elsewhere.
+    pub(crate) fn close(&self) {
+        self.close.send_replace(true);
+    }
+
+    fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        told(self.close.subscribe())
+    }
+
+    /// Passes a request on.
+    pub(crate) async fn pass(&self, mut request: Request<Incoming>, vouched: Vouched) -> Answer {
+        let upgrade = hop::strip(request.headers_mut());
+        // Before anything is sent: whom there is no room for is told so.
+        let asked = match upgrade {
+            Some(to) => Some((to, self.place()?, hyper::upgrade::on(&mut request))),
+            None => None,
+        };
+        let (mut parts, body) = request.into_parts();
+        // The address of the way is settled already.
+        parts.uri = parts.uri.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()));
+        let mut request = Request::from_parts(parts, Body::new(body));
+        self.secret.vouch(request.headers_mut(), vouched);
+        if let Some((to, ..)) = &asked {
+            hop::ask(request.headers_mut(), to.clone());
+        }
+        let mut response = self.send(request).await?;
+        let agreed = hop::strip(response.headers_mut());
+        match (response.status(), asked, agreed) {
+            (StatusCode::SWITCHING_PROTOCOLS, Some((_, place, from)), Some(to)) => {
+                hop::ask(response.headers_mut(), to);
+                self.tunnel(from, hyper::upgrade::on(&mut response), place);
+                Ok(response.map(|_| Body::empty()))
+            }
+            (StatusCode::SWITCHING_PROTOCOLS, ..) => Err(lost("it agreed to what nobody asked for")),
+            _ => Ok(response.map(|body| Body::new(Passing { body, closed: Box::pin(self.closed()) }))),
+        }
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Trouble> {
+        let sent = tokio::select! {
+            sent = self.ways.send(request) => sent,
+            () = self.closed() => return Err(lost("the desk went elsewhere meanwhile")),
+        };
+        sent.map_err(|failed| match failed {
+            Failed::NotSent(why) => absent(&why),
+            Failed::Unanswered(why) => lost(&why),
+        })
+    }
+
+    fn place(&self) -> Result<OwnedSemaphorePermit, Trouble> {
+        let place = self.tunnels.clone().try_acquire_owned();
+        place.map_err(|_| {
+            Trouble::new(Code::Unavailable, format!("{TUNNELS} sessions are open, which is the limit"))
+        })
+    }
+
+    /// Lets bytes through both ways until both sides have ended, or the door is closed.
+    fn tunnel(&self, client: OnUpgrade, desk: OnUpgrade, place: OwnedSemaphorePermit) {
+        let closed = self.closed();
+        tokio::spawn(async move {
+            let through = async {
+                let (client, desk) = tokio::try_join!(client, desk).map_err(std::io::Error::other)?;
+                copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(desk)).await
+            };
+            tokio::select! {
+                passed = through => if let Err(error) = passed {
+                    tracing::debug!("a session ended on its way through: {error}");
+                },
+                () = closed => {}
+            }
+            drop(place);
+        });
+    }
+
+    /// Whether the node that holds the desk is ready; what it says.
+    pub(crate) async fn is_ready(&self, asked: &Request<Incoming>, vouched: Vouched) -> Answer {
+        let path =
+            asked.uri().query().map_or_else(|| "/readyz".to_owned(), |query| format!("/readyz?{query}"));
+        let question = self.question(&path, asked, vouched)?;
+        let answering = async {
+            let (parts, body) = self.send(question).await?.into_parts();
+            let bytes = Limited::new(body, READY_BYTES).collect().await;
+            let bytes = bytes.map_err(|error| lost(&error.to_string()))?.to_bytes();
+            let mut answer = Response::new(Body::from(bytes));
+            *answer.status_mut() = parts.status;
+            if let Some(kind) = parts.headers.get(header::CONTENT_TYPE) {
+                answer.headers_mut().insert(header::CONTENT_TYPE, kind.clone());
+            }
+            Ok(answer)
+        };
+        tokio::time::timeout(READY, answering).await.unwrap_or_else(|_| Err(absent("it does not answer")))
+    }
+
+    /// Whether whoever asks may see the numbers of a node: the desk knows, for its own.
+    pub(crate) async fn may_see_numbers(&self, asked: &Request<Incoming>, vouched: Vouched) -> Answer {
+        Ok(self.send(self.question("/metrics", asked, vouched)?).await?.map(Body::new))
+    }
+
+    /// A question of this node's own, for whoever asks.
+    fn question(
+        &self,
+        path: &str,
+        asked: &Request<Incoming>,
+        vouched: Vouched,
+    ) -> Result<Request<Body>, Trouble> {
+        let mut question = Request::builder().uri(path).body(Body::empty()).map_err(Trouble::bad)?;
+        let headers = question.headers_mut();
+        for name in [header::HOST, header::AUTHORIZATION, header::COOKIE, REQUEST_ID] {
+            if let Some(shown) = asked.headers().get(&name) {
+                headers.insert(name, shown.clone());
+            }
+        }
+        self.secret.vouch(headers, vouched);
+        Ok(question)
+    }
+}
+
+/// It was not sent.
+fn absent(why: &str) -> Trouble {
+    tracing::debug!("a request could not be passed on: {why}");
+    Trouble::new(Code::NoDesk, "the node that holds the desk cannot be reached; nothing was done")
+}
+
+/// It was sent, and no answer came.
+fn lost(why: &str) -> Trouble {
+    tracing::debug!("a request that was passed on was not answered: {why}");
+    let words = "the node that holds the desk was gone before it answered; whether it was done is not known";
+    Trouble::new(Code::DeskLost, words)
+}
+
+/// A body on its way through, cut when the door is closed.
+struct Passing {
+    body: Incoming,
+    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl hyper::body::Body for Passing {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_pending() && self.closed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(axum::Error::new("the desk went elsewhere meanwhile"))));
+        }
+        frame.map_err(axum::Error::new)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

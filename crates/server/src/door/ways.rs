@@ -1,0 +1,156 @@
+//! Connections to the node that holds the desk. One serves one request at a time and is kept for the next.
+//!
+//! A request that was not sent is told apart from one whose answer did not come: the first was surely not done, the
+//! second nobody knows, so it is never sent again.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::uri::Scheme;
+use axum::http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// How long a connection may take to come about, its handshake included.
+const CONNECT: Duration = Duration::from_secs(3);
+/// Connections that are kept for the next request, and for how long: less than the other node waits for one.
+const IDLE: usize = 256;
+const IDLE_TIME: Duration = Duration::from_secs(5);
+/// The most bytes of an answer's head.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// It was not sent.
+    NotSent(String),
+    /// It was sent, at least in part.
+    Unanswered(String),
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Ways {
+    to: Arc<To>,
+    idle: Arc<Mutex<VecDeque<Idle>>>,
+}
+
+/// Where they lead.
+struct To {
+    host: String,
+    port: u16,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+struct Idle {
+    sender: SendRequest<Body>,
+    since: Instant,
+}
+
+impl Ways {
+    /// Ways to a node at this address, which reads `http://HOST:PORT` or `https://HOST:PORT`.
+    pub(super) fn new(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Ways, String> {
+        let wrong = || format!("{url:?} does not read http://HOST:PORT or https://HOST:PORT");
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
+        let (tls, port) = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTPS => {
+                (Some(tls.ok_or_else(|| format!("nobody is believed to be {url:?}"))?), 443)
+            }
+            Some(scheme) if *scheme == Scheme::HTTP => (None, 80),
+            _ => return Err(wrong()),
+        };
+        let to = Arc::new(To { host, port: uri.port_u16().unwrap_or(port), tls });
+        Ok(Ways { to, idle: Arc::default() })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, Failed> {
+        loop {
+            let (mut sender, kept) = match self.kept() {
+                Some(sender) => (sender, true),
+                None => (self.connect().await.map_err(|error| Failed::NotSent(error.to_string()))?, false),
+            };
+            match sender.try_send_request(request).await {
+                Ok(response) => {
+                    self.keep(sender);
+                    return Ok(response);
+                }
+                Err(mut error) => match error.take_message() {
+                    // One that was kept may have been closed meanwhile; the next one, or a new one, will do.
+                    Some(unsent) if kept => request = unsent,
+                    Some(_) => return Err(Failed::NotSent(error.into_error().to_string())),
+                    None => return Err(Failed::Unanswered(error.into_error().to_string())),
+                },
+            }
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one that was used last, so that those which are too many grow old.
+    fn kept(&self) -> Option<SendRequest<Body>> {
+        let mut idle = self.idle();
+        let fresh = |way: &Idle| way.since.elapsed() < IDLE_TIME && !way.sender.is_closed();
+        while idle.front().is_some_and(|way| !fresh(way)) {
+            idle.pop_front();
+        }
+        idle.pop_back().filter(fresh).map(|way| way.sender)
+    }
+
+    /// Keeps a connection once its answer was read to the end.
+    fn keep(&self, mut sender: SendRequest<Body>) {
+        let ways = self.clone();
+        tokio::spawn(async move {
+            if sender.ready().await.is_ok() {
+                let mut idle = ways.idle();
+                if idle.len() < IDLE {
+                    idle.push_back(Idle { sender, since: Instant::now() });
+                }
+            }
+        });
+    }
+
+    async fn connect(&self) -> io::Result<SendRequest<Body>> {
+        let connected = tokio::time::timeout(CONNECT, self.connected()).await;
+        connected.map_err(|_| io::Error::other("the connection took too long"))?
+    }
+
+    async fn connected(&self) -> io::Result<SendRequest<Body>> {
+        let stream = TcpStream::connect((self.to.host.as_str(), self.to.port)).await?;
+        let _ = stream.set_nodelay(true);
+        match &self.to.tls {
+            None => speak(stream).await,
+            Some(tls) => {
+                let name = ServerName::try_from(self.to.host.clone()).map_err(io::Error::other)?;
+                speak(TlsConnector::from(tls.clone()).connect(name, stream).await?).await
+            }
+        }
+    }
+}
+
+async fn speak<S>(stream: S) -> io::Result<SendRequest<Body>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_BYTES);
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!("a connection to the node that holds the desk ended: {error}");
+        }
+    });
+    Ok(sender)
+}

@@ -1,0 +1,154 @@
+//! What a node is at this moment, to whoever comes: the desk itself, a door that leads to it, or closed. A node listens
+//! once; what it is may change between two requests on one connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::HeaderValue;
+use axum::http::{Request, Response};
+use axum::response::IntoResponse as _;
+use hyper::body::Incoming;
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+use jobhall_protocol::Code;
+use tokio::sync::watch;
+
+use crate::app::Hosts;
+use crate::door::Door;
+use crate::error::{self, Answer, Trouble};
+use crate::failures::Peer;
+use crate::gate;
+use crate::metrics::Metrics;
+use crate::open_desk::OpenDesk;
+use crate::vouch::{self, NodeSecret, Vouched};
+
+/// See the module.
+pub(crate) enum Front {
+    /// Nobody is served; why.
+    Closed(String),
+    /// This node holds the desk.
+    Desk(OpenDesk),
+    /// Another node does.
+    Door(Door),
+}
+
+impl Front {
+    fn secret(&self) -> Option<&NodeSecret> {
+        match self {
+            Front::Closed(_) => None,
+            Front::Desk(desk) => desk.secret.as_ref(),
+            Front::Door(door) => Some(&door.secret),
+        }
+    }
+
+    /// Ends whatever waits or streams, and waits until it has ended.
+    pub(crate) async fn end(&self) {
+        match self {
+            Front::Closed(_) => {}
+            Front::Desk(desk) => desk.end().await,
+            Front::Door(door) => door.close(),
+        }
+    }
+}
+
+/// What is the same whatever a node is.
+pub(crate) struct Node {
+    pub hosts: Arc<Hosts>,
+    pub metrics: Arc<Metrics>,
+    /// Whether requests come over TLS.
+    pub secure: bool,
+    pub front: watch::Sender<Arc<Front>>,
+}
+
+impl Node {
+    pub(crate) fn new(hosts: Hosts, secure: bool) -> Node {
+        let front = watch::Sender::new(Arc::new(Front::Closed("this node has just started".to_owned())));
+        Node { hosts: Arc::new(hosts), metrics: Arc::default(), secure, front }
+    }
+
+    /// Answers a request as what this node is now.
+    pub(crate) async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        from: Peer,
+    ) -> Result<Response<Body>, Infallible> {
+        let front = self.front.borrow().clone();
+        let vouched = vouch::take(request.headers_mut(), front.secret());
+        if let Front::Desk(desk) = &*front {
+            request.extensions_mut().insert(vouched.map_or(from, |vouched| vouched.from));
+            if let Some(vouched) = vouched {
+                request.extensions_mut().insert(vouched);
+            }
+            return TowerToHyperService::new(desk.router.clone()).call(request).await;
+        }
+        Ok(Box::pin(self.outside(&front, request, from, vouched.is_some())).await)
+    }
+
+    /// Answers where this node does not hold the desk.
+    async fn outside(
+        &self,
+        front: &Front,
+        mut request: Request<Incoming>,
+        from: Peer,
+        passed_on: bool,
+    ) -> Response<Body> {
+        let id = gate::request_id(request.headers());
+        // One id goes through the logs of both nodes.
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            request.headers_mut().insert(gate::REQUEST_ID, id);
+        }
+        let vouched = Vouched { from, secure: self.secure };
+        let route = match request.uri().path() {
+            "/livez" => "/livez",
+            "/readyz" => "/readyz",
+            "/metrics" => "/metrics",
+            _ => "door",
+        };
+        let checked = gate::check_host(&self.hosts, request.headers());
+        let checked = checked.and_then(|()| gate::check_page(&request));
+        let answer = match (checked, front) {
+            (Err(trouble), _) => Err(trouble),
+            (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),
+            // Whoever sent it here is behind the times; it must not go round.
+            (Ok(()), Front::Door(_)) if passed_on => Err(no_desk("this node does not hold the desk")),
+            (Ok(()), Front::Door(door)) => self.through(door, route, request, vouched).await,
+            (Ok(()), Front::Closed(why)) => Err(no_desk(why)),
+            (Ok(()), Front::Desk(_)) => Err(Trouble::internal("a desk was taken for a door")),
+        };
+        let response = match answer {
+            // What the desk said stays as it is.
+            Ok(response) if route == "door" => response,
+            Ok(response) => gate::finish(response, &id),
+            Err(trouble) => gate::finish(trouble.into_response(), &id),
+        };
+        self.metrics.request(route, response.status().as_u16());
+        response
+    }
+
+    async fn through(
+        &self,
+        door: &Door,
+        route: &'static str,
+        request: Request<Incoming>,
+        vouched: Vouched,
+    ) -> Answer {
+        match route {
+            "/readyz" => door.is_ready(&request, vouched).await,
+            // The numbers are this node's own; who may see them is known at the desk.
+            "/metrics" => {
+                let answer = door.may_see_numbers(&request, vouched).await?;
+                if answer.status().is_success() {
+                    Ok(error::numbers(self.metrics.own_text()))
+                } else {
+                    Ok(answer)
+                }
+            }
+            _ => door.pass(request, vouched).await,
+        }
+    }
+}
+
+fn no_desk(why: &str) -> Trouble {
+    Trouble::new(Code::NoDesk, format!("{why}; nothing was done"))
+}

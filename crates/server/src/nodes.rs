@@ -1,0 +1,33 @@
+//! The nodes of a hall, as they are told. Only whoever put the hall together knows where they are written down.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jobhall_protocol::Node;
+use jobhall_store::{Later, StoreError};
+
+type Ask = dyn Fn() -> Later<Result<Vec<Node>, StoreError>> + Send + Sync;
+
+/// Tells the nodes of a hall.
+#[derive(Clone)]
+pub struct Nodes(Arc<Ask>);
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Nodes(…)")
+    }
+}
+
+impl Nodes {
+    /// Those that this tells.
+    pub fn new(ask: impl Fn() -> Later<Result<Vec<Node>, StoreError>> + Send + Sync + 'static) -> Nodes {
+        Nodes(Arc::new(ask))
+    }
+
+    /// All of them, by name.
+    pub(crate) async fn list(&self) -> Result<Vec<Node>, StoreError> {
+        let mut nodes = (self.0)().await?;
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(nodes)
+    }
+}

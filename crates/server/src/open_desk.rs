@@ -1,0 +1,122 @@
+//! The desk of a hall, open on this node: its routes, and the services that run beside them as long as it is here.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{App, told};
+use crate::artifacts::Artifacts;
+use crate::failures::Failures;
+use crate::floor::Floor;
+use crate::front::Node;
+use crate::hall::Options;
+use crate::logs::Logs;
+use crate::operations::{self, Operations};
+use crate::place::Place;
+use crate::tokens::Tokens;
+use crate::vouch::NodeSecret;
+use crate::{collector, inbox, routes};
+
+/// How long requests under way have when the desk ends.
+pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// Pauses between two readings of the tokens.
+const REREAD: Duration = Duration::from_secs(2);
+
+/// See the module.
+pub(crate) struct OpenDesk {
+    pub(crate) router: Router,
+    pub(crate) secret: Option<NodeSecret>,
+    app: Arc<App>,
+    drain: watch::Sender<bool>,
+    close: watch::Sender<bool>,
+    collecting: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl OpenDesk {
+    /// Opens it on this node, until the node stops.
+    pub(crate) fn new(options: Options, node: &Node, stop: watch::Receiver<bool>) -> OpenDesk {
+        let ((drain, draining), (close, closing)) = (watch::channel(false), watch::channel(false));
+        let (blobs, store) = (options.blobs.clone(), options.store.clone());
+        let every = Duration::from_millis(options.collect_ms);
+        let collecting = tokio::spawn(collector::run(blobs, store, every, draining.clone()));
+        tokio::spawn(reread(options.tokens.clone(), closing.clone()));
+        let secret = options.secret.clone();
+        let app = Arc::new(app(options, node, draining, closing));
+        tokio::spawn(operations::run(app.clone()));
+        tokio::spawn(inbox::run(app.clone()));
+        tokio::spawn(with_node(stop, [drain.clone(), close.clone()]));
+        let (router, collecting) = (routes::router(&app), Mutex::new(Some(collecting)));
+        OpenDesk { router, secret, app, drain, close, collecting }
+    }
+
+    pub(crate) fn drain(&self) {
+        self.drain.send_replace(true);
+    }
+
+    /// Ends what waits and what streams, and waits for it, within bounds.
+    pub(crate) async fn end(&self) {
+        self.drain();
+        self.close.send_replace(true);
+        let collecting = self.collecting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = async {
+            self.app.sessions.ended().await;
+            if let Some(collecting) = collecting {
+                let _ = collecting.await;
+            }
+        };
+        if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
+            tracing::warn!("what was still under way at the desk is cut");
+        }
+    }
+}
+
+/// A desk ends with its node at the latest.
+async fn with_node(stop: watch::Receiver<bool>, said: [watch::Sender<bool>; 2]) {
+    let [drain, close] = said;
+    tokio::select! {
+        () = told(stop) => {
+            drain.send_replace(true);
+            close.send_replace(true);
+        }
+        () = told(close.subscribe()) => {}
+    }
+}
+
+fn app(options: Options, node: &Node, drain: watch::Receiver<bool>, close: watch::Receiver<bool>) -> App {
+    App {
+        floor: Arc::new(Floor::new(options.engine.clone())),
+        sessions: Arc::default(),
+        engine: options.engine,
+        operations: Operations::new(options.store.clone()),
+        store: options.store,
+        artifacts: Artifacts::new(options.blobs.clone()),
+        logs: Logs::new(options.blobs, options.log_bytes),
+        tokens: options.tokens,
+        failures: Failures::default(),
+        metrics: node.metrics.clone(),
+        place: Place::new(options.data),
+        nodes: options.nodes,
+        lease_ms: options.lease_ms,
+        secure: node.secure,
+        hosts: node.hosts.clone(),
+        started: Instant::now(),
+        drain,
+        close,
+    }
+}
+
+/// Reads the tokens anew again and again: what another node revoked is gone here within seconds.
+async fn reread(tokens: Arc<Tokens>, close: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = told(close.clone()) => return,
+            () = tokio::time::sleep(REREAD) => {}
+        }
+        if let Err(error) = tokens.refresh().await {
+            tracing::warn!("the tokens could not be read anew: {error}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What one node of a hall says to another about a request that it passes on: where it came from, and that its host
+//! and origin were looked at. It is believed only beside the hall's secret, which nodes read from their database; from
+//! anyone else these headers are taken off and mean nothing.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use axum::http::HeaderMap;
+use axum::http::header::{HeaderName, HeaderValue};
+
+use crate::failures::Peer;
+use crate::tokens::Hash;
+
+/// Carries the hall's secret.
+const NODE: HeaderName = HeaderName::from_static("jobhall-node");
+/// Carries where the request came from, as `http 10.0.0.5` or `https fd00::1`.
+const PEER: HeaderName = HeaderName::from_static("jobhall-peer");
+
+/// The secret that the nodes of a hall share. No message shows it.
+#[derive(Clone)]
+pub struct NodeSecret {
+    header: HeaderValue,
+    hash: Hash,
+}
+
+impl fmt::Debug for NodeSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeSecret(…)")
+    }
+}
+
+impl NodeSecret {
+    /// Of this text; none where no header could carry it.
+    #[must_use]
+    pub fn new(text: &str) -> Option<NodeSecret> {
+        let mut header = HeaderValue::from_str(text).ok().filter(|value| !value.is_empty())?;
+        header.set_sensitive(true);
+        Some(NodeSecret { header, hash: Hash::of(text) })
+    }
+
+    fn is(&self, shown: &HeaderValue) -> bool {
+        shown.to_str().is_ok_and(|shown| Hash::is(Hash::of(shown), Some(self.hash)))
+    }
+
+    /// Says where a request came from, and whether it was encrypted on its way.
+    pub(crate) fn vouch(&self, headers: &mut HeaderMap, vouched: Vouched) {
+        let scheme = if vouched.secure { "https" } else { "http" };
+        if let Ok(peer) = HeaderValue::from_str(&format!("{scheme} {}", vouched.from.0)) {
+            headers.insert(NODE, self.header.clone());
+            headers.insert(PEER, peer);
+        }
+    }
+}
+
+/// What another node vouches for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vouched {
+    /// Where the request came from.
+    pub from: Peer,
+    /// Whether it came over TLS.
+    pub secure: bool,
+}
+
+/// Takes these headers off a request; what they say if they are to be believed.
+pub(crate) fn take(headers: &mut HeaderMap, secret: Option<&NodeSecret>) -> Option<Vouched> {
+    // Nearly every request has none.
+    let shown = headers.remove(NODE);
+    let peer = headers.remove(PEER);
+    let (shown, peer) = (shown?, peer?);
+    secret.filter(|secret| secret.is(&shown))?;
+    let (scheme, from) = peer.to_str().ok()?.split_once(' ')?;
+    let from: IpAddr = from.parse().ok()?;
+    Some(Vouched { from: Peer(from), secure: scheme == "https" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vouched() -> Vouched {
+        Vouched { from: Peer("fd00::1".parse().unwrap()), secure: true }
+    }
+
+    #[test]
+    fn the_word_of_a_node_is_believed_and_nobody_elses() {
+        let (ours, other) = (NodeSecret::new("abc").unwrap(), NodeSecret::new("abd").unwrap());
+        for (by, believed) in [(Some(&ours), true), (Some(&other), false), (None, false)] {
+            let mut headers = HeaderMap::new();
+            ours.vouch(&mut headers, vouched());
+            let told = take(&mut headers, by);
+            assert_eq!(told.map(|told| (told.from.0, told.secure)).is_some(), believed);
+            assert!(headers.is_empty(), "they go no further");
+        }
+    }
+
+    #[test]
+    fn a_word_that_makes_no_sense_is_none() {
+        let secret = NodeSecret::new("abc").unwrap();
+        for wrong in ["", "http", "http nowhere", "10.0.0.5", "http 10.0.0.5 10.0.0.6"] {
+            let mut headers = HeaderMap::new();
+            secret.vouch(&mut headers, vouched());
+            headers.insert(PEER, HeaderValue::from_static(wrong));
+            assert!(take(&mut headers, Some(&secret)).is_none(), "{wrong:?}");
+        }
+        assert!(NodeSecret::new("").is_none() && NodeSecret::new("a\nb").is_none());
+        assert!(!format!("{secret:?}").contains("abc"));
+    }
+}

@@ -1,0 +1,378 @@
+//! Doors: a node that does not hold the desk passes on what it is asked, and nobody sees a difference.
+
+use std::time::Duration;
+
+use jobhall_client::Client;
+use jobhall_protocol::{Hello, ToHall, ToWorker};
+use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Options, Running};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::hall::{Reply, TestHall, read_until};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// A node that listens and is nothing yet.
+pub async fn node(listen: Listen) -> Running {
+    Hall::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), listen).unwrap()
+}
+
+/// What a node is made of that holds the desk of this hall.
+pub fn desk(hall: &TestHall) -> Options {
+    let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("of-the-holder")).unwrap();
+    Options { secret: NodeSecret::new(SECRET), ..hall.options(blobs) }
+}
+
+/// The way to the node at this address.
+pub fn to(address: impl std::fmt::Display) -> DoorTo {
+    DoorTo { url: format!("http://{address}"), secret: NodeSecret::new(SECRET).unwrap(), tls: None }
+}
+
+/// A hall with a node at the desk and a door, through which everything that the test sends goes.
+struct Doors {
+    hall: TestHall,
+    holder: Running,
+    door: Running,
+}
+
+impl Doors {
+    async fn open() -> Doors {
+        Doors::listening(Listen::default(), Listen::default()).await
+    }
+
+    async fn listening(at_desk: Listen, at_door: Listen) -> Doors {
+        let mut hall = TestHall::start().await;
+        let (holder, door) = (node(at_desk).await, node(at_door).await);
+        holder.open(desk(&hall)).await;
+        door.lead(to(holder.address)).await.unwrap();
+        hall.address = door.address.to_string();
+        Doors { hall, holder, door }
+    }
+}
+
+/// Sends a request from this address of the machine, with a wrong token.
+async fn guess(from: [u8; 4], at: &str, more: &str) -> Reply {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    let mut stream = socket.connect(at.parse().unwrap()).await.unwrap();
+    let head = format!(
+        "GET /api/v1/jobs HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\nAuthorization: Bearer jh_wrong\r\n{more}\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.unwrap();
+    Reply::parse(&bytes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_through_a_door_comes_back_as_the_desk_said_it() {
+    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+    let made = hall.post("/api/v1/jobs", r#"{"type":"a","params":{"n":1}}"#).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = made.json()["id"].as_u64().unwrap();
+    assert_eq!(made.header("location"), Some(format!("/api/v1/jobs/{id}").as_str()));
+    let shown = hall.get(&format!("/api/v1/jobs/{id}")).await;
+    assert_eq!(shown.json()["params"]["n"], 1);
+    let listed = hall.get("/api/v1/jobs?type=a&limit=1").await.json();
+    assert_eq!(listed["items"][0]["id"], id);
+    hall.get("/api/v1/jobs/999999").await.problem(404, "not_found");
+    hall.get("/nowhere").await.problem(404, "not_found");
+    hall.send("PUT", "/api/v1/jobs", &hall.client, &[], b"").await.problem(405, "method_not_allowed");
+    hall.post("/api/v1/jobs", "{").await.problem(400, "bad_request");
+    let headers = hall.send("HEAD", &format!("/api/v1/jobs/{id}"), &hall.viewer, &[], b"").await;
+    assert_eq!((headers.status, headers.body.len()), (200, 0));
+    let named = hall.send("GET", "/api/v1/jobs", &hall.viewer, &[("X-Request-Id", "mine-7")], b"").await;
+    assert_eq!(named.header("x-request-id"), Some("mine-7"));
+    hall.send("GET", "/api/v1/jobs", "", &[], b"").await.problem(401, "unauthorized");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vacancy_parked_at_one_door_is_woken_by_a_job_from_another() {
+    let Doors { hall, holder, door: _door } = Doors::open().await;
+    let other = node(Listen::default()).await;
+    other.lead(to(holder.address)).await.unwrap();
+    let parked = async {
+        let mut parked =
+            hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], br#"{"slots":1,"wait_s":30}"#).await;
+        while !hall.get("/api/v1/workers").await.text().contains("\"w\"") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let client = Client::new(&format!("http://{}", other.address), Some(&hall.client)).unwrap();
+        let job = serde_json::from_str(r#"{"type":"a"}"#).unwrap();
+        let made = client.submit(&job, None).await.unwrap();
+        let mut bytes = Vec::new();
+        parked.read_to_end(&mut bytes).await.unwrap();
+        (made.id, Reply::parse(&bytes))
+    };
+    let (id, given) = tokio::time::timeout(Duration::from_secs(30), parked).await.unwrap();
+    assert_eq!(
+        (given.status, given.json()["attempts"][0]["job"]["id"].as_u64()),
+        (200, Some(id)),
+        "{given:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_come_through_a_door_as_they_happen() {
+    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+    let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
+    read_until(&mut events, "retry: 2000").await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    // The stream goes on, so nothing waits for its end.
+    read_until(&mut events, &format!("\"id\":{id}")).await;
+    hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
+    read_until(&mut events, "cancelled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_followed_through_a_door_while_it_grows() {
+    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let given = hall.take().await;
+    let mut log =
+        hall.open("GET", &format!("/api/v1/jobs/{id}/log?follow=true"), &hall.viewer, &[], b"").await;
+    for (at, line) in [(0, "one\n"), (4, "two\n")] {
+        let path = format!("log?offset={at}");
+        let reply = hall.word(&given, &path, line.as_bytes()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        read_until(&mut log, line.trim()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_artifacts_go_through_a_door_both_ways() {
+    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let given = hall.take().await;
+    let bytes: Vec<u8> = (0..24_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let path = format!("/api/v1/attempts/{}/artifacts/big.bin", given["id"].as_str().unwrap());
+    let lease = given["lease"].as_str().unwrap();
+    let kept = hall.send("PUT", &path, &hall.worker, &[("Jobhall-Lease", lease)], &bytes).await;
+    assert!([200, 201].contains(&kept.status), "{}", kept.text());
+    hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.until(id, "succeeded").await;
+    let read = hall.get(&format!("/api/v1/jobs/{id}/artifacts/big.bin")).await;
+    assert_eq!(read.status, 200);
+    assert!(read.body == bytes, "{} bytes came back", read.body.len());
+    let mut ranged = hall
+        .open(
+            "GET",
+            &format!("/api/v1/jobs/{id}/artifacts/big.bin"),
+            &hall.viewer,
+            &[("Range", "bytes=5-9")],
+            b"",
+        )
+        .await;
+    let mut part = Vec::new();
+    ranged.read_to_end(&mut part).await.unwrap();
+    assert_eq!((Reply::parse(&part).status, Reply::parse(&part).body), (206, bytes[5..10].to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_through_a_door_and_ends_when_the_desk_is_elsewhere() {
+    let Doors { hall, door, holder } = Doors::open().await;
+    let client = Client::new(&format!("http://{}", door.address), Some(&hall.worker)).unwrap();
+    let mut session = client.session(Hello::default()).await.unwrap();
+    session.send(&[ToHall::Vacancies { total: 1 }]).await.unwrap();
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let given = async {
+        loop {
+            for message in session.next().await.unwrap() {
+                if let ToWorker::Assign { attempt, .. } = message {
+                    return attempt.job.get();
+                }
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(Duration::from_secs(30), given).await.unwrap(), id);
+    door.shut("the desk is elsewhere").await;
+    let ended = async { while session.next().await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the tunnel is cut");
+    door.lead(to(holder.address)).await.unwrap();
+    client.session(Hello::default()).await.expect("another session through the same node");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_waits_at_a_desk_or_a_door_is_ended_when_the_node_becomes_something_else() {
+    for at_desk in [true, false] {
+        let Doors { mut hall, door, holder } = Doors::open().await;
+        hall.address = if at_desk { holder.address } else { door.address }.to_string();
+        let vacancy = br#"{"slots":1,"wait_s":60}"#;
+        let mut waiting = [
+            hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], vacancy).await,
+            hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await,
+        ];
+        // Both are under way: the one is listed, the other has a head.
+        read_until(&mut waiting[1], "\r\n\r\n").await;
+        while !hall.get("/api/v1/workers").await.text().contains("\"w\"") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        if at_desk {
+            holder.shut("gone").await
+        } else {
+            door.shut("gone").await
+        }
+        for stream in &mut waiting {
+            let mut rest = Vec::new();
+            let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut rest));
+            // However it ends, it ends; a stream that is cut is no whole answer.
+            let _ = read.await.expect("an end");
+            assert!(!String::from_utf8_lossy(&rest).contains("\r\n0\r\n\r\n") || at_desk);
+        }
+        hall.get("/api/v1/jobs").await.problem(503, "no_desk");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
+    let mut hall = TestHall::start().await;
+    let door = node(Listen::default()).await;
+    hall.address = door.address.to_string();
+    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = deaf.local_addr().unwrap();
+    drop(deaf);
+    door.lead(to(address)).await.unwrap();
+    let reply = hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await;
+    assert!(reply.problem(503, "no_desk").contains("nothing was done"));
+    assert!(reply.header("retry-after").is_some());
+    hall.get("/readyz").await.problem(503, "no_desk");
+
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    door.lead(to(mute.local_addr().unwrap())).await.unwrap();
+    let listening = async {
+        let (mut stream, _) = mute.accept().await.unwrap();
+        read_until(&mut stream, "\"type\":\"a\"").await;
+        drop(stream);
+        // Asked once, and never again for the same.
+        tokio::select! {
+            again = mute.accept() => panic!("it was sent again: {again:?}"),
+            () = std::future::pending() => {}
+        }
+    };
+    let reply = tokio::select! {
+        reply = hall.post("/api/v1/jobs", r#"{"type":"a"}"#) => reply,
+        () = listening => unreachable!(),
+    };
+    assert!(reply.problem(502, "desk_lost").contains("not known"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_breaks_off_at_the_desk_breaks_off_at_the_door() {
+    let mut hall = TestHall::start().await;
+    let door = node(Listen::default()).await;
+    hall.address = door.address.to_string();
+    let half = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    door.lead(to(half.local_addr().unwrap())).await.unwrap();
+    let answering = async {
+        let (mut stream, _) = half.accept().await.unwrap();
+        read_until(&mut stream, "\r\n\r\n").await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").await.unwrap();
+    };
+    let mut stream = hall.open("GET", "/api/v1/jobs", &hall.viewer, &[], b"").await;
+    let mut bytes = Vec::new();
+    let reading =
+        async { tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await };
+    let ((), read) = tokio::join!(answering, reading);
+    let _ = read.expect("an end");
+    let reply = Reply::parse(&bytes);
+    assert_eq!((reply.status, reply.body.len()), (200, 4), "less than the head promised");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_door() {
+    let Doors { hall, holder, door: _door } = Doors::open().await;
+    // Whatever a client says of itself is taken off at the door.
+    let forged = format!("Jobhall-Node: {SECRET}x\r\nJobhall-Peer: http 127.0.0.9\r\n");
+    for _ in 0..10 {
+        guess([127, 0, 0, 2], &hall.address, &forged).await.problem(401, "unauthorized");
+    }
+    guess([127, 0, 0, 2], &hall.address, "").await.problem(429, "too_many_requests");
+    guess([127, 0, 0, 3], &hall.address, "").await.problem(401, "unauthorized");
+    guess([127, 0, 0, 9], &hall.address, "").await.problem(401, "unauthorized");
+    let at = holder.address.to_string();
+    guess([127, 0, 0, 2], &at, "").await.problem(429, "too_many_requests");
+    // At the desk, too, nobody but a node names another address.
+    let blamed = "Jobhall-Node: guess\r\nJobhall-Peer: http 127.0.0.3\r\n";
+    for _ in 0..10 {
+        guess([127, 0, 0, 4], &at, blamed).await.problem(401, "unauthorized");
+    }
+    guess([127, 0, 0, 4], &at, blamed).await.problem(429, "too_many_requests");
+    guess([127, 0, 0, 3], &at, "").await.problem(401, "unauthorized");
+    let believed = format!("Jobhall-Node: {SECRET}\r\nJobhall-Peer: http 127.0.0.4\r\n");
+    guess([127, 0, 0, 5], &at, &believed).await.problem(429, "too_many_requests");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_has_names_of_its_own_and_the_desk_takes_its_word() {
+    let named = |name: &str| Listen { hosts: vec![name.to_owned()], ..Listen::default() };
+    let Doors { mut hall, holder, door: _door } =
+        Doors::listening(named("desk.example"), named("door.example")).await;
+    let get = async |hall: &TestHall, host: &str, more: &[(&str, &str)]| {
+        hall.send("GET", "/api/v1/jobs", &hall.viewer, &[&[("Host", host)], more].concat(), b"").await
+    };
+    assert_eq!(get(&hall, "door.example", &[]).await.status, 200);
+    get(&hall, "desk.example", &[]).await.problem(421, "misdirected");
+    let foreign = [("Host", "door.example"), ("Origin", "http://evil.example")];
+    let body = br#"{"type":"a"}"#;
+    hall.send("POST", "/api/v1/jobs", &hall.client, &foreign, body).await.problem(403, "forbidden");
+    let own = [("Host", "door.example"), ("Origin", "http://door.example")];
+    assert_eq!(hall.send("POST", "/api/v1/jobs", &hall.client, &own, body).await.status, 201);
+    hall.address = holder.address.to_string();
+    let forged = [("Jobhall-Node", "guess"), ("Jobhall-Peer", "http 127.0.0.1")];
+    get(&hall, "door.example", &forged).await.problem(421, "misdirected");
+    assert_eq!(get(&hall, "desk.example", &[]).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_does_not_go_round() {
+    let mut hall = TestHall::start().await;
+    let (one, two) = (node(Listen::default()).await, node(Listen::default()).await);
+    one.lead(to(two.address)).await.unwrap();
+    two.lead(to(one.address)).await.unwrap();
+    hall.address = one.address.to_string();
+    hall.get("/api/v1/jobs").await.problem(503, "no_desk");
+    hall.get("/readyz").await.problem(503, "no_desk");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_tells_its_own_health_and_numbers_whatever_it_is() {
+    let Doors { hall, door, holder: _holder } = Doors::open().await;
+    assert_eq!(hall.get("/livez").await.text(), "ok\n");
+    assert_eq!(hall.get("/readyz").await.text(), "ok\n");
+    assert!(hall.get("/readyz?verbose").await.text().contains("store writes: ok"));
+    hall.get("/readyz?verbose=maybe").await.problem(400, "bad_request");
+    let numbers = hall.get("/metrics").await;
+    assert_eq!(numbers.status, 200);
+    assert!(numbers.text().contains("route=\"door\"") || numbers.text().contains("route=\"/readyz\""));
+    assert!(!numbers.text().contains("jobhall_jobs"), "those of the jobs are the desk's");
+    hall.send("GET", "/metrics", "", &[], b"").await.problem(401, "unauthorized");
+    hall.send("GET", "/metrics", &hall.worker, &[], b"").await.problem(403, "forbidden");
+    door.shut("nobody knows who holds the desk").await;
+    assert_eq!(hall.get("/livez").await.text(), "ok\n");
+    hall.get("/readyz").await.problem(503, "no_desk");
+    hall.get("/metrics").await.problem(503, "no_desk");
+    let reply = hall.get("/api/v1/jobs").await;
+    assert!(reply.problem(503, "no_desk").contains("nobody knows who holds the desk"));
+    assert!(reply.header("retry-after").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_connection_meets_whatever_the_node_is_at_the_time() {
+    let hall = TestHall::start().await;
+    let node = node(Listen::default()).await;
+    let mut stream = TcpStream::connect(node.address).await.unwrap();
+    let ask = async |stream: &mut TcpStream, wanted: &str| {
+        let head = format!(
+            "GET /api/v1/nodes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+            hall.viewer
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        read_until(stream, wanted).await
+    };
+    ask(&mut stream, "\"no_desk\"").await;
+    node.open(desk(&hall)).await;
+    ask(&mut stream, "\"alone\"").await;
+    let away = crate::doors::node(Listen::default()).await;
+    node.lead(to(away.address)).await.unwrap();
+    ask(&mut stream, "\"no_desk\"").await;
+}

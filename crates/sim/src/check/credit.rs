@@ -1,0 +1,139 @@
+//! Credit: no session is given more than its worker gave it credit for. The slot of a waiting attempt is added to that,
+//! and taken away when it goes on.
+//!
+//! It is settled when a claim is decided: words that arrive while it is on its way to the store come too late for it.
+//! What a moment changes counts for the whole moment, because the desk may have decided before it heard of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::{AttemptId, JobId, Life, State, WorkerName};
+use jobhall_engine::SessionId;
+use jobhall_store::{Committed, Unit};
+
+use super::{Checker, Invariant, Seen};
+
+/// What is known about credit.
+#[derive(Debug, Default)]
+pub(super) struct Credit {
+    /// What each session was given credit for, and the most of this moment.
+    totals: BTreeMap<SessionId, Total>,
+    /// Attempts that wait, as far as the desk knows: their slots are lent.
+    waiting: BTreeSet<JobId>,
+    /// Those that ended in the moment of this number.
+    ended: (u64, BTreeSet<JobId>),
+    /// By a claim on its way: how many may be assigned to each session of its worker.
+    allowed: BTreeMap<AttemptId, BTreeMap<SessionId, i64>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Total {
+    at: u64,
+    last: i64,
+    most: i64,
+}
+
+impl Credit {
+    /// A worker gives credit. It counts from here on, whether or not it hears of it.
+    pub fn given(&mut self, session: SessionId, total: i64, now: u64) {
+        let known = self.totals.get(&session).copied();
+        let most = known.map_or(total, |known| if known.at == now { known.most } else { known.last });
+        self.totals.insert(session, Total { at: now, last: total, most: most.max(total) });
+    }
+
+    fn total(&self, session: SessionId, now: u64) -> Option<i64> {
+        let total = self.totals.get(&session)?;
+        Some(if total.at == now { total.most } else { total.last })
+    }
+
+    /// Whether the slot of this attempt is lent, or was in this moment.
+    fn lends(&self, id: JobId, now: u64) -> bool {
+        self.waiting.contains(&id) || (self.ended.0 == now && self.ended.1.contains(&id))
+    }
+}
+
+impl Checker {
+    /// The desk heard what became of units: from here on it knows who waits.
+    pub fn waits_told(&mut self, units: &[Unit], committed: Option<&Committed>) {
+        let Some(committed) = committed else { return };
+        let stored = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
+        for change in stored.flat_map(|(unit, _)| &unit.changes) {
+            if waits(&change.life) {
+                self.credit.waiting.insert(change.id);
+            } else {
+                self.waits_no_more(change.id);
+            }
+        }
+    }
+
+    /// An attempt goes on: it takes its slot back.
+    pub fn goes_on(&mut self, id: JobId) {
+        self.credit.waiting.remove(&id);
+    }
+
+    /// An attempt that waited is over. Its slot is as free as before, until its worker says how much it has.
+    fn waits_no_more(&mut self, id: JobId) {
+        if self.credit.waiting.remove(&id) {
+            if self.credit.ended.0 != self.now.mono {
+                self.credit.ended = (self.now.mono, BTreeSet::new());
+            }
+            self.credit.ended.1.insert(id);
+        }
+    }
+
+    /// After a start of the hall: those that are stored as waiting do so.
+    pub(super) fn lend_again(&mut self) {
+        let waiting = self.rows.values().filter(|row| waits(&row.life)).map(|row| row.id);
+        self.credit.waiting = waiting.collect();
+    }
+
+    /// Whether an attempt of this session waits.
+    pub fn lends_slots(&self, session: SessionId) -> bool {
+        self.credit.waiting.iter().any(|id| self.holds.get(id).is_some_and(|hold| hold.session == session))
+    }
+
+    /// Claims leave the desk: how many each session of their workers may have.
+    pub(super) fn credit_of_claims(&mut self, units: &[Unit]) {
+        for unit in units {
+            let changed = unit.changes.iter().filter(|change| {
+                self.rows.get(&change.id).is_some_and(|row| change.life.claim > row.life.claim)
+            });
+            let changed = changed.map(|change| (change.id, &change.life));
+            let new = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
+            let claims = changed.chain(new).filter_map(|(id, life)| {
+                let held = life.state.held()?;
+                Some((AttemptId { job: id, claim: life.claim }, held.tenure.worker.clone()))
+            });
+            for (attempt, worker) in claims.collect::<Vec<_>>() {
+                let allowed = self.allowance(&worker);
+                self.credit.allowed.insert(attempt, allowed);
+            }
+        }
+    }
+
+    fn allowance(&self, worker: &WorkerName) -> BTreeMap<SessionId, i64> {
+        let now = self.now.mono;
+        let sessions = self.sessions.iter().filter(|(_, seen)| seen.worker == *worker && !seen.ended);
+        let allowed = sessions.filter_map(|(&session, _)| {
+            let held = self.holds.iter().filter(|(_, hold)| hold.session == session);
+            let lent = held.filter(|(id, _)| self.credit.lends(**id, now)).count();
+            Some((session, self.credit.total(session, now)?.saturating_add_unsigned(lent as u64)))
+        });
+        allowed.collect()
+    }
+
+    /// An attempt goes to a session that gives credit.
+    pub(super) fn within_credit(&mut self, session: SessionId, attempt: AttemptId, seen: &Seen) {
+        let Some(allowed) = self.credit.allowed.remove(&attempt) else { return };
+        let Some(&most) = allowed.get(&session) else { return };
+        self.must(seen.assigned.cast_signed() <= most, Invariant::Credit, &[attempt.job], || {
+            let (worker, assigned) = (&seen.worker, seen.assigned);
+            format!("{attempt} goes to {worker} as number {assigned}, which gave credit for {most}")
+        });
+        self.seen.push(("credit", "assigned within it"));
+    }
+}
+
+/// Whether an attempt waits for jobs.
+fn waits(life: &Life) -> bool {
+    matches!(life.state, State::Waiting(_)) && life.state.held().is_some()
+}

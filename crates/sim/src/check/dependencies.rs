@@ -1,0 +1,74 @@
+//! Jobs that come after others: none starts before those have ended, and as its client wanted them to.
+//!
+//! A release may be in memory only until the claim, so what is stored as blocked may be claimed at once.
+
+use jobhall_core::{Defeat, Job, JobId, StateName};
+use jobhall_store::Unit;
+
+use super::{Checker, Invariant};
+
+impl Checker {
+    /// Units leave the desk: whom they claim must wait for nobody.
+    pub(super) fn after_all(&mut self, units: &[Unit]) {
+        for unit in units {
+            let changed = unit.changes.iter().filter_map(|change| {
+                self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim).cloned()
+            });
+            let new = unit.inserts.iter().filter(|insert| insert.job.life.claim > 0);
+            let claimed: Vec<Job> = changed.chain(new.map(|insert| insert.job.clone())).collect();
+            for job in claimed {
+                self.is_free(&job, "claimed");
+                if !job.spec.after.is_empty() {
+                    self.seen.push(("dependencies", "claimed after others"));
+                }
+            }
+        }
+    }
+
+    /// A job that goes on, behind everyone that it comes after.
+    pub(super) fn is_free(&mut self, job: &Job, what: &str) {
+        let id = job.id;
+        if let Some(before) = job.spec.after.iter().find(|before| !self.is_met(job, **before)) {
+            let state = self.rows.get(before).map(|row| row.life.state.name());
+            let text = format!("job {id} is {what}, but comes after job {before}, which is {state:?}");
+            self.fail(Invariant::Dependency, &[id, *before], text);
+        }
+    }
+
+    /// Whether a job need not wait for this one. Of one that was removed it is known only that it was over.
+    fn is_met(&self, job: &Job, before: JobId) -> bool {
+        match self.rows.get(&before).map(|row| row.life.state.name()) {
+            None => true,
+            Some(StateName::Succeeded) => true,
+            Some(state) => state.is_terminal() && job.spec.after_any,
+        }
+    }
+
+    /// Whether a blocked job waits for nobody any more, so that the desk may have released it.
+    pub(super) fn is_released(&self, job: &Job) -> bool {
+        !job.spec.after.is_empty() && job.spec.after.iter().all(|before| self.is_met(job, *before))
+    }
+
+    /// A job was taken along by one that it was to come after.
+    pub(super) fn taken_along(&mut self, job: &Job, defeat: &Defeat) {
+        let id = job.id;
+        let cancelled = defeat.failure.reason == "dependency_cancelled";
+        let caused = job.spec.after.iter().any(|before| {
+            let state = self.rows.get(before).map(|row| row.life.state.name());
+            match state {
+                Some(StateName::Cancelled) => cancelled,
+                Some(StateName::Failed | StateName::Crashed) => !cancelled,
+                _ => false,
+            }
+        });
+        self.seen.push(("dependencies", if cancelled { "cancelled along" } else { "failed along" }));
+        self.must(caused && !job.spec.after_any, Invariant::Dependency, &[id], || {
+            format!("job {id} ended as {}, but nothing that it comes after did so", defeat.failure.reason)
+        });
+    }
+}
+
+/// Whether this is the end of a job that another took along.
+pub(super) fn is_along(defeat: &Defeat) -> bool {
+    ["dependency_failed", "dependency_cancelled"].contains(&defeat.failure.reason.as_str())
+}

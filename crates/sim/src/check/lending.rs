@@ -1,0 +1,97 @@
+//! Places that waiting attempts lend: to those they wait for, and to one of them at a time.
+//!
+//! A chain of jobs on one place takes as much as its heaviest. Which stands on which place is the desk's choice; so a
+//! claim is wrong where no choice has room for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::{Job, JobId, State};
+
+use super::Checker;
+
+/// More borrowers than this are not tried in every way.
+const TRIED: usize = 8;
+
+/// Who stands on whose place: by the lender.
+type Standing = BTreeMap<JobId, JobId>;
+
+impl Checker {
+    /// What stands against a job beside these leased ones of its bucket, where so much has room. `known` says that all of
+    /// them began under the same limit: where it was changed since, they may have more room than it has.
+    pub(super) fn no_place(&mut self, job: &Job, others: &[Job], most: u64, known: bool) -> Option<String> {
+        let lent = self.lenders(job.id).iter().any(|lender| others.iter().any(|other| other.id == *lender));
+        let (taken, mut all) = (self.least(others, false)?, others.to_vec());
+        all.push(job.clone());
+        // On the only place there is, whoever stands on it fits, however heavy.
+        let with = self.least(&all, true)?;
+        if with <= most || taken == 0 || with <= taken {
+            if lent {
+                self.seen.push(("limits", "claim beside a place that is lent to it"));
+            }
+            return None;
+        }
+        if lent && !known {
+            return None;
+        }
+        let who: Vec<_> = all.iter().map(|job| (job.id.get(), job.spec.throttle_factor)).collect();
+        Some(format!("weighs {}, and {taken} of {most} are taken: {who:?}", job.spec.throttle_factor))
+    }
+
+    /// What jobs weigh at least; nothing, if `alone` says so, where all stand on one place. None if there are too many ways
+    /// to stand.
+    fn least(&self, jobs: &[Job], alone: bool) -> Option<u64> {
+        let there: BTreeSet<JobId> = jobs.iter().map(|job| job.id).collect();
+        let lenders = |job: &Job| -> Vec<JobId> {
+            self.lenders(job.id).into_iter().filter(|id| there.contains(id) && *id != job.id).collect()
+        };
+        let borrowers = jobs.iter().map(|job| (job.id, lenders(job))).filter(|(_, from)| !from.is_empty());
+        let borrowers: Vec<_> = borrowers.collect();
+        if borrowers.len() > TRIED {
+            return None;
+        }
+        Some(place(&borrowers, &mut Standing::new(), jobs, alone))
+    }
+
+    /// The attempts that wait for a job, directly or by way of others.
+    fn lenders(&self, job: JobId) -> BTreeSet<JobId> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![job]);
+        while let Some(id) = next.pop() {
+            let asked =
+                self.limited.links.iter().filter(|(_, child)| *child == id).map(|(parent, _)| *parent);
+            let behind = self.rows.values().filter(|row| match row.life.state {
+                State::Blocked(blocked) => blocked.holder == Some(id) || row.spec.after.contains(&id),
+                _ => false,
+            });
+            let all: Vec<_> = asked.chain(behind.map(|row| row.id)).collect();
+            next.extend(all.into_iter().filter(|id| found.insert(*id)));
+        }
+        found.retain(|id| self.waits_for_jobs(*id));
+        found
+    }
+}
+
+/// The least that jobs weigh, over all ways to stand.
+fn place(borrowers: &[(JobId, Vec<JobId>)], on: &mut Standing, jobs: &[Job], alone: bool) -> u64 {
+    let Some(((job, lenders), rest)) = borrowers.split_first() else { return weight(on, jobs, alone) };
+    let mut least = place(rest, on, jobs, alone);
+    for lender in lenders {
+        if !on.contains_key(lender) {
+            on.insert(*lender, *job);
+            least = least.min(place(rest, on, jobs, alone));
+            on.remove(lender);
+        }
+    }
+    least
+}
+
+/// What jobs weigh that stand so: each chain as its heaviest.
+fn weight(on: &Standing, jobs: &[Job], alone: bool) -> u64 {
+    let above: BTreeSet<_> = on.values().collect();
+    let of = |id: JobId| jobs.iter().find(|job| job.id == id).map_or(0, |job| job.spec.throttle_factor);
+    let lowest: Vec<_> = jobs.iter().map(|job| job.id).filter(|id| !above.contains(id)).collect();
+    if alone && lowest.len() == 1 {
+        return 0;
+    }
+    let chain = |id: JobId| std::iter::successors(Some(id), |id| on.get(id).copied()).map(of).max();
+    lowest.into_iter().map(|id| u64::from(chain(id).unwrap_or(0))).sum()
+}

@@ -1,0 +1,134 @@
+//! Outcomes that others tell: each ends the attempt that it is told of, once, whether it comes before or after the worker
+//! says that the work has started; and where a cancel was first it ends nothing.
+
+use jobhall_core::{Job, JobId, Life, Report, State, StateName, WaitFor};
+
+use super::ends::{By, End};
+use super::shelf::Shelf;
+use super::{Checker, Invariant};
+
+impl Checker {
+    /// Jobs that wait for an outcome from outside.
+    pub fn waits_outside(&self) -> Vec<JobId> {
+        let outside = self.rows.values().filter(|row| until(&row.life).is_some());
+        outside.map(|row| row.id).collect()
+    }
+
+    /// A job went on outside, and moved.
+    pub(super) fn outside_moved(&mut self, before: &Job, after: &Job) {
+        let id = before.id;
+        match &after.life.state {
+            State::Waiting(_) => {}
+            State::Cancelled(defeat) => {
+                let known = self.is_known_cancel(before, defeat);
+                self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
+                self.seen.push(("outside", "cancelled"));
+            }
+            _ if timed_out(&after.life) => {
+                self.seen.push(("outside", "not told in time"));
+                if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
+                    end.by = By::Time;
+                }
+            }
+            _ => {
+                let told = self.told.get(&id).and_then(|all| all.iter().find(|it| matches(after, it)));
+                let Some(report) = told.cloned() else {
+                    let text = format!("job {id} went on outside and became {:?}", after.life.state);
+                    return self.fail(Invariant::Outside, &[id], format!("{text}, which nobody told"));
+                };
+                self.taken.entry(id).or_default().push(report);
+                self.seen.push(("outside", "told after the start"));
+            }
+        }
+    }
+
+    /// A leased job moved: an outcome that is kept for it was told by someone.
+    pub(super) fn outcome_kept(&mut self, before: &Job, after: &Job) {
+        let early = |job: &Job| job.life.state.held().and_then(|held| held.early.clone());
+        let (Some(kept), id) = (early(after), before.id) else { return };
+        if early(before).is_some() {
+            return;
+        }
+        let told = self.told.get(&id).is_some_and(|all| all.contains(&kept));
+        self.must(told, Invariant::Outside, &[id], || format!("job {id} keeps {kept:?}, which nobody told"));
+        self.taken.entry(id).or_default().push(*kept);
+        self.seen.push(("outside", "told before the start"));
+    }
+
+    /// Whether a lease ended because its holder said that the work goes on outside, or by what was told from there.
+    pub(super) fn said_started(&self, id: JobId, claim: u32, end: &End) -> bool {
+        let said = self.started_outside.get(&(id, claim));
+        match &end.by {
+            By::Outside | By::Cancel => {
+                said.is_some_and(|all| all.contains(&(end.lease, end.worker.clone())))
+            }
+            // What was told before ends it, whether its worker says so or is not heard of in time.
+            by => self.taken.get(&id).into_iter().flatten().any(|report| by.is(report)),
+        }
+    }
+
+    /// An outcome is acknowledged: it is the one that was taken.
+    pub(super) fn finish_known(&mut self, id: JobId, report: &Report) {
+        let known = self.taken.get(&id).is_some_and(|all| all.contains(report));
+        self.must(known, Invariant::Outside, &[id], || {
+            format!("job {id}: {report:?} is acknowledged, but was never taken")
+        });
+    }
+
+    /// It is refused: then it is not what ended the job.
+    pub(super) fn finish_refused(
+        &mut self,
+        shelf: &impl Shelf,
+        id: JobId,
+        attempt: Option<u32>,
+        report: &Report,
+    ) {
+        let Some(row) = shelf.row(id) else { return };
+        let meant = attempt.is_none_or(|attempt| attempt == row.life.attempt);
+        let taken = self.taken.get(&id).is_some_and(|all| all.contains(report));
+        let ended = row.life.state.is_terminal() && meant && taken && matches(&row, report);
+        self.must(!ended, Invariant::Outside, &[id], || {
+            format!("job {id}: {report:?} ended it, but is refused when it is told again")
+        });
+        if row.life.state.name() == StateName::Cancelled {
+            self.seen.push(("outside", "told after a cancel"));
+        }
+    }
+
+    /// A decision that an outcome did not come in time is not made before that.
+    pub(super) fn outside_in_time(&mut self, before: &Job, after: &Life) {
+        let (id, wall) = (before.id, self.now.wall);
+        let Some(until) = until(&before.life).filter(|_| timed_out(after)) else { return };
+        self.must(until <= wall, Invariant::Early, &[id], || {
+            format!("job {id} is given up {} ms before its outcome was due", until.since(wall))
+        });
+    }
+}
+
+/// When a job that goes on outside has taken too long.
+pub(super) fn until(life: &Life) -> Option<jobhall_core::Time> {
+    match &life.state {
+        State::Waiting(waiting) => match waiting.on {
+            WaitFor::Outside { until } => Some(until),
+            WaitFor::Jobs => None,
+        },
+        _ => None,
+    }
+}
+
+fn timed_out(life: &Life) -> bool {
+    let error = life.state.error();
+    error.is_some_and(|error| error.explanation == "nobody told the outcome in time")
+}
+
+/// Whether a job is as this outcome leaves it.
+fn matches(after: &Job, report: &Report) -> bool {
+    match &after.life.state {
+        State::Succeeded(success) => By::Success(success.outcome, success.value.clone()).is(report),
+        State::Failed(defeat) | State::Crashed(defeat) => {
+            By::Failure(defeat.outcome, defeat.failure.clone()).is(report)
+        }
+        State::Queued(Some(failure)) => report.failure() == Some(failure),
+        _ => false,
+    }
+}

@@ -1,0 +1,187 @@
+//! What jobs of a run have to do with each other: those they come after, the groups they are in, and types whose work
+//! goes on outside. It has chances of its own, so that the rest of a script is the same with and without it.
+
+use jobhall_core::{Failure, GroupId, TypeConfig};
+use jobhall_engine::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};
+
+use crate::hall::Sim;
+use crate::random::Random;
+use crate::script::{Action, Wanted};
+use crate::words;
+
+/// Jobs of groups have numbers of their own.
+const GROUPED: u64 = 10_000;
+
+/// A job that another comes after.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Before {
+    /// The nth last one that its client knows of.
+    Nth(u64),
+    /// So many positions before it in the same submit.
+    Back(usize),
+}
+
+/// What a job has to do with others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Relation {
+    pub after: Vec<Before>,
+    pub after_any: bool,
+    /// The nth last group.
+    pub group: Option<u64>,
+    pub attached: bool,
+    /// It is a copy of the nth last job, in its group.
+    pub copy_of: Option<u64>,
+}
+
+/// What somebody does with a group.
+#[derive(Clone, Debug)]
+pub(crate) enum OfGroup {
+    /// Makes one with these jobs.
+    Create(Vec<Wanted>, bool),
+    /// Closes the nth last one.
+    Close(u64),
+    /// Cancels it.
+    Cancel(u64),
+    /// Makes its failed members anew.
+    Retry(u64),
+    /// Looks at it.
+    Show(u64),
+}
+
+/// Adds relations to what will be done.
+pub(crate) fn write(seed: u64, actions: &mut Vec<(u64, Action)>) {
+    let mut random = Random::named(seed, &[81]);
+    let last = actions.last().map_or(0, |(at, _)| *at);
+    let many = random.weighted(&[(3, 0), (3, 4), (3, 9), (2, 16)]);
+    for n in 0..many {
+        // Groups come first, so that there is something to be done with them.
+        let at = if n % 3 == 0 { random.below(last / 2 + 1) } else { random.below(last + 1) };
+        let what = if n % 3 == 0 { create(&mut random, n, actions) } else { of_group(&mut random) };
+        let place = actions.partition_point(|(other, _)| *other <= at);
+        actions.insert(place, (at, Action::Group(what)));
+    }
+    for (_, action) in actions.iter_mut() {
+        let (jobs, joins) = match action {
+            Action::Submit { jobs, .. } => (jobs, true),
+            Action::Group(OfGroup::Create(jobs, _)) => (jobs, false),
+            _ => continue,
+        };
+        for (at, job) in jobs.iter_mut().enumerate() {
+            relate(seed, at, joins, job);
+        }
+    }
+    let config = TypeConfig { external: true, ..TypeConfig::of(&words::type_name(words::OUTSIDE)) };
+    actions.insert(0, (0, Action::SetType(words::OUTSIDE, config)));
+}
+
+/// By the number of the job, so that a submit that is repeated asks for the same.
+fn relate(seed: u64, at: usize, joins: bool, job: &mut Wanted) {
+    let mut random = Random::named(seed, &[82, job.number]);
+    if random.percent(7) {
+        job.job_type = words::OUTSIDE;
+    }
+    let before = |random: &mut Random| match at {
+        1.. if random.percent(70) => Before::Back(random.at(at)),
+        _ => Before::Nth(random.below(6)),
+    };
+    let many = random.weighted(&[(78, 0), (12, 1), (7, 2), (3, 4)]);
+    job.relation = Relation {
+        after: (0..many).map(|_| before(&mut random)).collect(),
+        after_any: random.percent(35),
+        group: (joins && random.percent(14)).then(|| random.below(3)),
+        attached: random.percent(15),
+        copy_of: (joins && random.percent(5)).then(|| random.below(6)),
+    };
+}
+
+/// A group of jobs like some that are submitted elsewhere.
+fn create(random: &mut Random, n: u64, actions: &[(u64, Action)]) -> OfGroup {
+    let submits = actions.iter().filter_map(|(_, action)| match action {
+        Action::Submit { jobs, .. } => Some(jobs),
+        _ => None,
+    });
+    let mut jobs: Vec<Wanted> = submits.flatten().skip(random.at(20)).take(random.at(9)).cloned().collect();
+    for (at, job) in jobs.iter_mut().enumerate() {
+        job.number = GROUPED + 100 * n + at as u64;
+        job.key = job.key.filter(|_| random.percent(30));
+        job.on_duplicate = OnDuplicate::Join;
+        job.reuse_max_age_ms = None;
+    }
+    OfGroup::Create(jobs, random.percent(40))
+}
+
+fn of_group(random: &mut Random) -> OfGroup {
+    let nth = random.below(3);
+    match random.below(10) {
+        0..=2 => OfGroup::Close(nth),
+        3 | 4 => OfGroup::Cancel(nth),
+        5..=7 => OfGroup::Retry(nth),
+        _ => OfGroup::Show(nth),
+    }
+}
+
+impl Sim {
+    /// A client does something with a group.
+    pub fn group_action(&mut self, what: &OfGroup) {
+        match what {
+            OfGroup::Create(jobs, closed) => {
+                let jobs = self.asked_for(jobs);
+                let group = NewGroup { closed: *closed, ..NewGroup::default() };
+                self.call(Request::CreateGroup { group, submit: Submit { jobs, name: None } });
+            }
+            OfGroup::Close(n) => self.call_on_group(*n, Request::CloseGroup),
+            OfGroup::Cancel(n) => {
+                self.call_on_group(*n, |id| Request::CancelGroup { id, failure: by_hand() })
+            }
+            OfGroup::Retry(n) => self.call_on_group(*n, |id| Request::RetryGroup { id, name: None }),
+            OfGroup::Show(n) => self.call_on_group(*n, Request::ShowGroup),
+        }
+    }
+
+    fn call_on_group(&mut self, n: u64, request: impl FnOnce(GroupId) -> Request) {
+        if let Some(id) = self.clients.nth_last_group(n) {
+            self.call(request(id));
+        }
+    }
+
+    /// Jobs as a client asks for them at this moment.
+    pub fn asked_for(&self, jobs: &[Wanted]) -> Vec<SubmitJob> {
+        let wall = self.moment().wall;
+        let one = |(at, job): (usize, &Wanted)| {
+            let mut asked = job.submit(wall);
+            let relation = &job.relation;
+            asked.after = relation.after.iter().filter_map(|before| self.before(*before, at)).collect();
+            asked.after_any = relation.after_any;
+            asked.group = relation.group.and_then(|n| self.clients.nth_last_group(n));
+            if let Some(original) = relation.copy_of.and_then(|n| self.clients.nth_last(n)) {
+                asked.copy_of = Some(original);
+                asked.group = self.checker.rows.get(&original).and_then(|row| row.spec.group);
+            }
+            asked.attached = relation.attached && asked.group.is_some() && asked.copy_of.is_none();
+            asked
+        };
+        jobs.iter().enumerate().map(one).collect()
+    }
+
+    fn before(&self, before: Before, at: usize) -> Option<After> {
+        match before {
+            Before::Nth(n) => self.clients.nth_last(n).map(After::Job),
+            Before::Back(back) => at.checked_sub(back + 1).map(After::Position),
+        }
+    }
+
+    /// In the calm every group may end, and what goes on outside does.
+    pub fn let_groups_and_outsiders_end(&mut self) {
+        for id in self.checker.groups_to_close() {
+            self.call(Request::CloseGroup(id));
+        }
+        for id in self.checker.waits_outside() {
+            let report = crate::manner::told_outside(id, 0);
+            self.call(Request::Finish { id, attempt: None, report });
+        }
+    }
+}
+
+fn by_hand() -> Failure {
+    Failure::new("cancelled", "the group, by hand")
+}

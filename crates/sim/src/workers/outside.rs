@@ -1,0 +1,53 @@
+//! Work that goes on outside: a worker only starts it, and someone else tells the outcome, in whatever order.
+
+use jobhall_core::AttemptId;
+use jobhall_engine::{Answer, Assignment, Refused, Request};
+
+use super::Step;
+use crate::event::Event;
+use crate::hall::Sim;
+
+/// What a worker does of such work: it says that it has started where it would tell the end, and asks for no sub-jobs.
+pub(super) fn step(step: Step, external: bool) -> Option<Step> {
+    match step {
+        Step::Report(attempt) | Step::Wait(attempt) if external => Some(Step::Started(attempt)),
+        Step::Call(..) if external => None,
+        step => Some(step),
+    }
+}
+
+impl Sim {
+    /// Someone outside tells how it ended, before or after the worker says that it has started; or two tell it
+    /// differently, or nobody does.
+    pub(super) fn tell_from_outside(&mut self, assignment: &Assignment) {
+        let Assignment { attempt, number, .. } = *assignment;
+        let id = attempt.job;
+        let mut roll = self.roll(&[34, id.get(), u64::from(attempt.claim)]);
+        for _ in 0..roll.weighted(&[(15, 0), (65, 1), (20, 2)]) {
+            let report = crate::manner::told_outside(id, roll.below(5));
+            let attempt = roll.percent(60).then_some(number);
+            let request = Request::Finish { id, attempt, report };
+            self.queue.at(self.ms + roll.below(9_000), Event::Outside(Box::new(request)));
+        }
+    }
+
+    /// What goes on outside is no longer the worker's; what does not, it ends itself.
+    pub(super) fn started_answered(
+        &mut self,
+        at: usize,
+        attempt: AttemptId,
+        answer: &Result<Answer, Refused>,
+    ) {
+        match answer {
+            Ok(_) | Err(Refused::LeaseLost(_) | Refused::NoSuchJob(_)) => {
+                self.workers[at].runs.remove(&attempt);
+                self.credit(at);
+            }
+            Err(Refused::Event(_) | Refused::NotExternal(_)) => {
+                let life = self.workers[at].life;
+                self.worker_later(at, life, 10, Step::Report(attempt));
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! An older schema is brought up to date with what it holds; a migration that fails leaves nothing.
+
+use jobhall_throwaway::Cluster;
+
+use super::{ALL, Migration};
+use crate::database::Database;
+use crate::options::Options;
+
+/// All but the last.
+const OLDER: &[Migration] = &[ALL[0]];
+const BROKEN: &[Migration] =
+    &[ALL[0], Migration { name: "0002_broken", sql: "CREATE TABLE jobhall.half (); SELECT 1 / 0" }];
+
+#[test]
+fn an_older_schema_is_migrated_with_what_it_holds() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let error = Database::open_with(Options::new(database.url()), OLDER).expect_err("there is no hall yet");
+    assert!(error.message.starts_with("failed to open the database"), "{error}");
+    assert_eq!(database.sql("SELECT count(*) FROM jobhall.migrations"), "1");
+    database.sql("UPDATE jobhall.meta SET value = 77 WHERE name = 'last_id'");
+    drop(Database::open_with(Options::new(database.url()), ALL).expect("an older schema"));
+    assert_eq!(database.sql("SELECT count(*) FROM jobhall.migrations"), ALL.len().to_string());
+    assert_eq!(database.sql("SELECT value FROM jobhall.meta WHERE name = 'last_id'"), "77");
+    let error = Database::open_with(Options::new(database.url()), OLDER).expect_err("an older program");
+    assert!(error.message.contains("has schema 2, this jobhall knows schemas up to 1"), "{error}");
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let error = Database::open_with(Options::new(database.url()), BROKEN).expect_err("it divides by zero");
+    assert!(error.message.contains("division by zero"), "{error}");
+    assert_eq!(
+        database.sql("SELECT to_regclass('jobhall.half') IS NULL, count(*) FROM jobhall.migrations"),
+        "t|1"
+    );
+    drop(Database::open_with(Options::new(database.url()), ALL).expect("the right text"));
+}

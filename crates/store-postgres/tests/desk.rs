@@ -1,0 +1,277 @@
+//! One node holds the desk; who was taken over commits nothing.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
+
+mod fixture;
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use fixture::{
+    Database, Desk, Options, Postgres, inserting, node, present, queued, take_as, wait, wait_until,
+};
+use jobhall_store::{CommitError, SettingKind, SettingWrite, Store, Unit};
+use jobhall_store_postgres::{Fault, Point};
+use jobhall_throwaway::{Cluster, Shared};
+
+/// A term that no machine is slow enough for.
+fn patient(url: String) -> Options {
+    Options { term: Duration::from_secs(600), ..Options::new(url) }
+}
+
+fn setup() -> (Shared, jobhall_throwaway::Database) {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    (shared, database)
+}
+
+/// Makes the desk free although its holder believes in its term: as if the holder had been paused.
+fn expire(database: &jobhall_throwaway::Database) {
+    database.sql("UPDATE jobhall.desk SET until = '-infinity'");
+}
+
+fn insert(store: &Postgres, n: u64) -> Result<Option<u64>, CommitError> {
+    wait(store.commit(vec![inserting([queued(n, None)])])).map(|committed| committed.feed)
+}
+
+/// A setting is looked at before it is written, inside the transaction.
+fn configure() -> Vec<Unit> {
+    let write =
+        SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
+    vec![Unit { settings: vec![write], ..Unit::default() }]
+}
+
+#[test]
+fn one_node_holds_the_desk_and_the_others_learn_who() {
+    let (_shared, database) = setup();
+    let one = Database::open(patient(database.url())).unwrap();
+    let two = Database::open(patient(database.url())).unwrap();
+    let store = take_as(&one, "one");
+    assert_eq!(store.epoch(), 1);
+    for _ in 0..2 {
+        let Desk::Theirs(holder) = wait(two.desk(node("two"))).unwrap() else { panic!("it is taken") };
+        assert_eq!((holder.node, holder.epoch), (node("one"), 1));
+        assert!(holder.left_ms <= 600_000);
+    }
+    assert!(store.stands());
+    let seen = wait(two.nodes()).unwrap();
+    let names: Vec<_> = seen.iter().map(|seen| (seen.node.name.as_str(), seen.holds_desk)).collect();
+    assert_eq!(names, [("one", true), ("two", false)]);
+    assert!(
+        seen.iter().all(|seen| seen.version == env!("CARGO_PKG_VERSION") && seen.started_ms <= seen.seen_ms)
+    );
+    wait(two.forget("two".to_owned())).unwrap();
+    assert_eq!(wait(one.nodes()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_desk_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
+    let (_shared, database) = setup();
+    let one = Database::open(patient(database.url())).unwrap();
+    let two = Database::open(patient(database.url())).unwrap();
+    let store = take_as(&one, "one");
+    let committed = store.commit(vec![inserting([queued(1, None)])]);
+    wait(store.leave());
+    assert_eq!(wait(committed).unwrap().feed, Some(1), "what was asked for before the leaving is done");
+    assert!(!store.stands());
+    assert_eq!(wait(store.lost()), "the desk was given back");
+    assert!(matches!(insert(&store, 2), Err(CommitError::Stopped { .. })));
+    let next = take_as(&two, "two");
+    assert_eq!(next.epoch(), 2);
+    assert_eq!(insert(&next, 3), Ok(Some(2)), "numbers go on");
+    assert_eq!(present(&next, 9), [1, 3]);
+    assert!(wait(two.nodes()).unwrap().iter().all(|seen| seen.node.name != "one"));
+    drop(next);
+    assert_eq!(take_as(&one, "three").epoch(), 3, "a dropped store gives the desk back too");
+}
+
+#[test]
+fn a_node_that_was_taken_over_commits_nothing() {
+    let (_shared, database) = setup();
+    let one = take_as(&Database::open(patient(database.url())).unwrap(), "one");
+    assert_eq!(insert(&one, 1), Ok(Some(1)));
+    expire(&database);
+    let two = take_as(&Database::open(patient(database.url())).unwrap(), "two");
+    for calls in [vec![inserting([queued(2, None)])], configure()] {
+        let refused = wait(one.commit(calls));
+        let Err(CommitError::Stopped { message }) = refused else { panic!("{refused:?}") };
+        assert_eq!(message, "another node has taken the desk");
+    }
+    assert!(matches!(wait(one.take_block(5)), Err(CommitError::Stopped { .. })));
+    assert!(!one.stands());
+    assert_eq!(wait(one.lost()), "another node has taken the desk");
+    assert_eq!(insert(&two, 3), Ok(Some(2)));
+    assert_eq!(present(&two, 9), [1, 3]);
+    assert_eq!(database.sql("SELECT count(*) FROM jobhall.settings"), "0");
+}
+
+#[test]
+fn the_fence_is_in_the_database_and_holds_for_every_transaction() {
+    let (_shared, database) = setup();
+    let store = take_as(&Database::open(patient(database.url())).unwrap(), "one");
+    assert_eq!(insert(&store, 1), Ok(Some(1)));
+    let fence = |epoch: u32, number: u32| {
+        database.sql(&format!(
+            "DO $$ BEGIN PERFORM jobhall.begin_commit({epoch}, {number}); RAISE NOTICE 'passed'; \
+             EXCEPTION WHEN SQLSTATE 'JH001' THEN CREATE TABLE IF NOT EXISTS fenced (); \
+             WHEN SQLSTATE 'JH002' THEN CREATE TABLE IF NOT EXISTS numbered (); END $$; \
+             SELECT coalesce(to_regclass('fenced')::text, to_regclass('numbered')::text, 'passed'); \
+             DROP TABLE IF EXISTS fenced; DROP TABLE IF EXISTS numbered"
+        ))
+    };
+    assert_eq!(fence(0, 2), "fenced");
+    assert_eq!(fence(2, 2), "fenced");
+    assert_eq!(fence(1, 1), "numbered");
+    assert_eq!(fence(1, 3), "numbered");
+    assert_eq!(fence(1, 2), "passed");
+}
+
+/// A store whose writer stops before its first transaction is sent or closed, until the sender says go.
+fn held(database: &jobhall_throwaway::Database) -> (Postgres, mpsc::Sender<()>, mpsc::Receiver<()>) {
+    let (go, gate) = mpsc::channel::<()>();
+    let (tell, arrived) = mpsc::channel::<()>();
+    let (gate, tell) = (Mutex::new(gate), Mutex::new(tell));
+    let hook = move |point| {
+        if point == Point::Begin {
+            let _ = tell.lock().unwrap().send(());
+            // Once the sender is gone, the gate stands open.
+            let _ = gate.lock().unwrap().recv();
+        }
+        None
+    };
+    let options = Options { hook: Some(Arc::new(hook)), ..patient(database.url()) };
+    (take_as(&Database::open(options).unwrap(), "one"), go, arrived)
+}
+
+#[test]
+fn what_was_decided_before_the_take_over_and_sent_after_it_is_refused() {
+    let (_shared, database) = setup();
+    let (one, go, arrived) = held(&database);
+    let late = one.commit(vec![inserting([queued(1, None)])]);
+    arrived.recv().unwrap();
+    expire(&database);
+    let two = take_as(&Database::open(patient(database.url())).unwrap(), "two");
+    assert_eq!(insert(&two, 2), Ok(Some(1)));
+    drop(go);
+    assert!(matches!(wait(late), Err(CommitError::Stopped { .. })));
+    assert_eq!(present(&two, 9), [2]);
+    assert_eq!(insert(&two, 3), Ok(Some(2)), "the feed has no hole and no stranger");
+}
+
+#[test]
+fn a_commit_under_way_is_waited_for_and_never_skipped() {
+    let (_shared, database) = setup();
+    let (one, go, arrived) = held(&database);
+    let under_way = one.commit(configure());
+    arrived.recv().unwrap();
+    // The fence is passed and the transaction open.
+    expire(&database);
+    let two = Database::open(patient(database.url())).unwrap();
+    let taking = two.desk(node("two"));
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%take_desk%' AND wait_event_type = 'Lock' \
+                 AND datname = current_database()";
+    wait_until("the taker to wait for the commit", || database.sql(waits) == "1");
+    drop(go);
+    assert!(wait(under_way).unwrap().results[0].is_ok(), "it was acknowledged");
+    let taken = wait(taking).unwrap();
+    let two = match taken {
+        Desk::Mine(store) => store,
+        Desk::Theirs(_) => Arc::new(take_as(&two, "two")),
+    };
+    assert_eq!(wait(two.settings()).unwrap().len(), 1);
+    assert!(matches!(insert(&one, 1), Err(CommitError::Stopped { .. })));
+}
+
+#[test]
+fn a_desk_that_is_not_renewed_is_lost_before_it_can_be_taken() {
+    let (_shared, database) = setup();
+    let hook = |point| (point == Point::Renew).then_some(Fault::Skip);
+    let short = |url| Options {
+        term: Duration::from_millis(1_500),
+        renew_every: Duration::from_millis(100),
+        ..Options::new(url)
+    };
+    let options = Options { hook: Some(Arc::new(hook)), ..short(database.url()) };
+    let one = take_as(&Database::open(options).unwrap(), "one");
+    let other = Database::open(short(database.url())).unwrap();
+    let lost = one.lost();
+    let two = take_as(&other, "two");
+    assert!(!one.stands(), "the other has it, so this one must have stopped speaking");
+    assert_eq!(wait(lost), "the desk was not renewed in time");
+    assert!(matches!(insert(&one, 1), Err(CommitError::Stopped { .. })));
+    assert_eq!(two.epoch(), 2);
+}
+
+#[test]
+fn a_desk_is_renewed_by_itself() {
+    let (_shared, database) = setup();
+    let options = Options { renew_every: Duration::from_millis(50), ..patient(database.url()) };
+    let store = take_as(&Database::open(options).unwrap(), "one");
+    let until = || database.sql("SELECT until FROM jobhall.desk");
+    for _ in 0..3 {
+        let before = until();
+        wait_until("a renewal", || until() != before);
+    }
+    assert!(store.stands());
+    let seen = "SELECT seen > started FROM jobhall.nodes";
+    assert_eq!(database.sql(seen), "t", "a holder is seen by its renewing");
+    expire(&database);
+    database.sql("UPDATE jobhall.desk SET epoch = epoch + 1");
+    assert_eq!(
+        wait(store.lost()),
+        "another node has taken the desk",
+        "a renewal learns it without any commit"
+    );
+}
+
+#[test]
+fn the_secret_of_the_hall_is_made_once() {
+    let (_shared, database) = setup();
+    let opening = |url: String| thread::spawn(move || Database::open(Options::new(url)).unwrap());
+    let both = [opening(database.url()), opening(database.url())];
+    let both = both.map(|opening| wait(opening.join().unwrap().secret()).unwrap());
+    assert_eq!(both[0], both[1]);
+    assert!(both[0].len() == 64 && both[0].chars().all(|digit| digit.is_ascii_hexdigit()), "{}", both[0]);
+    let other = _shared.database();
+    assert_ne!(wait(Database::open(Options::new(other.url())).unwrap().secret()).unwrap(), both[0]);
+}
+
+/// How long the test waits at most, so that what comes sooner was told.
+const LONG: Duration = Duration::from_secs(120);
+
+fn hears_of_the_desk(listening: &Database, database: &jobhall_throwaway::Database) {
+    let wait_listening =
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()";
+    wait_until("somebody to listen", || database.sql(wait_listening) != "0");
+    let (tell, told) = mpsc::channel();
+    let changed = listening.changed(LONG);
+    thread::spawn(move || {
+        wait(changed);
+        tell.send(()).unwrap();
+    });
+    let store = take_as(&Database::open(patient(database.url())).unwrap(), "one");
+    told.recv_timeout(LONG / 2).expect("the taking was told");
+    let changed = listening.changed(LONG);
+    let begun = std::time::Instant::now();
+    wait(store.leave());
+    wait(changed);
+    assert!(begun.elapsed() < LONG / 2, "the leaving was told");
+}
+
+#[test]
+fn a_node_hears_at_once_that_the_desk_has_changed_hands() {
+    let (_shared, database) = setup();
+    let listening = Database::open(patient(database.url())).unwrap();
+    hears_of_the_desk(&listening, &database);
+}
+
+#[test]
+fn behind_a_pooler_a_node_hears_over_the_direct_url_or_looks() {
+    let (shared, database) = setup();
+    let pooler = shared.pgbouncer(3);
+    let pooled = Options { pooled: true, ..patient(pooler.url(database.name())) };
+    let deaf = Database::open(pooled.clone()).unwrap();
+    wait(deaf.changed(Duration::from_millis(1)));
+    let listening = Database::open(Options { direct_url: Some(database.url()), ..pooled }).unwrap();
+    hears_of_the_desk(&listening, &database);
+}

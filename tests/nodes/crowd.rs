@@ -1,0 +1,124 @@
+//! Several nodes of one hall, each a process of its own with its own data directory and port, on a database that is
+//! thrown away with them.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use jobhall_client::Client;
+use jobhall_tests::{Process, Rig, eventually, jobhall};
+use jobhall_throwaway::{Cluster, Database, Shared};
+use serde_json::Value;
+
+/// The nodes, the first of which was first at the desk.
+pub struct Crowd {
+    pub nodes: Vec<Rig>,
+    pub token: String,
+    pub database: Database,
+    _server: Shared,
+}
+
+impl Crowd {
+    /// So many nodes, all ready, with these further words.
+    pub fn of(count: usize, words: &[&str]) -> Crowd {
+        let server = Cluster::shared();
+        let database = server.database();
+        let mut crowd = Crowd { nodes: Vec::new(), token: String::new(), database, _server: server };
+        for _ in 0..count {
+            crowd.add(words);
+        }
+        crowd
+    }
+
+    /// One more node.
+    pub fn add(&mut self, words: &[&str]) {
+        let mut node = Rig::new();
+        if self.token.is_empty() {
+            node.start(&self.words(words));
+            self.token = node.token();
+        } else {
+            // The first node has made the administrator's token; it is good at every other.
+            std::fs::create_dir_all(node.data()).unwrap();
+            std::fs::copy(self.nodes[0].data().join("admin.token"), node.data().join("admin.token")).unwrap();
+            node.start(&self.words(words));
+        }
+        self.nodes.push(node);
+    }
+
+    fn words<'a>(&self, words: &[&'a str]) -> Vec<&'a str> {
+        let url: &'static str = self.database.url().leak();
+        [&["server", "--log", "info", "--database", url], words].concat()
+    }
+
+    /// Starts a node again that has ended.
+    pub fn start(&mut self, at: usize) {
+        let words = self.words(&[]);
+        self.nodes[at].start(&words);
+    }
+
+    /// Where all of them are.
+    pub fn urls(&self) -> String {
+        self.nodes.iter().map(Rig::url).collect::<Vec<_>>().join(",")
+    }
+
+    /// A client that asks one of them.
+    pub fn client(&self, at: usize) -> Client {
+        Client::new(&self.nodes[at].url(), Some(&self.token)).unwrap()
+    }
+
+    /// What a command prints as JSON that asks one of them.
+    pub fn json(&self, at: usize, words: &[&str]) -> Value {
+        self.nodes[at].json(&[words, &["--json"]].concat())
+    }
+
+    /// Runs a command that asks one of them, and must go well.
+    pub fn run(&self, at: usize, words: &[&str]) -> Output {
+        let output = self.nodes[at].run(words);
+        let said = jobhall_tests::text(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+        output
+    }
+
+    /// Submits a script at one of them; the id.
+    pub fn submit(&self, at: usize, script: &str, more: &[&str]) -> String {
+        let params = serde_json::json!({ "script": script }).to_string();
+        let words = [&["job", "submit", "exec", "--params", params.as_str()], more].concat();
+        self.json(at, &words)["id"].to_string()
+    }
+
+    /// A job as one of them tells it.
+    pub fn job(&self, at: usize, id: &str) -> Value {
+        self.json(at, &["job", "show", id])
+    }
+
+    /// Waits until one of them tells that a job is in this state.
+    pub fn until(&self, at: usize, id: &str, state: &str) {
+        eventually(&format!("job {id} to be {state}"), || self.job(at, id)["state"] == state);
+    }
+
+    /// A worker of this name that knows these addresses, with these further words.
+    pub fn worker(&self, name: &str, server: &str, words: &[&str]) -> Process {
+        let made = self.json(0, &["token", "create", name, "--role", "worker"]);
+        let mut command = jobhall();
+        command.args(["worker", "--name", name, "--server", server, "--allow-exec"]).args(words);
+        command.env("JOBHALL_TOKEN", made["secret"].as_str().unwrap());
+        self.nodes[0].spawn(command, name)
+    }
+
+    /// Which one holds the desk, as this one tells it.
+    pub fn holder(&self, asked: usize) -> Option<usize> {
+        let output = self.nodes[asked].run(&["nodes", "--json"]);
+        let nodes: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let holder = nodes.as_array()?.iter().find(|node| node["holder"] == true)?;
+        self.nodes.iter().position(|node| holder["url"] == node.url())
+    }
+
+    /// How often the desk changed hands.
+    pub fn epoch(&self) -> u64 {
+        self.database.sql("SELECT epoch FROM jobhall.desk").trim().parse().unwrap()
+    }
+
+    /// A file for whatever a test writes down.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.nodes[0].folder().join(name)
+    }
+}

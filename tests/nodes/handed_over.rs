@@ -1,0 +1,135 @@
+//! The desk goes from one node to another: by will, by a kill, and while its holder is held up.
+
+use jobhall_tests::{Signal, eventually, text};
+
+use crate::crowd::Crowd;
+
+/// A script that writes down that it began, and ends when it is told to.
+fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::path::PathBuf) {
+    let (begun, go) = (crowd.file(&format!("{name}.begun")), crowd.file(&format!("{name}.go")));
+    let script = format!(
+        "echo $JOBHALL_ATTEMPT >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done",
+        begun.display(),
+        go.display()
+    );
+    (script, begun, go)
+}
+
+fn begun(file: &std::path::Path) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
+    let mut crowd = Crowd::of(3, &[]);
+    let holder = crowd.holder(0).unwrap();
+    let other = (holder + 1) % 3;
+    // One worker was at the holder itself, one at a door; both know all addresses.
+    let mut places: Vec<_> = crowd.nodes.iter().map(jobhall_tests::Rig::url).collect();
+    places.rotate_left(holder);
+    let _at_holder = crowd.worker("a", &places.join(","), &["--slots", "1"]);
+    places.rotate_left(1);
+    let _at_door = crowd.worker("b", &places.join(","), &["--slots", "1"]);
+    let jobs: Vec<_> = ["one", "two"]
+        .map(|name| {
+            let (script, begun, go) = waiting(&crowd, name);
+            (crowd.submit(other, &script, &["--max-attempts", "1"]), begun, go)
+        })
+        .into();
+    eventually("both to begin", || jobs.iter().all(|(_, file, _)| begun(file) == 1));
+    let epoch = crowd.epoch();
+    crowd.nodes[holder].hall().kill();
+    eventually("another holder", || crowd.holder(other).is_some_and(|at| at != holder));
+    assert!(crowd.epoch() > epoch);
+    let late = crowd.submit(other, "true", &[]);
+    for (id, _, go) in &jobs {
+        // Its worker has come back and named it.
+        let taken_up = |state: &serde_json::Value| state == "accepted" || state == "running";
+        eventually("it to be taken up", || taken_up(&crowd.job(other, id)["state"]));
+        std::fs::write(go, "").unwrap();
+        crowd.until(other, id, "succeeded");
+        let job = crowd.job(other, id);
+        assert_eq!(job["attempt"], 1, "{job}");
+    }
+    crowd.until(other, &late, "succeeded");
+    assert!(jobs.iter().all(|(_, file, _)| begun(file) == 1), "nothing was run twice");
+    crowd.start(holder);
+    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old one is a door now");
+}
+
+#[test]
+fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_door() {
+    let mut crowd = Crowd::of(2, &[]);
+    let holder = crowd.holder(0).unwrap();
+    let other = 1 - holder;
+    let _worker = crowd.worker("w", &crowd.nodes[other].url(), &["--slots", "1"]);
+    let (script, file, go) = waiting(&crowd, "one");
+    let id = crowd.submit(holder, &script, &["--max-attempts", "1"]);
+    eventually("it to begin", || begun(&file) == 1);
+    let pid = crowd.nodes[holder].hall().pid();
+    // What reaches it while it sleeps must not be done when it wakes.
+    jobhall_tests::signal(pid, Signal::STOP);
+    let mut late = crowd.nodes[holder].raw();
+    let body = r#"{"type":"late","key":"late"}"#;
+    late.say(format!(
+        "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        crowd.token,
+        body.len()
+    ));
+    let epoch = crowd.epoch();
+    eventually("another holder", || crowd.holder(other) == Some(other));
+    assert!(crowd.epoch() > epoch);
+    std::fs::write(&go, "").unwrap();
+    crowd.until(other, &id, "succeeded");
+    assert_eq!(crowd.job(other, &id)["attempt"], 1);
+    let stored = crowd.database.sql("SELECT count(*) FROM jobhall.jobs");
+    jobhall_tests::signal(pid, Signal::CONT);
+    let answer = late.answer();
+    assert_ne!(answer.status / 100, 2, "{answer:?}");
+    eventually("the old holder to be a door", || {
+        text(&crowd.nodes[holder].run(&["job", "show", &id, "--json"]).stdout).contains("succeeded")
+    });
+    assert_eq!(crowd.holder(holder), Some(other), "both agree");
+    assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.jobs"), stored, "nothing of it was stored");
+    let next = crowd.submit(holder, "true", &[]);
+    crowd.until(other, &next, "succeeded");
+}
+
+#[test]
+fn a_holder_that_is_told_to_stop_hands_the_desk_over_at_once() {
+    let mut crowd = Crowd::of(2, &[]);
+    let holder = crowd.holder(0).unwrap();
+    let other = 1 - holder;
+    let _worker = crowd.worker("w", &crowd.urls(), &["--slots", "1"]);
+    let (script, file, go) = waiting(&crowd, "one");
+    let id = crowd.submit(holder, &script, &["--max-attempts", "1"]);
+    eventually("it to begin", || begun(&file) == 1);
+    let epoch = crowd.epoch();
+    crowd.nodes[holder].hall().signal(Signal::TERM);
+    // While it goes from one to the other, a client waits instead of failing.
+    let next = crowd.submit(other, "true", &[]);
+    assert_eq!(crowd.nodes[holder].hall().wait().code(), Some(0), "{}", crowd.nodes[holder].said("hall"));
+    assert_eq!(crowd.holder(other), Some(other));
+    assert!(crowd.epoch() > epoch);
+    std::fs::write(&go, "").unwrap();
+    crowd.until(other, &id, "succeeded");
+    assert_eq!((crowd.job(other, &id)["attempt"].as_u64(), begun(&file)), (Some(1), 1));
+    crowd.until(other, &next, "succeeded");
+}
+
+#[test]
+fn up_brings_a_worker_that_works_whichever_node_holds_the_desk() {
+    let mut crowd = Crowd::of(1, &[]);
+    let url = crowd.database.url();
+    let mut up = jobhall_tests::Rig::new();
+    up.start(&["up", "--slots", "1", "--database", &url]);
+    let first = crowd.submit(0, "echo hello", &[]);
+    crowd.until(0, &first, "succeeded");
+    crowd.nodes[0].hall().kill();
+    std::fs::copy(crowd.nodes[0].data().join("admin.token"), up.data().join("admin.token")).unwrap();
+    eventually("the desk to be there", || up.run(&["nodes"]).status.success());
+    let id =
+        up.json(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#, "--json"])["id"].to_string();
+    eventually("its own worker", || up.json(&["job", "show", &id, "--json"])["state"] == "succeeded");
+}

@@ -1,0 +1,42 @@
+//! The password of a database is shown nowhere, and the administrator's token is made once.
+
+use jobhall_tests::{Rig, jobhall, text};
+
+use crate::crowd::Crowd;
+
+const URL: &str = "postgres://hall:hunter2@127.0.0.1:1/hall?password=hunter2";
+
+#[test]
+fn the_password_of_a_database_is_shown_nowhere() {
+    let rig = Rig::new();
+    let output = |words: &[&str]| {
+        let mut command = jobhall();
+        command.args(words).arg("--data").arg(rig.data()).env("JOBHALL_DATABASE", URL);
+        let output = command.output().unwrap();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, shown) = output(&["config", "show", "--origin"]);
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("postgres://hall:…@127.0.0.1:1/hall?password=…"), "{shown}");
+    assert!(shown.contains("JOBHALL_DATABASE"), "{shown}");
+    let (failed, said) = output(&["server", "--listen", "127.0.0.1:0", "--log", "trace"]);
+    assert_eq!(failed, Some(1), "{said}");
+    let (wrong, why) = output(&["server", "--database", "mysql://hall:hunter2@db/hall"]);
+    assert_eq!(wrong, Some(2), "{why}");
+    for said in [shown, said, why] {
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn the_first_node_writes_the_administrators_token_and_the_next_says_where_it_is() {
+    let crowd = Crowd::of(1, &[]);
+    let mut other = Rig::new();
+    let url = crowd.database.url();
+    other.start(&["server", "--database", &url]);
+    assert!(!other.data().join("admin.token").exists());
+    assert!(other.said("hall").contains("admin.token"), "{}", other.said("hall"));
+    let mut command = jobhall();
+    command.args(["nodes", "--json"]).env("JOBHALL_SERVER", other.url()).env("JOBHALL_TOKEN", &crowd.token);
+    assert!(command.output().unwrap().status.success(), "one token for all nodes");
+}
