@@ -5,4 +5,6 @@ mod alike;
 mod crowd;
 mod exact;
 mod handed_over;
+mod inbox;
+mod moved;
 mod secrets;

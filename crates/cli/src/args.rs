@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    artifact, audit, call, completions, config, doctor, events, group, help, job, man, nodes, progress,
-    queue, run, schedule, server, slot, stats, token, types, up, worker, workers,
+    artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, nodes,
+    progress, queue, run, schedule, server, slot, stats, token, types, up, worker, workers,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -156,6 +156,8 @@ pub enum Command {
     Server(server::ServerArgs),
     /// Start a worker
     Worker(worker::WorkerArgs),
+    /// Move a stopped hall from its directory into PostgreSQL
+    Move(move_up::MoveArgs),
     /// Check that the hall can be used from here
     Doctor(doctor::DoctorArgs),
     /// Show the settings in force

@@ -12,6 +12,7 @@ pub mod help;
 pub mod job;
 pub mod limit;
 pub mod man;
+pub mod move_up;
 pub mod nodes;
 pub mod progress;
 pub mod queue;
@@ -63,6 +64,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Call(args) => call::run(&context, &args).await,
         Command::Progress(args) => progress::run(&context, &args).await,
         Command::Events(args) => events::run(&context, &args).await,
+        Command::Move(args) => move_up::run(&context, &args).await,
         Command::Doctor(_) => doctor::run(&context).await,
         Command::Config(command) => config::run(&context, &command),
         Command::Slot(_) => Err(Failure::usage("this command is for the worker's own use")),

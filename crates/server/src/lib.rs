@@ -40,6 +40,7 @@ mod floor;
 mod front;
 mod gate;
 mod hall;
+mod inbox;
 mod logs;
 mod metrics;
 mod nodes;

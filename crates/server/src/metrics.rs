@@ -30,6 +30,10 @@ pub(crate) struct Metrics {
     pub waiting: Gauge,
     /// Connections that are open.
     pub connections: Gauge,
+    /// Rows of the inbox that became jobs.
+    pub inbox_taken: Counter<u64, AtomicU64>,
+    /// Rows of the inbox that could not.
+    pub inbox_refused: Counter<u64, AtomicU64>,
     requests: Family<RequestLabels, Counter>,
 }
 
@@ -41,6 +45,8 @@ impl Default for Metrics {
             live_clients: Gauge::default(),
             waiting: Gauge::default(),
             connections: Gauge::default(),
+            inbox_taken: Counter::default(),
+            inbox_refused: Counter::default(),
             requests: Family::default(),
         };
         metrics.register();
@@ -56,6 +62,8 @@ impl Metrics {
         to.register("live_clients", "Open streams of events and logs", self.live_clients.clone());
         to.register("vacancies_waiting", "Long polls that wait", self.waiting.clone());
         to.register("connections", "Open connections", self.connections.clone());
+        to.register("inbox_taken", "Rows of the inbox that became jobs", self.inbox_taken.clone());
+        to.register("inbox_refused", "Rows of the inbox that could not", self.inbox_refused.clone());
         to.register("http_requests", "Requests by route and status", self.requests.clone());
     }
 

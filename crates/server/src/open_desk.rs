@@ -18,7 +18,7 @@ use crate::operations::{self, Operations};
 use crate::place::Place;
 use crate::tokens::Tokens;
 use crate::vouch::NodeSecret;
-use crate::{collector, routes};
+use crate::{collector, inbox, routes};
 
 /// How long requests under way have when the desk ends.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
@@ -46,6 +46,7 @@ impl OpenDesk {
         let secret = options.secret.clone();
         let app = Arc::new(app(options, node, draining, closing));
         tokio::spawn(operations::run(app.clone()));
+        tokio::spawn(inbox::run(app.clone()));
         tokio::spawn(with_node(stop, [drain.clone(), close.clone()]));
         let (router, collecting) = (routes::router(&app), Mutex::new(Some(collecting)));
         OpenDesk { router, secret, app, drain, close, collecting }

@@ -26,6 +26,8 @@ use crate::trouble::{Trouble, damaged};
 use crate::wire::{Step, Wire};
 use company::Company;
 
+pub(crate) use company::{attempts, links, submit_keys};
+
 /// Numbers that the writer gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {

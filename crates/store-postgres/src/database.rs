@@ -121,7 +121,7 @@ impl Database {
         let pool = connector.pool(options.readers, options.patience)?;
         let (told, changes) = watch::channel(());
         if let Some(listener) = listener(&connector, &options)? {
-            drop(home.run(listener.listen(told)));
+            drop(home.run(listener.listen("jobhall_desk", told)));
         }
         Ok(Database { home, connector, pool, options, changes })
     }
@@ -213,7 +213,8 @@ impl Database {
         Box::pin(async move { looking.await.unwrap_or_else(|| Err(ended())) })
     }
 
-    async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
+    /// Sends one step on a connection for reads.
+    pub(crate) async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
         let client = self.client().await?;
         let wire = self.connector.wire(&client);
         tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| Trouble::Late)?
@@ -235,7 +236,7 @@ pub(crate) fn ended() -> StoreError {
 }
 
 /// How the database can be listened to, if it can.
-fn listener(connector: &Connector, options: &Options) -> Result<Option<Connector>, StoreError> {
+pub(crate) fn listener(connector: &Connector, options: &Options) -> Result<Option<Connector>, StoreError> {
     match &options.direct_url {
         Some(url) => Connector::to(url, true).map(Some),
         None => Ok((!options.pooled).then(|| connector.clone())),

@@ -105,7 +105,8 @@ fn member(found: &Row) -> Result<Member, Trouble> {
     })
 }
 
-fn link(found: &Row) -> Result<Link, Trouble> {
+/// A row of `links.sql`.
+pub(crate) fn link(found: &Row) -> Result<Link, Trouble> {
     let call = row::text(found, 1)?.to_owned();
     Ok(Link { parent: row::job_id(found, 0)?, call, job: row::job_id(found, 2)? })
 }

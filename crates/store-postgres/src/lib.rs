@@ -19,6 +19,8 @@ mod connect;
 mod database;
 mod desk;
 mod groups;
+mod import;
+mod inbox;
 mod lives;
 mod migrations;
 mod options;
@@ -39,14 +41,15 @@ use std::time::{Duration, Instant};
 use jobhall_core::retention::Completed;
 use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};
 use jobhall_store::{
-    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, JobFilter, JobPage, Later, Link, Member,
-    Prune, Pruned, Setting, Store, StoreError, Unit,
+    AuditRow, Block, BlockChange, CommitError, Committed, FeedPage, Inbox, JobFilter, JobPage, Later, Link,
+    Member, Prune, Pruned, Setting, Store, StoreError, Unit,
 };
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use database::{Database, Desk, NodeSeen};
 pub use desk::{Holder, Node};
+pub use import::Import;
 pub use options::{Fault, Hook, Options, Point};
 
 use call::{Call, Reply};
@@ -269,5 +272,9 @@ impl Store for Postgres {
 
     fn stands(&self) -> bool {
         self.term.stands()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(inbox::Rows::open(&self.database, self.epoch)))
     }
 }

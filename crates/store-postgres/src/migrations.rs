@@ -29,6 +29,7 @@ pub(crate) struct Migration {
 pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0001_hall", sql: include_str!("migrations/0001_hall.sql") },
     Migration { name: "0002_desk", sql: include_str!("migrations/0002_desk.sql") },
+    Migration { name: "0003_inbox", sql: include_str!("migrations/0003_inbox.sql") },
 ];
 
 /// FNV-1a, 64 bits.

@@ -190,7 +190,8 @@ pub(crate) fn setting(found: &Row) -> Result<Setting, Trouble> {
     Ok(Setting { kind, name: get(found, 1)?, rev: row::bits(found, 2)?, value: get(found, 3)? })
 }
 
-fn act(found: &Row) -> Result<AuditRow, Trouble> {
+/// A row of `audit.sql`.
+pub(crate) fn act(found: &Row) -> Result<AuditRow, Trouble> {
     let entry = AuditEntry {
         at: row::time(found, 1)?,
         who: get(found, 2)?,

@@ -18,7 +18,7 @@ macro_rules! params {
 }
 
 params! {
-    i64 => INT8, i32 => INT4, Option<i64> => INT8, Vec<i64> => INT8_ARRAY, Vec<Option<i64>> => INT8_ARRAY,
+    i64 => INT8, i32 => INT4, Option<i64> => INT8, Vec<i64> => INT8_ARRAY, Option<Vec<i64>> => INT8_ARRAY, Vec<Option<i64>> => INT8_ARRAY,
     Vec<i32> => INT4_ARRAY, Vec<Option<i32>> => INT4_ARRAY,
     Vec<i16> => INT2_ARRAY, Vec<Option<i16>> => INT2_ARRAY,
     Vec<bool> => BOOL_ARRAY, Vec<Option<bool>> => BOOL_ARRAY,

@@ -13,6 +13,7 @@
 mod apply;
 mod call;
 mod database;
+mod export;
 mod file_system;
 mod groups;
 mod migrations;
@@ -42,6 +43,7 @@ use jobhall_store::{
 };
 use tokio::sync::oneshot;
 
+pub use export::Export;
 pub use options::{Fault, Hook, Options, Point};
 pub use stats::Stats;
 

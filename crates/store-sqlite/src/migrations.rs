@@ -112,6 +112,19 @@ pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), Refusal
     compare(version, &rows.collect::<Result<Vec<_>, _>>()?, list)
 }
 
+/// Refuses, besides that, a file whose schema is older than this program's.
+pub(crate) fn check_newest(conn: &Connection, list: &[Migration]) -> Result<(), Refusal> {
+    check(conn, list)?;
+    match version(conn)? {
+        0 => Err(Refusal::Foreign("is empty: no hall ever ran on it".to_owned())),
+        old if old < list.len() => Err(Refusal::Foreign(format!(
+            "has schema {old}, this jobhall needs {}: start and stop a hall on it once, which brings it up to date",
+            list.len()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration]) -> Result<(), Refusal> {
     if applied.len() != version {
         let why = format!("has schema {version}, but records {} migrations", applied.len());

@@ -15,11 +15,14 @@
 mod audit;
 mod error;
 mod feed;
+mod inbox;
 mod memory;
+mod portion;
 mod unit;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{
@@ -29,7 +32,9 @@ use jobhall_core::{
 pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
+pub use inbox::{INBOX_SCOPE, Inbox, InboxRow};
 pub use memory::{Excerpt, Memory};
+pub use portion::{Holdings, Marks, Portion};
 pub use unit::{
     Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
     SettingKind, SettingWrite, SubmitKey, Unit, key_place,
@@ -208,5 +213,10 @@ pub trait Store: Send + Sync + 'static {
     /// then what was remembered of it counts no more.
     fn stands(&self) -> bool {
         true
+    }
+
+    /// Jobs that other programs asked for in transactions of their own, if the store knows such.
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        None
     }
 }

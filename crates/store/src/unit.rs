@@ -192,7 +192,7 @@ pub struct Member {
 /// An idempotency key, stored with the answer in the same transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmitKey {
-    /// Whose key it is.
+    /// Whose key it is; [`crate::INBOX_SCOPE`] takes the row of the inbox with it.
     pub scope: String,
     /// The key.
     pub key: String,

@@ -23,7 +23,7 @@ mod schedules;
 mod session;
 mod stats;
 mod sub_jobs;
-mod submit;
+pub(crate) mod submit;
 mod tokens;
 mod types;
 mod versions;

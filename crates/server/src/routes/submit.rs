@@ -53,12 +53,18 @@ async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Optio
 pub(super) fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Trouble> {
     let wrong = || Trouble::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
     let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
-    let mut digest = [0; 16];
-    digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
-    Ok(SubmitName { scope: who.name.clone(), key: key.to_owned(), body: u128::from_le_bytes(digest) })
+    Ok(named(&who.name, key, body))
 }
 
-pub(super) async fn checked(
+/// A key of this scope for this very body.
+pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> SubmitName {
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
+    SubmitName { scope: scope.to_owned(), key: key.to_owned(), body: u128::from_le_bytes(digest) }
+}
+
+/// The jobs as the engine takes them, for one who asks.
+pub(crate) async fn checked(
     app: &App,
     who: &Identity,
     jobs: &[wire::SubmitJob],

@@ -6,6 +6,7 @@ use jobhall_core::{Group, JobId, PastAttempt, Time};
 use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, SubmitKey, Unit};
 
 use crate::groups;
+use crate::inbox;
 use crate::row::{number, to_json};
 use crate::submitted;
 use crate::trouble::Trouble;
@@ -70,12 +71,14 @@ impl<'a> Company<'a> {
         }
         if !self.submit_keys.is_empty() {
             steps.push(submit_keys(&self.submit_keys, believed)?);
+            steps.extend(inbox::taking(&self.submit_keys)?);
         }
         Ok(())
     }
 }
 
-fn attempts<'a>(attempts: &[(JobId, &'a PastAttempt)]) -> Result<Step<'a>, Trouble> {
+/// The step that writes these ended attempts.
+pub(crate) fn attempts<'a>(attempts: &[(JobId, &'a PastAttempt)]) -> Result<Step<'a>, Trouble> {
     let past = || attempts.iter().map(|(_, past)| *past);
     let step = Step::new(include_str!("../sql/insert_attempt.sql"));
     let step = step.with(attempts.iter().map(|(id, _)| number(*id)).collect::<Vec<_>>());
@@ -110,7 +113,8 @@ fn push_settings<'a>(
     }
 }
 
-fn links<'a>(links: &BTreeMap<(JobId, &'a str), JobId>) -> Step<'a> {
+/// The step that writes these links.
+pub(crate) fn links<'a>(links: &BTreeMap<(JobId, &'a str), JobId>) -> Step<'a> {
     let step = Step::new(include_str!("../sql/put_link.sql"));
     let step = step.with(links.keys().map(|(parent, _)| number(*parent)).collect::<Vec<_>>());
     let step = step.with(links.keys().map(|(_, call)| *call).collect::<Vec<_>>());
@@ -132,7 +136,8 @@ fn push_acts<'a>(steps: &mut Vec<Step<'a>>, acts: &[&'a AuditEntry], last: &mut 
     steps.push(Step::new(include_str!("../sql/put_meta.sql")).with("last_act").with(last.cast_signed()));
 }
 
-fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step<'a>, Trouble> {
+/// The step that writes these submit keys; `believed` ones must be new.
+pub(crate) fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step<'a>, Trouble> {
     let last: BTreeMap<(&str, &str), &'a SubmitKey> =
         all.iter().map(|key| ((key.scope.as_str(), key.key.as_str()), *key)).collect();
     // Believed ones are all kept: one that comes twice must be noticed.

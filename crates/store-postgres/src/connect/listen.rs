@@ -1,4 +1,4 @@
-//! Hearing from the database that the desk has changed hands. A hint: who misses it sees it when it looks.
+//! Hearing from the database that something is new, such as who has the desk. A hint: who misses it sees it when it looks.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -14,13 +14,14 @@ use crate::trouble::Trouble;
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Connector {
-    /// Listens on a connection of its own, made again whenever it breaks, until nobody wants to hear it any more.
-    pub(crate) async fn listen(self, told: watch::Sender<()>) {
+    /// Listens on a connection of its own, made again whenever it breaks, until nobody wants to hear it any more. It also
+    /// tells when it begins: what was said before is not heard.
+    pub(crate) async fn listen(self, channel: &'static str, told: watch::Sender<()>) {
         while !told.is_closed() {
             let listening = async {
                 match &self.tls {
-                    Some(tls) => self.hear(tls.clone(), &told).await,
-                    None => self.hear(NoTls, &told).await,
+                    Some(tls) => self.hear(tls.clone(), channel, &told).await,
+                    None => self.hear(NoTls, channel, &told).await,
                 }
             };
             tokio::select! {
@@ -36,7 +37,12 @@ impl Connector {
     }
 
     /// Until the connection breaks.
-    async fn hear<T: MakeTlsConnect<Socket>>(&self, tls: T, told: &watch::Sender<()>) -> Result<(), Trouble> {
+    async fn hear<T: MakeTlsConnect<Socket>>(
+        &self,
+        tls: T,
+        channel: &str,
+        told: &watch::Sender<()>,
+    ) -> Result<(), Trouble> {
         let (client, mut connection) = self.config.connect(tls).await?;
         let hearing = async {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
@@ -48,7 +54,8 @@ impl Connector {
         };
         // The request travels while the connection is served, and keeps it open afterwards.
         let asking = async {
-            client.batch_execute("LISTEN jobhall_desk").await?;
+            client.batch_execute(&format!("LISTEN {channel}")).await?;
+            told.send_replace(());
             std::future::pending::<Result<(), Trouble>>().await
         };
         tokio::select! {

@@ -1,0 +1,124 @@
+//! `jobhall move`: a hall on one machine becomes one that several nodes share.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jobhall_store::{Holdings, StoreError};
+use jobhall_store_postgres::{Database, Options};
+use jobhall_store_sqlite::Export;
+use serde::Serialize;
+
+use super::{text_of, until_interrupted};
+use crate::context::Context;
+use crate::database::Database as Address;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::progress::Progress;
+
+const EXAMPLES: &str = "\
+Examples:
+  jobhall move --from sqlite:/var/lib/jobhall --to postgres://jobhall@db.example/jobhall
+  jobhall move --from sqlite:/var/lib/jobhall --to @database.url --json   keeps a password out of `ps`
+
+Stop the hall first. Its data is left as it was; either all of it arrives or nothing does.";
+
+/// The file of a hall in its data directory.
+const FILE: &str = "jobs.db";
+
+/// Arguments of `move`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct MoveArgs {
+    /// The data of a stopped hall: sqlite:DIR, or sqlite:FILE
+    #[arg(long, value_name = "STORE")]
+    pub from: String,
+    /// An empty database: postgres://…, @FILE that has it, or - for standard input
+    #[arg(long, value_name = "STORE")]
+    pub to: String,
+}
+
+/// What was moved.
+#[derive(Debug, Serialize)]
+struct Moved {
+    jobs: u64,
+    attempts: u64,
+    groups: u64,
+    links: u64,
+    settings: u64,
+    submit_keys: u64,
+    acts: u64,
+}
+
+impl From<Holdings> for Moved {
+    fn from(held: Holdings) -> Moved {
+        let Holdings { jobs, attempts, groups, links, settings, submit_keys, acts, blocks: _ } = held;
+        Moved { jobs, attempts, groups, links, settings, submit_keys, acts }
+    }
+}
+
+/// Moves a hall.
+pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
+    let file = file_of(&args.from)?;
+    let to = url_of(&text_of(&args.to, "--to")?)?;
+    let held = until_interrupted(async {
+        let export = Export::open(&file, &jobhall_store_sqlite::Options::default()).map_err(source(&file))?;
+        move_all(context, export, &file, to).await
+    })
+    .await?;
+    context.output.one(&Moved::from(held), || format!("moved {held}\n"))?;
+    context.output.say(&format!("{} is as it was; nothing reads it any more", file.display()));
+    Ok(Exit::Ok)
+}
+
+/// The file that `--from` names.
+fn file_of(from: &str) -> Outcome<PathBuf> {
+    match Address::parse(from).map_err(|why| Failure::usage(format!("--from: {why}")))? {
+        Address::Sqlite(path) if path.is_dir() => Ok(path.join(FILE)),
+        Address::Sqlite(path) => Ok(path),
+        Address::Postgres(_) => {
+            Err(Failure::usage("--from: only an embedded store can be moved").fix("give it as sqlite:DIR"))
+        }
+    }
+}
+
+/// The database that `--to` names.
+fn url_of(to: &str) -> Outcome<String> {
+    match Address::parse(to).map_err(|why| Failure::usage(format!("--to: {why}")))? {
+        Address::Postgres(url) => Ok(url),
+        Address::Sqlite(_) => Err(Failure::usage("--to: a hall moves into PostgreSQL only")
+            .fix("give it as postgres://user@host/name")),
+    }
+}
+
+fn source(file: &Path) -> impl Fn(StoreError) -> Failure + use<> {
+    let what = format!("failed to read the hall in {}", file.display());
+    move |error| Failure::new(Exit::Unexpected, &what).why(error.message)
+}
+
+fn target(error: StoreError) -> Failure {
+    Failure::new(Exit::Unexpected, "nothing was moved").why(error.message)
+}
+
+async fn move_all(context: &Context, mut export: Export, file: &Path, to: String) -> Outcome<Holdings> {
+    let unreadable = source(file);
+    let (held, marks) = (export.holdings().map_err(&unreadable)?, export.marks().map_err(&unreadable)?);
+    // Nothing is left in a session, so a pooler may stand in between.
+    let options = Options { pooled: true, readers: 1, ..Options::new(to) };
+    let opening = tokio::task::spawn_blocking(move || Database::open(options)).await;
+    let database = opening.map_err(|error| Failure::new(Exit::Unexpected, error.to_string()))?;
+    let import = database.map_err(target)?.import().await.map_err(target)?;
+    let progress = &mut context.output.progress(held.total(), "moving");
+    let mut moved = Holdings::default();
+    while let Some(portion) = export.next_portion().map_err(&unreadable)? {
+        import.put(&portion).await.map_err(target)?;
+        moved.add(&portion);
+        show(progress, moved);
+    }
+    import.finish(marks, held).await.map_err(target)?;
+    progress.finish();
+    Ok(held)
+}
+
+fn show(progress: &mut Progress, moved: Holdings) {
+    progress.set(moved.total(), &format!("{} jobs", moved.jobs));
+}

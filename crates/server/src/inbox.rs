@@ -1,0 +1,119 @@
+//! Taking home what other programs asked for in transactions of their own (`jobhall.submit`, docs/sql.md). It runs as
+//! long as this node speaks for the hall.
+//!
+//! Every row becomes a job by the engine's ordinary submit, under a name that stands for the row: the store takes the
+//! row away in the transaction that stores the job, so it comes of it once, whatever dies meanwhile. A row that cannot be
+//! a job is put aside with the reason; one that cannot be a job at the moment stays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jobhall_engine::{Refused, Submit};
+use jobhall_protocol::Code;
+use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, StoreError};
+
+use crate::app::App;
+use crate::body;
+use crate::error::Trouble;
+use crate::routes::submit::{checked, named};
+use crate::tokens::{Identity, Role};
+
+/// Rows taken at once.
+const PAGE: usize = 500;
+/// Pause before rows are tried again that could not be taken.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a row did not become a job.
+enum Unmade {
+    /// It never can.
+    Never(String),
+    /// It may yet.
+    NotNow(String),
+}
+
+/// Takes rows home until the hall takes no more work.
+pub(crate) async fn run(app: Arc<App>) {
+    let Some(inbox) = app.store.inbox() else { return };
+    loop {
+        let turn = async {
+            let waits = match page(&app, &*inbox).await {
+                Ok(waits) => waits,
+                Err(error) => Some(error.message),
+            };
+            match waits {
+                Some(why) => {
+                    tracing::warn!("the inbox rests: {why}");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                None => inbox.news().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = app.drained() => return,
+            () = turn => {}
+        }
+    }
+}
+
+/// Takes all rows that are there; tells why some had to stay.
+async fn page(app: &App, inbox: &dyn Inbox) -> Result<Option<String>, StoreError> {
+    let mut before = None;
+    loop {
+        let rows = inbox.rows(PAGE).await?;
+        let Some(first) = rows.first().map(|row| row.id) else { return Ok(None) };
+        if before.replace(first) == Some(first) {
+            return Ok(Some(format!("row {first} is a job, but does not go")));
+        }
+        let mut stays = None;
+        for (row, made) in rows.iter().zip(make(app, &rows).await) {
+            match made {
+                Ok(()) => {
+                    app.metrics.inbox_taken.inc();
+                }
+                Err(Unmade::Never(why)) => {
+                    tracing::warn!(row = row.id, "a row of the inbox is refused: {why}");
+                    inbox.refuse(row.id, why).await?;
+                    app.metrics.inbox_refused.inc();
+                }
+                Err(Unmade::NotNow(why)) => stays = Some(why),
+            }
+        }
+        if stays.is_some() {
+            return Ok(stays);
+        }
+    }
+}
+
+/// Makes jobs of rows: they are asked for in order, and stored together.
+async fn make(app: &App, rows: &[InboxRow]) -> Vec<Result<(), Unmade>> {
+    let mut submits = Vec::with_capacity(rows.len());
+    for row in rows {
+        submits.push(submit_of(app, row).await);
+    }
+    let making = submits.into_iter().map(|submit| async {
+        match app.engine.submit(submit?).await {
+            Ok(_) => Ok(()),
+            Err(Refused::Contended) => Err(Unmade::NotNow(Refused::Contended.to_string())),
+            Err(refused) => Err(unmade(&refused.into())),
+        }
+    });
+    join_all(making).await
+}
+
+async fn submit_of(app: &App, row: &InboxRow) -> Result<Submit, Unmade> {
+    let asker = Identity::new("", INBOX_SCOPE, Role::Client);
+    let job = body::parse(row.body.as_bytes()).map_err(|trouble| unmade(&trouble))?;
+    let jobs = checked(app, &asker, &[job]).await.map_err(|trouble| unmade(&trouble))?;
+    Ok(Submit { jobs, name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())) })
+}
+
+fn unmade(trouble: &Trouble) -> Unmade {
+    match trouble.words().0 {
+        Code::Unavailable | Code::StorageFull | Code::Internal => {
+            Unmade::NotNow(trouble.inside().unwrap_or(trouble.detail()).to_owned())
+        }
+        _ => Unmade::Never(trouble.detail().to_owned()),
+    }
+}

@@ -1,0 +1,176 @@
+//! Taking over all that another store held, in one transaction: it is all there or nothing is, whatever dies meanwhile.
+//!
+//! The transaction holds the desk's row, so no node begins before it ends. Every portion is read back and compared row by
+//! row before the next one comes; at the end the tables are counted.
+
+mod check;
+
+use deadpool_postgres::ClientWrapper;
+use jobhall_core::{JobId, PastAttempt};
+use jobhall_store::{AuditRow, Block, Holdings, Later, Marks, Portion, Setting, StoreError};
+
+use crate::Database;
+use crate::apply::{attempts, links, submit_keys};
+use crate::groups;
+use crate::lives::Lives;
+use crate::row::{get, number, text};
+use crate::spec::Specs;
+use crate::trouble::{Trouble, damaged};
+use crate::wire::{Step, Wire};
+
+/// A move into a database that is under way. Dropped, nothing of it remains.
+pub struct Import {
+    client: ClientWrapper,
+    database: Database,
+}
+
+impl std::fmt::Debug for Import {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Import").finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Begins to take over what another store held. The hall must be empty, and no node may hold its desk.
+    pub fn import(&self) -> Later<Result<Import, StoreError>> {
+        let database = self.clone();
+        // The connection lives on the store's own runtime.
+        let begun = self.home.run(async move { Import::begin(database).await });
+        Box::pin(async move { begun.await.unwrap_or_else(|| Err(crate::database::ended())) })
+    }
+}
+
+impl Import {
+    async fn begin(database: Database) -> Result<Import, StoreError> {
+        let failed = |trouble: Trouble| trouble.while_doing("begin the move");
+        let client = database.connector.connect().await.map_err(failed)?;
+        let import = Import { client, database };
+        let opening = [include_str!("sql/begin.sql"), include_str!("sql/import_begin.sql")].map(Step::new);
+        import.wire().send(&opening).await.map_err(failed)?;
+        if let Some(holder) = import.holder().await.map_err(failed)? {
+            return Err(StoreError::new(format!(
+                "{holder} holds the desk of the target: stop its nodes first"
+            )));
+        }
+        let (held, last_id) = import.counted().await.map_err(failed)?;
+        if !held.is_empty() || last_id > 0 {
+            return Err(StoreError::new(format!(
+                "the target is not an empty hall, it has {held} and has given {last_id} ids: use a new database, or \
+                 drop its schema jobhall"
+            )));
+        }
+        Ok(import)
+    }
+
+    fn wire(&self) -> Wire<'_> {
+        self.database.connector.wire(&self.client)
+    }
+
+    /// Who holds the desk, if anyone does. From here on nobody takes it.
+    async fn holder(&self) -> Result<Option<String>, Trouble> {
+        let rows = self.wire().ask(Step::new(include_str!("sql/import_desk.sql"))).await?;
+        let desk = rows.first().ok_or_else(|| damaged("desk", "it is missing"))?;
+        let (node, url) = (text(desk, 0)?, text(desk, 1)?);
+        Ok(get::<bool>(desk, 2)?.then(|| format!("node {node} at {url}")))
+    }
+
+    async fn counted(&self) -> Result<(Holdings, u64), Trouble> {
+        let rows = self.wire().ask(Step::new(include_str!("sql/import_holdings.sql"))).await?;
+        let found = rows.first().ok_or_else(|| damaged("count", "it is missing"))?;
+        let count = |column| get::<i64>(found, column).map(i64::cast_unsigned);
+        let held = Holdings {
+            jobs: count(0)?,
+            attempts: count(1)?,
+            groups: count(2)?,
+            links: count(3)?,
+            settings: count(4)?,
+            submit_keys: count(5)?,
+            acts: count(6)?,
+            blocks: count(7)?,
+        };
+        Ok((held, count(8)?))
+    }
+
+    /// Writes a portion, reads it back, and compares.
+    pub async fn put(&self, portion: &Portion) -> Result<(), StoreError> {
+        let failed = |trouble: Trouble| trouble.while_doing("write to the target");
+        self.wire().send(&steps(portion).map_err(failed)?).await.map_err(failed)?;
+        match check::differs(&self.wire(), portion).await.map_err(failed)? {
+            Some(what) => Err(StoreError::new(format!("{what} is not in the target what it was"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the move: sets the numbers that are given once, compares the counts, and makes all of it last.
+    pub async fn finish(self, marks: Marks, held: Holdings) -> Result<(), StoreError> {
+        let failed = |trouble: Trouble| trouble.while_doing("end the move");
+        let put = |name: &'static str, value: u64| {
+            Step::new(include_str!("sql/put_meta.sql")).with(name).with(value.cast_signed())
+        };
+        let set = [
+            put("last_id", marks.last_id),
+            // As if every feed row had been pruned: whoever followed it is told to begin anew.
+            put("feed_pruned_to", marks.last_feed),
+            put("last_act", marks.last_act),
+        ];
+        self.wire().send(&set).await.map_err(failed)?;
+        let (counted, _) = self.counted().await.map_err(failed)?;
+        if counted != held || check::marks(&self.wire()).await.map_err(failed)? != marks {
+            return Err(StoreError::new(format!("the target has {counted} instead of {held}")));
+        }
+        let ended = self.wire().ask(Step::new(include_str!("sql/commit.sql"))).await;
+        ended.map(|_| ()).map_err(failed)
+    }
+}
+
+fn steps(portion: &Portion) -> Result<Vec<Step<'_>>, Trouble> {
+    Ok(match portion {
+        Portion::Settings(all) => vec![settings(all)],
+        Portion::Blocks(all) => all.iter().map(block).collect(),
+        Portion::Groups(all) => vec![groups::writing(&all.iter().collect::<Vec<_>>())?],
+        Portion::Jobs(all) => {
+            let (mut lives, mut specs) = (Lives::default(), Specs::default());
+            for (job, _) in all {
+                lives.push_job(job)?;
+                specs.push(job.id, &job.spec)?;
+            }
+            let past: Vec<(JobId, &PastAttempt)> =
+                all.iter().flat_map(|(job, past)| past.iter().map(|past| (job.id, past))).collect();
+            vec![
+                lives.placed(include_str!("sql/insert_job.sql")),
+                specs.step(include_str!("sql/insert_spec.sql")),
+                attempts(&past)?,
+            ]
+        }
+        Portion::Links(all) => {
+            let all = all.iter().map(|link| ((link.parent, link.call.as_str()), link.job));
+            vec![links(&all.collect())]
+        }
+        Portion::SubmitKeys(all) => vec![submit_keys(&all.iter().collect::<Vec<_>>(), true)?],
+        Portion::Acts(all) => vec![acts(all)],
+    })
+}
+
+fn settings(all: &[Setting]) -> Step<'_> {
+    let step = Step::new(include_str!("sql/put_setting.sql"));
+    let step = step.with(all.iter().map(|setting| setting.kind.as_str()).collect::<Vec<_>>());
+    let step = step.with(all.iter().map(|setting| setting.name.as_str()).collect::<Vec<_>>());
+    let step = step.with(all.iter().map(|setting| setting.rev.cast_signed()).collect::<Vec<_>>());
+    step.with(all.iter().map(|setting| setting.value.as_str()).collect::<Vec<_>>())
+}
+
+fn block(block: &Block) -> Step<'static> {
+    let live = block.live.as_ref().map(|live| live.iter().copied().map(number).collect::<Vec<i64>>());
+    let step = Step::new(include_str!("sql/import_block.sql"));
+    step.with(number(block.first)).with(number(block.last)).with(live)
+}
+
+fn acts(all: &[AuditRow]) -> Step<'_> {
+    let step = Step::new(include_str!("sql/insert_audit.sql"));
+    let step = step.with(all.iter().map(|row| row.n.cast_signed()).collect::<Vec<_>>());
+    let step = step.with(all.iter().map(|row| row.entry.at.as_ms()).collect::<Vec<_>>());
+    let step = step.with(all.iter().map(|row| row.entry.who.as_str()).collect::<Vec<_>>());
+    let step = step.with(all.iter().map(|row| row.entry.act.as_str()).collect::<Vec<_>>());
+    let step = step.with(all.iter().map(|row| row.entry.subject.as_str()).collect::<Vec<_>>());
+    step.with(all.iter().map(|row| row.entry.detail.as_str()).collect::<Vec<_>>())
+}

@@ -1,0 +1,108 @@
+//! The inbox: what `jobhall.submit` leaves in the transactions of other programs (`migrations/0003_inbox.sql`).
+//!
+//! ```text
+//!   a program's transaction ── jobhall.submit ──▶ inbox ── rows ──▶ the engine's submit, under the row's number
+//!                                                   ▲                      │
+//!                                                   └── the row goes in the transaction that stores the job
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, Later, StoreError, SubmitKey};
+use tokio::sync::{Mutex, watch};
+use tokio_postgres::Row;
+
+use crate::Database;
+use crate::database::{ended, listener};
+use crate::reads::limit;
+use crate::row::get;
+use crate::trouble::{Trouble, damaged};
+use crate::wire::Step;
+
+const CHANNEL: &str = "jobhall_inbox";
+/// Between two looks where the database cannot say that there is something new.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two looks where it can; a word may be lost with its connection.
+const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+
+/// The step that takes rows of the inbox away with the submit keys that stand for them. A row that is not there ends the
+/// transaction: its job was made, or the request was taken back.
+pub(crate) fn taking<'a>(keys: &[&SubmitKey]) -> Result<Option<Step<'a>>, Trouble> {
+    let of_inbox = keys.iter().filter(|key| key.scope == INBOX_SCOPE);
+    let ids =
+        of_inbox.map(|key| key.key.parse::<i64>().map_err(|error| damaged("number of the inbox", error)));
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    let count = limit(ids.len());
+    Ok((count > 0).then(|| Step::new(include_str!("sql/take_inbox.sql")).with(ids).with(count)))
+}
+
+/// The rows, as the node that holds the desk has them.
+pub(crate) struct Rows {
+    database: Database,
+    epoch: u64,
+    /// Hears of new ones; none where nobody can listen.
+    heard: Option<Arc<Mutex<watch::Receiver<()>>>>,
+}
+
+impl Rows {
+    /// Listens from now on, as long as this lives, where there is a way past poolers.
+    pub(crate) fn open(database: &Database, epoch: u64) -> Rows {
+        let heard = match listener(&database.connector, &database.options) {
+            Ok(listener) => listener.map(|listener| {
+                let (told, heard) = watch::channel(());
+                drop(database.home.run(listener.listen(CHANNEL, told)));
+                Arc::new(Mutex::new(heard))
+            }),
+            Err(error) => {
+                tracing::warn!("the inbox is not heard of, and looked at instead: {error}");
+                None
+            }
+        };
+        Rows { database: database.clone(), epoch, heard }
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        step: Step<'static>,
+        read: impl FnOnce(&[Row]) -> Result<T, Trouble> + Send + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        let database = self.database.clone();
+        let asking = self.database.home.run(async move {
+            let found = database.ask(step).await.and_then(|rows| read(&rows));
+            found.map_err(|trouble| trouble.while_doing(what))
+        });
+        Box::pin(async move { asking.await.unwrap_or_else(|| Err(ended())) })
+    }
+}
+
+impl Inbox for Rows {
+    fn rows(&self, at_most: usize) -> Later<Result<Vec<InboxRow>, StoreError>> {
+        let step = Step::new(include_str!("sql/inbox.sql")).with(limit(at_most));
+        self.ask("read the inbox", step, |rows| rows.iter().map(inbox_row).collect())
+    }
+
+    fn refuse(&self, id: u64, why: String) -> Later<Result<(), StoreError>> {
+        let step = Step::new(include_str!("sql/refuse_inbox.sql")).with(self.epoch.cast_signed());
+        let step = step.with(id.cast_signed()).with(why);
+        self.ask("refuse a row of the inbox", step, |_| Ok(()))
+    }
+
+    fn news(&self) -> Later<()> {
+        let heard = self.heard.clone();
+        let waiting = self.database.home.run(async move {
+            let Some(heard) = heard else { return tokio::time::sleep(LOOK).await };
+            let mut heard = heard.lock().await;
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_ANYWAY, heard.changed()).await {
+                // Nobody listens any more.
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        Box::pin(async move { waiting.await.unwrap_or(()) })
+    }
+}
+
+fn inbox_row(found: &Row) -> Result<InboxRow, Trouble> {
+    Ok(InboxRow { id: get::<i64>(found, 0)?.cast_unsigned(), body: get(found, 1)? })
+}

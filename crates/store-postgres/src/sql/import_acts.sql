@@ -1,0 +1,2 @@
+-- Acts by their numbers.
+SELECT n, at, who, act, subject, detail FROM jobhall.audit WHERE n = ANY($1::bigint[])

@@ -1,0 +1,5 @@
+-- The ended attempts of jobs, oldest first; whose each is stands last.
+SELECT claim, lease, worker, assigned_at, accepted_at, started_at, ended_at, outcome, error, job
+FROM jobhall.attempts
+WHERE job = ANY($1::bigint[])
+ORDER BY job, claim

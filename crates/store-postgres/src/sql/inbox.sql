@@ -1,0 +1,2 @@
+-- Requests that are not jobs yet.
+SELECT id, body FROM jobhall.inbox ORDER BY id LIMIT $1

@@ -1,0 +1,198 @@
+//! Reading all that a file holds, for moving it to another store.
+//!
+//! The file is locked as a hall locks it, so that no hall runs meanwhile, and opened without any right to change it.
+//! What comes out is bounded by rows and by bytes, however large the file is.
+
+use std::path::Path;
+
+use jobhall_core::{GroupId, Job, JobId};
+use jobhall_store::{Holdings, Marks, Portion, StoreError, SubmitKey};
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use crate::database::{failed, open_reader};
+use crate::migrations;
+use crate::options::Options;
+use crate::place::Place;
+use crate::reads::limit;
+use crate::row;
+use crate::statements::Reads;
+use crate::submitted;
+use crate::trouble::Trouble;
+
+/// Rows of one portion at most.
+const ROWS: usize = 1_000;
+/// A portion of jobs ends with the one that makes it this large, by its params, result and what it failed of.
+const BYTES: usize = 8 << 20;
+
+/// Where the walk over a file stands.
+#[derive(Clone, Debug)]
+enum Stage {
+    Settings,
+    Blocks,
+    Groups(Option<GroupId>),
+    Jobs(i64),
+    Links(Option<(JobId, String)>),
+    SubmitKeys(String, String),
+    Acts(Option<u64>),
+    End,
+}
+
+/// A file that is read from its beginning to its end. It is nobody else's as long as this lives.
+#[derive(Debug)]
+pub struct Export {
+    conn: Connection,
+    stage: Stage,
+    /// Goes last: nobody else may have the file before it is closed.
+    place: Place,
+}
+
+impl Export {
+    /// Opens a file that no hall has open.
+    ///
+    /// # Errors
+    /// There is no such file, a hall runs on it, or it is none of this version.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Export, StoreError> {
+        let path = path.as_ref();
+        if !path.exists() {
+            return Err(StoreError::new(format!("there is no file {}", path.display())));
+        }
+        let place = Place::take(path, options)?;
+        let conn = open_reader(path).map_err(|trouble| failed("open", path, &trouble))?;
+        // Closing must not copy the write-ahead log into the file either.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(|error| failed("open", path, &error.into()))?;
+        migrations::check_newest(&conn, migrations::ALL).map_err(|refusal| refusal.of(path))?;
+        Ok(Export { conn, stage: Stage::Settings, place })
+    }
+
+    /// How much it holds.
+    pub fn holdings(&self) -> Result<Holdings, StoreError> {
+        self.one(include_str!("sql/export_holdings.sql"), |found| {
+            let count = |column| found.get::<_, i64>(column).map(i64::cast_unsigned);
+            Ok(Holdings {
+                jobs: count(0)?,
+                attempts: count(1)?,
+                groups: count(2)?,
+                links: count(3)?,
+                settings: count(4)?,
+                submit_keys: count(5)?,
+                acts: count(6)?,
+                blocks: count(7)?,
+            })
+        })
+    }
+
+    /// The numbers that it will not give again.
+    pub fn marks(&self) -> Result<Marks, StoreError> {
+        self.one(include_str!("sql/export_marks.sql"), |found| {
+            let number = |column| found.get::<_, i64>(column).map(i64::cast_unsigned);
+            Ok(Marks { last_id: number(0)?, last_feed: number(1)?, last_act: number(2)? })
+        })
+    }
+
+    fn one<T>(
+        &self,
+        sql: &str,
+        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.conn.query_row(sql, [], read).map_err(|error| failed("read", &self.place.path, &error.into()))
+    }
+
+    /// The next portion; none at the end.
+    pub fn next_portion(&mut self) -> Result<Option<Portion>, StoreError> {
+        loop {
+            let (portion, next) = match self.step() {
+                Ok(None) => return Ok(None),
+                Ok(Some(step)) => step,
+                Err(trouble) => return Err(failed("read", &self.place.path, &trouble)),
+            };
+            self.stage = next;
+            let mut found = Holdings::default();
+            found.add(&portion);
+            if !found.is_empty() {
+                return Ok(Some(portion));
+            }
+        }
+    }
+
+    /// What comes at this stage, and the stage after it.
+    fn step(&self) -> Result<Option<(Portion, Stage)>, Trouble> {
+        let mut reads = Reads::prepare(&self.conn)?;
+        Ok(Some(match &self.stage {
+            Stage::Settings => (Portion::Settings(reads.all_settings()?), Stage::Blocks),
+            Stage::Blocks => (Portion::Blocks(reads.all_blocks()?), Stage::Groups(None)),
+            Stage::Groups(before) => {
+                let groups = reads.groups_below(*before, ROWS, false)?;
+                let next = groups.last().map_or(Stage::Jobs(0), |last| Stage::Groups(Some(last.id)));
+                (Portion::Groups(groups), next)
+            }
+            Stage::Jobs(after) => {
+                let jobs = self.jobs(*after)?;
+                let next =
+                    jobs.last().map_or(Stage::Links(None), |job| Stage::Jobs(job.id.get().cast_signed()));
+                let with_past = jobs.into_iter().map(|job| {
+                    let past = reads.attempts_of(job.id)?;
+                    Ok((job, past))
+                });
+                (Portion::Jobs(with_past.collect::<Result<_, Trouble>>()?), next)
+            }
+            Stage::Links(after) => {
+                let links = reads.links_after(after.as_ref(), ROWS)?;
+                let next = links.last().map(|last| Stage::Links(Some((last.parent, last.call.clone()))));
+                let first_key = Stage::SubmitKeys(String::new(), String::new());
+                (Portion::Links(links), next.unwrap_or(first_key))
+            }
+            Stage::SubmitKeys(scope, key) => {
+                let keys = self.submit_keys(scope, key)?;
+                let next = keys.last().map(|last| Stage::SubmitKeys(last.scope.clone(), last.key.clone()));
+                (Portion::SubmitKeys(keys), next.unwrap_or(Stage::Acts(None)))
+            }
+            Stage::Acts(before) => {
+                let acts = reads.acts(*before, ROWS)?;
+                let next = acts.last().map_or(Stage::End, |last| Stage::Acts(Some(last.n)));
+                (Portion::Acts(acts), next)
+            }
+            Stage::End => return Ok(None),
+        }))
+    }
+
+    fn jobs(&self, after: i64) -> Result<Vec<Job>, Trouble> {
+        let mut statement = self.conn.prepare_cached(include_str!("sql/export_jobs.sql"))?;
+        let mut rows = statement.query([after])?;
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        while let Some(found) = rows.next()? {
+            let job = row::job(found)?;
+            bytes += size(found, &job)?;
+            jobs.push(job);
+            if jobs.len() >= ROWS || bytes >= BYTES {
+                break;
+            }
+        }
+        Ok(jobs)
+    }
+
+    fn submit_keys(&self, scope: &str, key: &str) -> Result<Vec<SubmitKey>, Trouble> {
+        let mut statement = self.conn.prepare_cached(include_str!("sql/export_submit_keys.sql"))?;
+        let mut rows = statement.query((scope, key, limit(ROWS)))?;
+        let mut found = Vec::new();
+        while let Some(stored) = rows.next()? {
+            let at = row::time(stored, 4)?;
+            found.push(SubmitKey {
+                scope: stored.get(0)?,
+                key: stored.get(1)?,
+                body: row::number128(stored, 2)?,
+                answer: submitted::from_text(row::text(stored, 3)?)?,
+                at,
+                forget_before: at,
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// About how many bytes a job takes: its result and error by their columns, its params by themselves.
+fn size(found: &rusqlite::Row<'_>, job: &Job) -> Result<usize, Trouble> {
+    let length = |column| Ok::<_, Trouble>(row::text_or_null(found, column)?.map_or(0, str::len));
+    Ok(job.spec.params.as_str().len() + length(20)? + length(21)?)
+}

@@ -1,0 +1,69 @@
+//! Jobs out of other programs' transactions (docs/sql.md): each exactly once, whatever happens to the nodes.
+
+use jobhall_tests::{Signal, eventually};
+
+use crate::crowd::Crowd;
+
+#[test]
+fn a_job_asked_for_in_sql_exists_and_runs_exactly_when_its_transaction_commits() {
+    let crowd = Crowd::of(1, &[]);
+    let _worker = crowd.worker("w", &crowd.nodes[0].url(), &[]);
+    let ask = |n: u32| {
+        format!("SELECT jobhall.submit('exec', jsonb_build_object('script', 'echo {n}'), owner => 'me')")
+    };
+    crowd.database.sql(&format!("BEGIN; {}; ROLLBACK", ask(1)));
+    let row = crowd.database.sql(&format!("BEGIN; {}; COMMIT", ask(2)));
+    let job_of = || crowd.database.sql(&format!("SELECT jobhall.job_of({row})"));
+    eventually("the row to be a job", || !job_of().is_empty());
+    let id = job_of();
+    crowd.until(0, &id, "succeeded");
+    let job = crowd.job(0, &id);
+    assert_eq!((&job["owner"], &job["params"]["script"]), (&"me".into(), &"echo 2".into()), "{job}");
+    assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.jobs"), "1");
+}
+
+#[test]
+fn a_thousand_rows_of_one_transaction_become_a_thousand_jobs_over_kills_and_pauses() {
+    let mut crowd = Crowd::of(2, &[]);
+    let ask =
+        "SELECT count(jobhall.submit('mail', jsonb_build_object('n', n))) FROM generate_series(1, 1000) AS n";
+    let taken = "SELECT count(*) FROM jobhall.jobs";
+    let first = crowd.holder(0).unwrap();
+    crowd.database.sql(ask);
+    crowd.nodes[first].hall().kill();
+    let second = 1 - first;
+    eventually("the other to take the rows", || crowd.database.sql(taken) == "1000");
+    crowd.start(first);
+    // One that is held up while rows come takes none of them when it wakes.
+    crowd.database.sql(ask);
+    crowd.nodes[second].hall().signal(Signal::STOP);
+    eventually("all rows to be jobs", || crowd.database.sql(taken) == "2000");
+    crowd.nodes[second].hall().signal(Signal::CONT);
+    eventually("the desk to be elsewhere", || crowd.holder(first) == Some(first));
+    eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
+    let each = "SELECT count(*), count(DISTINCT params), min(copies), max(copies)
+        FROM (SELECT params, count(*) AS copies FROM jobhall.specs GROUP BY params) AS each";
+    assert_eq!(crowd.database.sql(each), "1000|1000|2|2", "every row made one job");
+}
+
+#[test]
+fn a_row_that_cannot_be_a_job_is_put_aside_and_holds_up_no_other() {
+    let crowd = Crowd::of(1, &[]);
+    crowd.database.sql(
+        "SELECT jobhall.submit('mail', key => 'k'); SELECT jobhall.submit('mail', group_id => 999);
+         SELECT jobhall.submit('mail', needs => 'gpu >>> 1'); SELECT jobhall.submit('mail', after => '{12345}');
+         SELECT jobhall.submit('mail', key => 'k', on_duplicate => 'reject'); SELECT jobhall.submit('mail')",
+    );
+    eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
+    assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.jobs"), "2");
+    let whys = crowd.database.sql("SELECT why FROM jobhall.inbox_refused ORDER BY id");
+    let whys: Vec<_> = whys.lines().collect();
+    assert_eq!(whys.len(), 4, "{whys:?}");
+    for (why, part) in
+        whys.iter().zip(["there is no group 999", "needs: ", "there is no job 12345", "held by job"])
+    {
+        assert!(why.contains(part), "{why}");
+    }
+    let said = crowd.nodes[0].said("hall");
+    assert!(said.contains("a row of the inbox is refused"), "{said}");
+}

@@ -1,0 +1,147 @@
+//! A hall on one machine becomes one on PostgreSQL: `jobhall move`.
+
+use jobhall_tests::{Process, Rig, Signal, eventually, jobhall, text};
+use jobhall_throwaway::{Cluster, Database};
+use serde_json::Value;
+
+/// Everything about a hall that people can ask for, but for what a live attempt changes.
+fn picture(rig: &Rig, ids: &[String]) -> Vec<(String, Value)> {
+    let lists = ["job list", "group list", "schedule list", "type list", "token list"];
+    let shows = ids.iter().map(|id| format!("job show {id}"));
+    let asks = lists.map(str::to_owned).into_iter().chain(shows);
+    asks.map(|ask| {
+        let words: Vec<&str> = ask.split(' ').chain(["--json"]).collect();
+        let answer = rig.json(&words);
+        (ask, answer)
+    })
+    .collect()
+}
+
+fn submit(rig: &Rig, words: &[&str]) -> String {
+    rig.json(&[&["job", "submit"], words, &["--json"]].concat())["id"].to_string()
+}
+
+fn until(rig: &Rig, id: &str, state: &str) {
+    eventually(&format!("job {id} to be {state}"), || {
+        rig.json(&["job", "show", id, "--json"])["state"] == state
+    });
+}
+
+fn well(rig: &Rig, words: &[&str]) -> String {
+    let output = rig.run(words);
+    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+fn stop(rig: &mut Rig) {
+    rig.hall().signal(Signal::TERM);
+    assert!(rig.hall().wait().success(), "{}", rig.said("hall"));
+}
+
+fn worker(rig: &Rig) -> Process {
+    let made = rig.json(&["token", "create", "w", "--role", "worker", "--json"]);
+    rig.worker("w", made["secret"].as_str().unwrap(), &["--allow-exec", "--slots", "2"])
+}
+
+/// Moves what the rig has; the command's end, and what it printed.
+fn move_up(rig: &Rig, database: &Database) -> std::process::Output {
+    let from = format!("sqlite:{}", rig.data().display());
+    jobhall().args(["move", "--json", "--from", &from, "--to", &database.url()]).output().unwrap()
+}
+
+/// Jobs in every state that lasts: their ids.
+fn fill(rig: &Rig) -> Vec<String> {
+    well(rig, &["queue", "pause", "later"]);
+    well(rig, &["type", "set", "mail", "--keep", "7d"]);
+    well(rig, &["schedule", "set", "hourly", "--cron", "0 0 1 1 *", "--type", "mail"]);
+    let exec = |script: &str, more: &[&str]| {
+        let params = serde_json::json!({ "script": script }).to_string();
+        submit(rig, &[&["exec", "--params", &params], more].concat())
+    };
+    let group = rig.json(&["group", "create", "--name", "night", "--json"])["id"].to_string();
+    let done = exec("echo hi", &["--key", "once", "--tag", "x", "--owner", "anna"]);
+    let failed = exec("exit 3", &[]);
+    until(rig, &done, "succeeded");
+    until(rig, &failed, "failed");
+    let queued = exec("echo late", &["--queue", "later", "--priority", "7", "--group", &group]);
+    let scheduled = submit(rig, &["mail", "--run-at", "2099-01-01T00:00:00Z", "--key", "k"]);
+    let blocked = submit(rig, &["mail", "--after", &queued]);
+    let cancelled = submit(rig, &["mail", "--needs", "gpu>=1"]);
+    well(rig, &["job", "cancel", &cancelled]);
+    vec![queued, done, failed, scheduled, blocked, cancelled]
+}
+
+/// All of a list is still there, but for the job whose attempt goes on.
+fn assert_kept(ask: &str, was: &[Value], is: &[Value], running: &str) {
+    assert!(!was.is_empty(), "{ask} shows something");
+    for one in was.iter().filter(|one| one["id"].to_string() != running) {
+        assert!(is.contains(one), "{ask} no longer has {one}, but {is:?}");
+    }
+}
+
+#[test]
+fn a_moved_hall_shows_every_job_alike_and_goes_on() {
+    let (server, mut rig) = (Cluster::shared(), Rig::server(&[]));
+    let database = server.database();
+    let _worker = worker(&rig);
+    let client = rig.json(&["token", "create", "ci", "--role", "client", "--json"]);
+    let ids = fill(&rig);
+    let go = rig.folder().join("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
+    let running = submit(&rig, &["exec", "--params", &serde_json::json!({ "script": script }).to_string()]);
+    until(&rig, &running, "running");
+    let before = picture(&rig, &ids);
+
+    let busy = move_up(&rig, &database);
+    assert!(text(&busy.stderr).contains("another hall has this store open"), "{}", text(&busy.stderr));
+    stop(&mut rig);
+    let moved = move_up(&rig, &database);
+    assert!(moved.status.success(), "{}", text(&moved.stderr));
+    let counts: Value = serde_json::from_slice(&moved.stdout).unwrap();
+    assert_eq!((counts["jobs"].as_u64(), counts["groups"].as_u64()), (Some(8), Some(1)), "{counts}");
+
+    let url: &'static str = database.url().leak();
+    rig.start(&["server", "--log", "info", "--database", url]);
+    for ((ask, was), (_, is)) in before.iter().zip(picture(&rig, &ids)) {
+        match (was.as_array(), is.as_array()) {
+            (Some(was), Some(is)) => assert_kept(ask, was, is, &running),
+            _ => assert_eq!(*was, is, "{ask}"),
+        }
+    }
+    // The attempt that ran goes on, what waits waits for the same, and old tokens are good.
+    std::fs::write(&go, "").unwrap();
+    until(&rig, &running, "succeeded");
+    assert_eq!(rig.json(&["job", "show", &running, "--json"])["attempt"], 1);
+    assert_eq!(rig.json(&["job", "show", &ids[0], "--json"])["state"], "queued");
+    well(&rig, &["queue", "resume", "later"]);
+    until(&rig, &ids[0], "succeeded");
+    until(&rig, &ids[4], "queued");
+    let secret = client["secret"].as_str().unwrap();
+    let new = rig.json(&["job", "submit", "mail", "--token", secret, "--json"])["id"].as_u64().unwrap();
+    assert!(ids.iter().chain([&running]).all(|id| id.parse::<u64>().unwrap() < new), "ids go on");
+    assert_eq!(rig.json(&["job", "list", "--type", "mail", "--json"]).as_array().unwrap().len(), 4);
+
+    let again = move_up(&rig, &database);
+    assert!(text(&again.stderr).contains("holds the desk of the target"), "{}", text(&again.stderr));
+    stop(&mut rig);
+    let again = move_up(&rig, &database);
+    assert!(text(&again.stderr).contains("the target is not an empty hall"), "{}", text(&again.stderr));
+    assert!(!again.status.success() && again.stdout.is_empty());
+}
+
+#[test]
+fn a_move_between_other_things_is_a_mistake_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = format!("sqlite:{}", folder.path().display());
+    for (from, to, complaint) in [
+        ("postgres://x", "postgres://y", "--from: only an embedded store can be moved"),
+        (here.as_str(), "sqlite:/tmp", "--to: a hall moves into PostgreSQL only"),
+        ("mysql:x", "postgres://y", "--from: \"mysql:x\" reads neither"),
+        (here.as_str(), "postgres://y", "there is no file"),
+    ] {
+        let output = jobhall().args(["move", "--from", from, "--to", to]).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(complaint), "{from} {to}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+}
