@@ -59,7 +59,10 @@ fn fill(rig: &Rig) -> Vec<String> {
         submit(rig, &[&["exec", "--params", &params], more].concat())
     };
     let group = rig.json(&["group", "create", "--name", "night", "--json"])["id"].to_string();
-    let done = exec("echo hi", &["--key", "once", "--tag", "x", "--owner", "anna"]);
+    let done = exec(
+        "echo hi; echo kept > $JOBHALL_OUTPUT/file",
+        &["--key", "once", "--tag", "x", "--owner", "anna"],
+    );
     let failed = exec("exit 3", &[]);
     until(rig, &done, "succeeded");
     until(rig, &failed, "failed");
@@ -89,8 +92,14 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     let go = rig.folder().join("go");
     let script = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
     let running = submit(&rig, &["exec", "--params", &serde_json::json!({ "script": script }).to_string()]);
-    until(&rig, &running, "running");
+    let state = |rig: &Rig| rig.json(&["job", "show", &running, "--json"])["state"].clone();
+    eventually("it to run", || state(&rig) == "accepted" || state(&rig) == "running");
     let before = picture(&rig, &ids);
+    let left = |rig: &Rig| {
+        [well(rig, &["job", "log", &ids[1]]), well(rig, &["job", "artifacts", &ids[1], "--json"])]
+    };
+    let left_before = left(&rig);
+    assert!(left_before[0].contains("hi") && left_before[1].contains("file"), "{left_before:?}");
 
     let busy = move_up(&rig, &database);
     assert!(text(&busy.stderr).contains("another hall has this store open"), "{}", text(&busy.stderr));
@@ -98,7 +107,10 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     let moved = move_up(&rig, &database);
     assert!(moved.status.success(), "{}", text(&moved.stderr));
     let counts: Value = serde_json::from_slice(&moved.stdout).unwrap();
-    assert_eq!((counts["jobs"].as_u64(), counts["groups"].as_u64()), (Some(8), Some(1)), "{counts}");
+    assert_eq!((counts["jobs"].as_u64(), counts["groups"].as_u64()), (Some(7), Some(1)), "{counts}");
+    assert!(counts["logs"].as_u64() >= Some(2) && counts["artifacts"] == 1, "{counts}");
+    let files = "SELECT count(*) FROM jobhall.blob_files WHERE name LIKE 'objects/%'";
+    assert_eq!(database.sql(files), "1");
 
     let url: &'static str = database.url().leak();
     rig.start(&["server", "--log", "info", "--database", url]);
@@ -108,6 +120,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
             _ => assert_eq!(*was, is, "{ask}"),
         }
     }
+    assert_eq!(left(&rig), left_before);
     // The attempt that ran goes on, what waits waits for the same, and old tokens are good.
     std::fs::write(&go, "").unwrap();
     until(&rig, &running, "succeeded");

@@ -43,6 +43,7 @@ const COMMANDS: &[&str] = &[
     "queue show",
     "stats",
     "workers",
+    "move",
     "nodes",
     "type",
     "type list",

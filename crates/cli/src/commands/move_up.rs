@@ -1,9 +1,12 @@
 //! `jobhall move`: a hall on one machine becomes one that several nodes share.
 
+mod blobs;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
-use jobhall_store::{Holdings, StoreError};
+use jobhall_store::{Holdings, Portion, StoreError};
 use jobhall_store_postgres::{Database, Options};
 use jobhall_store_sqlite::Export;
 use serde::Serialize;
@@ -13,7 +16,7 @@ use crate::context::Context;
 use crate::database::Database as Address;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::output::progress::Progress;
+use blobs::{Copied, Shelves};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,12 +50,15 @@ struct Moved {
     settings: u64,
     submit_keys: u64,
     acts: u64,
+    logs: u64,
+    artifacts: u64,
 }
 
-impl From<Holdings> for Moved {
-    fn from(held: Holdings) -> Moved {
+impl Moved {
+    fn new(held: Holdings, copied: Copied) -> Moved {
         let Holdings { jobs, attempts, groups, links, settings, submit_keys, acts, blocks: _ } = held;
-        Moved { jobs, attempts, groups, links, settings, submit_keys, acts }
+        let Copied { logs, artifacts } = copied;
+        Moved { jobs, attempts, groups, links, settings, submit_keys, acts, logs, artifacts }
     }
 }
 
@@ -60,12 +66,14 @@ impl From<Holdings> for Moved {
 pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let file = file_of(&args.from)?;
     let to = url_of(&text_of(&args.to, "--to")?)?;
-    let held = until_interrupted(async {
+    let (held, copied) = until_interrupted(async {
         let export = Export::open(&file, &jobhall_store_sqlite::Options::default()).map_err(source(&file))?;
         move_all(context, export, &file, to).await
     })
     .await?;
-    context.output.one(&Moved::from(held), || format!("moved {held}\n"))?;
+    let Copied { logs, artifacts } = copied;
+    let told = || format!("moved {held}, {logs} logs, {artifacts} artifacts\n");
+    context.output.one(&Moved::new(held, copied), told)?;
     context.output.say(&format!("{} is as it was; nothing reads it any more", file.display()));
     Ok(Exit::Ok)
 }
@@ -99,26 +107,60 @@ fn target(error: StoreError) -> Failure {
     Failure::new(Exit::Unexpected, "nothing was moved").why(error.message)
 }
 
-async fn move_all(context: &Context, mut export: Export, file: &Path, to: String) -> Outcome<Holdings> {
+async fn move_all(
+    context: &Context,
+    mut export: Export,
+    file: &Path,
+    to: String,
+) -> Outcome<(Holdings, Copied)> {
     let unreadable = source(file);
     let (held, marks) = (export.holdings().map_err(&unreadable)?, export.marks().map_err(&unreadable)?);
     // Nothing is left in a session, so a pooler may stand in between.
-    let options = Options { pooled: true, readers: 1, ..Options::new(to) };
-    let opening = tokio::task::spawn_blocking(move || Database::open(options)).await;
-    let database = opening.map_err(|error| Failure::new(Exit::Unexpected, error.to_string()))?;
-    let import = database.map_err(target)?.import().await.map_err(target)?;
+    let options = Options { pooled: true, readers: 2, ..Options::new(to) };
+    let database = aside(move || Database::open(options).map_err(|error| error.message)).await?;
+    let import = database.import().await.map_err(target)?;
+    let shelves = shelves(file, database).await?;
     let progress = &mut context.output.progress(held.total(), "moving");
-    let mut moved = Holdings::default();
+    let (mut moved, mut copied) = (Holdings::default(), Copied::default());
     while let Some(portion) = export.next_portion().map_err(&unreadable)? {
         import.put(&portion).await.map_err(target)?;
         moved.add(&portion);
-        show(progress, moved);
+        if let (Some(shelves), Portion::Jobs(jobs)) = (&shelves, &portion) {
+            let claims = jobs.iter().map(|(job, _)| (job.id.get(), job.life.claim)).collect();
+            copy(shelves, claims, &mut copied).await?;
+        }
+        progress.set(moved.total(), &format!("{} jobs", moved.jobs));
     }
     import.finish(marks, held).await.map_err(target)?;
     progress.finish();
-    Ok(held)
+    Ok((held, copied))
 }
 
-fn show(progress: &mut Progress, moved: Holdings) {
-    progress.set(moved.total(), &format!("{} jobs", moved.jobs));
+/// What moves blobs, if the hall has any. Only after the target has proven to be nobody's.
+async fn shelves(file: &Path, database: Database) -> Outcome<Option<Arc<Shelves>>> {
+    let directory = file.with_file_name("blobs");
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    aside(move || Shelves::open(&directory, &database)).await.map(|shelves| Some(Arc::new(shelves)))
+}
+
+async fn copy(shelves: &Arc<Shelves>, claims: Vec<(u64, u32)>, copied: &mut Copied) -> Outcome<()> {
+    let shelves = shelves.clone();
+    let all = aside(move || {
+        claims.into_iter().map(|(job, claims)| shelves.copy(job, claims)).collect::<Result<Vec<_>, _>>()
+    })
+    .await?;
+    for one in all {
+        copied.logs += one.logs;
+        copied.artifacts += one.artifacts;
+    }
+    Ok(())
+}
+
+/// Does what blocks on another thread.
+async fn aside<T: Send + 'static>(doing: impl FnOnce() -> Result<T, String> + Send + 'static) -> Outcome<T> {
+    let done = tokio::task::spawn_blocking(doing).await;
+    let done = done.map_err(|error| Failure::new(Exit::Unexpected, error.to_string()))?;
+    done.map_err(|why| target(StoreError::new(why)))
 }

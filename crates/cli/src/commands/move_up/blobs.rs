@@ -1,0 +1,123 @@
+//! Logs and artifacts that move along with their jobs. They are there before the jobs are; what a move that did not end
+//! has left is removed when it is tried again.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jobhall_blobs::{ARTIFACT_BYTES, AttemptKey, Blobs, Chunk, PIECE_BYTES, Verdicts};
+use jobhall_store_postgres::Database;
+use tokio::runtime::Handle;
+
+/// Connections to the other side.
+const CONNECTIONS: usize = 2;
+/// Artifacts read at once.
+const PAGE: usize = 100;
+
+/// Where blobs are, and where they go. Everything blocks.
+pub struct Shelves {
+    from: Blobs,
+    to: Blobs,
+}
+
+/// How much was moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copied {
+    /// Logs.
+    pub logs: u64,
+    /// Artifacts.
+    pub artifacts: u64,
+}
+
+fn said(error: impl Display) -> String {
+    error.to_string()
+}
+
+impl Shelves {
+    /// Opens both sides. The other one must be nobody's: whatever is there is removed.
+    pub fn open(directory: &Path, database: &Database) -> Result<Shelves, String> {
+        let from = Blobs::open(directory).map_err(said)?;
+        let pool = database.connections(CONNECTIONS).map_err(said)?;
+        let place = jobhall_blobs::Database { pool, runtime: Handle::current(), epoch: None };
+        let to = Blobs::in_database(place).map_err(said)?;
+        let shelves = Shelves { from, to };
+        shelves.clear()?;
+        Ok(shelves)
+    }
+
+    /// Removes all that is at the other side.
+    pub fn clear(&self) -> Result<(), String> {
+        let verdicts = Verdicts { referenced: &|_| false, gone: &|_| true };
+        self.to.collect(verdicts, now_ms(), 0).map(drop).map_err(said)
+    }
+
+    /// Moves what the attempts of a job left, of which there were at most so many.
+    pub fn copy(&self, job: u64, claims: u32) -> Result<Copied, String> {
+        let mut copied = Copied::default();
+        for claim in 1..=claims {
+            let attempt = AttemptKey { job, claim };
+            copied.logs += u64::from(self.log(attempt)?);
+            copied.artifacts += self.artifacts(attempt)?;
+        }
+        Ok(copied)
+    }
+
+    /// Whether there was a log.
+    fn log(&self, attempt: AttemptKey) -> Result<bool, String> {
+        let info = self.from.logs().info(attempt).map_err(said)?;
+        let (mut from, mut at_ms) = (0, 0);
+        while from < info.len {
+            let read = self.from.logs().entries(attempt, from, PIECE_BYTES).map_err(said)?;
+            for entry in &read.items {
+                at_ms = entry.at_ms;
+                let chunk = Chunk { offset: entry.offset, bytes: &entry.bytes, stream: entry.stream, at_ms };
+                self.to.logs().append(attempt, &chunk, u64::MAX, false).map_err(said)?;
+            }
+            if read.next <= from {
+                return Err(format!("the log of attempt {}-{} ends early", attempt.job, attempt.claim));
+            }
+            from = read.next;
+        }
+        if info.truncated {
+            // A byte past its limit cuts a log, and marks it as cut.
+            let chunk =
+                Chunk { offset: info.len, bytes: b"\n", stream: jobhall_blobs::Stream::Stdout, at_ms };
+            self.to.logs().append(attempt, &chunk, info.len, false).map_err(said)?;
+        }
+        if info.finished {
+            self.to.logs().finish(attempt, at_ms).map_err(said)?;
+        }
+        let moved = self.to.logs().info(attempt).map_err(said)?;
+        if moved != info {
+            return Err(format!("the log of attempt {}-{} is not what it was", attempt.job, attempt.claim));
+        }
+        Ok(info.len > 0 || info.finished)
+    }
+
+    fn artifacts(&self, attempt: AttemptKey) -> Result<u64, String> {
+        if !self.from.artifacts().has_any(attempt).map_err(said)? {
+            return Ok(0);
+        }
+        let (mut behind, mut count) = (None, 0);
+        loop {
+            let page = self.from.artifacts().list(attempt, behind.as_ref(), PAGE).map_err(said)?;
+            let Some(last) = page.last() else { return Ok(count) };
+            behind = Some(last.name.clone());
+            for artifact in &page {
+                let mut content = self.from.objects().open(&artifact.digest).map_err(said)?;
+                // Its name is its content's hash, so what arrives under it is what it was.
+                let stored = self.to.objects().put(&mut content, ARTIFACT_BYTES, now_ms()).map_err(said)?;
+                if stored.digest != artifact.digest {
+                    return Err(format!("artifact {} is not what it was", artifact.name));
+                }
+                self.to.keep(attempt, artifact).map_err(said)?;
+                count += 1;
+            }
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
