@@ -75,6 +75,7 @@ pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let told = || format!("moved {held}, {logs} logs, {artifacts} artifacts\n");
     context.output.one(&Moved::new(held, copied), told)?;
     context.output.say(&format!("{} is as it was; nothing reads it any more", file.display()));
+    context.output.say("the first node uses the admin.token of its data directory, or makes a new one");
     Ok(Exit::Ok)
 }
 

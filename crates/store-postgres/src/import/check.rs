@@ -35,13 +35,10 @@ pub(super) async fn marks(wire: &Wire<'_>) -> Result<Marks, Trouble> {
 }
 
 /// The first of these that is not the stored one of the same name.
-fn first<'a, K: Hash + Eq, V: PartialEq, N: Display>(
+fn first<'a, K: Hash + Eq, V: PartialEq + 'a, N: Display>(
     wanted: impl Iterator<Item = (K, &'a V, N)>,
     stored: &HashMap<K, V>,
-) -> Option<String>
-where
-    V: 'a,
-{
+) -> Option<String> {
     wanted
         .filter(|(key, value, _)| stored.get(key) != Some(*value))
         .map(|(_, _, name)| name.to_string())
