@@ -47,7 +47,7 @@ chaos: nextest ## Kill a hall under load again and again: make chaos KILLS=1000,
 		-p jobhall-cli -p jobhall-tests -E 'binary(chaos) & test(killed)'
 
 .PHONY: bench
-bench: bench-engine bench-hall ## All benchmarks
+bench: bench-engine bench-hall bench-nodes ## All benchmarks
 
 .PHONY: bench-engine
 bench-engine: ## Lives of jobs per second, in process, against a raw-store baseline
@@ -56,6 +56,10 @@ bench-engine: ## Lives of jobs per second, in process, against a raw-store basel
 .PHONY: bench-hall
 bench-hall: ## The shipped binary over loopback, against servers that do nothing
 	bench/run-hall
+
+.PHONY: bench-nodes
+bench-nodes: ## Nodes on PostgreSQL, against a program that only writes the same rows
+	bench/run-nodes
 
 .PHONY: mutants
 mutants: nextest ## Break the rules of core one by one and see that a test notices (slow)

@@ -8,7 +8,7 @@ use crate::crowd::Crowd;
 fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::path::PathBuf) {
     let (begun, go) = (crowd.file(&format!("{name}.begun")), crowd.file(&format!("{name}.go")));
     let script = format!(
-        "echo $JOBHALL_ATTEMPT >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done",
+        "echo begun; echo $JOBHALL_ATTEMPT >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done",
         begun.display(),
         go.display()
     );
@@ -50,6 +50,8 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
         crowd.until(other, id, "succeeded");
         let job = crowd.job(other, id);
         assert_eq!(job["attempt"], 1, "{job}");
+        let log = text(&crowd.run(other, &["job", "log", id]).stdout);
+        assert_eq!(log, "begun\ndone\n", "what it wrote before is still there");
     }
     crowd.until(other, &late, "succeeded");
     assert!(jobs.iter().all(|(_, file, _)| begun(file) == 1), "nothing was run twice");

@@ -33,10 +33,29 @@ fn the_first_node_writes_the_administrators_token_and_the_next_says_where_it_is(
     let crowd = Crowd::of(1, &[]);
     let mut other = Rig::new();
     let url = crowd.database.url();
-    other.start(&["server", "--database", &url]);
+    let advertised = other.url().replace("127.0.0.1", "localhost");
+    other.start(&["server", "--database", &url, "--advertise", &advertised]);
+    assert!(!crowd.nodes[0].said("hall").contains("admin.token"), "it was the first");
     assert!(!other.data().join("admin.token").exists());
     assert!(other.said("hall").contains("admin.token"), "{}", other.said("hall"));
     let mut command = jobhall();
     command.args(["nodes", "--json"]).env("JOBHALL_SERVER", other.url()).env("JOBHALL_TOKEN", &crowd.token);
-    assert!(command.output().unwrap().status.success(), "one token for all nodes");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "one token for all nodes");
+    assert!(text(&output.stdout).contains(&format!("\"{advertised}\"")), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_hall_of_one_node_has_its_jobs_where_it_was_told() {
+    let mut rig = Rig::new();
+    let path = rig.folder().join("elsewhere.db");
+    rig.start(&["server", "--database", &format!("sqlite:{}", path.display())]);
+    rig.run(&["job", "submit", "t"]);
+    assert!(path.exists() && !rig.data().join("jobs.db").exists());
+    let nodes = rig.json(&["nodes", "--json"]);
+    assert_eq!(
+        (nodes[0]["holder"].as_bool(), nodes[0]["url"].as_str()),
+        (Some(true), Some(rig.url().as_str()))
+    );
+    assert_eq!(rig.run(&["server", "--database", "sqlite:"]).status.code(), Some(2));
 }

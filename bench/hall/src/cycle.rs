@@ -34,28 +34,29 @@ struct Shared {
 
 /// Lives per second, and what a life costs the hall and this program.
 pub async fn measure(options: &Options) -> Result<Value, Failed> {
-    let hall = Arc::new(Server::hall(&options.binary, &options.directory.join("hall")).await?);
+    let nodes = Server::nodes(options, options.nodes).await?;
+    let nodes: Vec<Arc<Server>> = nodes.into_iter().map(Arc::new).collect();
     let shared = Arc::new(Shared {
         stop: AtomicBool::new(false),
         submitted: AtomicU64::new(0),
         completed: AtomicU64::new(0),
         room: Semaphore::new(ROOM),
     });
-    let client = Client::new(&format!("http://{}", hall.address), Some(&hall.token))?;
     let mut workers = JoinSet::new();
-    for _ in 0..options.workers {
+    for (_, node) in (0..options.workers).zip(nodes.iter().cycle()) {
+        let client = Client::new(&format!("http://{}", node.address), Some(&node.token))?;
         let hello = Hello { accepts: "type=noop".to_owned(), ..Hello::default() };
         let (sender, receiver) = client.session(hello).await?.split();
         workers.spawn(work(sender, receiver, shared.clone()));
     }
     let mut clients = JoinSet::new();
-    for _ in 0..options.submitters {
-        clients.spawn(submit(hall.clone(), options.bulk, shared.clone()));
+    for (_, node) in (0..options.submitters).zip(nodes.iter().cycle()) {
+        clients.spawn(submit(node.clone(), options.bulk, shared.clone()));
     }
     tokio::time::sleep(WARMUP).await;
-    let (machine, cpu, lives) = look(&hall, &shared)?;
+    let (machine, cpu, lives) = look(&nodes, &shared)?;
     tokio::time::sleep(Duration::from_secs_f64(options.seconds)).await;
-    let (machine_after, cpu_after, lives_after) = look(&hall, &shared)?;
+    let (machine_after, cpu_after, lives_after) = look(&nodes, &shared)?;
     shared.stop.store(true, Ordering::Relaxed);
     while let Some(done) = clients.join_next().await {
         done??;
@@ -71,8 +72,9 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     }))
 }
 
-fn look(hall: &Server, shared: &Shared) -> Result<(Sample, f64, u64), Failed> {
-    Ok((Sample::now()?, hall.cpu_seconds()?, shared.completed.load(Ordering::Relaxed)))
+fn look(nodes: &[Arc<Server>], shared: &Shared) -> Result<(Sample, f64, u64), Failed> {
+    let cpu = nodes.iter().map(|node| node.cpu_seconds()).sum::<Result<f64, Failed>>()?;
+    Ok((Sample::now()?, cpu, shared.completed.load(Ordering::Relaxed)))
 }
 
 /// Every job that was submitted must come to its end.

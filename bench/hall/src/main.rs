@@ -10,6 +10,7 @@ mod polls;
 mod process;
 mod start;
 mod truth;
+mod wake;
 
 use std::env;
 use std::error::Error;
@@ -23,11 +24,13 @@ use serde_json::Value;
 /// Whatever can go wrong ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|echo --dir DIR --binary JOBHALL
+const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|echo --dir DIR --binary JOBHALL
     [--seconds S] [--rounds N] [--submitters N] [--bulk N] [--workers N] [--connections N] [--jobs N] [--polls N]
+    [--database URL] [--nodes N]
 
   cycle    lives of jobs per second: --submitters (8) of --bulk (500) jobs at a time, --workers (4) with sessions
   start    from a submit to its idle worker, --jobs (1,000) times; beside it a sync, a request, a message
+  wake     from a submit at one node to its idle worker at another, against the same at the node that holds the desk
   get      GET /jobs/{id} against an empty JSON route
   polls    memory of --polls (5,000) parked long polls, and the wake of one against an echo
   true     --jobs (10,000) times /bin/true on a worker of two slots, against xargs -P2
@@ -56,6 +59,10 @@ pub struct Options {
     pub jobs: usize,
     /// How many long polls.
     pub polls: usize,
+    /// The PostgreSQL database to use instead of a file.
+    pub database: Option<String>,
+    /// How many nodes share it.
+    pub nodes: usize,
 }
 
 fn main() -> Result<(), Failed> {
@@ -75,6 +82,7 @@ fn main() -> Result<(), Failed> {
         "cycle" => runtime.block_on(cycle::measure(&options))?,
         "start" => runtime.block_on(start::measure(&options))?,
         "get" => runtime.block_on(get::measure(&options))?,
+        "wake" => runtime.block_on(wake::measure(&options))?,
         "polls" => runtime.block_on(polls::measure(&options))?,
         "true" => runtime.block_on(truth::measure(&options))?,
         other => return Err(format!("unknown measure {other}\n{USAGE}").into()),
@@ -95,6 +103,8 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
         connections: 64,
         jobs: 10_000,
         polls: 5_000,
+        database: None,
+        nodes: 1,
     };
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"))?;
@@ -109,6 +119,8 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Failed> {
             "--connections" => options.connections = number::<usize>(&word, &value)?.max(1),
             "--jobs" => options.jobs = number::<usize>(&word, &value)?.max(1),
             "--polls" => options.polls = number::<usize>(&word, &value)?.max(1),
+            "--database" => options.database = Some(value),
+            "--nodes" => options.nodes = number::<usize>(&word, &value)?.clamp(1, 16),
             _ => return Err(format!("unknown word {word}\n{USAGE}").into()),
         }
     }

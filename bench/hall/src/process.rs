@@ -8,7 +8,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::Failed;
+use crate::{Failed, Options};
 
 /// A server in a process of its own, which is gone with this.
 #[derive(Debug)]
@@ -29,6 +29,28 @@ impl Server {
         let address = line.trim().rsplit("//").next().ok_or("a hall without an address")?.to_owned();
         let token = fs::read_to_string(data.join("admin.token"))?.trim().to_owned();
         Ok(Server { child, address, token })
+    }
+
+    /// The nodes of a hall: one with an empty store, or as many as are asked for on the database. The first holds the
+    /// desk, because it is there before the others come.
+    pub async fn nodes(options: &Options, count: usize) -> Result<Vec<Server>, Failed> {
+        let Some(database) = &options.database else {
+            return Ok(vec![Server::hall(&options.binary, &options.directory.join("hall")).await?]);
+        };
+        let mut nodes: Vec<Server> = Vec::new();
+        for number in 1..=count {
+            let data = options.directory.join(format!("node-{number}"));
+            let mut command = Command::new(&options.binary);
+            command.args(["server", "--listen", "127.0.0.1:0", "--database", database, "--data"]).arg(&data);
+            let (child, line) = first_line(&mut command).await?;
+            let address = line.trim().rsplit("//").next().ok_or("a node without an address")?.to_owned();
+            let token = match nodes.first() {
+                Some(first) => first.token.clone(),
+                None => fs::read_to_string(data.join("admin.token"))?.trim().to_owned(),
+            };
+            nodes.push(Server { child, address, token });
+        }
+        Ok(nodes)
     }
 
     /// The server that does nothing.

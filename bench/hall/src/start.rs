@@ -55,7 +55,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
 }
 
 /// One job: the time until its worker has it.
-async fn one(
+pub async fn one(
     submit: &[u8],
     post: &mut Connection,
     session: &mut Session,

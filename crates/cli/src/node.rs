@@ -19,7 +19,8 @@ use jobhall_protocol::{Node as Told, Timestamp};
 use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, Desk, Holder, Node as Me, NodeSeen, Postgres};
-use tokio::sync::watch;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::exit::Exit;
@@ -31,6 +32,10 @@ use crate::listen::ListenArgs;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a door still leads where it last heard the desk was, while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
+/// Connections for logs and artifacts.
+const BLOB_CONNECTIONS: usize = 8;
+/// How long a start waits until the node is something.
+const SETTLED: Duration = Duration::from_secs(10);
 /// Pause after a desk that could not be opened, so that another node may try.
 const REST: Duration = Duration::from_secs(5);
 
@@ -57,7 +62,6 @@ impl Node {
     pub async fn open(data: &Path, at: &ListenArgs, url: String, trust: &Trust) -> Outcome<Node> {
         let tls = at.tls()?;
         prepare(data)?;
-        let blobs = Arc::new(Blobs::open(&data.join("blobs")).map_err(|error| trouble(data, &error))?);
         let database = connect(at, url).await?;
         let secret = database.secret().await.map_err(|error| failed(&error))?;
         let node_secret = NodeSecret::new(&secret).ok_or_else(|| failed(&"the hall's secret is empty"))?;
@@ -68,20 +72,24 @@ impl Node {
         let me = Me { name: name(address.port()), url: at.advertised(address) };
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
         let (wish, wishes) = watch::channel(Wish::Serve);
+        let (settled, known) = oneshot::channel();
         let keeper = Keeper {
             running,
             database,
             me,
             data: data.to_owned(),
-            blobs,
             lease: at.lease.map(|span| span.0),
             secret: secret.clone(),
             node_secret,
             // Only needed where another node is behind TLS, and then said so.
             tls: tls_config(trust).ok(),
             wishes,
+            settled: Some(settled),
         };
-        Ok(Node { url: own_url, name, secret, wish, task: tokio::spawn(keeper.keep()) })
+        let task = tokio::spawn(keeper.keep());
+        // A node that does not get so far in time goes on trying; until then it says so to whoever asks.
+        let _ = tokio::time::timeout(SETTLED, known).await;
+        Ok(Node { url: own_url, name, secret, wish, task })
     }
 
     /// The token of a worker that comes along with this node: good whichever node holds the desk.
@@ -132,12 +140,13 @@ struct Keeper {
     database: Database,
     me: Me,
     data: PathBuf,
-    blobs: Arc<Blobs>,
     lease: Option<u64>,
     secret: String,
     node_secret: NodeSecret,
     tls: Option<Arc<rustls::ClientConfig>>,
     wishes: watch::Receiver<Wish>,
+    /// For whoever waits until the node is something.
+    settled: Option<oneshot::Sender<()>>,
 }
 
 impl Keeper {
@@ -155,9 +164,9 @@ impl Keeper {
                     led = None;
                     match self.hold(store).await {
                         Ended::Stop(engine, store) => return self.stop(engine, &store).await,
+                        // Another may be better off with it, so there is a pause before this node asks again.
                         Ended::Lost => heard = Instant::now(),
                     }
-                    pause = Duration::ZERO;
                 }
                 Ok(Desk::Theirs(holder)) => {
                     heard = Instant::now();
@@ -171,12 +180,21 @@ impl Keeper {
                     }
                 }
             }
+            self.settle();
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = self.database.changed(pause) => {}
                 () = wished(self.wishes.clone(), Wish::Stop) => break,
             }
         }
         self.leave().await;
+    }
+
+    /// It is known for the first time what this node is.
+    fn settle(&mut self) {
+        if let Some(settled) = self.settled.take() {
+            // Whoever waited may have given up.
+            let _ = settled.send(());
+        }
     }
 
     /// Whoever waits is let go, what is under way is finished, and another node gets the desk.
@@ -222,6 +240,7 @@ impl Keeper {
             }
         };
         self.running.open(options).await;
+        self.settle();
         tracing::info!(node = self.me.name, epoch = store.epoch(), "this node holds the desk");
         if *self.wishes.borrow() >= Wish::Drain {
             self.running.drain();
@@ -250,6 +269,7 @@ impl Keeper {
     }
 
     async fn desk_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
+        let blobs = self.blobs(store.epoch()).await?;
         let store: Arc<dyn Store> = store;
         let tokens = Tokens::shared(&self.data, store.clone(), &self.secret).await;
         let tokens = Arc::new(tokens.map_err(|error| error.to_string())?);
@@ -260,7 +280,7 @@ impl Keeper {
         let options = Options {
             engine: engine.clone(),
             store,
-            blobs: self.blobs.clone(),
+            blobs,
             tokens,
             data: self.data.clone(),
             lease_ms: config.lease_ms,
@@ -270,6 +290,15 @@ impl Keeper {
             secret: Some(self.node_secret.clone()),
         };
         Ok((options, engine))
+    }
+
+    /// The blobs of the hall, which are written only as long as this epoch of the desk lasts.
+    async fn blobs(&self, epoch: u64) -> Result<Arc<Blobs>, String> {
+        let pool = self.database.connections(BLOB_CONNECTIONS).map_err(|error| error.to_string())?;
+        let place = jobhall_blobs::Database { pool, runtime: Handle::current(), epoch: Some(epoch) };
+        let opened = tokio::task::spawn_blocking(move || Blobs::in_database(place)).await;
+        let opened = opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        Ok(Arc::new(opened))
     }
 }
 

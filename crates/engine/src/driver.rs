@@ -320,7 +320,7 @@ impl Driver {
             let woken = tokio::select! {
                 biased;
                 result = first(&mut self.under_way), if !self.under_way.is_empty() => Woken::Committed(result),
-                Some(told) = self.told.1.recv() => Woken::Told(told),
+                Some(told) = self.told.1.recv() => Woken::Told(Box::new(told)),
                 n = commands.recv_many(&mut taken, TAKEN), if !self.stopping => Woken::Commands(n),
                 () = nap => Woken::Time,
             };

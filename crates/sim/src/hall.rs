@@ -396,6 +396,10 @@ impl Sim {
     fn look(&mut self) {
         self.catch_up();
         self.let_everything_go();
+        // A wish that was repeated late may have brought one back.
+        if self.checker.has_schedules() {
+            self.end_schedules();
+        }
         self.let_groups_and_outsiders_end();
         let over = self.checker.open().is_empty() && self.checker.open_groups().is_empty();
         let quiet = self.desk.is_some() && over && !self.clients.wait();

@@ -131,7 +131,7 @@ impl Sim {
             }
             OfGroup::Close(n) => self.call_on_group(*n, Request::CloseGroup),
             OfGroup::Cancel(n) => {
-                self.call_on_group(*n, |id| Request::CancelGroup { id, failure: by_hand() })
+                self.call_on_group(*n, |id| Request::CancelGroup { id, failure: by_hand() });
             }
             OfGroup::Retry(n) => self.call_on_group(*n, |id| Request::RetryGroup { id, name: None }),
             OfGroup::Show(n) => self.call_on_group(*n, Request::ShowGroup),

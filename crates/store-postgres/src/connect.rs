@@ -81,6 +81,16 @@ impl Connector {
         tokio::time::timeout(CONNECT * 2, connecting).await.map_err(|_| Trouble::Late)?
     }
 
+    /// A connection for the writer. Its statements are sent before it is known that BEGIN was done; where the session
+    /// can be told so, none of them writes outside a transaction that says that it does.
+    pub(crate) async fn connect_writer(&self) -> Result<ClientWrapper, Trouble> {
+        let client = self.connect().await?;
+        if self.prepares {
+            client.batch_execute("SET default_transaction_read_only = on").await?;
+        }
+        Ok(client)
+    }
+
     /// A connection of the pool or another, ready for statements.
     pub(crate) fn wire<'c>(&self, client: &'c ClientWrapper) -> Wire<'c> {
         Wire { client, prepares: self.prepares }
@@ -100,5 +110,34 @@ impl Connector {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::new(format!("failed to make a pool of connections: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_throwaway::Cluster;
+
+    use super::*;
+    use crate::wire::Step;
+
+    #[test]
+    fn a_writer_whose_begin_failed_writes_nothing() {
+        let shared = Cluster::shared();
+        let database = shared.database();
+        database.sql("CREATE SCHEMA jobhall; CREATE TABLE jobhall.meta (name text, value bigint)");
+        database.sql("INSERT INTO jobhall.meta VALUES ('n', 1)");
+        let connector = Connector::to(&database.url(), true).expect("a url");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let put = || Step::new(include_str!("sql/put_meta.sql")).with("n").with(2i64);
+        let (begin, commit) = (include_str!("sql/begin.sql"), include_str!("sql/commit.sql"));
+        let refused = runtime.block_on(async {
+            let client = connector.connect_writer().await.expect("a connection");
+            let wire = connector.wire(&client);
+            let refused = wire.send(&[put(), Step::new(commit)]).await.expect_err("there is no transaction");
+            wire.send(&[Step::new(begin), put(), Step::new(commit)]).await.expect("there is one");
+            refused
+        });
+        assert!(refused.is_broken(), "the connection is not used again: {refused}");
+        assert_eq!(database.sql("SELECT value FROM jobhall.meta"), "2");
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use deadpool_postgres::{ClientWrapper, Pool};
 use jobhall_store::{Later, StoreError};
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::Row;
 
@@ -173,13 +173,9 @@ impl Database {
         Box::pin(async move { waiting.await.unwrap_or(()) })
     }
 
-    /// Connections to it, and the runtime that they live on, for others who keep something there.
-    ///
-    /// # Errors
-    /// The runtime has ended.
-    pub fn connections(&self) -> Result<(Pool, Handle), StoreError> {
-        let runtime = self.home.0.as_ref().ok_or_else(ended)?;
-        Ok((self.pool.clone(), runtime.handle().clone()))
+    /// So many connections for something else of this node that is kept in the same database, such as its blobs.
+    pub fn connections(&self, most: usize) -> Result<Pool, StoreError> {
+        self.connector.pool(most, self.options.patience)
     }
 
     /// Who runs: every node that was seen within half a minute, in the order they came.

@@ -65,10 +65,10 @@ impl Trouble {
             Trouble::Damaged(_) => false,
             Trouble::Sql(error) => error.as_db_error().is_none_or(|told| {
                 let fatal = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
-                // A standby that is not a primary yet or any more; and a pooler that speaks of its own troubles.
-                fatal
-                    || *told.code() == SqlState::READ_ONLY_SQL_TRANSACTION
-                    || told.code().code().starts_with("08")
+                // A server that is a standby, or whose schema was changed under what is prepared; and a pooler that
+                // speaks of its own troubles.
+                let other = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::FEATURE_NOT_SUPPORTED];
+                fatal || other.contains(told.code()) || told.code().code().starts_with("08")
             }),
         }
     }

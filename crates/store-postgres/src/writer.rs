@@ -62,7 +62,7 @@ impl Writer {
         epoch: u64,
         term: Arc<Term>,
     ) -> Result<Writer, Trouble> {
-        let client = connector.connect().await?;
+        let client = connector.connect_writer().await?;
         let rows = connector.wire(&client).ask(Step::new(include_str!("sql/standing.sql"))).await?;
         let found = rows.first().ok_or_else(|| damaged("meta", "it is missing"))?;
         let number = |column| get::<i64>(found, column);
@@ -167,8 +167,13 @@ impl Writer {
             return;
         }
         if let Ok(client) = self.connected().await {
-            let step = Step::new(include_str!("sql/leave_desk.sql")).with(self.epoch.cast_signed());
-            let left = tokio::time::timeout(self.options.term, self.connector.wire(&client).ask(step)).await;
+            let steps = [
+                Step::new(include_str!("sql/begin.sql")),
+                Step::new(include_str!("sql/leave_desk.sql")).with(self.epoch.cast_signed()),
+                Step::new(include_str!("sql/commit.sql")),
+            ];
+            let wire = self.connector.wire(&client);
+            let left = tokio::time::timeout(self.options.term, wire.send(&steps)).await;
             if let Err(trouble) = left.unwrap_or(Err(Trouble::Late)) {
                 tracing::warn!("failed to give the desk back, it ends with its term: {trouble}");
             }

@@ -58,27 +58,42 @@ fn configuring(n: u32) -> Unit {
 
 #[test]
 fn a_commit_whose_answer_was_not_heard_is_done_once() {
+    let shared = Cluster::shared();
     for point in [Point::Begin, Point::Committed] {
-        let shared = Cluster::shared();
         let database = shared.database();
-        let store = take(faulty(database.url(), point));
-        for n in 1..=20u32 {
-            let job = queued(n.into(), None);
-            let inserted = wait(store.commit(vec![inserting([job.clone()])])).unwrap();
-            assert!(inserted.results[0].is_ok(), "{point:?}: {inserted:?}");
-            assert_eq!(inserted.feed, Some(u64::from(n) * 2 - 1));
-            // The second of two claims is refused, whatever became of the connection.
-            let claimed = Unit { changes: vec![claim(&job, at(5))], ..Unit::default() };
-            let results = wait(store.commit(vec![claimed.clone(), claimed])).unwrap().results;
-            assert!(results[0].is_ok() && results[1].is_err(), "{point:?}: {results:?}");
-            assert!(wait(store.commit(vec![configuring(n)])).unwrap().results[0].is_ok());
-            let block = wait(store.take_block(10)).unwrap();
-            assert_eq!(block.first.get(), u64::from(n) * 10 - 9, "no id is lent and forgotten");
-        }
-        judge(&store, 20);
-        let acts: Vec<u64> = wait(store.audit(None, 100)).unwrap().iter().map(|row| row.n).collect();
-        assert_eq!(acts, (1..=20).rev().collect::<Vec<_>>(), "an act is told once");
+        unheard(faulty(database.url(), point), point);
     }
+}
+
+#[test]
+fn a_commit_whose_answer_was_not_heard_is_done_once_behind_a_pooler() {
+    let shared = Cluster::shared();
+    let pooler = shared.pgbouncer(3);
+    for point in [Point::Begin, Point::Committed] {
+        let database = shared.database();
+        unheard(Options { pooled: true, ..faulty(pooler.url(database.name()), point) }, point);
+    }
+}
+
+/// Commits of every kind, of which every third breaks at the point.
+fn unheard(options: Options, point: Point) {
+    let store = take(options);
+    for n in 1..=20u32 {
+        let job = queued(n.into(), None);
+        let inserted = wait(store.commit(vec![inserting([job.clone()])])).unwrap();
+        assert!(inserted.results[0].is_ok(), "{point:?}: {inserted:?}");
+        assert_eq!(inserted.feed, Some(u64::from(n) * 2 - 1));
+        // The second of two claims is refused, whatever became of the connection.
+        let claimed = Unit { changes: vec![claim(&job, at(5))], ..Unit::default() };
+        let results = wait(store.commit(vec![claimed.clone(), claimed])).unwrap().results;
+        assert!(results[0].is_ok() && results[1].is_err(), "{point:?}: {results:?}");
+        assert!(wait(store.commit(vec![configuring(n)])).unwrap().results[0].is_ok());
+        let block = wait(store.take_block(10)).unwrap();
+        assert_eq!(block.first.get(), u64::from(n) * 10 - 9, "no id is lent and forgotten");
+    }
+    judge(&store, 20);
+    let acts: Vec<u64> = wait(store.audit(None, 100)).unwrap().iter().map(|row| row.n).collect();
+    assert_eq!(acts, (1..=20).rev().collect::<Vec<_>>(), "an act is told once");
 }
 
 /// Commits one job after the other from two threads until told to stop; the number of jobs.

@@ -2,7 +2,8 @@
 //!
 //! Every process that uses it holds a shared lock on `users`. A keeper, a shell of its own session, starts the server
 //! and looks every second whether it could have that lock for itself; when it could ten times in a row, nobody came
-//! back: it stops the server and removes the directory. The lock on `gate` keeps coming and going apart.
+//! back: it stops the server and removes the directory, aside, because hundreds of databases take a while. The lock on `gate`
+//! keeps coming and going apart.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -34,10 +35,11 @@ while kill -0 $server 2>/dev/null; do
     if flock --exclusive --nonblock "$USERS" true; then
         kill -QUIT $server 2>/dev/null
         wait $server
-        rm -rf "$DIRECTORY"
+        mv "$DIRECTORY" "$DIRECTORY.$server"
     fi
     exec 9>&-
 done
+rm -rf "$DIRECTORY.$server"
 "#;
 
 /// The use of the shared server by this process.

@@ -12,7 +12,7 @@ pub(super) enum Woken {
     /// The oldest commit under way was answered.
     Committed(Result<Committed, CommitError>),
     /// The store answered something else.
-    Told(Told),
+    Told(Box<Told>),
     /// So many requests came; none when nobody can ask any more.
     Commands(usize),
     /// Something may be due.
@@ -23,7 +23,7 @@ impl Driver {
     pub(super) fn woken(&mut self, woken: Woken, taken: &mut Vec<Command>) {
         match woken {
             Woken::Committed(result) => self.committed(result),
-            Woken::Told(told) => self.desk.told(self.clock.now(), told),
+            Woken::Told(told) => self.desk.told(self.clock.now(), *told),
             Woken::Commands(n) => {
                 self.stopping |= n == 0;
                 let now = self.clock.now();

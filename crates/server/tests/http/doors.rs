@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use jobhall_client::Client;
+use jobhall_client::{Client, Trust, tls_config};
 use jobhall_protocol::{Hello, ToHall, ToWorker};
-use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Options, Running};
+use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Options, Running, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -208,9 +208,9 @@ async fn whatever_waits_at_a_desk_or_a_door_is_ended_when_the_node_becomes_somet
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         if at_desk {
-            holder.shut("gone").await
+            holder.shut("gone").await;
         } else {
-            door.shut("gone").await
+            door.shut("gone").await;
         }
         for stream in &mut waiting {
             let mut rest = Vec::new();
@@ -321,6 +321,33 @@ async fn a_door_has_names_of_its_own_and_the_desk_takes_its_word() {
     let forged = [("Jobhall-Node", "guess"), ("Jobhall-Peer", "http 127.0.0.1")];
     get(&hall, "door.example", &forged).await.problem(421, "misdirected");
     assert_eq!(get(&hall, "desk.example", &[]).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_speaks_tls_with_a_desk_behind_it_and_believes_no_other() {
+    let mut hall = TestHall::start().await;
+    let files = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        crate::tls::certify(files.path(), name);
+    }
+    let path = |name: &str| files.path().join(name);
+    let tls = Tls::read(&path("a.crt"), &path("a.key")).unwrap();
+    let holder = node(Listen { tls: Some(tls), ..Listen::default() }).await;
+    holder.open(desk(&hall)).await;
+    let door = node(Listen::default()).await;
+    hall.address = door.address.to_string();
+    let leading = |authority: Option<&str>| DoorTo {
+        url: format!("https://localhost:{}", holder.address.port()),
+        tls: authority.map(|name| tls_config(&Trust::Authority(path(name))).unwrap()),
+        ..to(holder.address)
+    };
+    door.lead(leading(Some("a.crt"))).await.unwrap();
+    assert_eq!(hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await.status, 201);
+    let client = Client::new(&format!("http://{}", door.address), Some(&hall.worker)).unwrap();
+    client.session(Hello::default()).await.expect("a session through the door");
+    door.lead(leading(Some("b.crt"))).await.unwrap();
+    hall.get("/api/v1/jobs").await.problem(503, "no_desk");
+    assert!(door.lead(leading(None)).await.unwrap_err().contains("nobody is believed"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion
 
 use crate::hall::{Reply, TestHall};
 
-fn certify(dir: &Path, name: &str) {
+pub fn certify(dir: &Path, name: &str) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(dir.join(format!("{name}.crt")), made.cert.pem()).unwrap();
     let key = dir.join(format!("{name}.key"));

@@ -140,6 +140,7 @@ impl Checker {
     pub fn told(&mut self, units: &[Unit]) {
         for id in units.iter().flat_map(touches) {
             self.touched.insert(id);
+            self.limited.unread.remove(&id);
             if let Some(count) = self.untold.get_mut(&id) {
                 *count -= 1;
                 if *count == 0 {

@@ -30,8 +30,7 @@ impl LimitOf {
         match kind {
             SettingKind::Queue => Some((LimitOf::Queue(QueueName::new(name).ok()?), read(value))),
             SettingKind::Type => {
-                let config: Option<TypeConfig> =
-                    value.map(|text| serde_json::from_str(text)).transpose().ok()?;
+                let config: Option<TypeConfig> = value.map(serde_json::from_str).transpose().ok()?;
                 let config = config.map(|TypeConfig { paused, limits, .. }| QueueConfig { paused, limits });
                 Some((LimitOf::Type(TypeName::new(name).ok()?), config.unwrap_or_default()))
             }
@@ -39,6 +38,9 @@ impl LimitOf {
         }
     }
 }
+
+/// A desk with less memory for specs than this reads them back.
+const SMALL: usize = 1 << 20;
 
 /// What is known about limits.
 #[derive(Debug, Default)]
@@ -50,6 +52,8 @@ pub(super) struct Limited {
     before: BTreeMap<LimitOf, (u64, Vec<QueueConfig>)>,
     /// Jobs whose claim is on its way.
     claiming: BTreeMap<JobId, Job>,
+    /// Jobs of what was configured anew, whose specs the desk may have to read first, a few at a time.
+    pub unread: BTreeSet<JobId>,
     /// Claims since the queue was last configured.
     starts: BTreeMap<LimitOf, Vec<Start>>,
     /// Which job asked for which.
@@ -84,6 +88,7 @@ impl Checker {
     /// The desk starts with what is stored.
     pub fn starts_with(&mut self, settings: &[Setting]) {
         self.limited.claiming.clear();
+        self.limited.unread.clear();
         let all = settings.iter().filter_map(|setting| {
             let (of, config) = LimitOf::read(setting.kind, &setting.name, Some(&setting.value))?;
             Some((of, vec![config]))
@@ -241,6 +246,11 @@ impl Checker {
             let gone: Vec<_> = known.drain(..at).collect();
             self.limited.before.insert(of.clone(), (self.now.mono, gone));
             self.limited.starts.remove(of);
+            if self.config.spec_bytes < SMALL {
+                let queued = self.rows.values().filter(|row| matches!(row.life.state, State::Queued(_)));
+                let limited = queued.filter(|row| LimitOf::both(&row.spec).contains(of));
+                self.limited.unread.extend(limited.map(|row| row.id));
+            }
             self.seen.push((
                 "limits",
                 if matches!(of, LimitOf::Type(_)) { "type configured" } else { "queue configured" },

@@ -33,6 +33,7 @@ impl Checker {
     /// It has read it.
     pub fn has_read(&mut self, id: JobId) {
         self.touched.insert(id);
+        self.limited.unread.remove(&id);
         if let Some(count) = self.reading.get_mut(&id) {
             *count -= 1;
             if *count == 0 {
@@ -83,6 +84,7 @@ impl Checker {
                 && !self.untold.contains_key(&id)
                 && !self.touched.contains(&id)
                 && !self.reading.contains_key(&id)
+                && !self.limited.unread.contains(&id)
         };
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
         let suited = self.rows.values().filter(suits);
@@ -99,10 +101,10 @@ impl Checker {
         let ready = queued.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).collect();
         better.sort_by_key(|job| rank(job, now));
-        // Who had a job before is not known here.
+        // Who had a job, or what it is a copy of, is not known here.
         let fits = |job: &&Job| {
             let used = words::used(&job.spec);
-            let told = !(job.spec.avoid && job.life.attempt > 0);
+            let told = !(job.spec.avoid && (job.life.attempt > 0 || job.spec.copy_of.is_some()));
             told && (used == [0, 0]
                 || (first_user == Some(job.id) && self.certainly_left(session, used, mine)))
         };

@@ -23,6 +23,11 @@ pub(crate) struct Seen {
 }
 
 impl Checker {
+    /// Whether any schedule is stored.
+    pub fn has_schedules(&self) -> bool {
+        !self.schedules.is_empty()
+    }
+
     /// A unit is stored: what it says of schedules, and the jobs that come with it.
     pub(super) fn ticks_stored(&mut self, unit: &Unit) {
         for write in unit.settings.iter().filter(|write| write.kind == SettingKind::Schedule) {

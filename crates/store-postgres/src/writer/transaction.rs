@@ -82,7 +82,7 @@ impl Writer {
             if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
                 return Ok(client);
             }
-            match self.connector.connect().await {
+            match self.connector.connect_writer().await {
                 Ok(client) => return Ok(client),
                 Err(trouble) => {
                     tracing::warn!("failed to reach the database: {trouble}");
@@ -127,8 +127,13 @@ impl Writer {
     ) -> Result<(), Trouble> {
         if let Some(plan) = believed(calls, self.numbers)? {
             let outcome = Outcome::Units(plan.answers, plan.numbers);
-            let opening = self.opening().into_iter().chain(plan.steps).collect();
-            match self.close(wire, outcome, decided, opening).await {
+            let steps = if wire.prepares {
+                self.opening().into_iter().chain(plan.steps).collect()
+            } else {
+                self.open(wire).await?;
+                plan.steps
+            };
+            match self.close(wire, outcome, decided, steps).await {
                 Err(trouble) if trouble.is_surprise() => *decided = None,
                 done => return done,
             }
@@ -146,7 +151,14 @@ impl Writer {
     }
 
     async fn open(&self, wire: &Wire<'_>) -> Result<(), Trouble> {
-        wire.send(&self.opening()).await?;
+        if wire.prepares {
+            wire.send(&self.opening()).await?;
+        } else {
+            // Behind a pooler a session cannot be told to write nothing outside a transaction: so BEGIN is waited for.
+            for step in self.opening() {
+                wire.ask(step).await?;
+            }
+        }
         Ok(())
     }
 
@@ -206,12 +218,14 @@ impl Writer {
     async fn void(&self, client: &ClientWrapper) -> Result<Fate, Trouble> {
         let wire = self.connector.wire(client);
         let next = self.number + 1;
-        let [begin, fence] = self.opening();
         let mark = Step::new(include_str!("../sql/put_meta.sql")).with("voided").with(next);
-        let commit = Step::new(include_str!("../sql/commit.sql"));
-        match wire.send(&[begin, fence, mark, commit]).await {
-            Ok(_) => Ok(Fate::Never),
+        match self.open(&wire).await {
+            Ok(()) => {
+                wire.send(&[mark, Step::new(include_str!("../sql/commit.sql"))]).await?;
+                Ok(Fate::Never)
+            }
             Err(trouble) if trouble.is_numbered() => {
+                wire.ask(Step::new(include_str!("../sql/rollback.sql"))).await?;
                 let rows = wire.ask(Step::new(include_str!("../sql/meta.sql")).with("voided")).await?;
                 let voided = rows.first().ok_or_else(|| damaged("meta", "voided is missing"))?;
                 Ok(if get::<i64>(voided, 0)? == next { Fate::Never } else { Fate::Committed })

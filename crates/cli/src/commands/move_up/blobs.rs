@@ -7,7 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jobhall_blobs::{ARTIFACT_BYTES, AttemptKey, Blobs, Chunk, PIECE_BYTES, Verdicts};
 use jobhall_store_postgres::Database;
+use tokio::runtime::Handle;
 
+/// Connections for writing them.
+const CONNECTIONS: usize = 2;
 /// Artifacts read at once.
 const PAGE: usize = 100;
 
@@ -32,9 +35,9 @@ fn said(error: impl Display) -> String {
 
 impl Shelves {
     /// Opens both sides. The other one must be nobody's: whatever is there is removed.
-    pub fn open(directory: &Path, database: &Database) -> Result<Shelves, String> {
+    pub fn open(directory: &Path, database: &Database, runtime: Handle) -> Result<Shelves, String> {
         let from = Blobs::open(directory).map_err(said)?;
-        let (pool, runtime) = database.connections().map_err(said)?;
+        let pool = database.connections(CONNECTIONS).map_err(said)?;
         let to = Blobs::in_database(jobhall_blobs::Database { pool, runtime, epoch: None }).map_err(said)?;
         let shelves = Shelves { from, to };
         shelves.clear()?;
