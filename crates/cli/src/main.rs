@@ -64,7 +64,7 @@ fn run(cli: args::Cli) -> failure::Outcome {
     // A hall shares its work among threads. Everything else waits most of the time, and a worker passes on what others
     // write: there, waking another thread for each piece would cost more than the work.
     let mut builder = match cli.command {
-        args::Command::Up(_) | args::Command::Server(_) | args::Command::Run(_) => {
+        args::Command::Up(_) | args::Command::Server(_) | args::Command::Run(_) | args::Command::Move(_) => {
             tokio::runtime::Builder::new_multi_thread()
         }
         _ => tokio::runtime::Builder::new_current_thread(),

@@ -165,7 +165,7 @@ fn whatever_a_hall_holds_arrives_as_it_was() {
         let held = move_up(&path, &database, 0).unwrap();
         let (before, after) = (sqlite(&path), take_as(&database, "one"));
         let last = last_id(&before);
-        assert!(held.jobs > 5 && held.links == 3 && held.groups == 2 && held.acts >= 3, "{held}");
+        assert!(held.jobs > 5 && held.links >= 3 && held.groups >= 2 && held.acts >= 3, "{held}");
         assert_alike(&before, &after, last);
         let known = Unit { submit_key: Some(submit_key(last - 97)), ..Unit::default() };
         let answer = wait(after.commit(vec![known])).unwrap().results.remove(0).unwrap_err();

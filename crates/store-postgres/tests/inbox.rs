@@ -4,10 +4,12 @@
 mod fixture;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use fixture::{Database, Options, Postgres, at, id, inserting, present, queued, take_as, wait, wait_until};
 use jobhall_core::{Disposition, Submitted};
 use jobhall_store::{CommitError, INBOX_SCOPE, Inbox, Store, SubmitKey, Unit};
+use jobhall_store_postgres::{Fault, Hook, Point};
 use jobhall_throwaway::Cluster;
 
 /// Tells what a statement says: its answer, or its error.
@@ -138,6 +140,30 @@ fn a_row_goes_with_its_job_and_only_with_it() {
     let gone = wait(store.commit(vec![taking(5, rows[2], None)])).unwrap_err();
     assert!(matches!(gone, CommitError::NotCommitted { full: false, .. }), "{gone:?}");
     assert_eq!(present(&store, 10), [1, 3]);
+}
+
+#[test]
+fn a_connection_that_breaks_at_a_commit_makes_neither_two_jobs_of_a_row_nor_none() {
+    let shared = Cluster::shared();
+    for broken in [Point::Begin, Point::Committed] {
+        let target = shared.database();
+        let left = AtomicU32::new(2);
+        let hook: Hook = Arc::new(move |point| {
+            let breaks =
+                point == broken && left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok();
+            breaks.then_some(Fault::Break)
+        });
+        let database = Database::open(Options { hook: Some(hook), ..Options::new(target.url()) }).unwrap();
+        let store = take_as(&database, "one");
+        let inbox = inbox(&store);
+        target.sql("SELECT jobhall.submit('t') FROM generate_series(1, 3)");
+        wait(store.take_block(10)).unwrap();
+        for (job, row) in (1..).zip(ids(&*inbox)) {
+            assert!(wait(store.commit(vec![taking(job, row, None)])).unwrap().results[0].is_ok());
+        }
+        assert_eq!(ids(&*inbox), Vec::<u64>::new());
+        assert_eq!(present(&store, 10), [1, 2, 3], "{broken:?}");
+    }
 }
 
 #[test]

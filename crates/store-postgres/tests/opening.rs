@@ -57,12 +57,13 @@ fn an_edited_or_missing_migration_is_refused_by_name() {
     let shared = Cluster::shared();
     let database = shared.database();
     drop(Database::open(Options::new(database.url())).unwrap());
+    let kept = database.sql("SELECT count(*) - 1 FROM jobhall.migrations");
     database.sql("UPDATE jobhall.migrations SET checksum = checksum + 1 WHERE n = 1");
     let message = refusal(Options::new(database.url()));
     assert!(message.contains("another text of migration 1 (0001_hall)"), "{message}");
     database.sql("UPDATE jobhall.migrations SET checksum = checksum - 1 WHERE n = 1; DELETE FROM jobhall.migrations WHERE n = 1");
     let message = refusal(Options::new(database.url()));
-    assert!(message.contains("but records 1 migrations"), "{message}");
+    assert!(message.contains(&format!("but records {kept} migrations")), "{message}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use jobhall_store::{Holdings, Portion, StoreError};
 use jobhall_store_postgres::{Database, Options};
 use jobhall_store_sqlite::Export;
 use serde::Serialize;
+use tokio::runtime::Handle;
 
 use super::{text_of, until_interrupted};
 use crate::context::Context;
@@ -75,6 +76,7 @@ pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let told = || format!("moved {held}, {logs} logs, {artifacts} artifacts\n");
     context.output.one(&Moved::new(held, copied), told)?;
     context.output.say(&format!("{} is as it was; nothing reads it any more", file.display()));
+    context.output.say("the first node uses the admin.token of its data directory, or makes a new one");
     Ok(Exit::Ok)
 }
 
@@ -116,7 +118,7 @@ async fn move_all(
     let unreadable = source(file);
     let (held, marks) = (export.holdings().map_err(&unreadable)?, export.marks().map_err(&unreadable)?);
     // Nothing is left in a session, so a pooler may stand in between.
-    let options = Options { pooled: true, readers: 2, ..Options::new(to) };
+    let options = Options { pooled: true, readers: 1, ..Options::new(to) };
     let database = aside(move || Database::open(options).map_err(|error| error.message)).await?;
     let import = database.import().await.map_err(target)?;
     let shelves = shelves(file, database).await?;
@@ -142,7 +144,8 @@ async fn shelves(file: &Path, database: Database) -> Outcome<Option<Arc<Shelves>
     if !directory.is_dir() {
         return Ok(None);
     }
-    aside(move || Shelves::open(&directory, &database)).await.map(|shelves| Some(Arc::new(shelves)))
+    let runtime = Handle::current();
+    aside(move || Shelves::open(&directory, &database, runtime)).await.map(|shelves| Some(Arc::new(shelves)))
 }
 
 async fn copy(shelves: &Arc<Shelves>, claims: Vec<(u64, u32)>, copied: &mut Copied) -> Outcome<()> {

@@ -9,7 +9,7 @@ use jobhall_blobs::{ARTIFACT_BYTES, AttemptKey, Blobs, Chunk, PIECE_BYTES, Verdi
 use jobhall_store_postgres::Database;
 use tokio::runtime::Handle;
 
-/// Connections to the other side.
+/// Connections for writing them.
 const CONNECTIONS: usize = 2;
 /// Artifacts read at once.
 const PAGE: usize = 100;
@@ -35,11 +35,10 @@ fn said(error: impl Display) -> String {
 
 impl Shelves {
     /// Opens both sides. The other one must be nobody's: whatever is there is removed.
-    pub fn open(directory: &Path, database: &Database) -> Result<Shelves, String> {
+    pub fn open(directory: &Path, database: &Database, runtime: Handle) -> Result<Shelves, String> {
         let from = Blobs::open(directory).map_err(said)?;
         let pool = database.connections(CONNECTIONS).map_err(said)?;
-        let place = jobhall_blobs::Database { pool, runtime: Handle::current(), epoch: None };
-        let to = Blobs::in_database(place).map_err(said)?;
+        let to = Blobs::in_database(jobhall_blobs::Database { pool, runtime, epoch: None }).map_err(said)?;
         let shelves = Shelves { from, to };
         shelves.clear()?;
         Ok(shelves)
