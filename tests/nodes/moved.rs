@@ -77,7 +77,8 @@ fn fill(rig: &Rig) -> Vec<String> {
 /// All of a list is still there, but for the job whose attempt goes on.
 fn assert_kept(ask: &str, was: &[Value], is: &[Value], running: &str) {
     assert!(!was.is_empty(), "{ask} shows something");
-    for one in was.iter().filter(|one| one["id"] != running) {
+    let running: u64 = running.parse().unwrap();
+    for one in was.iter().filter(|one| one["id"].as_u64() != Some(running)) {
         assert!(is.contains(one), "{ask} no longer has {one}, but {is:?}");
     }
 }
