@@ -20,7 +20,7 @@ pub const NOT_JUDGED: [(&str, &str); 4] = [
         "a renewed lease is kept",
         "a kill loses the moment of the last renewal, so a lease may rightly end either way",
     ),
-    ("never before its time", "the moment of a claim is known to the hall's clock alone"),
+    ("a pause before the next attempt", "how long it must be is known to the hall alone"),
     ("the word of a worker process at a cancel", "it keeps no record, and a stopped command leaves no trace"),
 ];
 
@@ -49,11 +49,25 @@ pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
     outside.judge()
 }
 
+/// Attempts that began under one holder of the desk and came to an end of their own under the next.
+pub fn kept(aftermath: &Aftermath) -> usize {
+    let stored = &aftermath.stored;
+    let past = stored.attempts.values().flatten().map(|past| (past.assigned_at, past.ended_at, past.outcome));
+    let last = stored.jobs.values().filter_map(|job| {
+        let (state, last) = (&job.life.state, AttemptId { job: job.id, claim: job.life.claim });
+        Some((state.tenure()?.assigned_at, state.ended_at()?, outcome(aftermath, last)?))
+    });
+    let own = past.chain(last).filter(|(.., outcome)| *outcome != Outcome::Lost);
+    let changes = &aftermath.book.changes;
+    own.filter(|(began, ended, _)| changes.iter().any(|(from, to)| began < from && to < ended)).count()
+}
+
 /// What is beyond the checkers.
 pub fn beyond(aftermath: &Aftermath) {
     one_job_per_tag(aftermath);
     pages_are_rows(aftermath);
     traces_are_attempts(aftermath);
+    nothing_starts_early(aftermath);
     logs_are_whole(aftermath);
 }
 
@@ -99,10 +113,25 @@ fn traces_are_attempts(aftermath: &Aftermath) {
     }
 }
 
+/// No claim of a job with a moment before which it must not run is older than that.
+fn nothing_starts_early(aftermath: &Aftermath) {
+    let mut compared = 0;
+    for job in aftermath.stored.jobs.values() {
+        let Some(not_before) = work::not_before(job) else { continue };
+        let past = aftermath.stored.attempts[&job.id].iter().map(|past| past.assigned_at);
+        for began in past.chain(job.life.state.tenure().map(|tenure| tenure.assigned_at)) {
+            assert!(not_before <= began, "job {} began {} ms early", job.id, not_before.since(began));
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "no job had to wait for its time");
+}
+
 /// The log of every attempt whose command came to its end, and whose end the hall knows, is complete and exact.
 fn logs_are_whole(aftermath: &Aftermath) {
+    let Some(logs) = &aftermath.logs else { return };
     let mut compared = 0;
-    for (attempt, log) in &aftermath.logs {
+    for (attempt, log) in logs {
         let job = &aftermath.stored.jobs[&attempt.job];
         if matches!(outcome(aftermath, *attempt), Some(Outcome::Passed | Outcome::Failed)) {
             let wanted = work::log(job);

@@ -8,6 +8,8 @@ use jobhall_engine::{Answer, Refused, Request};
 use jobhall_sim::Invariant;
 use jobhall_store::{Block, FeedEntry, FeedRow};
 
+use super::ground::One;
+use super::nodes::{Gust, Three};
 use super::record::Entry;
 use super::storm::{Aftermath, storm};
 use super::{judge, runtime, seed, work};
@@ -37,7 +39,7 @@ const PLANTS: [Plant; 16] = [
 #[test]
 fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
     let seed = seed();
-    let aftermath = runtime().block_on(storm(seed, 12));
+    let aftermath = runtime().block_on(storm(One::new(), seed, 12));
     assert_eq!(judge::violation(&aftermath), None, "seed {seed}: the hall itself is sound");
     for (name, invariant, lie) in PLANTS {
         let mut planted = aftermath.clone();
@@ -50,6 +52,17 @@ fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
             None => panic!("seed {seed}: {name}: not caught"),
         }
     }
+}
+
+/// Here nothing is changed afterwards: a row is removed by SQL while three nodes are at work.
+#[test]
+fn a_job_that_is_taken_from_the_database_under_three_nodes_is_missed() {
+    let seed = seed();
+    let aftermath = runtime().block_on(storm(Three::new(&[Gust::Theft]), seed, 1));
+    assert_eq!(aftermath.book.tally.get("rows stolen"), Some(&1));
+    let violation = judge::violation(&aftermath).expect("a job is gone");
+    assert_eq!(violation.invariant, Invariant::Stored, "seed {seed}: {}", violation.text);
+    println!("{}: {}", violation.invariant, violation.text);
 }
 
 /// Some job for which this holds.

@@ -6,3 +6,4 @@ mod crowd;
 mod exact;
 mod handed_over;
 mod secrets;
+mod standby;
