@@ -52,6 +52,19 @@ fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
             None => panic!("seed {seed}: {name}: not caught"),
         }
     }
+    let mut planted = aftermath;
+    let lie = begun_early(&mut planted);
+    assert!(lie.is_some(), "seed {seed}: no job had to wait for its time");
+    assert_eq!(judge::early(&planted).0, lie, "seed {seed}");
+}
+
+/// What is beyond the checkers must be seen, too: a claim before its time.
+fn begun_early(aftermath: &mut Aftermath) -> Option<JobId> {
+    let waited = |job: &Job| work::not_before(job).is_some() && job.life.state.tenure().is_some();
+    let id = find(aftermath, waited)?;
+    let later = work::not_before(&aftermath.stored.jobs[&id])?.plus_ms(3_600_000);
+    let params = serde_json::json!({ "tag": "planted", "not_before": later.as_ms() }).to_string();
+    change(aftermath, id, |spec, _| spec.params = Json::params(&params).unwrap()).then_some(id)
 }
 
 /// Here nothing is changed afterwards: a row is removed by SQL while three nodes are at work.
