@@ -8,6 +8,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 SEEDS ?= 10000
 KILLS ?= 1000
+ROUNDS ?= 20
 OPERATIONS ?= 1000000
 
 .PHONY: help
@@ -45,6 +46,11 @@ sim: ## Run the simulator: make sim SEEDS=10000, or one seed with its trace: mak
 chaos: nextest ## Kill a hall under load again and again: make chaos KILLS=1000, with the storm of a seed: SEED=7
 	JOBHALL_KILLS=$(KILLS) JOBHALL_SEED=$(SEED) $(CARGO) nextest run --locked --release --profile chaos --no-capture \
 		-p jobhall-cli -p jobhall-tests -E 'binary(chaos) & test(killed)'
+
+.PHONY: chaos-nodes
+chaos-nodes: nextest postgresql ## Kill, hold up and stop three nodes and their database under load: make chaos-nodes ROUNDS=20 SEED=7
+	JOBHALL_ROUNDS=$(ROUNDS) JOBHALL_SEED=$(SEED) $(CARGO) nextest run --locked --release --profile chaos --no-capture \
+		-p jobhall-cli -p jobhall-tests -E 'binary(chaos) & test(three_nodes_in_a_storm)'
 
 .PHONY: bench
 bench: bench-engine bench-hall bench-nodes ## All benchmarks

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jobhall_client::{Client, ClientError};
+use jobhall_client::Client;
 use jobhall_core::{Disposition, Failure, Submitted};
 use jobhall_engine::{Answer, Request, Submit, SubmitName};
 use jobhall_protocol::{self as wire, Cancel, Code, SubmitJob};
@@ -84,10 +84,16 @@ impl Customer {
         loop {
             match self.client.submit_many(jobs, Some(key)).await {
                 Ok(answers) => return self.submitted(request, &answers),
-                Err(ClientError::Unreachable { .. }) => self.record.count("submits sent again"),
+                Err(error) if error.is_transient() => self.again("submits sent again").await,
                 Err(error) => return self.record.refused(request, &error),
             }
         }
+    }
+
+    /// A hall that stops or has no desk answers at once; it is not asked without a pause.
+    async fn again(&self, what: &'static str) {
+        self.record.count(what);
+        tokio::time::sleep(Duration::from_millis(30)).await;
     }
 
     fn submitted(&self, request: Request, answers: &[wire::Submitted]) {

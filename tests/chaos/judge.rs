@@ -20,7 +20,7 @@ pub const NOT_JUDGED: [(&str, &str); 4] = [
         "a renewed lease is kept",
         "a kill loses the moment of the last renewal, so a lease may rightly end either way",
     ),
-    ("never before its time", "the moment of a claim is known to the hall's clock alone"),
+    ("a pause before the next attempt", "how long it must be is known to the hall alone"),
     ("the word of a worker process at a cancel", "it keeps no record, and a stopped command leaves no trace"),
 ];
 
@@ -49,11 +49,26 @@ pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
     outside.judge()
 }
 
+/// Attempts that began under one holder of the desk and came to an end of their own under the next.
+pub fn kept(aftermath: &Aftermath) -> usize {
+    let stored = &aftermath.stored;
+    let past = stored.attempts.values().flatten().map(|past| (past.assigned_at, past.ended_at, past.outcome));
+    let last = stored.jobs.values().filter_map(|job| {
+        let (state, last) = (&job.life.state, AttemptId { job: job.id, claim: job.life.claim });
+        Some((state.tenure()?.assigned_at, state.ended_at()?, outcome(aftermath, last)?))
+    });
+    let own = past.chain(last).filter(|(.., outcome)| *outcome != Outcome::Lost);
+    let changes = &aftermath.book.changes;
+    own.filter(|(began, ended, _)| changes.iter().any(|(from, to)| began < from && to < ended)).count()
+}
+
 /// What is beyond the checkers.
 pub fn beyond(aftermath: &Aftermath) {
     one_job_per_tag(aftermath);
     pages_are_rows(aftermath);
     traces_are_attempts(aftermath);
+    let (early, compared) = early(aftermath);
+    assert!(early.is_none() && compared > 0, "began early: {early:?} of {compared}");
     logs_are_whole(aftermath);
 }
 
@@ -87,22 +102,40 @@ fn pages_are_rows(aftermath: &Aftermath) {
     }
 }
 
-/// No command ran without a claim, or twice under one.
+/// No command ran without a claim, or twice under one, or again after it had passed.
 fn traces_are_attempts(aftermath: &Aftermath) {
     for (attempt, times) in &aftermath.traces.began {
         let job = aftermath.stored.jobs.get(&attempt.job).expect("I1: a command of a job that is not stored");
         assert!(attempt.claim <= job.life.claim, "I3: {attempt} ran and was never claimed");
         assert_eq!(*times, 1, "I3: {attempt} ran {times} times");
+        let again = attempt.claim < job.life.claim;
+        let passed = outcome(aftermath, *attempt) == Some(Outcome::Passed);
+        assert!(!(again && passed), "I3: {attempt} passed, and its job was done again");
     }
     for attempt in aftermath.traces.ended.keys() {
         assert!(aftermath.traces.began.contains_key(attempt), "{attempt} ended and never began");
     }
 }
 
+/// A job with a claim that is older than the moment before which it must not run, and how many claims were compared.
+pub fn early(aftermath: &Aftermath) -> (Option<JobId>, usize) {
+    let (mut early, mut compared) = (None, 0);
+    for job in aftermath.stored.jobs.values() {
+        let Some(not_before) = work::not_before(job) else { continue };
+        let past = aftermath.stored.attempts[&job.id].iter().map(|past| past.assigned_at);
+        for began in past.chain(job.life.state.tenure().map(|tenure| tenure.assigned_at)) {
+            early = early.or((began < not_before).then_some(job.id));
+            compared += 1;
+        }
+    }
+    (early, compared)
+}
+
 /// The log of every attempt whose command came to its end, and whose end the hall knows, is complete and exact.
 fn logs_are_whole(aftermath: &Aftermath) {
+    let Some(logs) = &aftermath.logs else { return };
     let mut compared = 0;
-    for (attempt, log) in &aftermath.logs {
+    for (attempt, log) in logs {
         let job = &aftermath.stored.jobs[&attempt.job];
         if matches!(outcome(aftermath, *attempt), Some(Outcome::Passed | Outcome::Failed)) {
             let wanted = work::log(job);

@@ -8,6 +8,8 @@ use jobhall_engine::{Answer, Refused, Request};
 use jobhall_sim::Invariant;
 use jobhall_store::{Block, FeedEntry, FeedRow};
 
+use super::ground::One;
+use super::nodes::{Gust, Three};
 use super::record::Entry;
 use super::storm::{Aftermath, storm};
 use super::{judge, runtime, seed, work};
@@ -37,7 +39,7 @@ const PLANTS: [Plant; 16] = [
 #[test]
 fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
     let seed = seed();
-    let aftermath = runtime().block_on(storm(seed, 12));
+    let aftermath = runtime().block_on(storm(One::new(), seed, 12));
     assert_eq!(judge::violation(&aftermath), None, "seed {seed}: the hall itself is sound");
     for (name, invariant, lie) in PLANTS {
         let mut planted = aftermath.clone();
@@ -50,6 +52,30 @@ fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
             None => panic!("seed {seed}: {name}: not caught"),
         }
     }
+    let mut planted = aftermath;
+    let lie = begun_early(&mut planted);
+    assert!(lie.is_some(), "seed {seed}: no job had to wait for its time");
+    assert_eq!(judge::early(&planted).0, lie, "seed {seed}");
+}
+
+/// What is beyond the checkers must be seen, too: a claim before its time.
+fn begun_early(aftermath: &mut Aftermath) -> Option<JobId> {
+    let waited = |job: &Job| work::not_before(job).is_some() && job.life.state.tenure().is_some();
+    let id = find(aftermath, waited)?;
+    let later = work::not_before(&aftermath.stored.jobs[&id])?.plus_ms(3_600_000);
+    let params = serde_json::json!({ "tag": "planted", "not_before": later.as_ms() }).to_string();
+    change(aftermath, id, |spec, _| spec.params = Json::params(&params).unwrap()).then_some(id)
+}
+
+/// Here nothing is changed afterwards: a row is removed by SQL while three nodes are at work.
+#[test]
+fn a_job_that_is_taken_from_the_database_under_three_nodes_is_missed() {
+    let seed = seed();
+    let aftermath = runtime().block_on(storm(Three::new(&[Gust::Theft]), seed, 1));
+    assert_eq!(aftermath.book.tally.get("rows stolen"), Some(&1));
+    let violation = judge::violation(&aftermath).expect("a job is gone");
+    assert_eq!(violation.invariant, Invariant::Stored, "seed {seed}: {}", violation.text);
+    println!("{}: {}", violation.invariant, violation.text);
 }
 
 /// Some job for which this holds.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use jobhall_client::ClientError;
-use jobhall_core::{AttemptId, EventName, JobId, Json, LeaseId, Refusal, StateName, WorkerName};
+use jobhall_core::{AttemptId, EventName, JobId, Json, LeaseId, Refusal, StateName, Time, WorkerName};
 use jobhall_engine::{Answer, Refused, Request, SubmitJob};
 use jobhall_protocol::{self as wire, Code};
 use rand::RngExt as _;
@@ -35,6 +35,8 @@ pub struct Book {
     pub logs: BTreeMap<AttemptId, Vec<u8>>,
     /// Ends of jobs that the stream of events told.
     pub events: BTreeMap<u64, String>,
+    /// From when until when the desk went from one node to another.
+    pub changes: Vec<(Time, Time)>,
     /// What happened how often.
     pub tally: BTreeMap<&'static str, u64>,
 }
@@ -94,6 +96,8 @@ impl Record {
             }
             (Code::Conflict, _) => Refused::Event(Refusal::NotRequested),
             (Code::Unavailable, _) => return self.count("unknown, the hall was stopping"),
+            (Code::NoDesk, _) => return self.count("not done, no node held the desk"),
+            (Code::DeskLost, _) => return self.count("unknown, the desk was lost"),
             (code, request) => panic!("{code:?} is no answer to {request:?}: {problem}"),
         };
         self.count("refused");

@@ -1,4 +1,4 @@
-//! The store as a hall left it, read from its file after the hall has ended.
+//! The store as a hall left it, read after the hall has ended: from its file, or from its database.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,20 +6,46 @@ use std::path::Path;
 use jobhall_core::{Disposition, Submitted};
 use jobhall_sim::{Name, Stored};
 use jobhall_store::{JobFilter, Store};
+use jobhall_store_postgres::{Desk, Node};
 use jobhall_store_sqlite::{Options, Sqlite};
+use jobhall_throwaway::Database;
 use rusqlite::{Connection, OpenFlags};
 
 use super::record::job_id;
 
 /// Everything in the store of this data directory. SQLite itself is asked first whether the file is sound.
-pub async fn read(data: &Path) -> Stored {
+pub async fn in_file(data: &Path) -> Stored {
     let file = data.join("jobs.db");
     let plain = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
     let sound: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(sound, "ok", "I6: {}", file.display());
-    let names = names(&plain);
+    let names = {
+        let mut rows = plain.prepare("SELECT scope, key, answer FROM submit_keys").unwrap();
+        let names = rows.query_map([], |row| Ok(name(row.get(0)?, row.get(1)?, &row.get::<_, String>(2)?)));
+        names.unwrap().map(Result::unwrap).collect()
+    };
     drop(plain);
     let store = Sqlite::open(&file, Options::default()).unwrap();
+    all(&store, names).await
+}
+
+/// Everything in this database. Whoever reads must hold the desk: the nodes have given it back.
+pub async fn in_database(database: &Database) -> Stored {
+    let rows = database.sql(
+        "SELECT coalesce(json_agg(json_build_array(scope, key, answer)), '[]') FROM jobhall.submit_keys",
+    );
+    let rows: Vec<(String, String, String)> = serde_json::from_str(&rows).unwrap();
+    let names = rows.into_iter().map(|(scope, key, answer)| name(scope, key, &answer)).collect();
+    let options = jobhall_store_postgres::Options::new(database.url());
+    let opened = tokio::task::spawn_blocking(|| jobhall_store_postgres::Database::open(options));
+    let reader = Node { name: "judge".to_owned(), url: "http://localhost".to_owned() };
+    match opened.await.unwrap().unwrap().desk(reader).await.unwrap() {
+        Desk::Mine(store) => all(&*store, names).await,
+        Desk::Theirs(holder) => panic!("all nodes have stopped, and {holder:?} holds the desk"),
+    }
+}
+
+async fn all(store: &dyn Store, names: Vec<Name>) -> Stored {
     let (mut jobs, mut attempts) = (BTreeMap::new(), BTreeMap::new());
     let mut before = None;
     loop {
@@ -46,16 +72,10 @@ pub async fn read(data: &Path) -> Stored {
     Stored { jobs, attempts, open, blocks, feed, names }
 }
 
-/// Idempotency names. The digest of the body is the hall's own affair: every name was first sent with body 0.
-fn names(plain: &Connection) -> Vec<Name> {
-    let mut rows = plain.prepare("SELECT scope, key, answer FROM submit_keys").unwrap();
-    let names = rows.query_map([], |row| {
-        let answer: String = row.get(2)?;
-        let answer: Vec<(u64, usize)> = serde_json::from_str(&answer).unwrap();
-        let submitted =
-            |(id, code): (u64, usize)| Submitted { id: job_id(id), disposition: Disposition::ALL[code] };
-        let answer = answer.into_iter().map(submitted).collect();
-        Ok(Name { scope: row.get(0)?, key: row.get(1)?, body: 0, answer })
-    });
-    names.unwrap().map(Result::unwrap).collect()
+/// An idempotency name. The digest of the body is the hall's own affair: every name was first sent with body 0.
+fn name(scope: String, key: String, answer: &str) -> Name {
+    let answer: Vec<(u64, usize)> = serde_json::from_str(answer).unwrap();
+    let submitted =
+        |(id, code): (u64, usize)| Submitted { id: job_id(id), disposition: Disposition::ALL[code] };
+    Name { scope, key, body: 0, answer: answer.into_iter().map(submitted).collect() }
 }

@@ -1,4 +1,4 @@
-//! The storm: load, kills, and then a calm in which everything must end.
+//! The storm: load, blows, and then a calm in which everything must end.
 
 use std::time::Duration;
 
@@ -6,24 +6,20 @@ use jobhall_client::{Client, JobFilter, LogRange};
 use jobhall_core::AttemptId;
 use jobhall_protocol::{Change, Code};
 use jobhall_sim::Stored;
-use jobhall_tests::{Process, Rig, Signal};
+use jobhall_tests::{Process, Signal};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::clients::Customer;
+use super::ground::Ground;
 use super::record::{Book, Record, state};
+use super::work;
 use super::work::Traces;
 use super::workers::Hand;
-use super::{stored, work};
 
 const CUSTOMERS: u64 = 4;
-const HANDS: u64 = 5;
-const PROCESSES: usize = 2;
-const SERVER: [&str; 3] = ["server", "--lease", "3s"];
-/// Every so many kills the hall lives long enough for leases to end.
-const LONG: u64 = 25;
 
 /// Everything that is known afterwards.
 #[derive(Clone)]
@@ -33,45 +29,41 @@ pub struct Aftermath {
     pub traces: Traces,
     /// Every job as the hall showed it after the storm, and once more after another restart.
     pub shown: Vec<serde_json::Value>,
-    /// The log of every attempt that ended by the word of a worker process, as the hall gave it.
-    pub logs: Vec<(AttemptId, Vec<u8>)>,
+    /// The log of every attempt that ended by the word of a worker process, as the hall gave it; none where logs are
+    /// not compared.
+    pub logs: Option<Vec<(AttemptId, Vec<u8>)>>,
 }
 
-/// Kills the hall so many times under load, lets everything end, and reads what is left.
-pub async fn storm(seed: u64, kills: u64) -> Aftermath {
+/// Blows so many times under load, lets everything end, and reads what is left.
+pub async fn storm<G: Ground>(mut ground: G, seed: u64, blows: u64) -> Aftermath {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut rig = Rig::server(&SERVER[1..]);
     let record = Record::new();
     let (calm, calming) = watch::channel(false);
     let (over, ending) = watch::channel(false);
-    let watcher = tokio::spawn(watch_events(rig.client(), record.clone()));
+    let watcher = tokio::spawn(watch_events(client(&ground, 0), record.clone()));
     let (mut customers, mut hands) = (JoinSet::new(), JoinSet::new());
     for number in 0..CUSTOMERS {
         let random = StdRng::seed_from_u64(seed ^ (number + 1) << 32);
-        let (client, folder) = (rig.client(), rig.folder().to_owned());
+        let (client, folder) = (client(&ground, number), ground.folder().to_owned());
         let (record, calm) = (record.clone(), calming.clone());
         customers.spawn(Customer { number, client, record, random, folder, calm, count: 0 }.run());
     }
-    for number in 0..HANDS {
+    for number in 0..G::HANDS {
         let random = StdRng::seed_from_u64(seed ^ (number + 101) << 32);
-        let (calm, over) = (calming.clone(), ending.clone());
-        hands.spawn(Hand { client: rig.client(), record: record.clone(), random, calm, over }.run());
+        let (calm, over, client) = (calming.clone(), ending.clone(), client(&ground, number));
+        hands.spawn(Hand { client, record: record.clone(), random, logs: G::LOGS, calm, over }.run());
     }
-    let file = work::worker_file(rig.folder()).display().to_string();
-    let start =
-        |rig: &Rig, at: usize| rig.worker(&format!("worker-{at}"), &rig.token(), &["--config", &file]);
-    let mut workers: Vec<Process> = (0..PROCESSES).map(|at| start(&rig, at)).collect();
-    for kill in 1..=kills {
-        let up = if kill % LONG == 0 { 4_500 } else { random.random_range(10..500) };
-        tokio::time::sleep(Duration::from_millis(up)).await;
-        rig.hall().kill();
+    let file = work::worker_file(ground.folder()).display().to_string();
+    let mut workers: Vec<Process> = (0..G::PROCESSES).map(|at| ground.worker(at, &file)).collect();
+    for turn in 1..=blows {
+        ground.strike(turn, &mut random, &record).await;
         if random.random_range(0..8) == 0 {
-            let at = random.random_range(0..PROCESSES);
+            let at = random.random_range(0..G::PROCESSES);
             workers[at].kill();
-            workers[at] = start(&rig, at);
+            workers[at] = ground.worker(at, &file);
             record.count("worker processes killed");
         }
-        rig.start(&SERVER);
+        ground.heal(&record).await;
         still_at_work(&mut customers, &mut hands).await;
     }
     println!("{:>6} ms  calm", record.now() / 1_000);
@@ -79,7 +71,7 @@ pub async fn storm(seed: u64, kills: u64) -> Aftermath {
     while let Some(ended) = customers.join_next().await {
         ended.unwrap();
     }
-    drained(&rig.client()).await;
+    drained(&client(&ground, 0)).await;
     println!("{:>6} ms  drained", record.now() / 1_000);
     over.send_replace(true);
     while let Some(ended) = hands.join_next().await {
@@ -89,9 +81,15 @@ pub async fn storm(seed: u64, kills: u64) -> Aftermath {
         worker.signal(Signal::TERM);
         assert!(worker.wait().success(), "a worker that is told to end does so well");
     }
-    every_end_was_told(&ids(&rig.client()).await, &watcher, &record).await;
+    every_end_was_told(&ids(&client(&ground, 0)).await, &watcher, &record).await;
     watcher.abort();
-    read(rig, record).await
+    read(ground, record).await
+}
+
+/// A client in the administrator's name; another number begins at another address.
+fn client(ground: &impl Ground, number: u64) -> Client {
+    let number = usize::try_from(number).unwrap();
+    Client::new(&ground.places(number), Some(&ground.token())).unwrap()
 }
 
 /// Over all deaths of the hall the stream of events had no gap.
@@ -148,33 +146,32 @@ async fn watch_events(client: Client, record: Record) {
     }
 }
 
-/// Reads everything through the hall, twice, and then its file.
-async fn read(mut rig: Rig, record: Record) -> Aftermath {
-    let shown = all(&rig.client()).await;
-    rig.hall().signal(Signal::TERM);
-    assert!(rig.hall().wait().success(), "a hall that is told to stop does so well");
-    rig.start(&SERVER);
-    let again = all(&rig.client()).await;
+/// Reads everything through the hall, twice, and then its store.
+async fn read<G: Ground>(mut ground: G, record: Record) -> Aftermath {
+    let client = client(&ground, 0);
+    let shown = all(&client).await;
+    ground.stop();
+    ground.start();
+    let again = all(&client).await;
     assert_eq!(shown, again, "completed jobs are the same after another restart");
-    let traces = Traces::read(rig.folder());
+    let traces = Traces::read(ground.folder());
     let mut logs = Vec::new();
-    for &attempt in traces.ended.keys() {
-        if let Some(log) = log(&rig.client(), attempt).await {
+    for &attempt in traces.ended.keys().filter(|_| G::LOGS) {
+        if let Some(log) = log(&client, attempt).await {
             logs.push((attempt, log));
         }
     }
     let own: Vec<_> = record.book().logs.keys().copied().collect();
     for attempt in own {
-        let log = log(&rig.client(), attempt).await;
+        let log = log(&client, attempt).await;
         let wanted = record.book().logs.get(&attempt).cloned();
         assert_eq!(log, wanted, "{attempt}: the log is what was acknowledged, byte by byte");
     }
-    rig.hall().signal(Signal::TERM);
-    assert!(rig.hall().wait().success());
-    let stored = stored::read(&rig.data()).await;
+    ground.stop();
+    let stored = ground.stored().await;
     println!("{:>6} ms  read", record.now() / 1_000);
     let book = record.book().clone();
-    Aftermath { book, stored, traces, shown, logs }
+    Aftermath { book, stored, traces, shown, logs: G::LOGS.then_some(logs) }
 }
 
 async fn ids(client: &Client) -> Vec<u64> {

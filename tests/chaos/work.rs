@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use jobhall_core::{AttemptId, Failure, Job, Json, Report};
-use jobhall_protocol::{BackoffKind, OnDuplicate, Retry, Span, SubmitJob};
+use jobhall_core::{AttemptId, Failure, Job, Json, Report, Time};
+use jobhall_protocol::{BackoffKind, OnDuplicate, Retry, Span, SubmitJob, Timestamp};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde_json::json;
@@ -42,9 +43,11 @@ pub fn job(random: &mut StdRng, tag: &str, folder: &Path, keyed: bool) -> Submit
     let (job_type, params) = match random.random_range(0..10) {
         0..2 => ("exec", exec(random, tag, folder)),
         2 => (TYPED, json!({ "tag": tag })),
+        3 => (OWN, json!({ "tag": tag, "not_before": soon(random).as_ms() })),
         _ => (OWN, json!({ "tag": tag })),
     };
     let mut job = SubmitJob::new(job_type);
+    job.run_at = params["not_before"].as_i64().map(|ms| Timestamp(Time::from_ms(ms).unwrap()));
     job.params = Some(to_raw_value(&params).unwrap());
     job.priority = Some([50, 100, 100, 200][random.random_range(0..4)]);
     job.retry = Some(Retry {
@@ -53,7 +56,8 @@ pub fn job(random: &mut StdRng, tag: &str, folder: &Path, keyed: bool) -> Submit
         delay: Some(Span(random.random_range(1..200))),
         ..Retry::default()
     });
-    if keyed && random.random_range(0..3) == 0 {
+    // A follow-up of the same key runs at once, whatever the one before it had to wait for.
+    if keyed && job.run_at.is_none() && random.random_range(0..3) == 0 {
         job.key = Some(format!("key-{}", random.random_range(0..KEYS)));
         job.on_duplicate = [
             OnDuplicate::Join,
@@ -86,6 +90,22 @@ pub fn tag(job: &Job) -> String {
     let params: serde_json::Value = serde_json::from_str(job.spec.params.as_str()).unwrap();
     let tag = params["tag"].as_str().or_else(|| params["env"]["TAG"].as_str());
     tag.unwrap_or_else(|| panic!("job {} has no tag: {params}", job.id)).to_owned()
+}
+
+/// Some moment of the next seconds.
+fn soon(random: &mut StdRng) -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let now = Time::from_ms(i64::try_from(since.as_millis()).unwrap()).unwrap();
+    now.plus_ms(random.random_range(0..3_000))
+}
+
+/// The moment before which a job must not run, if it has one; a retry by hand runs at once.
+pub fn not_before(job: &Job) -> Option<Time> {
+    if job.spec.retry_of.is_some() {
+        return None;
+    }
+    let params: serde_json::Value = serde_json::from_str(job.spec.params.as_str()).unwrap();
+    params["not_before"].as_i64().map(|ms| Time::from_ms(ms).unwrap())
 }
 
 /// Whether workers of the test do it.

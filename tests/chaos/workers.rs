@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use jobhall_client::{Client, ClientError, Lease, Stream};
+use jobhall_client::{Client, Lease, Stream};
 use jobhall_core::{AttemptId, Failure, Json, LeaseId, Report};
 use jobhall_engine::{Answer, Request};
 use jobhall_protocol::{
@@ -18,11 +18,16 @@ use tokio::sync::watch;
 use super::record::{Record, state, worker};
 use super::work;
 
+/// Before the next try.
+const PAUSE: Duration = Duration::from_millis(30);
+
 /// One worker.
 pub struct Hand {
     pub client: Client,
     pub record: Record,
     pub random: StdRng,
+    /// Whether it writes logs.
+    pub logs: bool,
     pub calm: watch::Receiver<bool>,
     pub over: watch::Receiver<bool>,
 }
@@ -59,8 +64,10 @@ impl Hand {
                         self.work(&task).await;
                     }
                 }
-                Err(ClientError::Unreachable { .. }) => tokio::time::sleep(Duration::from_millis(30)).await,
-                Err(error) => assert_eq!(error.code(), Some(Code::Unavailable), "{error}"),
+                Err(error) => {
+                    assert!(error.is_transient(), "{error}");
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
     }
@@ -110,7 +117,7 @@ impl Hand {
         if self.accept(task).await {
             let log = self.log(task).await;
             let report = self.report();
-            if self.tell(task, &report).await && log.is_some() {
+            if self.tell(task, &report).await && self.logs {
                 self.record.book().logs.extend(log.map(|log| (task.id, log)));
             }
         }
@@ -119,17 +126,17 @@ impl Hand {
     /// Writes a log in pieces and returns what was written, if all of it was taken.
     async fn log(&mut self, task: &Task) -> Option<Vec<u8>> {
         let mut log: Vec<u8> = Vec::new();
-        for piece in 0..self.random.random_range(0..4) {
+        let pieces = self.random.random_range(0..4);
+        for piece in 0..if self.logs { pieces } else { 0 } {
             let bytes = format!("{} piece {piece} \0\u{1f}\n", task.name).repeat(1 + piece * 50).into_bytes();
             let (at, chunk) = (log.len() as u64, Bytes::from(bytes.clone()));
             log.extend(bytes);
             loop {
                 match self.client.append_log(task.lease(), Stream::Stdout, at, chunk.clone()).await {
                     Ok(_) => break,
-                    Err(ClientError::Unreachable { .. }) => {}
+                    Err(error) if error.is_transient() => tokio::time::sleep(PAUSE).await,
                     Err(error) => {
-                        let lost = matches!(error.code(), Some(Code::LeaseLost | Code::Unavailable));
-                        assert!(lost, "{}: {error}", task.name);
+                        assert_eq!(error.code(), Some(Code::LeaseLost), "{}: {error}", task.name);
                         return None;
                     }
                 }
@@ -218,7 +225,10 @@ impl Hand {
                     self.record.heard(request, Ok(Answer::State(state(&moved.state))));
                     return true;
                 }
-                Err(ClientError::Unreachable { .. }) => self.record.count("outcomes sent again"),
+                Err(error) if error.is_transient() => {
+                    self.record.count("outcomes sent again");
+                    tokio::time::sleep(PAUSE).await;
+                }
                 Err(error) => {
                     self.record.refused(request, &error);
                     return false;

@@ -8,3 +8,4 @@ mod handed_over;
 mod inbox;
 mod moved;
 mod secrets;
+mod standby;

@@ -193,7 +193,7 @@ impl From<Refused> for Trouble {
             Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
             Refused::Full(_) | Refused::GroupsFull(_) => Code::Unavailable,
             Refused::Storage { full, message } => return storage(*full, message),
-            Refused::Unknown(inside) => return Trouble::internal(inside),
+            Refused::Unknown(inside) => return unknown(inside),
             Refused::Stopped(inside) => {
                 let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
                 return Trouble { inside: Some(inside.clone()), ..trouble };
@@ -212,11 +212,17 @@ fn storage(full: bool, inside: &str) -> Trouble {
     Trouble { inside: Some(inside.to_owned()), ..trouble }
 }
 
+/// A commit was under way when this node fell. Whoever may ask again should, here or at the next that holds the desk.
+fn unknown(inside: &str) -> Trouble {
+    let words = "this node stopped before it answered; whether it was done is not known";
+    Trouble { inside: Some(inside.to_owned()), ..Trouble::new(Code::DeskLost, words) }
+}
+
 impl From<CommitError> for Trouble {
     fn from(error: CommitError) -> Trouble {
         match error {
             CommitError::NotCommitted { full, message } => storage(full, &message),
-            CommitError::Unknown { .. } => Trouble::internal(error),
+            CommitError::Unknown { message } => unknown(&message),
             CommitError::Stopped { .. } => {
                 let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
                 Trouble { inside: Some(error.to_string()), ..trouble }
@@ -353,4 +359,19 @@ pub(crate) fn part(kind: &'static str, range: &str, body: Body) -> Response {
         response.headers_mut().insert(header::CONTENT_RANGE, range);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_been_stored_is_unknown_and_no_fault_so_that_it_is_asked_for_again() {
+        let refused = Trouble::from(Refused::Unknown("fenced".to_owned()));
+        let failed = Trouble::from(CommitError::Unknown { message: "fenced".to_owned() });
+        for trouble in [refused, failed] {
+            assert_eq!((trouble.code, trouble.inside()), (Code::DeskLost, Some("fenced")));
+            assert!(trouble.detail().ends_with("whether it was done is not known"), "{trouble:?}");
+        }
+    }
 }

@@ -1,0 +1,107 @@
+//! What a storm blows over: a hall of one node with a file of its own. `nodes` has the other kind.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jobhall_sim::Stored;
+use jobhall_tests::{Process, Rig, Signal, jobhall};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+use super::record::Record;
+use super::stored;
+
+const SERVER: [&str; 3] = ["server", "--lease", "3s"];
+/// Every so many kills the hall lives long enough for leases to end.
+const LONG: u64 = 25;
+
+/// A hall, and what befalls it.
+pub trait Ground {
+    /// Workers of the test, which poll.
+    const HANDS: u64;
+    /// Worker processes, which keep a session.
+    const PROCESSES: usize;
+    /// Whether a log is whole whatever happens, so that it is compared.
+    const LOGS: bool;
+
+    /// The rig that has the folder of the storm, and from which workers are started.
+    fn rig(&self) -> &Rig;
+    /// All addresses of the hall; whoever has another number begins with another.
+    fn places(&self, number: usize) -> String;
+    /// After a while something breaks.
+    async fn strike(&mut self, turn: u64, random: &mut StdRng, record: &Record);
+    /// It is mended.
+    async fn heal(&mut self, record: &Record);
+    /// Stops everything as it should be stopped.
+    fn stop(&mut self);
+    /// Starts everything after that.
+    fn start(&mut self);
+    /// What is left in the store, after the stop.
+    async fn stored(&self) -> Stored;
+
+    /// The administrator's token.
+    fn token(&self) -> String {
+        self.rig().token()
+    }
+
+    /// The folder of the storm.
+    fn folder(&self) -> &Path {
+        self.rig().folder()
+    }
+
+    /// Starts a worker process.
+    fn worker(&self, number: usize, file: &str) -> Process {
+        let (name, places) = (format!("worker-{number}"), self.places(number));
+        let mut command = jobhall();
+        command.args(["worker", "--name", &name, "--server", &places, "--config", file]);
+        command.env("JOBHALL_TOKEN", self.token());
+        self.rig().spawn(command, &name)
+    }
+}
+
+/// One node, which is killed again and again.
+pub struct One(Rig);
+
+impl One {
+    /// It is ready.
+    pub fn new() -> One {
+        One(Rig::server(&SERVER[1..]))
+    }
+}
+
+impl Ground for One {
+    const HANDS: u64 = 5;
+    const PROCESSES: usize = 2;
+    const LOGS: bool = true;
+
+    fn rig(&self) -> &Rig {
+        &self.0
+    }
+
+    fn places(&self, _: usize) -> String {
+        self.0.url()
+    }
+
+    async fn strike(&mut self, turn: u64, random: &mut StdRng, _: &Record) {
+        let up = if turn.is_multiple_of(LONG) { 4_500 } else { random.random_range(10..500) };
+        tokio::time::sleep(Duration::from_millis(up)).await;
+        self.0.hall().kill();
+    }
+
+    async fn heal(&mut self, _: &Record) {
+        self.0.start(&SERVER);
+    }
+
+    fn stop(&mut self) {
+        self.0.hall().signal(Signal::TERM);
+        assert!(self.0.hall().wait().success(), "a hall that is told to stop does so well");
+    }
+
+    fn start(&mut self) {
+        self.0.start(&SERVER);
+    }
+
+    async fn stored(&self) -> Stored {
+        stored::in_file(&self.0.data()).await
+    }
+}

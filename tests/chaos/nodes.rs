@@ -1,0 +1,215 @@
+//! Three nodes on a database of their own, with all that can happen to them: each node may be killed, held up or
+//! stopped, the database may crash, and every connection to it may be cut.
+
+use std::time::{Duration, SystemTime};
+
+use jobhall_core::Time;
+use jobhall_sim::Stored;
+use jobhall_tests::{Rig, Signal, eventually};
+use jobhall_throwaway::{Cluster, Database};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+
+use super::ground::Ground;
+use super::record::Record;
+use super::stored;
+
+const NODES: usize = 3;
+/// Long enough for a worker to find the next holder after a kill, short enough for leases to end within the storm.
+const LEASE: &str = "15s";
+const BACKENDS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+const THEFT: &str = "WITH gone AS (DELETE FROM jobhall.jobs WHERE id = (SELECT min(id) FROM jobhall.jobs \
+     WHERE state >= 8) RETURNING id) DELETE FROM jobhall.specs WHERE id IN (SELECT id FROM gone) RETURNING id";
+
+/// What may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gust {
+    /// The node that holds the desk is killed without warning.
+    KillHolder,
+    /// Some node is.
+    Kill,
+    /// The node that holds the desk stands still until another has taken it, and wakes then.
+    Pause,
+    /// The node that holds the desk is told to stop.
+    Stop,
+    /// PostgreSQL stops as in a crash.
+    Crash,
+    /// Every connection to PostgreSQL is cut.
+    Cut,
+    /// Not of this world, but of someone at a console: the row of a completed job is removed.
+    Theft,
+}
+
+/// Everything that a sound hall must bear.
+pub const WEATHER: [Gust; 6] =
+    [Gust::KillHolder, Gust::Kill, Gust::Pause, Gust::Stop, Gust::Crash, Gust::Cut];
+
+/// What is broken at the time.
+enum Broken {
+    Node(usize),
+    Paused(usize),
+    Database,
+}
+
+/// See the module.
+pub struct Three {
+    nodes: Vec<Rig>,
+    database: Database,
+    cluster: Cluster,
+    weather: Vec<Gust>,
+    /// What is still to come before everything comes again, in another order.
+    deck: Vec<Gust>,
+    broken: Option<Broken>,
+    /// Since when and at which epoch the desk is without the node that had it.
+    vacant: Option<(Time, u64)>,
+}
+
+impl Three {
+    /// All three are ready; this is what will happen to them.
+    pub fn new(weather: &[Gust]) -> Three {
+        let cluster = Cluster::start();
+        let database = cluster.database();
+        let (nodes, weather) = (Vec::new(), weather.to_vec());
+        let mut three =
+            Three { nodes, database, cluster, weather, deck: Vec::new(), broken: None, vacant: None };
+        for at in 0..NODES {
+            three.nodes.push(Rig::new());
+            if at > 0 {
+                // The first node has made the administrator's token; it is good at every other.
+                let (from, to) = (three.nodes[0].data(), three.nodes[at].data());
+                std::fs::create_dir_all(&to).unwrap();
+                std::fs::copy(from.join("admin.token"), to.join("admin.token")).unwrap();
+            }
+            three.start_node(at);
+        }
+        three
+    }
+
+    fn start_node(&mut self, at: usize) {
+        let url = self.database.url();
+        self.nodes[at].start(&["server", "--log", "info", "--lease", LEASE, "--database", &url]);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.database.sql("SELECT epoch FROM jobhall.desk").trim().parse().unwrap()
+    }
+
+    /// Who has the desk, and notes that it is about to be gone.
+    fn holder(&mut self) -> usize {
+        self.vacant = Some((now(), self.epoch()));
+        let url = self.database.sql("SELECT url FROM jobhall.desk");
+        self.nodes.iter().position(|node| node.url() == url.trim()).unwrap()
+    }
+
+    /// Waits until another node has the desk.
+    fn until_taken(&mut self, record: &Record) {
+        let Some((from, epoch)) = self.vacant.take() else { return };
+        eventually("another holder of the desk", || self.epoch() > epoch);
+        record.count("desks taken over");
+        record.book().changes.push((from, now()));
+    }
+
+    fn stop_node(&mut self, at: usize) {
+        self.nodes[at].hall().signal(Signal::TERM);
+        let ended = self.nodes[at].hall().wait();
+        assert!(ended.success(), "a node that is told to stop does so well\n{}", self.nodes[at].said("hall"));
+    }
+}
+
+impl Ground for Three {
+    const HANDS: u64 = 3;
+    const PROCESSES: usize = 3;
+    // Each node keeps the logs that it was given while it held the desk.
+    const LOGS: bool = false;
+
+    fn rig(&self) -> &Rig {
+        &self.nodes[0]
+    }
+
+    fn places(&self, number: usize) -> String {
+        let mut urls: Vec<_> = self.nodes.iter().map(Rig::url).collect();
+        urls.rotate_left(number % NODES);
+        urls.join(",")
+    }
+
+    async fn strike(&mut self, _: u64, random: &mut StdRng, record: &Record) {
+        tokio::time::sleep(Duration::from_millis(random.random_range(200..3_000))).await;
+        if self.deck.is_empty() {
+            self.deck.clone_from(&self.weather);
+            self.deck.shuffle(random);
+        }
+        let gust = self.deck.pop().unwrap();
+        println!("{:>6} ms  {gust:?}", record.now() / 1_000);
+        match gust {
+            Gust::KillHolder | Gust::Kill => {
+                let some = random.random_range(0..NODES);
+                let at = if gust == Gust::Kill { some } else { self.holder() };
+                self.nodes[at].hall().kill();
+                record.count("nodes killed");
+                self.broken = Some(Broken::Node(at));
+            }
+            Gust::Pause => {
+                let at = self.holder();
+                self.nodes[at].hall().signal(Signal::STOP);
+                record.count("nodes held up");
+                self.broken = Some(Broken::Paused(at));
+            }
+            Gust::Stop => {
+                let at = self.holder();
+                self.stop_node(at);
+                record.count("nodes stopped");
+                self.broken = Some(Broken::Node(at));
+            }
+            Gust::Crash => {
+                self.cluster.stop_immediate();
+                record.count("crashes of the database");
+                self.broken = Some(Broken::Database);
+                tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
+            }
+            Gust::Cut => {
+                let cut: u64 = self.database.sql(BACKENDS).trim().parse().unwrap();
+                assert!(cut > 0, "nodes have connections");
+                record.count("cuts of all connections");
+            }
+            Gust::Theft => {
+                eventually("a completed job", || !self.database.sql(THEFT).trim().is_empty());
+                record.count("rows stolen");
+            }
+        }
+    }
+
+    async fn heal(&mut self, record: &Record) {
+        match self.broken.take() {
+            Some(Broken::Node(at)) => {
+                self.until_taken(record);
+                self.start_node(at);
+            }
+            Some(Broken::Paused(at)) => {
+                self.until_taken(record);
+                self.nodes[at].hall().signal(Signal::CONT);
+            }
+            Some(Broken::Database) => self.cluster.start_again(),
+            None => {}
+        }
+    }
+
+    fn stop(&mut self) {
+        (0..NODES).for_each(|at| self.stop_node(at));
+    }
+
+    fn start(&mut self) {
+        (0..NODES).for_each(|at| self.start_node(at));
+    }
+
+    async fn stored(&self) -> Stored {
+        stored::in_database(&self.database).await
+    }
+}
+
+/// This moment by the clock that the nodes have, too.
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    Time::from_ms(i64::try_from(since.as_millis()).unwrap()).unwrap()
+}
