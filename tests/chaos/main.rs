@@ -2,9 +2,8 @@
 //! judged by the simulator's checkers. A hall of three nodes is also held up, stopped, and loses its database.
 //!
 //! `JOBHALL_KILLS`, `JOBHALL_ROUNDS` and `JOBHALL_SEED` say how often and with which seed; `make chaos` and `make
-//! chaos-nodes` set them. A seed fixes what
-//! clients, workers and the killer mean to do. When each of their messages meets the hall is up to the machine, so a
-//! seed brings back the kind of storm and not its every drop.
+//! chaos-nodes` set them. A seed fixes what clients, workers and the wind mean to do. When each of their messages meets
+//! the hall is up to the machine, so a seed brings back the kind of storm and not its every drop.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod clients;
