@@ -121,8 +121,7 @@ impl Three {
 impl Ground for Three {
     const HANDS: u64 = 3;
     const PROCESSES: usize = 3;
-    // Each node keeps the logs that it was given while it held the desk.
-    const LOGS: bool = false;
+    const LOGS: bool = true;
 
     fn rig(&self) -> &Rig {
         &self.nodes[0]
