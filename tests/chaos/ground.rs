@@ -21,8 +21,6 @@ pub trait Ground {
     const HANDS: u64;
     /// Worker processes, which keep a session.
     const PROCESSES: usize;
-    /// Whether a log is whole whatever happens, so that it is compared.
-    const LOGS: bool;
 
     /// The rig that has the folder of the storm, and from which workers are started.
     fn rig(&self) -> &Rig;
@@ -72,7 +70,6 @@ impl One {
 impl Ground for One {
     const HANDS: u64 = 5;
     const PROCESSES: usize = 2;
-    const LOGS: bool = true;
 
     fn rig(&self) -> &Rig {
         &self.0

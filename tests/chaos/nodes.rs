@@ -121,7 +121,6 @@ impl Three {
 impl Ground for Three {
     const HANDS: u64 = 3;
     const PROCESSES: usize = 3;
-    const LOGS: bool = true;
 
     fn rig(&self) -> &Rig {
         &self.nodes[0]

@@ -89,9 +89,9 @@ impl Place for Tables {
 
     fn open(&self, name: &Name) -> Result<Option<Opened>, BlobError> {
         let Some((file, found)) = self.row("open", name)? else { return Ok(None) };
-        let (connection, name, bytes) = (self.connection.clone(), name.to_string(), found.bytes);
-        let content = Box::new(Chunks { connection, file, bytes, name });
-        Ok(Some(Opened { content, bytes }))
+        let (connection, name) = (self.connection.clone(), name.to_string());
+        let content = Box::new(Chunks { connection, file, name });
+        Ok(Some(Opened { content, bytes: found.bytes }))
     }
 
     fn write(&self, writes: &[Write<'_>]) -> Result<(), BlobError> {

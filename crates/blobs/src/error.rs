@@ -43,6 +43,16 @@ pub enum BlobError {
         /// Which file.
         what: String,
     },
+    /// The database does not answer. The same may work later, and is harmless to do again.
+    #[error("{doing} {what}: the database does not answer: {why}")]
+    Away {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        what: String,
+        /// What was heard instead.
+        why: String,
+    },
     /// Another process has the directory open.
     #[error("lock {what}: another process has it open")]
     InUse {

@@ -154,9 +154,16 @@ impl Keeper {
         let mut led: Option<(String, u64)> = None;
         let mut heard = Instant::now();
         loop {
+            let mut asking = self.database.desk(self.me.clone());
             let asked = tokio::select! {
-                asked = self.database.desk(self.me.clone()) => asked,
-                () = wished(self.wishes.clone(), Wish::Stop) => break,
+                asked = &mut asking => asked,
+                () = wished(self.wishes.clone(), Wish::Stop) => {
+                    // It may be given the desk even now; the others must not wait for it.
+                    if let Ok(Desk::Mine(store)) = asking.await {
+                        store.leave().await;
+                    }
+                    break;
+                }
             };
             let mut pause = LOOK;
             match asked {

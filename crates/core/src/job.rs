@@ -9,7 +9,7 @@ use crate::name::{Key, Owner, QueueName, ScheduleName, Tag, TypeName, WorkerName
 use crate::needs::{Needs, Uses};
 use crate::outcome::{Failure, Outcome};
 use crate::retry::RetryPolicy;
-use crate::state::{Blocked, State, StateName, Tenure};
+use crate::state::{Blocked, Held, State, StateName, Tenure};
 use crate::time::Time;
 use crate::timeouts::Timeouts;
 use crate::window::Windows;
@@ -66,6 +66,24 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether it asks for nothing but what every job has: stores write such jobs by shorter ways.
+    pub fn is_plain(&self) -> bool {
+        self.uses.is_empty()
+            && !self.avoid
+            && self.windows.is_always()
+            && self.throttle_factor == 1
+            && self.timeouts == Timeouts::default()
+            && self.after.is_empty()
+            && !self.after_any
+            && self.parent.is_none()
+            && self.group.is_none()
+            && !self.attached
+            && self.copy_of.is_none()
+            && self.owner.is_none()
+            && self.tags.is_empty()
+            && self.schedule.is_none()
+    }
+
     /// A job of this type that asks for nothing in particular.
     pub fn plain(job_type: TypeName, queue: QueueName, created_at: Time) -> Spec {
         Spec {
@@ -141,6 +159,21 @@ pub struct Life {
 }
 
 impl Life {
+    /// Whether there is nothing particular about it: queued, held or succeeded, without an error, a stop, a hold, a
+    /// follow-up or a wait. Stores write such jobs by shorter ways.
+    pub fn is_plain(&self) -> bool {
+        let plain = match &self.state {
+            State::Queued(error) => error.is_none(),
+            State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
+                let Held { tenure, stop, error, early } = &**held;
+                stop.is_none() && error.is_none() && early.is_none() && tenure.waited_ms == 0
+            }
+            State::Succeeded(success) => success.last.waited_ms == 0,
+            _ => false,
+        };
+        plain && !self.hold && self.again.is_none()
+    }
+
     /// A new job that waits for `run_at`.
     pub fn queued(now: Time, run_at: Time) -> Life {
         Life::with(now, run_at, State::Queued(None))

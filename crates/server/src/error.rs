@@ -244,6 +244,10 @@ impl From<BlobError> for Trouble {
             BlobError::Overtaken { .. } => {
                 Trouble::new(Code::Unavailable, "another node speaks for the hall now; ask again")
             }
+            BlobError::Away { .. } => {
+                tracing::warn!("logs and artifacts cannot be reached: {error}");
+                Trouble::new(Code::Unavailable, "the database does not answer; ask again")
+            }
             BlobError::TooManyWatchers { .. } => Trouble::new(Code::Unavailable, "too many follow this log"),
             _ => Trouble::internal(error),
         }

@@ -170,11 +170,11 @@ impl Writes<'_> {
         for change in &unit.changes {
             let Change { id, expected, life, .. } = change;
             let hits = match key_place(&life.state) {
-                KeyPlace::Live if row::is_plain(life) => {
+                KeyPlace::Live if life.is_plain() => {
                     row::bind_plain(&mut self.change_live_plain, *id, *expected, life)?;
                     run(&mut self.change_live_plain)?
                 }
-                KeyPlace::Free if row::is_plain(life) => {
+                KeyPlace::Free if life.is_plain() => {
                     row::bind_plain(&mut self.change_end_plain, *id, *expected, life)?;
                     row::bind_end(&mut self.change_end_plain, &life.state)?;
                     run(&mut self.change_end_plain)?
@@ -215,7 +215,7 @@ impl Writes<'_> {
         }
         let key = key_of(job);
         let place = key_place(&job.life.state);
-        let hits = if key.is_none() && place == KeyPlace::Live && row::is_plain(&job.life) {
+        let hits = if key.is_none() && place == KeyPlace::Live && job.life.is_plain() {
             row::bind_plain(&mut self.insert_plain, job.id, 0, &job.life)?;
             run(&mut self.insert_plain)?
         } else {
@@ -233,7 +233,7 @@ impl Writes<'_> {
     }
 
     fn insert_spec_of(&mut self, job: &Job) -> Result<(), Trouble> {
-        if spec::is_plain(&job.spec) {
+        if job.spec.is_plain() {
             spec::bind(&mut self.insert_spec, job.id, &job.spec)?;
             run(&mut self.insert_spec)?;
         } else {

@@ -31,19 +31,6 @@ struct StoredWait {
     until: Option<i64>,
 }
 
-/// Whether there is nothing particular about a job, so that [`bind_plain`] says all of it.
-pub(crate) fn is_plain(life: &Life) -> bool {
-    let plain = match &life.state {
-        State::Queued(error) => error.is_none(),
-        State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
-            held.stop.is_none() && held.error.is_none() && held.early.is_none() && held.tenure.waited_ms == 0
-        }
-        State::Succeeded(success) => success.last.waited_ms == 0,
-        _ => false,
-    };
-    plain && !life.hold && life.again.is_none()
-}
-
 /// Binds ?1 to ?19 and ?26 to ?30: what every write of a job's row sets.
 pub(crate) fn bind_life(
     to: &mut Statement<'_>,

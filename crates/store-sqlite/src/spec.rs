@@ -11,24 +11,6 @@ use crate::row::{flag, from_json, job_id_or_null, job_type, key, text, text_or_n
 use crate::trouble::{Trouble, damaged};
 use crate::upkeep;
 
-/// Whether a job asks for nothing in particular, so that `insert_spec` does for it.
-pub(crate) fn is_plain(spec: &Spec) -> bool {
-    spec.uses.is_empty()
-        && !spec.avoid
-        && spec.windows.is_always()
-        && spec.throttle_factor == 1
-        && spec.timeouts == Timeouts::default()
-        && spec.after.is_empty()
-        && !spec.after_any
-        && spec.parent.is_none()
-        && spec.group.is_none()
-        && !spec.attached
-        && spec.copy_of.is_none()
-        && spec.owner.is_none()
-        && spec.tags.is_empty()
-        && spec.schedule.is_none()
-}
-
 /// Binds a spec to `insert_spec`.
 pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), Trouble> {
     let (backoff, ms, cap_ms) = match spec.retry.backoff {

@@ -72,16 +72,19 @@ impl Connection {
         work: impl AsyncFnOnce(&ClientWrapper) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, BlobError> {
         let asked = async {
-            let client = Borrowed(Some(self.database.pool.get().await.map_err(io::Error::other)?));
+            let client = Borrowed(Some(
+                self.database.pool.get().await.map_err(|error| Failure::Away(error.to_string()))?,
+            ));
             let done = work(client.wrapper()?).await.map_err(sorted)?;
             client.give_back();
             Ok(done)
         };
         let patience = async { timeout(PATIENCE, asked).await };
         let done = self.database.runtime.block_on(patience);
-        let late = |_| Err(Failure::Other(io::ErrorKind::TimedOut.into()));
+        let late = |_| Err(Failure::Away(format!("it took longer than {} s", PATIENCE.as_secs())));
         done.unwrap_or_else(late).map_err(|failure| match failure {
             Failure::Overtaken => BlobError::Overtaken { what: what.to_owned() },
+            Failure::Away(why) => BlobError::Away { doing, what: what.to_owned(), why },
             Failure::Other(error) => BlobError::io(doing, what.to_owned(), error),
         })
     }
@@ -110,6 +113,8 @@ impl Drop for Borrowed {
 enum Failure {
     /// A condition of the transaction did not hold.
     Overtaken,
+    /// The server is not there, is going away or has just come, or the connection ended.
+    Away(String),
     Other(io::Error),
 }
 
@@ -123,6 +128,11 @@ fn sorted(error: tokio_postgres::Error) -> Failure {
     match error.code() {
         Some(code) if *code == FENCED || UNMET.contains(code) => Failure::Overtaken,
         Some(code) if *code == SqlState::DISK_FULL => Failure::Other(io::ErrorKind::StorageFull.into()),
-        _ => Failure::Other(io::Error::other(error)),
+        // Connections that fail, and a server that stops, starts, recovers or has no connection left.
+        Some(code) if ["08", "53", "57"].iter().any(|class| code.code().starts_with(class)) => {
+            Failure::Away(error.to_string())
+        }
+        None => Failure::Away(error.to_string()),
+        Some(_) => Failure::Other(io::Error::other(error)),
     }
 }

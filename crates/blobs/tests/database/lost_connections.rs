@@ -55,7 +55,7 @@ fn no_half_object_is_seen_when_connections_end_in_the_middle_of_a_put() {
         for n in 0..MOST {
             match hall.blobs.objects().put(&mut content(n).as_slice(), NO_LIMIT, NOW_MS) {
                 Ok(_) => stored.push(n),
-                Err(PutError::Blob(BlobError::Io { .. })) => failed.push(n),
+                Err(PutError::Blob(BlobError::Away { .. })) => failed.push(n),
                 Err(other) => panic!("{other:?}"),
             }
             if failed.len() >= LOSSES {
@@ -94,7 +94,7 @@ fn a_log_goes_on_over_lost_connections_without_a_gap_or_a_repetition() {
                     told.extend(&bytes);
                     assert_eq!(appended.len, told.len() as u64);
                 }
-                Err(AppendError::Blob(BlobError::Io { .. })) => losses += 1,
+                Err(AppendError::Blob(BlobError::Away { .. })) => losses += 1,
                 // The chunk before was taken although the answer was lost, and this one is another.
                 Err(AppendError::Conflict { .. }) => {
                     let there = hall.said();

@@ -45,8 +45,8 @@ CREATE INDEX specs_key ON jobhall.specs (type, key, id) WHERE key IS NOT NULL;
 -- Finds the jobs of a group. Immutable, and only jobs of groups pay for it.
 CREATE INDEX specs_group ON jobhall.specs (group_id, id) WHERE group_id IS NOT NULL;
 
--- How far a job has come. Written by the insert and by every transition. Half of each page stays free, so that the
--- later versions of a row find room beside it and no index is touched (heap-only updates).
+-- How far a job has come. Written by the insert and by every transition. More than half of each page stays free, so that
+-- the later versions of a row find room beside it and no index is touched (heap-only updates).
 CREATE TABLE jobhall.jobs (
     id          bigint   PRIMARY KEY, -- the job; set by the insert
     run_at      bigint   NOT NULL,    -- not before; set by the insert, by a retry and by a lost lease
@@ -77,7 +77,7 @@ CREATE TABLE jobhall.jobs (
     live_key    text COLLATE "C",     -- 'type/key' of a keyed job from insert or release to its end; NULL: no key, blocked or completed
     next_key    text COLLATE "C",     -- 'type/key' of a blocked job until its release or end; NULL: not blocked or no key
     value       text                  -- JSON result; set by the success; NULL: not a success, or the result is null
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 40);
 
 -- At most one live job, and one that waits, per (type, key). Partial: a job without a key never touches them.
 CREATE UNIQUE INDEX jobs_live_key ON jobhall.jobs (live_key) WHERE live_key IS NOT NULL;
