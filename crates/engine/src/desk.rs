@@ -231,6 +231,8 @@ pub struct Desk {
     pub(crate) stopped: Option<String>,
     /// What waits to be committed, and, in the same order, who waits for that.
     outbox: Vec<Unit>,
+    /// About how many rows those will write.
+    rows: usize,
     senders: Vec<Pending>,
     room: usize,
     pub(crate) in_flight: BTreeMap<u64, Vec<Pending>>,
@@ -290,6 +292,7 @@ impl Desk {
             postponed: Vec::new(),
             stopped: None,
             outbox: Vec::new(),
+            rows: 0,
             senders: Vec::new(),
             room: 0,
             in_flight: BTreeMap::new(),
@@ -346,6 +349,11 @@ impl Desk {
         }
     }
 
+    /// About how many rows wait to be written.
+    pub fn waiting_rows(&self) -> usize {
+        self.rows
+    }
+
     /// The units that wait to be committed together, with a number for the answer.
     pub fn take_commit(&mut self) -> Option<(u64, Vec<Unit>)> {
         if self.outbox.is_empty() || self.stopped.is_some() {
@@ -355,6 +363,7 @@ impl Desk {
         self.room = self.outbox.len().max(self.room / 2);
         let units = mem::replace(&mut self.outbox, Vec::with_capacity(self.room));
         let pending = mem::replace(&mut self.senders, Vec::with_capacity(self.room));
+        self.rows = 0;
         let number = self.number();
         self.in_flight.insert(number, pending);
         Some((number, units))
@@ -414,6 +423,7 @@ impl Desk {
     pub(crate) fn send(&mut self, unit: Unit, pending: Pending) {
         match &self.stopped {
             None => {
+                self.rows += unit.rows();
                 self.outbox.push(unit);
                 self.senders.push(pending);
             }
@@ -428,6 +438,7 @@ impl Desk {
     pub(crate) fn refuse_outbox(&mut self, message: &str) {
         let error = CommitError::Stopped { message: message.to_owned() };
         self.outbox.clear();
+        self.rows = 0;
         for pending in mem::take(&mut self.senders) {
             self.undone(pending, &error);
         }

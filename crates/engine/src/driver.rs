@@ -1,7 +1,8 @@
 //! The thin driver: it carries requests to the desk, units to the store and effects to whoever waits for them.
 //!
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
-//! nothing ever lingers. Two commits may be under way, so that the store is never idle while the desk works.
+//! nothing ever lingers. A second commit follows the first as soon as it is as large, so that the store is never idle
+//! while the desk works, and does not get crumbs; a smaller one waits for the first to end.
 
 mod changes;
 mod gather;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_core::{Failure, JobId, QueueName, Submitted};
 use jobhall_store::{
-    CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Prune, Store, StoreError,
+    CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Prune, Store, StoreError, Unit,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -40,8 +41,6 @@ use woken::Woken;
 pub use gather::Answers;
 pub use session::{Session, SessionEvent};
 
-/// Commits under way at once.
-const UNDER_WAY: usize = 2;
 /// Requests that may wait for the desk.
 const WAITING: usize = 65_536;
 /// Requests taken at once.
@@ -288,6 +287,8 @@ fn unexpected(answer: &Answer) -> Refused {
 /// A commit under way, with what it changes if anyone watches.
 struct UnderWay {
     number: u64,
+    /// About how many rows it writes.
+    rows: usize,
     sent: Instant,
     news: Vec<News>,
     later: Later<Result<Committed, CommitError>>,
@@ -324,6 +325,15 @@ impl Driver {
                 n = commands.recv_many(&mut taken, TAKEN), if !self.stopping => Woken::Commands(n),
                 () = nap => Woken::Time,
             };
+            if matches!(woken, Woken::Commands(_)) {
+                // Whoever is about to ask does so first: many are told at once, and one after the other asks again.
+                tokio::task::yield_now().await;
+                while taken.len() < TAKEN
+                    && let Ok(command) = commands.try_recv()
+                {
+                    taken.push(command);
+                }
+            }
             // Before anything is decided: it may have been long ago that this node was heard of.
             if !self.store.stands() {
                 self.desk.fall(FALLEN);
@@ -362,18 +372,34 @@ impl Driver {
         for asked in self.desk.take_asked() {
             self.asked(asked);
         }
-        while self.under_way.len() < UNDER_WAY
+        self.commit();
+    }
+
+    /// Sends the units that wait, if it is time.
+    fn commit(&mut self) {
+        while self.is_time_to_commit()
             && let Some((number, units)) = self.desk.take_commit()
         {
             let watched = self.published.receiver_count() > 0;
             let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
+            let rows = units.iter().map(Unit::rows).sum();
             let later = self.store.commit(units);
-            self.under_way.push_back(UnderWay { number, sent: Instant::now(), news, later });
+            self.under_way.push_back(UnderWay { number, rows, sent: Instant::now(), news, later });
+        }
+    }
+
+    fn is_time_to_commit(&self) -> bool {
+        match (self.under_way.front(), self.under_way.get(1)) {
+            (None, _) => true,
+            (Some(first), None) => self.desk.waiting_rows() >= first.rows,
+            (Some(_), Some(_)) => false,
         }
     }
 
     fn committed(&mut self, result: Result<Committed, CommitError>) {
         let Some(under_way) = self.under_way.pop_front() else { return };
+        // First of all: the store has nothing to do.
+        self.commit();
         let took = under_way.sent.elapsed();
         self.desk.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if let Ok(Committed { feed: Some(n), results }) = &result

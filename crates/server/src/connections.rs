@@ -102,10 +102,7 @@ where
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let service = service_fn(move |request| {
-        let node = node.clone();
-        async move { node.answer(request, from).await }
-    });
+    let service = service_fn(move |request| node.answer(request, from));
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     tokio::select! {
         ended = served.as_mut() => return log_end(ended),

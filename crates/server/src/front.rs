@@ -4,12 +4,14 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::header::HeaderValue;
 use axum::http::{Request, Response};
 use axum::response::IntoResponse as _;
+use futures_util::future::{BoxFuture, Either};
 use hyper::body::Incoming;
-use hyper::service::Service as _;
+use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use jobhall_protocol::Code;
 use tokio::sync::watch;
@@ -52,6 +54,12 @@ impl Front {
     }
 }
 
+/// The answer to come: of the desk's routes, or of a node without the desk.
+type Answering = Either<
+    <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future,
+    BoxFuture<'static, Result<Response<Body>, Infallible>>,
+>;
+
 /// What is the same whatever a node is.
 pub(crate) struct Node {
     pub hosts: Arc<Hosts>,
@@ -67,12 +75,9 @@ impl Node {
         Node { hosts: Arc::new(hosts), metrics: Arc::default(), secure, front }
     }
 
-    /// Answers a request as what this node is now.
-    pub(crate) async fn answer(
-        &self,
-        mut request: Request<Incoming>,
-        from: Peer,
-    ) -> Result<Response<Body>, Infallible> {
+    /// Answers a request as what this node is now. Not a future of its own around the router's: a long poll that waits
+    /// would keep the room of the request in each of them.
+    pub(crate) fn answer(self: &Arc<Node>, mut request: Request<Incoming>, from: Peer) -> Answering {
         let front = self.front.borrow().clone();
         let vouched = vouch::take(request.headers_mut(), front.secret());
         if let Front::Desk(desk) = &*front {
@@ -80,9 +85,12 @@ impl Node {
             if let Some(vouched) = vouched {
                 request.extensions_mut().insert(vouched);
             }
-            return TowerToHyperService::new(desk.router.clone()).call(request).await;
+            return Either::Left(TowerToHyperService::new(desk.router.clone()).call(request));
         }
-        Ok(Box::pin(self.outside(&front, request, from, vouched.is_some())).await)
+        let node = self.clone();
+        Either::Right(Box::pin(
+            async move { Ok(node.outside(&front, request, from, vouched.is_some()).await) },
+        ))
     }
 
     /// Answers where this node does not hold the desk.

@@ -34,5 +34,5 @@ impl Call {
 
 /// About how many rows units write.
 pub(crate) fn rows(units: &[Unit]) -> usize {
-    units.iter().map(|unit| unit.changes.len() + unit.inserts.len()).sum()
+    units.iter().map(Unit::rows).sum()
 }

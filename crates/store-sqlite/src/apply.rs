@@ -83,7 +83,7 @@ impl Writes<'_> {
         }
         let before = self.checks_and_settings(unit)?;
         // One change or one insert is one guarded statement, and what comes with it cannot be refused.
-        let mut nested = unit.changes.len() + unit.inserts.len() > 1;
+        let mut nested = unit.rows() > 1;
         if nested {
             run(&mut self.savepoint)?;
         }

@@ -68,7 +68,7 @@ impl Call {
     /// About how many rows it writes.
     pub(crate) fn rows(&self) -> usize {
         match self {
-            Call::Commit(units, _) => units.iter().map(|unit| unit.changes.len() + unit.inserts.len()).sum(),
+            Call::Commit(units, _) => units.iter().map(Unit::rows).sum(),
             Call::TakeBlock(..) => 1,
             Call::SettleBlocks(changes, _) => changes.len(),
             Call::Prune(prune, _) => prune.jobs.len() + prune.groups.len(),

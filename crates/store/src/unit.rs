@@ -38,6 +38,13 @@ pub struct Unit {
     pub submit_key: Option<SubmitKey>,
 }
 
+impl Unit {
+    /// About how many rows it writes.
+    pub fn rows(&self) -> usize {
+        self.changes.len() + self.inserts.len()
+    }
+}
+
 /// What must hold when the unit is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
