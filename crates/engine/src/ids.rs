@@ -1,41 +1,12 @@
-//! Ids: a hash map for trusted numbers, the pool that new jobs take theirs from, and how many jobs of each block are
-//! open.
+//! Ids: the pool that new jobs take theirs from, and how many jobs of each block are open.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::JobId;
+pub(crate) use jobhall_core::{IdHash, IdMap};
 use jobhall_store::Block;
 
 use crate::clock::Mono;
-
-/// A map whose keys are numbers of our own making: no stranger can choose them, so one multiplication hashes them,
-/// and its order is the same in every run.
-pub(crate) type IdMap<T> = HashMap<u64, T, IdHash>;
-
-/// How such numbers are hashed.
-pub(crate) type IdHash = BuildHasherDefault<IdHasher>;
-
-/// See [`IdMap`].
-#[derive(Debug, Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 29);
-    }
-}
 
 /// The largest block.
 const LARGEST: u64 = 64_000;

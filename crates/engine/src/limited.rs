@@ -66,7 +66,7 @@ impl Limits {
         }
         if let Shared::Of(before) = before {
             let kept = share.get().map_or(&[][..], |share| &share.buckets);
-            self.drop_share(id, &before, kept, now);
+            self.drop_share(taken.then_some(id), &before, kept, now);
         }
     }
 }
@@ -91,9 +91,9 @@ impl Desk {
         }
     }
 
-    /// What limits a job that came from there; none if that was nothing when it went.
-    pub(crate) fn born(&mut self, id: JobId) -> Option<Shared> {
-        self.limited.born.remove(&id.get()).map(|born| born.share)
+    /// What limits a job that came from there, and whether it has taken that; none if it was nothing when it went.
+    pub(crate) fn born(&mut self, id: JobId) -> Option<(Shared, bool)> {
+        self.limited.born.remove(&id.get()).map(|born| (born.share, born.taken))
     }
 
     /// A job came to nothing on its way, where it went under this version of the limits.
@@ -105,7 +105,7 @@ impl Desk {
         if taken {
             self.limited.limits.give_back(id, &share, version, now);
         }
-        self.limited.limits.drop_share(id, &share, &[], now);
+        self.limited.limits.drop_share(None, &share, &[], now);
     }
 
     /// Takes all that a claim of this job takes. Where it does not get it, the job waits for it.
@@ -145,20 +145,20 @@ impl Desk {
     pub(crate) fn follow_limits(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         let leased = entry.is_leased();
-        let left = std::mem::replace(&mut entry.taken, leased) && !leased;
+        let taken = std::mem::replace(&mut entry.taken, leased);
         let Some(share) = entry.share.get() else { return };
-        if left {
+        if taken && !leased {
             self.limited.limits.leave(id, share);
             self.help_borrowers(id);
-        } else if leased {
+        } else if leased && !taken {
             self.limited.limits.occupy(id, share);
         }
     }
 
     /// A job is no longer open.
-    pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared) {
+    pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared, taken: bool) {
         if let Shared::Of(share) = share {
-            self.limited.limits.drop_share(id, &share, &[], self.now.mono);
+            self.limited.limits.drop_share(taken.then_some(id), &share, &[], self.now.mono);
         }
         self.help_borrowers(id);
         self.limited.limits.forget(id);

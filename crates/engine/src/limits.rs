@@ -16,6 +16,7 @@ mod rules;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use jobhall_core::limits::{Limit, Tokens};
 use jobhall_core::{JobId, QueueName, Spec, TypeName};
@@ -49,8 +50,8 @@ pub(crate) struct Share {
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     rules: BTreeMap<RuleId, Rule>,
-    of_queue: HashMap<QueueName, Vec<RuleId>>,
-    of_type: HashMap<TypeName, Vec<RuleId>>,
+    of_queue: HashMap<QueueName, Arc<[RuleId]>>,
+    of_type: HashMap<TypeName, Arc<[RuleId]>>,
     buckets: IdMap<Bucket>,
     /// Buckets without jobs, by the moment their rate will have nothing to remember.
     idle: BTreeSet<(Mono, BucketId)>,
@@ -79,10 +80,11 @@ impl Limits {
         if self.rules.is_empty() || weight == 0 {
             return None;
         }
-        let of_queue = self.of_queue.get(&spec.queue).map_or(&[][..], Vec::as_slice);
-        let of_type = self.of_type.get(&spec.job_type).map_or(&[][..], Vec::as_slice);
-        let rules: Vec<RuleId> = of_queue.iter().chain(of_type).copied().collect();
-        let buckets: Vec<_> = rules.into_iter().filter_map(|rule| self.enter(rule, spec, now)).collect();
+        let of_queue = self.of_queue.get(&spec.queue).cloned();
+        let of_type = self.of_type.get(&spec.job_type).cloned();
+        let rules = || of_queue.iter().chain(&of_type).flat_map(|rules| rules.iter());
+        let mut buckets = Vec::with_capacity(rules().count());
+        buckets.extend(rules().filter_map(|&rule| self.enter(rule, spec, now)));
         (!buckets.is_empty()).then_some(Share { weight, buckets })
     }
 
@@ -108,21 +110,28 @@ impl Limits {
         let id = BucketId(self.next);
         let known = self.rules.get_mut(&rule)?;
         known.buckets.insert(value.clone(), id);
-        let tokens = known.fresh.as_ref().map(|fresh| fresh.begin(now.0));
+        let tokens = known.fresh.as_ref().map(|fresh| Box::new(fresh.begin(now.0)));
         self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, tokens));
         Some(id)
     }
 
-    /// A job belongs to its buckets no longer, but for those that are in its new share.
-    pub fn drop_share(&mut self, id: JobId, share: &Share, kept: &[BucketId], now: Mono) {
+    /// A job belongs to its buckets no longer, but for those that are in its new share. `holder` is the job itself where
+    /// it may have places in them.
+    pub fn drop_share(&mut self, holder: Option<JobId>, share: &Share, kept: &[BucketId], now: Mono) {
         for &at in &share.buckets {
             let Some(bucket) = self.buckets.get_mut(&at.0) else { continue };
             bucket.members -= 1;
             if !kept.contains(&at) {
-                bucket.places.leave(id);
-                self.stir(at);
+                if let Some(id) = holder {
+                    bucket.places.leave(id);
+                }
+                if bucket.has_waiting() {
+                    self.stirred.insert(at);
+                }
             }
-            self.settle_idle(at, now);
+            if bucket.members == 0 {
+                self.settle_idle(at, now);
+            }
         }
     }
 
@@ -134,9 +143,12 @@ impl Limits {
         }
         if bucket.members == 0 {
             if bucket.tokens.is_none() {
-                return self.spare(id);
+                if !std::mem::replace(&mut bucket.spare, true) {
+                    self.spare(id);
+                }
+                return;
             }
-            let until = full_at(bucket.tokens.as_ref(), now);
+            let until = full_at(bucket.tokens.as_deref(), now);
             if until <= now {
                 return self.remove_bucket(id);
             }
@@ -148,10 +160,7 @@ impl Limits {
     /// Keeps a bucket without jobs, which has nothing to remember, for the next job of its value. The one that was kept
     /// longest goes for it.
     fn spare(&mut self, id: BucketId) {
-        let Some(bucket) = self.buckets.get_mut(&id.0) else { return };
-        if !std::mem::replace(&mut bucket.spare, true) {
-            self.spares.push_back(id);
-        }
+        self.spares.push_back(id);
         if self.spares.len() <= SPARES {
             return;
         }
@@ -174,7 +183,7 @@ impl Limits {
             if until > now
                 && let Some(bucket) = self.buckets.get(&id.0)
                 && let Some(rule) = self.rules.get_mut(&bucket.rule)
-                && full_at(rule.fresh.as_ref(), now) < until
+                && full_at(rule.fresh.as_deref(), now) < until
             {
                 rule.fresh = bucket.tokens.clone();
             }
@@ -228,7 +237,9 @@ impl Limits {
         for &at in &share.buckets {
             if let Some(bucket) = self.buckets.get_mut(&at.0) {
                 bucket.places.leave(id);
-                self.stir(at);
+                if bucket.has_waiting() {
+                    self.stirred.insert(at);
+                }
             }
         }
     }

@@ -111,11 +111,11 @@ impl Desk {
     /// A job is open from now on.
     pub(crate) fn admit(&mut self, job: Job) {
         let share = self.share_of(&job);
-        self.admit_sharing(job, share);
+        self.admit_sharing(job, share, false);
     }
 
-    /// The same for a job whose share is known.
-    pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared) {
+    /// The same for a job whose share is known, and whether it has taken it.
+    pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared, taken: bool) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter(&spec.class());
         self.note_copy(id, &spec);
@@ -130,7 +130,6 @@ impl Desk {
         }
         let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
         let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
-        let taken = false;
         let entry = Entry {
             life,
             stored_rev,
@@ -212,7 +211,7 @@ impl Desk {
         self.unplace(id);
         let mut entry = self.open.remove(&id.get())?;
         self.avoids.remove(&id.get());
-        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free));
+        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free), entry.taken);
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         if let Some(part) = &entry.member {
             let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());

@@ -343,8 +343,10 @@ impl Desk {
                 waiting.push(job.clone());
             }
             match self.born(id) {
-                Some(share) => self.admit_sharing(job, share),
-                None if limits == self.limited.limits.version() => self.admit_sharing(job, Shared::Free),
+                Some((share, taken)) => self.admit_sharing(job, share, taken),
+                None if limits == self.limited.limits.version() => {
+                    self.admit_sharing(job, Shared::Free, false)
+                }
                 None => self.admit(job),
             }
             if let Some(reserved) = item.reserved {

@@ -73,14 +73,15 @@ impl Desk {
             Some(Hindrance::Behind(first)) => Missing::Behind(first),
             Some(Hindrance::Places) | None => Missing::Places,
         };
+        let holders = bucket.places.holders();
         Some(LimitWhy {
             of: of.clone(),
             limit: limit.clone(),
             value: bucket.value.as_deref().map(str::to_owned),
             weight,
             taken: bucket.places.taken(),
-            by: bucket.places.holders().map(|(id, _)| id).take(NAMED).collect(),
-            jobs: bucket.places.holders().count(),
+            by: holders.iter().map(|(id, _)| *id).take(NAMED).collect(),
+            jobs: holders.len(),
             missing,
         })
     }

@@ -19,6 +19,7 @@
 
 mod error;
 mod expression;
+mod holders;
 mod limit;
 mod parse;
 mod path;

@@ -8,32 +8,14 @@
 //!   grandparent (waits) ◀── parent (waits, on lent place) ◀── child (runs, on lent place)     one place
 //! ```
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
+use super::holders::{Holders, Place};
 use crate::id::JobId;
 
 /// The places of one bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Places {
     taken: u64,
-    jobs: BTreeMap<JobId, Place>,
-}
-
-/// What one job has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    weight: u32,
-    /// Whose place it stands on; none: its own.
-    on: Option<JobId>,
-    /// Who stands on its place.
-    lent_to: Option<JobId>,
-}
-
-impl Place {
-    fn is_alone(self) -> bool {
-        self.on.is_none() && self.lent_to.is_none()
-    }
+    jobs: Holders,
 }
 
 impl Places {
@@ -48,18 +30,20 @@ impl Places {
     }
 
     /// Who has a place, and of what weight, by id.
-    pub fn holders(&self) -> impl Iterator<Item = (JobId, u32)> {
-        self.jobs.iter().map(|(&id, place)| (id, place.weight))
+    pub fn holders(&self) -> Vec<(JobId, u32)> {
+        let mut holders: Vec<_> = self.jobs.iter().map(|(id, place)| (id, place.weight)).collect();
+        holders.sort_unstable();
+        holders
     }
 
     /// Whether this job has a place.
     pub fn has(&self, id: JobId) -> bool {
-        self.jobs.contains_key(&id)
+        self.jobs.get(id).is_some()
     }
 
     /// Who stands on the place of this job.
     pub fn lent_to(&self, lender: JobId) -> Option<JobId> {
-        self.jobs.get(&lender)?.lent_to
+        self.jobs.get(lender)?.lent_to
     }
 
     /// Whether a job of this weight can take a place of its own under this limit.
@@ -69,7 +53,7 @@ impl Places {
 
     /// Whether a job of this weight can stand on the place of a job that waits.
     pub fn fits_on(&self, lender: JobId, weight: u32, limit: u32) -> bool {
-        if self.jobs.get(&lender).is_none_or(|place| place.lent_to.is_some()) {
+        if self.jobs.get(lender).is_none_or(|place| place.lent_to.is_some()) {
             return false;
         }
         let chain = self.chain(lender);
@@ -81,21 +65,19 @@ impl Places {
 
     /// Takes a place. Weight 0 takes none.
     pub fn take(&mut self, id: JobId, weight: u32) {
-        if weight > 0
-            && let Entry::Vacant(free) = self.jobs.entry(id)
-        {
-            free.insert(Place { weight, on: None, lent_to: None });
+        if weight > 0 && self.jobs.get(id).is_none() {
+            self.jobs.insert(id, Place::alone(weight));
             self.taken += u64::from(weight);
         }
     }
 
     /// Stands on the place of a job that waits.
     pub fn take_on(&mut self, lender: JobId, id: JobId, weight: u32) {
-        if weight == 0 || self.jobs.contains_key(&id) {
+        if weight == 0 || self.jobs.get(id).is_some() {
             return;
         }
         let before = self.chain(lender);
-        match self.jobs.get_mut(&lender) {
+        match self.jobs.get_mut(lender) {
             Some(place) if place.lent_to.is_none() => place.lent_to = Some(id),
             _ => return self.take(id, weight),
         }
@@ -105,13 +87,13 @@ impl Places {
 
     /// Leaves its place. Whoever stood on it has it from now on.
     pub fn leave(&mut self, id: JobId) {
-        let Some(place) = self.jobs.get(&id).copied() else { return };
-        let before = if place.is_alone() { u64::from(place.weight) } else { self.chain(id) };
-        self.jobs.remove(&id);
-        if let Some(below) = place.on.and_then(|on| self.jobs.get_mut(&on)) {
+        let Some(place) = self.jobs.remove(id) else { return };
+        let parts = [place.on, place.lent_to].into_iter().flatten().map(|id| self.chain(id));
+        let before = parts.fold(u64::from(place.weight), u64::max);
+        if let Some(below) = place.on.and_then(|on| self.jobs.get_mut(on)) {
             below.lent_to = place.lent_to;
         }
-        if let Some(above) = place.lent_to.and_then(|above| self.jobs.get_mut(&above)) {
+        if let Some(above) = place.lent_to.and_then(|above| self.jobs.get_mut(above)) {
             above.on = place.on;
         }
         let rest = place.on.or(place.lent_to).map_or(0, |id| self.chain(id));
@@ -120,8 +102,8 @@ impl Places {
 
     /// What the chain that this job stands in takes: the heaviest of it.
     fn chain(&self, id: JobId) -> u64 {
-        let down = std::iter::successors(self.jobs.get(&id), |place| self.jobs.get(&place.on?));
-        let up = std::iter::successors(self.jobs.get(&id), |place| self.jobs.get(&place.lent_to?));
+        let down = std::iter::successors(self.jobs.get(id), |place| self.jobs.get(place.on?));
+        let up = std::iter::successors(self.jobs.get(id), |place| self.jobs.get(place.lent_to?));
         down.chain(up).map(|place| u64::from(place.weight)).max().unwrap_or(0)
     }
 }

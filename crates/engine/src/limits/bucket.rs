@@ -32,7 +32,7 @@ pub(crate) struct Bucket {
     pub value: Option<Box<str>>,
     pub concurrency: Option<u32>,
     pub places: Places,
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<Box<Tokens>>,
     /// Who took tokens last.
     last: Option<JobId>,
     /// Open jobs that belong here, wherever they are.
@@ -41,6 +41,13 @@ pub(crate) struct Bucket {
     pub idle_until: Option<Mono>,
     /// Whether it is among those that are kept without jobs.
     pub spare: bool,
+    /// Who waits. Nobody does in most buckets, and there are many: what nobody needs takes no room beside the rest.
+    line: Option<Box<Line>>,
+}
+
+/// Those that wait in a bucket.
+#[derive(Debug, Default)]
+struct Line {
     /// Who waits, with its weight.
     waiting: BTreeMap<ClassId, BTreeMap<Rank, u32>>,
     /// Who was let out last of each class.
@@ -50,7 +57,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    pub fn new(rule: RuleId, value: Option<Box<str>>, limit: &Limit, tokens: Option<Tokens>) -> Bucket {
+    pub fn new(rule: RuleId, value: Option<Box<str>>, limit: &Limit, tokens: Option<Box<Tokens>>) -> Bucket {
         Bucket {
             rule,
             value,
@@ -61,20 +68,18 @@ impl Bucket {
             members: 0,
             idle_until: None,
             spare: false,
-            waiting: BTreeMap::new(),
-            out: BTreeMap::new(),
-            first: None,
+            line: None,
         }
     }
 
     /// Whether anyone waits here.
     pub fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        self.line.is_some()
     }
 
     /// When the first of those that wait will have its tokens.
     pub fn due(&self) -> Option<Mono> {
-        self.first.and_then(|(_, due)| due)
+        self.line.as_ref()?.first?.1
     }
 
     /// Whether this job has a place here that nobody stands on.
@@ -106,7 +111,8 @@ impl Bucket {
         if self.lender(weight, lenders).is_some() {
             return self.without_tokens(weight, now);
         }
-        let before = self.first.filter(|(first, _)| *first < rank);
+        let first = self.line.as_ref().and_then(|line| line.first);
+        let before = first.filter(|(first, _)| *first < rank);
         self.full(weight, now).or_else(|| before.map(|(first, _)| Hindrance::Behind(first.id)))
     }
 
@@ -139,49 +145,64 @@ impl Bucket {
 
     /// A job waits here for what it did not get.
     pub fn wait(&mut self, class: ClassId, rank: Rank, weight: u32, why: Hindrance) {
-        self.waiting.entry(class).or_default().insert(rank, weight);
+        let line = self.line.get_or_insert_default();
+        line.waiting.entry(class).or_default().insert(rank, weight);
         let due = match why {
             Hindrance::Behind(_) => return,
             Hindrance::Tokens(at) => Some(at),
             Hindrance::Places => None,
         };
-        if self.first.is_none_or(|(first, _)| rank < first) {
-            self.first = Some((rank, due));
+        if line.first.is_none_or(|(first, _)| rank < first) {
+            line.first = Some((rank, due));
         }
     }
 
     /// A job waits here no longer.
     pub fn wait_no_more(&mut self, class: ClassId, rank: Rank) {
-        if let Some(line) = self.waiting.get_mut(&class) {
-            line.remove(&rank);
-            if line.is_empty() {
-                self.waiting.remove(&class);
-                self.out.remove(&class);
+        let Some(line) = &mut self.line else { return };
+        if let Some(of_class) = line.waiting.get_mut(&class) {
+            of_class.remove(&rank);
+            if of_class.is_empty() {
+                line.waiting.remove(&class);
+                line.out.remove(&class);
             }
         }
-        if self.first.is_some_and(|(first, _)| first == rank) {
-            self.first = None;
+        if line.first.is_some_and(|(first, _)| first == rank) {
+            line.first = None;
+        }
+        if line.waiting.is_empty() {
+            self.line = None;
         }
     }
 
     /// The next job that may look for a vacancy. `looks` says whether one that was let out is still looking.
     pub fn next_out(&mut self, looks: &impl Fn(JobId) -> bool, now: Mono) -> Option<(Rank, ClassId)> {
-        self.first = None;
-        let out = &self.out;
-        let lines = self.waiting.iter().filter(|(class, _)| !out.get(class).is_some_and(|&id| looks(id)));
-        let firsts = lines.filter_map(|(class, line)| line.first_key_value().map(|first| (first, class)));
+        let mut line = self.line.take()?;
+        line.first = None;
+        let next = self.next_of(&mut line, looks, now);
+        self.line = Some(line);
+        next
+    }
+
+    fn next_of(&self, line: &mut Line, looks: &impl Fn(JobId) -> bool, now: Mono) -> Option<(Rank, ClassId)> {
+        let out = &line.out;
+        let lines = line.waiting.iter().filter(|(class, _)| !out.get(class).is_some_and(|&id| looks(id)));
+        let firsts =
+            lines.filter_map(|(class, of_class)| of_class.first_key_value().map(|first| (first, class)));
         let ((&rank, &weight), &class) = firsts.min()?;
         let due = match self.full(weight, now) {
             None => return Some((rank, class)),
             Some(Hindrance::Tokens(due)) => Some(due),
             Some(_) => None,
         };
-        self.first = Some((rank, due));
+        line.first = Some((rank, due));
         None
     }
 
     /// A job goes to look for a vacancy.
     pub fn let_out(&mut self, class: ClassId, id: JobId) {
-        self.out.insert(class, id);
+        if let Some(line) = &mut self.line {
+            line.out.insert(class, id);
+        }
     }
 }

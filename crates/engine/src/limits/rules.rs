@@ -37,7 +37,7 @@ pub(crate) struct Rule {
     pub of: LimitOf,
     pub limit: Limit,
     /// What a bucket begins with.
-    pub fresh: Option<Tokens>,
+    pub fresh: Option<Box<Tokens>>,
     pub buckets: HashMap<Option<Box<str>>, BucketId>,
 }
 
@@ -66,9 +66,9 @@ impl Limits {
         let none = after.is_empty();
         match of {
             LimitOf::Queue(name) if none => self.of_queue.remove(name),
-            LimitOf::Queue(name) => self.of_queue.insert(name.clone(), after),
+            LimitOf::Queue(name) => self.of_queue.insert(name.clone(), after.into()),
             LimitOf::Type(name) if none => self.of_type.remove(name),
-            LimitOf::Type(name) => self.of_type.insert(name.clone(), after),
+            LimitOf::Type(name) => self.of_type.insert(name.clone(), after.into()),
         };
     }
 
@@ -84,14 +84,14 @@ impl Limits {
             LimitOf::Queue(name) => self.of_queue.get(name),
             LimitOf::Type(name) => self.of_type.get(name),
         };
-        known.cloned().unwrap_or_default()
+        known.map_or_else(Vec::new, |known| known.to_vec())
     }
 
     fn add_rule(&mut self, of: &LimitOf, limit: &Limit, known: bool, now: Mono) -> RuleId {
         self.next += 1;
         let id = RuleId(self.next);
         let begin = if known { Tokens::empty } else { Tokens::full };
-        let fresh = limit.rate.map(|rate| begin(rate, now.0));
+        let fresh = limit.rate.map(|rate| Box::new(begin(rate, now.0)));
         let rule = Rule { of: of.clone(), limit: limit.clone(), fresh, buckets: HashMap::new() };
         self.rules.insert(id, rule);
         id
@@ -121,13 +121,13 @@ impl Limits {
     }
 }
 
-fn change_tokens(tokens: &mut Option<Tokens>, limit: &Limit, now: Mono) {
+fn change_tokens(tokens: &mut Option<Box<Tokens>>, limit: &Limit, now: Mono) {
     *tokens = match (tokens.take(), limit.rate) {
         (Some(mut tokens), Some(rate)) => {
             tokens.change(rate, now.0);
             Some(tokens)
         }
-        (None, Some(rate)) => Some(Tokens::full(rate, now.0)),
+        (None, Some(rate)) => Some(Box::new(Tokens::full(rate, now.0))),
         (_, None) => None,
     };
 }

@@ -106,14 +106,14 @@ fn a_bucket_is_forgotten_when_it_has_nothing_to_remember() {
     let mut limits = limits(limit(Some(5), Some(rate)));
     let a = share(&mut limits, "a");
     take(&mut limits, 1, &a).unwrap();
-    limits.drop_share(id(1), &a, &[], Mono(0));
+    limits.drop_share(Some(id(1)), &a, &[], Mono(0));
     assert_eq!((limits.buckets.len(), limits.idle.len()), (1, 1), "its rate remembers the token");
     let b = share(&mut limits, "b");
-    limits.drop_share(id(2), &b, &[], Mono(0));
+    limits.drop_share(Some(id(2)), &b, &[], Mono(0));
     assert_eq!(limits.buckets.len(), 1, "nothing was taken of this one");
     let again = share(&mut limits, "a");
     assert_eq!((&again, limits.idle.len()), (&a, 0));
-    limits.drop_share(id(1), &a, &[], Mono(999));
+    limits.drop_share(Some(id(1)), &a, &[], Mono(999));
     limits.share(&spec("c", 1), Mono(1_000)).unwrap();
     assert_eq!((limits.buckets.len(), limits.idle.len()), (1, 0), "the token has come back");
 }
@@ -124,7 +124,7 @@ fn a_bucket_that_was_forgotten_lets_no_heavy_job_through_too_early() {
     let mut limits = limits(limit(None, Some(rate)));
     let heavy = limits.share(&spec("a", 3), Mono(5_000)).unwrap();
     limits.take(rank(1), &heavy, Mono(7_000)).unwrap();
-    limits.drop_share(id(1), &heavy, &[], Mono(8_000));
+    limits.drop_share(Some(id(1)), &heavy, &[], Mono(8_000));
     assert_eq!(limits.buckets.len(), 0, "full again");
     let again = limits.share(&spec("a", 3), Mono(8_000)).unwrap();
     let (_, why) = limits.take(rank(2), &again, Mono(8_000)).unwrap_err();
@@ -161,21 +161,21 @@ fn a_changed_limit_keeps_what_its_buckets_know_and_a_removed_one_takes_them_alon
         (0, 0, None)
     );
     take(&mut limits, 3, &a).unwrap();
-    limits.drop_share(id(3), &a, &[], Mono(0));
+    limits.drop_share(Some(id(3)), &a, &[], Mono(0));
 }
 
 #[test]
 fn of_buckets_without_jobs_and_rate_the_latest_are_kept() {
     let mut limits = limits(limit(Some(1), None));
     let first = share(&mut limits, "first");
-    limits.drop_share(id(1), &first, &[], Mono(0));
+    limits.drop_share(Some(id(1)), &first, &[], Mono(0));
     assert_eq!(share(&mut limits, "first"), first, "the same bucket again");
     for n in 0..2 * SPARES {
         let other = share(&mut limits, &n.to_string());
-        limits.drop_share(id(2), &other, &[], Mono(0));
+        limits.drop_share(Some(id(2)), &other, &[], Mono(0));
     }
     assert_eq!((limits.buckets.len(), limits.spares.len()), (SPARES + 1, SPARES), "one has a job");
-    limits.drop_share(id(1), &first, &[], Mono(0));
+    limits.drop_share(Some(id(1)), &first, &[], Mono(0));
     assert_eq!(limits.buckets.len(), SPARES);
 }
 

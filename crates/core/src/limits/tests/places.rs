@@ -18,7 +18,7 @@ fn jobs_take_their_weight_and_leave_it() {
     places.take(id(1), 2);
     places.take(id(2), 1);
     assert_eq!((places.taken(), places.fits(1, 4), places.fits(2, 4)), (3, true, false));
-    assert_eq!(places.holders().collect::<Vec<_>>(), [(id(1), 2), (id(2), 1)]);
+    assert_eq!(places.holders(), [(id(1), 2), (id(2), 1)]);
     places.take(id(2), 1);
     assert_eq!(places.taken(), 3);
     places.leave(id(1));
@@ -34,7 +34,7 @@ fn critical_jobs_weigh_nothing() {
     places.take(id(1), 5);
     assert!(places.fits(0, 5));
     places.take(id(2), 0);
-    assert_eq!((places.taken(), places.holders().count()), (5, 1));
+    assert_eq!((places.taken(), places.holders().len()), (5, 1));
 }
 
 #[test]

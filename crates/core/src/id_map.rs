@@ -1,0 +1,32 @@
+//! A hash map for trusted numbers.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map whose keys are numbers of our own making: no stranger can choose them, so one multiplication hashes them,
+/// and its order is the same in every run.
+pub type IdMap<T, K = u64> = HashMap<K, T, IdHash>;
+
+/// How such numbers are hashed.
+pub type IdHash = BuildHasherDefault<IdHasher>;
+
+/// See [`IdMap`].
+#[derive(Debug, Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
