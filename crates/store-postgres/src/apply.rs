@@ -73,7 +73,7 @@ pub(crate) fn believed<'a>(calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<O
         steps.push(Step::new(include_str!("sql/free_keys.sql")).with(early));
     }
     if !changes.is_empty() {
-        steps.push(changes.changed());
+        steps.extend(changes.changed());
     }
     push_inserts(&mut steps, inserts, specs, replaced);
     let applied = units().collect::<Vec<_>>();
@@ -116,8 +116,8 @@ fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
 
 fn push_inserts<'a>(steps: &mut Vec<Step<'a>>, inserts: Lives<'a>, specs: Specs<'a>, replaced: Specs<'a>) {
     if !inserts.is_empty() {
-        steps.push(inserts.inserted());
-        steps.push(specs.inserted());
+        steps.extend(inserts.inserted());
+        steps.extend(specs.inserted());
     }
     if !replaced.is_empty() {
         steps.push(replaced.step(include_str!("sql/replace_spec.sql")));

@@ -26,6 +26,7 @@ mod migrations;
 mod options;
 mod reads;
 mod row;
+mod shapes;
 mod spec;
 mod submitted;
 mod trouble;

@@ -4,6 +4,7 @@ use jobhall_core::{Held, Job, JobId, Key, Life, State, StopWhy, Tenure, Time, Wa
 use jobhall_store::{KeyPlace, key_place};
 
 use crate::row::{StoredStop, StoredWait, number, to_json};
+use crate::shapes::Shapes;
 use crate::trouble::Trouble;
 use crate::wire::Step;
 
@@ -139,33 +140,58 @@ impl<'a> Lives<'a> {
         Ok(())
     }
 
-    /// New jobs. Where none of them is odd, half the columns are not sent.
-    pub(crate) fn inserted(self) -> Step<'a> {
+    /// New jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
+    pub(crate) fn inserted(self) -> Vec<Step<'a>> {
         if self.odd || self.ended_at.iter().any(Option::is_some) {
-            return self.placed(include_str!("sql/insert_job.sql"));
+            return vec![self.placed(include_str!("sql/insert_job.sql"))];
         }
-        let count = self.count();
-        let step =
-            Step::new(include_str!("sql/insert_plain.sql")).with(self.id).with(self.rev).with(self.state);
-        let step = step.with(self.claim).with(self.attempt).with(self.lost).with(self.snoozed);
-        let step = step.with(self.unaccepted).with(self.run_at).with(self.updated_at).with(self.lease);
-        let step = step.with(self.worker).with(self.assigned_at).with(self.accepted_at);
-        step.with(self.started_at).with(count)
+        let parts = Shapes::of(self.id.len(), |a, b| self.lived_alike(a, b));
+        parts.iter().map(|part| self.shaped(part, include_str!("sql/insert_plain.sql"))).collect()
     }
 
     /// Changes that are believed to meet their revs. Where none of them is odd, the others are cleared unsent.
-    pub(crate) fn changed(self) -> Step<'a> {
+    pub(crate) fn changed(self) -> Vec<Step<'a>> {
         if self.odd {
-            return self.guarded(include_str!("sql/change_job.sql"));
+            return vec![self.guarded(include_str!("sql/change_job.sql"))];
         }
-        let count = self.count();
-        let step =
-            Step::new(include_str!("sql/change_plain.sql")).with(self.id).with(self.rev).with(self.state);
-        let step = step.with(self.claim).with(self.attempt).with(self.lost).with(self.snoozed);
-        let step = step.with(self.unaccepted).with(self.run_at).with(self.updated_at).with(self.lease);
-        let step = step.with(self.worker).with(self.assigned_at).with(self.accepted_at);
-        let step = step.with(self.started_at).with(self.outcome).with(self.ended_at).with(self.value);
-        step.with(self.expected).with(self.free).with(count)
+        let alike = |a: usize, b: usize| {
+            (self.outcome[a], self.ended_at[a], self.value[a])
+                == (self.outcome[b], self.ended_at[b], self.value[b])
+                && (self.expected[a], self.free[a]) == (self.expected[b], self.free[b])
+                && self.lived_alike(a, b)
+        };
+        let parts = Shapes::of(self.id.len(), alike);
+        let steps = parts.iter().map(|part| {
+            let step = self.shaped(part, include_str!("sql/change_plain.sql"));
+            let step = step.with(part.each(&self.outcome)).with(part.each(&self.ended_at));
+            let step = step.with(part.each(&self.value)).with(part.each(&self.expected));
+            step.with(part.each(&self.free)).with(part.count())
+        });
+        steps.collect()
+    }
+
+    /// Whether two jobs that are not odd differ in nothing but id, lease and end.
+    fn lived_alike(&self, a: usize, b: usize) -> bool {
+        let times = |row: usize| {
+            let tenure = (self.assigned_at[row], self.accepted_at[row], self.started_at[row]);
+            (self.updated_at[row], self.run_at[row], tenure)
+        };
+        let counted = |row: usize| {
+            let passed = (self.lost[row], self.snoozed[row], self.unaccepted[row]);
+            (self.rev[row], self.state[row], self.claim[row], self.attempt[row], passed)
+        };
+        times(a) == times(b) && counted(a) == counted(b) && self.worker[a] == self.worker[b]
+    }
+
+    fn shaped(&self, part: &Shapes, sql: &'static str) -> Step<'a> {
+        let step = Step::new(sql).with(part.rows(&self.id)).with(part.rows(&self.lease));
+        let step = step.with(part.numbers.clone()).with(part.each(&self.rev)).with(part.each(&self.state));
+        let step = step.with(part.each(&self.claim)).with(part.each(&self.attempt));
+        let step = step.with(part.each(&self.lost)).with(part.each(&self.snoozed));
+        let step = step.with(part.each(&self.unaccepted)).with(part.each(&self.run_at));
+        let step = step.with(part.each(&self.updated_at)).with(part.each(&self.worker));
+        let step = step.with(part.each(&self.assigned_at)).with(part.each(&self.accepted_at));
+        step.with(part.each(&self.started_at))
     }
 
     fn columns(self, sql: &'static str) -> (Step<'a>, Ends) {

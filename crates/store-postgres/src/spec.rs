@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use crate::row::{
     bits, flag, from_json, get, ids, job_id_or_null, job_type, key, number, text, text_or_null, time, to_json,
 };
+use crate::shapes::Shapes;
 use crate::trouble::{Trouble, damaged};
 use crate::wire::Step;
 
@@ -108,15 +109,33 @@ impl<'a> Specs<'a> {
         Ok(())
     }
 
-    /// Those of new jobs. Where none of them is odd, half the columns are not sent.
-    pub(crate) fn inserted(self) -> Step<'a> {
+    /// Those of new jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
+    pub(crate) fn inserted(self) -> Vec<Step<'a>> {
         if self.odd {
-            return self.step(include_str!("sql/insert_spec.sql"));
+            return vec![self.step(include_str!("sql/insert_spec.sql"))];
         }
-        let step = Step::new(include_str!("sql/insert_spec_plain.sql")).with(self.id).with(self.job_type);
-        let step = step.with(self.key).with(self.queue).with(self.needs).with(self.priority);
-        let step = step.with(self.max_attempts).with(self.backoff).with(self.backoff_ms);
-        step.with(self.backoff_cap_ms).with(self.retry_on).with(self.created_at).with(self.params)
+        let parts = Shapes::of(self.id.len(), |a, b| self.asked_alike(a, b));
+        let steps = parts.iter().map(|part| {
+            let step = Step::new(include_str!("sql/insert_spec_plain.sql")).with(part.rows(&self.id));
+            let step = step.with(part.rows(&self.key)).with(part.rows(&self.params));
+            let step = step.with(part.numbers.clone()).with(part.each(&self.job_type));
+            let step = step.with(part.each(&self.queue)).with(part.each(&self.needs));
+            let step = step.with(part.each(&self.priority)).with(part.each(&self.max_attempts));
+            let step = step.with(part.each(&self.backoff)).with(part.each(&self.backoff_ms));
+            let step = step.with(part.each(&self.backoff_cap_ms)).with(part.each(&self.retry_on));
+            step.with(part.each(&self.created_at))
+        });
+        steps.collect()
+    }
+
+    /// Whether two that are not odd differ in nothing but id, key and params.
+    fn asked_alike(&self, a: usize, b: usize) -> bool {
+        let named = |row: usize| (self.job_type[row], self.queue[row], self.needs[row]);
+        let tried = |row: usize| {
+            let pause = (self.backoff[row], self.backoff_ms[row], self.backoff_cap_ms[row]);
+            (self.created_at[row], self.priority[row], self.max_attempts[row], pause, self.retry_on[row])
+        };
+        tried(a) == tried(b) && named(a) == named(b)
     }
 
     /// For `insert_spec` and `replace_spec`.

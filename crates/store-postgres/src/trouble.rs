@@ -49,7 +49,7 @@ impl Trouble {
 
     /// Whether rows were not as the caller believed.
     pub(crate) fn is_surprise(&self) -> bool {
-        self.is(SURPRISED)
+        self.is(SURPRISED) || self.code() == Some(&SqlState::UNIQUE_VIOLATION)
     }
 
     /// Whether the disk is full.

@@ -1,26 +1,23 @@
--- The hottest one: `change_job` for jobs with nothing particular about them from now on.
+-- The hottest one: `change_job` for jobs with nothing particular about them from now on. Rows tell by its number, from 1,
+-- what they have in common with others.
 WITH changed AS (
     UPDATE jobhall.jobs AS job SET
-        rev = new.rev, state = new.state, claim = new.claim, attempt = new.attempt, lost = new.lost,
-        snoozed = new.snoozed, unaccepted = new.unaccepted, run_at = new.run_at, updated_at = new.updated_at,
-        lease = new.lease, worker = new.worker, assigned_at = new.assigned_at, accepted_at = new.accepted_at,
-        started_at = new.started_at, outcome = new.outcome, ended_at = new.ended_at, value = new.value,
+        lease = new.lease, rev = ($4::integer[])[new.shape], state = ($5::smallint[])[new.shape],
+        claim = ($6::integer[])[new.shape], attempt = ($7::integer[])[new.shape], lost = ($8::integer[])[new.shape],
+        snoozed = ($9::integer[])[new.shape], unaccepted = ($10::integer[])[new.shape],
+        run_at = ($11::bigint[])[new.shape], updated_at = ($12::bigint[])[new.shape], worker = ($13::text[])[new.shape],
+        assigned_at = ($14::bigint[])[new.shape], accepted_at = ($15::bigint[])[new.shape],
+        started_at = ($16::bigint[])[new.shape], outcome = ($17::smallint[])[new.shape],
+        ended_at = ($18::bigint[])[new.shape], value = ($19::text[])[new.shape],
         behind = NULL, cancel = NULL, again = NULL, error = NULL, hold = NULL, depends = NULL, waits = NULL,
         waited_ms = NULL, early = NULL,
-        live_key = CASE WHEN new.free THEN NULL ELSE job.live_key END, next_key = NULL
-    FROM unnest(
-        $1::bigint[], $2::integer[], $3::smallint[], $4::integer[], $5::integer[], $6::integer[], $7::integer[],
-        $8::integer[], $9::bigint[], $10::bigint[], $11::bytea[], $12::text[], $13::bigint[], $14::bigint[],
-        $15::bigint[], $16::smallint[], $17::bigint[], $18::text[], $19::integer[], $20::boolean[]
-    ) AS new (
-        id, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, lease, worker, assigned_at,
-        accepted_at, started_at, outcome, ended_at, value, expected, free
-    )
-    WHERE job.id = new.id AND job.rev = new.expected AND CASE
-        WHEN NOT new.free THEN job.next_key IS NULL
+        live_key = CASE WHEN ($21::boolean[])[new.shape] THEN NULL ELSE job.live_key END, next_key = NULL
+    FROM unnest($1::bigint[], $2::bytea[], $3::smallint[]) AS new (id, lease, shape)
+    WHERE job.id = new.id AND job.rev = ($20::integer[])[new.shape] AND CASE
+        WHEN NOT ($21::boolean[])[new.shape] THEN job.next_key IS NULL
         WHEN job.live_key IS NULL THEN true
         ELSE NOT EXISTS (SELECT FROM jobhall.jobs AS successor WHERE successor.next_key = job.live_key)
     END
     RETURNING 1
 )
-SELECT jobhall.expect((SELECT count(*) FROM changed), $21)
+SELECT jobhall.expect((SELECT count(*) FROM changed), $22)

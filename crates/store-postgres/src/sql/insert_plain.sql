@@ -1,15 +1,12 @@
--- `insert_job` for jobs with nothing particular about them: no key, queued or assigned.
-WITH inserted AS (
-    INSERT INTO jobhall.jobs (
-        id, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, lease, worker, assigned_at,
-        accepted_at, started_at
-    )
-    SELECT * FROM unnest(
-        $1::bigint[], $2::integer[], $3::smallint[], $4::integer[], $5::integer[], $6::integer[], $7::integer[],
-        $8::integer[], $9::bigint[], $10::bigint[], $11::bytea[], $12::text[], $13::bigint[], $14::bigint[],
-        $15::bigint[]
-    )
-    ON CONFLICT DO NOTHING
-    RETURNING 1
+-- `insert_job` for jobs with nothing particular about them: no key, queued or assigned. Rows tell by its number, from 1,
+-- what they have in common with others.
+INSERT INTO jobhall.jobs (
+    id, lease, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, worker, assigned_at, accepted_at,
+    started_at
 )
-SELECT jobhall.expect((SELECT count(*) FROM inserted), $16)
+SELECT
+    new.id, new.lease, ($4::integer[])[new.shape], ($5::smallint[])[new.shape], ($6::integer[])[new.shape],
+    ($7::integer[])[new.shape], ($8::integer[])[new.shape], ($9::integer[])[new.shape], ($10::integer[])[new.shape],
+    ($11::bigint[])[new.shape], ($12::bigint[])[new.shape], ($13::text[])[new.shape], ($14::bigint[])[new.shape],
+    ($15::bigint[])[new.shape], ($16::bigint[])[new.shape]
+FROM unnest($1::bigint[], $2::bytea[], $3::smallint[]) AS new (id, lease, shape)

@@ -1,8 +1,10 @@
--- `insert_spec` for jobs that ask for nothing in particular.
+-- `insert_spec` for jobs that ask for nothing in particular. Rows tell by its number, from 1, what they have in common
+-- with others.
 INSERT INTO jobhall.specs (
-    id, type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at, params
+    id, key, params, type, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at
 )
-SELECT * FROM unnest(
-        $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::integer[], $8::smallint[],
-        $9::bigint[], $10::bigint[], $11::smallint[], $12::bigint[], $13::text[]
-)
+SELECT
+    new.id, new.key, new.params, ($5::text[])[new.shape], ($6::text[])[new.shape], ($7::text[])[new.shape],
+    ($8::integer[])[new.shape], ($9::integer[])[new.shape], ($10::smallint[])[new.shape], ($11::bigint[])[new.shape],
+    ($12::bigint[])[new.shape], ($13::smallint[])[new.shape], ($14::bigint[])[new.shape]
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::smallint[]) AS new (id, key, params, shape)
