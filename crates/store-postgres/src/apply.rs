@@ -57,14 +57,14 @@ pub(crate) fn believed<'a>(calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<O
     let (mut specs, mut replaced) = (Specs::default(), Specs::default());
     for unit in units() {
         for change in &unit.changes {
-            changes.push_change(change.id, change.expected, &change.life)?;
+            changes.push_change(change.id, change.expected, &change.life);
             if let Some(spec) = &change.spec {
-                replaced.push(change.id, spec)?;
+                replaced.push(change.id, spec);
             }
         }
         for insert in &unit.inserts {
-            inserts.push_job(&insert.job)?;
-            specs.push(insert.job.id, &insert.job.spec)?;
+            inserts.push_job(&insert.job);
+            specs.push(insert.job.id, &insert.job.spec);
         }
     }
     let mut steps = Vec::new();
@@ -73,9 +73,9 @@ pub(crate) fn believed<'a>(calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<O
         steps.push(Step::new(include_str!("sql/free_keys.sql")).with(early));
     }
     if !changes.is_empty() {
-        steps.extend(changes.changed());
+        steps.extend(changes.changed()?);
     }
-    push_inserts(&mut steps, inserts, specs, replaced);
+    push_inserts(&mut steps, &inserts, &specs, &replaced)?;
     let applied = units().collect::<Vec<_>>();
     let answers = calls.iter().map(|units| units.iter().map(|_| Ok(Done::default())).collect()).collect();
     finish(steps, calls, &applied, answers, numbers, true).map(Some)
@@ -114,14 +114,20 @@ fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
     inserts.filter_map(|insert| key_of(&insert.job)).collect()
 }
 
-fn push_inserts<'a>(steps: &mut Vec<Step<'a>>, inserts: Lives<'a>, specs: Specs<'a>, replaced: Specs<'a>) {
+fn push_inserts<'a>(
+    steps: &mut Vec<Step<'a>>,
+    inserts: &Lives<'a>,
+    specs: &Specs<'a>,
+    replaced: &Specs<'a>,
+) -> Result<(), Trouble> {
     if !inserts.is_empty() {
-        steps.extend(inserts.inserted());
-        steps.extend(specs.inserted());
+        steps.extend(inserts.inserted()?);
+        steps.extend(specs.inserted()?);
     }
     if !replaced.is_empty() {
-        steps.push(replaced.step(include_str!("sql/replace_spec.sql")));
+        steps.push(replaced.step(include_str!("sql/replace_spec.sql"))?);
     }
+    Ok(())
 }
 
 type Results = Vec<Result<Done, Vec<jobhall_store::Conflict>>>;
@@ -203,27 +209,27 @@ impl Decided {
         let mut movers = Vec::new();
         for &id in &self.changed {
             let job = self.job(id)?;
-            puts.push_job(job)?;
+            puts.push_job(job);
             if job.spec.key.is_some() && self.places.get(&id) != Some(&key_place(&job.life.state)) {
                 movers.push(number(id));
             }
             if self.respecified.contains(&id) {
-                replaced.push(id, &job.spec)?;
+                replaced.push(id, &job.spec);
             }
         }
         for &id in &self.inserted {
             let job = self.job(id)?;
-            inserts.push_job(job)?;
-            specs.push(id, &job.spec)?;
+            inserts.push_job(job);
+            specs.push(id, &job.spec);
         }
         let mut steps = Vec::new();
         if !movers.is_empty() {
             steps.push(Step::new(include_str!("sql/release_keys.sql")).with(movers));
         }
         if !puts.is_empty() {
-            steps.push(puts.placed(include_str!("sql/put_job.sql")));
+            steps.push(puts.placed(include_str!("sql/put_job.sql"))?);
         }
-        push_inserts(&mut steps, inserts, specs, replaced);
+        push_inserts(&mut steps, &inserts, &specs, &replaced)?;
         let pairs = calls.iter().flatten().zip(self.results.iter().flatten());
         let applied: Vec<&Unit> = pairs.filter(|(_, result)| result.is_ok()).map(|(unit, _)| unit).collect();
         finish(steps, calls, &applied, self.results.clone(), numbers, false)

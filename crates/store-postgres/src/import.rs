@@ -131,14 +131,14 @@ fn steps(portion: &Portion) -> Result<Vec<Step<'_>>, Trouble> {
         Portion::Jobs(all) => {
             let (mut lives, mut specs) = (Lives::default(), Specs::default());
             for (job, _) in all {
-                lives.push_job(job)?;
-                specs.push(job.id, &job.spec)?;
+                lives.push_job(job);
+                specs.push(job.id, &job.spec);
             }
             let past: Vec<(JobId, &PastAttempt)> =
                 all.iter().flat_map(|(job, past)| past.iter().map(|past| (job.id, past))).collect();
             vec![
-                lives.placed(include_str!("sql/insert_job.sql")),
-                specs.step(include_str!("sql/insert_spec.sql")),
+                lives.placed(include_str!("sql/insert_job.sql"))?,
+                specs.step(include_str!("sql/insert_spec.sql"))?,
                 attempts(&past)?,
             ]
         }

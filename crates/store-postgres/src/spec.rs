@@ -5,6 +5,7 @@ use jobhall_core::{
     Backoff, GroupId, JobId, Json, Key, Outcome, OutcomeSet, Owner, QueueName, RetryPolicy, ScheduleName,
     Spec, Tag, Timeouts, Windows,
 };
+use serde::Serialize;
 use tokio_postgres::Row;
 
 use crate::row::{
@@ -14,140 +15,159 @@ use crate::shapes::Shapes;
 use crate::trouble::{Trouble, damaged};
 use crate::wire::Step;
 
-/// Columns of `specs`, in the order of the parameters of `insert_spec` and `replace_spec`.
+/// Rows of `specs` to be written.
 #[derive(Default)]
 pub(crate) struct Specs<'a> {
-    id: Vec<i64>,
-    job_type: Vec<&'a str>,
-    key: Vec<Option<&'a str>>,
-    queue: Vec<&'a str>,
-    needs: Vec<&'a str>,
-    priority: Vec<i32>,
-    max_attempts: Vec<i32>,
-    backoff: Vec<i16>,
-    backoff_ms: Vec<i64>,
-    backoff_cap_ms: Vec<Option<i64>>,
-    retry_on: Vec<i16>,
-    created_at: Vec<i64>,
-    retry_of: Vec<Option<i64>>,
-    params: Vec<&'a str>,
-    uses: Vec<Option<&'a str>>,
-    avoid: Vec<Option<bool>>,
-    windows: Vec<Option<&'a str>>,
-    throttle_factor: Vec<Option<i32>>,
-    total_ms: Vec<Option<i64>>,
-    silence_ms: Vec<Option<i64>>,
-    after: Vec<Option<String>>,
-    after_any: Vec<Option<bool>>,
-    parent: Vec<Option<i64>>,
-    group_id: Vec<Option<i64>>,
-    attached: Vec<Option<bool>>,
-    copy_of: Vec<Option<i64>>,
-    owner: Vec<Option<&'a str>>,
-    tags: Vec<Option<String>>,
-    schedule: Vec<Option<&'a str>>,
+    rows: Vec<Asked<'a>>,
     /// Whether one of them asks for something in particular.
     odd: bool,
+}
+
+/// One of them.
+struct Asked<'a> {
+    id: JobId,
+    spec: &'a Spec,
 }
 
 impl<'a> Specs<'a> {
     /// Whether there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
-        self.id.is_empty()
+        self.rows.is_empty()
     }
 
     /// What is asked for by a job.
-    pub(crate) fn push(&mut self, id: JobId, spec: &'a Spec) -> Result<(), Trouble> {
-        let (backoff, ms, cap_ms) = match spec.retry.backoff {
+    pub(crate) fn push(&mut self, id: JobId, spec: &'a Spec) {
+        self.odd |= !spec.is_plain() || spec.retry_of.is_some();
+        self.rows.push(Asked { id, spec });
+    }
+
+    /// Those of new jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
+    pub(crate) fn inserted(&self) -> Result<Vec<Step<'a>>, Trouble> {
+        if self.odd {
+            return Ok(vec![self.step(include_str!("sql/insert_spec.sql"))?]);
+        }
+        let parts = Shapes::of(&self.rows, asked_alike);
+        let steps = parts.iter().map(|part| {
+            let step =
+                Step::new(include_str!("sql/insert_spec_plain.sql")).with(part.rows(|row| number(row.id)));
+            let step = step.with(part.rows(Asked::key)).with(part.rows(Asked::params)).with(part.numbers());
+            let step = step.with(part.each(Asked::job_type)).with(part.each(Asked::queue));
+            let step = step.with(part.each(Asked::needs)).with(part.each(Asked::priority));
+            let step = step.with(part.each(Asked::max_attempts)).with(part.each(|row| row.backoff().0));
+            let step = step.with(part.each(|row| row.backoff().1)).with(part.each(|row| row.backoff().2));
+            step.with(part.each(Asked::retry_on)).with(part.each(Asked::created_at))
+        });
+        Ok(steps.collect())
+    }
+
+    /// All columns, in the order of the parameters of `insert_spec` and `replace_spec`.
+    pub(crate) fn step(&self, sql: &'static str) -> Result<Step<'a>, Trouble> {
+        let step = Step::new(sql).with(self.column(|row| number(row.id))).with(self.column(Asked::job_type));
+        let step = step
+            .with(self.column(Asked::key))
+            .with(self.column(Asked::queue))
+            .with(self.column(Asked::needs));
+        let step = step.with(self.column(Asked::priority)).with(self.column(Asked::max_attempts));
+        let step = step.with(self.column(|row| row.backoff().0)).with(self.column(|row| row.backoff().1));
+        let step = step.with(self.column(|row| row.backoff().2)).with(self.column(Asked::retry_on));
+        let step =
+            step.with(self.column(Asked::created_at)).with(self.column(|row| row.spec.retry_of.map(number)));
+        let step = step.with(self.column(Asked::params));
+        self.company(self.wishes(step))
+    }
+
+    /// When and where they may run.
+    fn wishes(&self, step: Step<'a>) -> Step<'a> {
+        let told = |text: &'a str| Some(text).filter(|text| !text.is_empty());
+        let step = step.with(self.column(|row| told(row.spec.uses.as_str())));
+        let step = step.with(self.column(|row| row.spec.avoid.then_some(true)));
+        let step = step.with(self.column(|row| told(row.spec.windows.as_str())));
+        let step = step.with(self.column(|row| {
+            let factor = row.spec.throttle_factor;
+            Some(factor.cast_signed()).filter(|_| factor != 1)
+        }));
+        let step = step.with(self.column(|row| row.spec.timeouts.total_ms.map(u64::cast_signed)));
+        step.with(self.column(|row| row.spec.timeouts.silence_ms.map(u64::cast_signed)))
+    }
+
+    /// Whom they belong to and come after.
+    fn company(&self, step: Step<'a>) -> Result<Step<'a>, Trouble> {
+        let step = step.with(self.texts(|spec| spec.after.iter().map(|id| id.get()).collect::<Vec<_>>())?);
+        let step = step.with(self.column(|row| row.spec.after_any.then_some(true)));
+        let step = step.with(self.column(|row| row.spec.parent.map(number)));
+        let step = step.with(self.column(|row| row.spec.group.map(|group| group.get().cast_signed())));
+        let step = step.with(self.column(|row| row.spec.attached.then_some(true)));
+        let step = step.with(self.column(|row| row.spec.copy_of.map(number)));
+        let step = step.with(self.column(|row| row.spec.owner.as_ref().map(Owner::as_str)));
+        let step = step.with(self.texts(|spec| spec.tags.iter().map(Tag::as_str).collect::<Vec<_>>())?);
+        Ok(step.with(self.column(|row| row.spec.schedule.as_ref().map(ScheduleName::as_str))))
+    }
+
+    fn column<T>(&self, of: impl Fn(&Asked<'a>) -> T) -> Vec<T> {
+        self.rows.iter().map(of).collect()
+    }
+
+    /// Lists as JSON; none where a list is empty.
+    fn texts<T: Serialize>(&self, of: impl Fn(&'a Spec) -> Vec<T>) -> Result<Vec<Option<String>>, Trouble> {
+        let lists = self.rows.iter().map(|row| of(row.spec));
+        lists.map(|list| (!list.is_empty()).then(|| to_json(&list)).transpose()).collect()
+    }
+}
+
+/// Whether two that are not odd differ in nothing but id, key and params.
+fn asked_alike(a: &Asked<'_>, b: &Asked<'_>) -> bool {
+    let (a, b) = (a.spec, b.spec);
+    a.created_at == b.created_at
+        && a.priority == b.priority
+        && a.retry == b.retry
+        && (&a.job_type, &a.queue, &a.needs) == (&b.job_type, &b.queue, &b.needs)
+}
+
+impl<'a> Asked<'a> {
+    fn job_type(&self) -> &'a str {
+        self.spec.job_type.as_str()
+    }
+
+    fn key(&self) -> Option<&'a str> {
+        self.spec.key.as_ref().map(Key::as_str)
+    }
+
+    fn queue(&self) -> &'a str {
+        self.spec.queue.as_str()
+    }
+
+    fn needs(&self) -> &'a str {
+        self.spec.needs.as_str()
+    }
+
+    fn priority(&self) -> i32 {
+        self.spec.priority
+    }
+
+    fn max_attempts(&self) -> i32 {
+        self.spec.retry.max_attempts.into()
+    }
+
+    /// Which one it is, its first pause and its longest.
+    fn backoff(&self) -> (i16, i64, Option<i64>) {
+        let (which, ms, cap_ms) = match self.spec.retry.backoff {
             Backoff::Constant { ms } => (0, ms, None),
             Backoff::Linear { ms, cap_ms } => (1, ms, Some(cap_ms)),
             Backoff::Exponential { ms, cap_ms } => (2, ms, Some(cap_ms)),
         };
-        self.id.push(number(id));
-        self.job_type.push(spec.job_type.as_str());
-        self.key.push(spec.key.as_ref().map(Key::as_str));
-        self.queue.push(spec.queue.as_str());
-        self.needs.push(spec.needs.as_str());
-        self.priority.push(spec.priority);
-        self.max_attempts.push(spec.retry.max_attempts.into());
-        self.backoff.push(backoff);
-        self.backoff_ms.push(ms.cast_signed());
-        self.backoff_cap_ms.push(cap_ms.map(u64::cast_signed));
-        self.retry_on.push(outcome_bits(spec.retry.on));
-        self.created_at.push(spec.created_at.as_ms());
-        self.retry_of.push(spec.retry_of.map(number));
-        self.params.push(spec.params.as_str());
-        self.odd |= !spec.is_plain() || spec.retry_of.is_some();
-        self.push_wishes(spec);
-        self.push_company(spec)
+        (which, ms.cast_signed(), cap_ms.map(u64::cast_signed))
     }
 
-    /// When and where it may run.
-    fn push_wishes(&mut self, spec: &'a Spec) {
-        self.uses.push(Some(spec.uses.as_str()).filter(|uses| !uses.is_empty()));
-        self.avoid.push(spec.avoid.then_some(true));
-        self.windows.push(Some(spec.windows.as_str()).filter(|windows| !windows.is_empty()));
-        let factor = spec.throttle_factor;
-        self.throttle_factor.push(Some(factor.cast_signed()).filter(|_| factor != 1));
-        self.total_ms.push(spec.timeouts.total_ms.map(u64::cast_signed));
-        self.silence_ms.push(spec.timeouts.silence_ms.map(u64::cast_signed));
+    fn retry_on(&self) -> i16 {
+        outcome_bits(self.spec.retry.on)
     }
 
-    /// Whom it belongs to and comes after.
-    fn push_company(&mut self, spec: &'a Spec) -> Result<(), Trouble> {
-        let after: Vec<u64> = spec.after.iter().map(|id| id.get()).collect();
-        let tags: Vec<&str> = spec.tags.iter().map(Tag::as_str).collect();
-        self.after.push((!after.is_empty()).then(|| to_json(&after)).transpose()?);
-        self.after_any.push(spec.after_any.then_some(true));
-        self.parent.push(spec.parent.map(number));
-        self.group_id.push(spec.group.map(|group| group.get().cast_signed()));
-        self.attached.push(spec.attached.then_some(true));
-        self.copy_of.push(spec.copy_of.map(number));
-        self.owner.push(spec.owner.as_ref().map(Owner::as_str));
-        self.tags.push((!tags.is_empty()).then(|| to_json(&tags)).transpose()?);
-        self.schedule.push(spec.schedule.as_ref().map(ScheduleName::as_str));
-        Ok(())
+    fn created_at(&self) -> i64 {
+        self.spec.created_at.as_ms()
     }
 
-    /// Those of new jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
-    pub(crate) fn inserted(self) -> Vec<Step<'a>> {
-        if self.odd {
-            return vec![self.step(include_str!("sql/insert_spec.sql"))];
-        }
-        let parts = Shapes::of(self.id.len(), |a, b| self.asked_alike(a, b));
-        let steps = parts.iter().map(|part| {
-            let step = Step::new(include_str!("sql/insert_spec_plain.sql")).with(part.rows(&self.id));
-            let step = step.with(part.rows(&self.key)).with(part.rows(&self.params));
-            let step = step.with(part.numbers.clone()).with(part.each(&self.job_type));
-            let step = step.with(part.each(&self.queue)).with(part.each(&self.needs));
-            let step = step.with(part.each(&self.priority)).with(part.each(&self.max_attempts));
-            let step = step.with(part.each(&self.backoff)).with(part.each(&self.backoff_ms));
-            let step = step.with(part.each(&self.backoff_cap_ms)).with(part.each(&self.retry_on));
-            step.with(part.each(&self.created_at))
-        });
-        steps.collect()
-    }
-
-    /// Whether two that are not odd differ in nothing but id, key and params.
-    fn asked_alike(&self, a: usize, b: usize) -> bool {
-        let named = |row: usize| (self.job_type[row], self.queue[row], self.needs[row]);
-        let tried = |row: usize| {
-            let pause = (self.backoff[row], self.backoff_ms[row], self.backoff_cap_ms[row]);
-            (self.created_at[row], self.priority[row], self.max_attempts[row], pause, self.retry_on[row])
-        };
-        tried(a) == tried(b) && named(a) == named(b)
-    }
-
-    /// For `insert_spec` and `replace_spec`.
-    pub(crate) fn step(self, sql: &'static str) -> Step<'a> {
-        let step = Step::new(sql).with(self.id).with(self.job_type).with(self.key).with(self.queue);
-        let step = step.with(self.needs).with(self.priority).with(self.max_attempts).with(self.backoff);
-        let step = step.with(self.backoff_ms).with(self.backoff_cap_ms).with(self.retry_on);
-        let step = step.with(self.created_at).with(self.retry_of).with(self.params).with(self.uses);
-        let step = step.with(self.avoid).with(self.windows).with(self.throttle_factor).with(self.total_ms);
-        let step = step.with(self.silence_ms).with(self.after).with(self.after_any).with(self.parent);
-        let step = step.with(self.group_id).with(self.attached).with(self.copy_of).with(self.owner);
-        step.with(self.tags).with(self.schedule)
+    fn params(&self) -> &'a str {
+        self.spec.params.as_str()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::join_all;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Row, Statement};
 
 use crate::trouble::Trouble;
@@ -25,7 +26,27 @@ params! {
     String => TEXT, &str => TEXT, Option<&str> => TEXT, Option<String> => TEXT,
     Vec<String> => TEXT_ARRAY, Vec<Option<String>> => TEXT_ARRAY,
     Vec<&str> => TEXT_ARRAY, Vec<Option<&str>> => TEXT_ARRAY,
-    Vec<Vec<u8>> => BYTEA_ARRAY, Vec<Option<Vec<u8>>> => BYTEA_ARRAY,
+    Vec<Vec<u8>> => BYTEA_ARRAY, Vec<Option<Lease>> => BYTEA_ARRAY,
+}
+
+/// A lease as it is stored.
+#[derive(Debug)]
+pub(crate) struct Lease(pub(crate) [u8; 16]);
+
+impl ToSql for Lease {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        self.0.as_slice().to_sql(ty, out)
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        <&[u8] as ToSql>::accepts(ty)
+    }
+
+    to_sql_checked!();
 }
 
 /// A statement with its parameters.
