@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
-use tracing_subscriber::Layer as _;
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
@@ -26,11 +25,12 @@ pub fn start(settings: &Settings) {
     let level = settings.log.value.parse().unwrap_or(LevelFilter::WARN);
     let filter = Targets::new().with_target("jobhall", level).with_default(level.min(LevelFilter::WARN));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    let registry = tracing_subscriber::registry();
+    // A filter of all, not of the layer: one of a layer is asked at every step into a request and out of it.
+    let registry = tracing_subscriber::registry().with(filter);
     // That another subscriber is there already is nothing that a user could mend.
     let _ = match settings.log_format.value.as_str() {
-        "json" => registry.with(lines.fmt_fields(Json).event_format(Json).with_filter(filter)).try_init(),
-        _ => registry.with(lines.with_filter(filter)).try_init(),
+        "json" => registry.with(lines.fmt_fields(Json).event_format(Json)).try_init(),
+        _ => registry.with(lines).try_init(),
     };
 }
 

@@ -107,18 +107,19 @@ impl Hosts {
     /// Whether a request with this `Host` is meant for us.
     pub(crate) fn knows(&self, host: &str) -> bool {
         let name = name_of(host);
-        let own = ["127.0.0.1", "localhost", "[::1]"].contains(&name.as_str());
-        own || self.names.contains(&name) || self.any()
+        let own = ["127.0.0.1", "localhost", "[::1]"].into_iter();
+        let mut known = own.chain(self.names.iter().map(String::as_str));
+        known.any(|known| known.eq_ignore_ascii_case(name)) || self.any()
     }
 }
 
-/// The host without its port, in lower case.
-fn name_of(host: &str) -> String {
+/// The host without its port.
+fn name_of(host: &str) -> &str {
     let end = match host.rfind(':') {
         Some(at) if !host[at..].contains(']') => at,
         _ => host.len(),
     };
-    host[..end].to_ascii_lowercase()
+    &host[..end]
 }
 
 /// This moment on the wall clock.

@@ -80,20 +80,23 @@ async fn gate<F: Future<Output = Response> + Send>(
     let method = request.method().clone();
     // Of the strongest level, so that every line of the request has its id, however little is logged.
     let span = tracing::error_span!("request", request_id = %id);
-    let admitted = admit(&app, &mut request, route).instrument(span.clone()).await;
+    // Nothing is logged there.
+    let admitted = admit(&app, &mut request, route).await;
     let who = request.extensions().get::<Identity>().map(|who| who.name.clone());
     // Nothing of the request is kept here while the route runs.
     let response = match admitted {
         Ok(()) => survived(run(request)).instrument(span.clone()).await,
         Err(trouble) => trouble.into_response(),
     };
-    let response = span.in_scope(|| finish(response, &id));
-    let (route, status) = (route.unwrap_or("none"), response.status().as_u16());
-    app.metrics.request(route, status);
-    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let who = who.unwrap_or_default();
-    span.in_scope(|| tracing::debug!(%method, route, status, took_ms, who, "request"));
-    response
+    span.in_scope(|| {
+        let response = finish(response, &id);
+        let (route, status) = (route.unwrap_or("none"), response.status().as_u16());
+        app.metrics.request(route, status);
+        let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let who = who.unwrap_or_default();
+        tracing::debug!(%method, route, status, took_ms, who, "request");
+        response
+    })
 }
 
 /// The response, or a trouble where the route panicked.
