@@ -1,8 +1,8 @@
 //! The thin driver: it carries requests to the desk, units to the store and effects to whoever waits for them.
 //!
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
-//! nothing ever lingers. A second commit follows the first as soon as it is as large, so that the store is never idle
-//! while the desk works, and does not get crumbs; a smaller one waits for the first to end.
+//! nothing ever lingers. A second commit follows the first as soon as it is half as large, so that the store is never
+//! idle while the desk works, and does not get crumbs; a smaller one waits for the first to end.
 
 mod changes;
 mod gather;
@@ -391,7 +391,7 @@ impl Driver {
     fn is_time_to_commit(&self) -> bool {
         match (self.under_way.front(), self.under_way.get(1)) {
             (None, _) => true,
-            (Some(first), None) => self.desk.waiting_rows() >= first.rows,
+            (Some(first), None) => self.desk.waiting_rows() * 2 >= first.rows,
             (Some(_), Some(_)) => false,
         }
     }

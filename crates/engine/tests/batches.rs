@@ -55,34 +55,34 @@ impl Batches {
 }
 
 #[tokio::test]
-async fn a_second_commit_follows_when_it_is_as_large_as_the_first() {
+async fn a_second_commit_follows_when_it_is_half_as_large_as_the_first() {
     let batches = Batches::begin().await;
-    batches.submit(5).await;
-    assert_eq!(batches.rows(), [5], "nothing lingers");
-    for _ in 0..4 {
+    batches.submit(8).await;
+    assert_eq!(batches.rows(), [8], "nothing lingers");
+    for _ in 0..3 {
         batches.submit(1).await;
-        assert_eq!(batches.rows(), [5], "a crumb waits");
+        assert_eq!(batches.rows(), [8], "a crumb waits");
     }
     batches.submit(1).await;
-    assert_eq!(batches.rows(), [5, 5], "the store has its next");
+    assert_eq!(batches.rows(), [8, 4], "the store has its next");
     batches.submit(100).await;
-    assert_eq!(batches.rows(), [5, 5], "no more than one waits in the store");
+    assert_eq!(batches.rows(), [8, 4], "no more than one waits in the store");
     batches.end_one().await;
-    assert_eq!(batches.rows(), [5, 5, 100]);
+    assert_eq!(batches.rows(), [8, 4, 100]);
 }
 
 #[tokio::test]
 async fn a_smaller_commit_goes_as_soon_as_the_first_has_ended() {
     let batches = Batches::begin().await;
-    batches.submit(5).await;
-    batches.submit(2).await;
-    assert_eq!(batches.rows(), [5]);
+    batches.submit(9).await;
+    batches.submit(4).await;
+    assert_eq!(batches.rows(), [9]);
     batches.end_one().await;
-    assert_eq!(batches.rows(), [5, 2]);
+    assert_eq!(batches.rows(), [9, 4]);
     batches.submit(1).await;
-    assert_eq!(batches.rows(), [5, 2], "smaller than the one under way now");
+    assert_eq!(batches.rows(), [9, 4], "a crumb of the one under way now");
     batches.submit(1).await;
-    assert_eq!(batches.rows(), [5, 2, 2]);
+    assert_eq!(batches.rows(), [9, 4, 2]);
 }
 
 #[tokio::test]
