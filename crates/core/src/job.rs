@@ -122,6 +122,12 @@ impl Spec {
             uses: self.uses.clone(),
         }
     }
+
+    /// Whether that is its class.
+    pub fn is_of(&self, class: &Class) -> bool {
+        let Class { queue, job_type, needs, uses } = class;
+        self.queue == *queue && self.job_type == *job_type && self.needs == *needs && self.uses == *uses
+    }
 }
 
 /// The follow-up that `run_again` asked for.

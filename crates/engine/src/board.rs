@@ -21,7 +21,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Class, JobId, QueueName, Time, TypeName};
+use jobhall_core::{Class, JobId, QueueName, Spec, Time, TypeName};
 
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
@@ -74,6 +74,8 @@ impl ClassState {
 pub(crate) struct Board {
     classes: IdMap<ClassState>,
     class_ids: HashMap<Class, (ClassId, QueueId)>,
+    /// The class that was asked for last: the next job is most often of the same.
+    last: Option<(Class, (ClassId, QueueId))>,
     lines: Lines,
     profiles: Profiles,
     idle_classes: usize,
@@ -96,9 +98,29 @@ impl Paused {
 }
 
 impl Board {
-    /// The class's number, given now if it has none.
-    pub fn class_of(&mut self, class: &Class) -> ClassId {
-        self.known(class).0
+    /// The number of a job's class, given now if it has none.
+    pub fn class_of(&mut self, spec: &Spec) -> ClassId {
+        self.known_of(spec).0
+    }
+
+    /// Counts one open job into its class.
+    pub fn enter_job(&mut self, spec: &Spec) -> (ClassId, QueueId) {
+        let known = self.known_of(spec);
+        self.count(known.0);
+        known
+    }
+
+    fn known_of(&mut self, spec: &Spec) -> (ClassId, QueueId) {
+        if let Some((class, known)) = &self.last
+            && spec.is_of(class)
+            && self.classes.contains_key(&known.0.0)
+        {
+            return *known;
+        }
+        let class = spec.class();
+        let known = self.known(&class);
+        self.last = Some((class, known));
+        known
     }
 
     fn known(&mut self, class: &Class) -> (ClassId, QueueId) {
@@ -108,7 +130,7 @@ impl Board {
         }
     }
 
-    /// Counts one open job into its class.
+    /// Counts one open job into this class.
     pub fn enter(&mut self, class: &Class) -> (ClassId, QueueId) {
         let known = self.known(class);
         self.count(known.0);

@@ -28,7 +28,7 @@ use bucket::Bucket;
 pub(crate) use bucket::Hindrance;
 use lending::Lending;
 pub use rules::LimitOf;
-use rules::{Rule, RuleId};
+use rules::{Rule, RuleId, Value};
 
 /// Buckets without jobs that are kept because of their rate, at most.
 const IDLE: usize = 1_000_000;
@@ -50,8 +50,10 @@ pub(crate) struct Share {
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     rules: BTreeMap<RuleId, Rule>,
-    of_queue: HashMap<QueueName, Arc<[RuleId]>>,
-    of_type: HashMap<TypeName, Arc<[RuleId]>>,
+    of_queue: HashMap<QueueName, Vec<RuleId>>,
+    of_type: HashMap<TypeName, Vec<RuleId>>,
+    /// The limits that were asked for last: the next job is most often of the same queue and type.
+    last: Option<(QueueName, TypeName, Arc<[RuleId]>)>,
     buckets: IdMap<Bucket>,
     /// Buckets without jobs, by the moment their rate will have nothing to remember.
     idle: BTreeSet<(Mono, BucketId)>,
@@ -80,21 +82,34 @@ impl Limits {
         if self.rules.is_empty() || weight == 0 {
             return None;
         }
-        let of_queue = self.of_queue.get(&spec.queue).cloned();
-        let of_type = self.of_type.get(&spec.job_type).cloned();
-        let rules = || of_queue.iter().chain(&of_type).flat_map(|rules| rules.iter());
-        let mut buckets = Vec::with_capacity(rules().count());
-        buckets.extend(rules().filter_map(|&rule| self.enter(rule, spec, now)));
+        let rules = self.rules_for(spec);
+        let mut buckets = Vec::with_capacity(rules.len());
+        buckets.extend(rules.iter().filter_map(|&rule| self.enter(rule, spec, now)));
         (!buckets.is_empty()).then_some(Share { weight, buckets })
+    }
+
+    /// The limits of a job's queue and type.
+    fn rules_for(&mut self, spec: &Spec) -> Arc<[RuleId]> {
+        if let Some((queue, job_type, rules)) = &self.last
+            && *queue == spec.queue
+            && *job_type == spec.job_type
+        {
+            return rules.clone();
+        }
+        let of_queue = self.of_queue.get(&spec.queue).map_or(&[][..], Vec::as_slice);
+        let of_type = self.of_type.get(&spec.job_type).map_or(&[][..], Vec::as_slice);
+        let rules: Arc<[RuleId]> = of_queue.iter().chain(of_type).copied().collect();
+        self.last = Some((spec.queue.clone(), spec.job_type.clone(), rules.clone()));
+        rules
     }
 
     /// The bucket of a limit that a job belongs to, made now if there is none. One more job belongs to it.
     fn enter(&mut self, rule: RuleId, spec: &Spec, now: Mono) -> Option<BucketId> {
         let known = self.rules.get(&rule)?;
-        let value = known.limit.by.as_ref().and_then(|by| by.value(spec)).map(String::into_boxed_str);
-        let id = match known.buckets.get(&value) {
+        let text = known.limit.by.as_ref().and_then(|by| by.value(spec));
+        let id = match known.buckets.get(&Value::of(text.as_deref())) {
             Some(&id) => id,
-            None => self.add_bucket(rule, value, now)?,
+            None => self.add_bucket(rule, text.map(String::into_boxed_str), now)?,
         };
         let bucket = self.buckets.get_mut(&id.0)?;
         bucket.members += 1;
@@ -109,7 +124,7 @@ impl Limits {
         self.next += 1;
         let id = BucketId(self.next);
         let known = self.rules.get_mut(&rule)?;
-        known.buckets.insert(value.clone(), id);
+        known.buckets.insert(Value::of(value.as_deref()), id);
         let tokens = known.fresh.as_ref().map(|fresh| Box::new(fresh.begin(now.0)));
         self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, tokens));
         Some(id)
@@ -201,7 +216,7 @@ impl Limits {
         }
         self.stirred.remove(&id);
         if let Some(rule) = self.rules.get_mut(&bucket.rule) {
-            rule.buckets.remove(&bucket.value);
+            rule.buckets.remove(&Value::of(bucket.value.as_deref()));
         }
     }
 

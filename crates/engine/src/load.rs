@@ -117,7 +117,7 @@ impl Desk {
     /// The same for a job whose share is known, and whether it has taken it.
     pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared, taken: bool) {
         let Job { id, spec, life } = job;
-        let (class, queue) = self.board.enter(&spec.class());
+        let (class, queue) = self.board.enter_job(&spec);
         self.note_copy(id, &spec);
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));

@@ -219,7 +219,7 @@ impl Desk {
         if !self.matches() || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
-        let class = self.board.class_of(&job.spec.class());
+        let class = self.board.class_of(&job.spec);
         let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
         let vacancy = self.vacancy_for(class, rank)?;
         if let Some(share) = share {

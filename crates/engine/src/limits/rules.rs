@@ -38,7 +38,33 @@ pub(crate) struct Rule {
     pub limit: Limit,
     /// What a bucket begins with.
     pub fresh: Option<Box<Tokens>>,
-    pub buckets: HashMap<Option<Box<str>>, BucketId>,
+    pub buckets: HashMap<Value, BucketId>,
+}
+
+/// What a limit's expression has for a job. Most values are short, and stand in the map itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    /// It has nothing, or there is no expression.
+    Nothing,
+    /// So many of these bytes.
+    Short(u8, [u8; Value::SHORT]),
+    Long(Box<str>),
+}
+
+impl Value {
+    const SHORT: usize = 22;
+
+    pub fn of(text: Option<&str>) -> Value {
+        let Some(text) = text else { return Value::Nothing };
+        let mut bytes = [0; Value::SHORT];
+        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(room), Ok(length)) => {
+                room.copy_from_slice(text.as_bytes());
+                Value::Short(length, bytes)
+            }
+            _ => Value::Long(text.into()),
+        }
+    }
 }
 
 impl Limits {
@@ -47,6 +73,7 @@ impl Limits {
     /// taken then, so their rates begin without tokens.
     pub fn configure(&mut self, of: &LimitOf, limits: &[Limit], known: bool, now: Mono) {
         self.version += 1;
+        self.last = None;
         let mut before = self.rules_of(of);
         let mut after = Vec::with_capacity(limits.len());
         for limit in limits {
@@ -66,9 +93,9 @@ impl Limits {
         let none = after.is_empty();
         match of {
             LimitOf::Queue(name) if none => self.of_queue.remove(name),
-            LimitOf::Queue(name) => self.of_queue.insert(name.clone(), after.into()),
+            LimitOf::Queue(name) => self.of_queue.insert(name.clone(), after),
             LimitOf::Type(name) if none => self.of_type.remove(name),
-            LimitOf::Type(name) => self.of_type.insert(name.clone(), after.into()),
+            LimitOf::Type(name) => self.of_type.insert(name.clone(), after),
         };
     }
 
@@ -84,7 +111,7 @@ impl Limits {
             LimitOf::Queue(name) => self.of_queue.get(name),
             LimitOf::Type(name) => self.of_type.get(name),
         };
-        known.map_or_else(Vec::new, |known| known.to_vec())
+        known.cloned().unwrap_or_default()
     }
 
     fn add_rule(&mut self, of: &LimitOf, limit: &Limit, known: bool, now: Mono) -> RuleId {

@@ -17,7 +17,7 @@ fn rank(number: u64) -> Rank {
 }
 
 fn class() -> ClassId {
-    Board::default().class_of(&spec("x", 1).class())
+    Board::default().class_of(&spec("x", 1))
 }
 
 fn spec(value: &str, throttle_factor: u32) -> Spec {
@@ -183,4 +183,15 @@ fn of_buckets_without_jobs_and_rate_the_latest_are_kept() {
 fn weight_0_has_no_share() {
     let mut limits = limits(limit(Some(1), None));
     assert_eq!(limits.share(&spec("a", 0), Mono(0)), None);
+}
+
+#[test]
+fn values_of_every_length_are_told_apart() {
+    let texts: Vec<String> = (0..60).map(|length| "x".repeat(length)).collect();
+    let mut seen = std::collections::HashSet::from([super::rules::Value::of(None)]);
+    for text in &texts {
+        assert!(seen.insert(super::rules::Value::of(Some(text))), "{text}");
+        assert!(seen.contains(&super::rules::Value::of(Some(text))));
+    }
+    assert!(seen.insert(super::rules::Value::of(Some("x\0"))), "not the same as without what follows");
 }
