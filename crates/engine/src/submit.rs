@@ -345,7 +345,7 @@ impl Desk {
             match self.born(id) {
                 Some((share, taken)) => self.admit_sharing(job, share, taken),
                 None if limits == self.limited.limits.version() => {
-                    self.admit_sharing(job, Shared::Free, false)
+                    self.admit_sharing(job, Shared::Free, false);
                 }
                 None => self.admit(job),
             }

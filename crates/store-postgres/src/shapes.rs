@@ -77,7 +77,7 @@ mod tests {
         let told = parts.iter().flat_map(|part| {
             let shapes = part.each(|row| *row);
             assert!(shapes.len() <= MOST && part.count() == part.numbers().len() as i64);
-            part.numbers().into_iter().map(move |number| shapes[number as usize - 1])
+            part.numbers().into_iter().map(move |number| shapes[usize::try_from(number).unwrap() - 1])
         });
         assert_eq!(told.collect::<Vec<_>>(), rows);
         assert!(parts.len() > 1, "there are more shapes than go in one statement");
