@@ -5,6 +5,7 @@
 //! idle while the desk works, and does not get crumbs; a smaller one waits for the first to end.
 
 mod changes;
+mod commit;
 mod gather;
 mod groups;
 mod mailbox;
@@ -13,12 +14,10 @@ mod woken;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jobhall_core::{Failure, JobId, QueueName, Submitted};
-use jobhall_store::{
-    CommitError, Committed, FeedRow, JobFilter, JobPage, Later, News, Prune, Store, StoreError, Unit,
-};
+use jobhall_store::{JobFilter, JobPage, Prune, Store, StoreError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use thiserror::Error;
@@ -35,6 +34,7 @@ use crate::ids::IdMap;
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
+use commit::{UnderWay, first};
 use gather::Gather;
 use woken::Woken;
 
@@ -284,16 +284,6 @@ fn unexpected(answer: &Answer) -> Refused {
     Refused::Stopped(format!("it gave an answer of another kind: {answer:?}"))
 }
 
-/// A commit under way, with what it changes if anyone watches.
-struct UnderWay {
-    number: u64,
-    /// About how many rows it writes.
-    rows: usize,
-    sent: Instant,
-    news: Vec<News>,
-    later: Later<Result<Committed, CommitError>>,
-}
-
 struct Driver {
     desk: Desk,
     clock: Box<dyn Clock>,
@@ -375,44 +365,6 @@ impl Driver {
         self.commit();
     }
 
-    /// Sends the units that wait, if it is time.
-    fn commit(&mut self) {
-        while self.is_time_to_commit()
-            && let Some((number, units)) = self.desk.take_commit()
-        {
-            let watched = self.published.receiver_count() > 0;
-            let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
-            let rows = units.iter().map(Unit::rows).sum();
-            let later = self.store.commit(units);
-            self.under_way.push_back(UnderWay { number, rows, sent: Instant::now(), news, later });
-        }
-    }
-
-    fn is_time_to_commit(&self) -> bool {
-        match (self.under_way.front(), self.under_way.get(1)) {
-            (None, _) => true,
-            (Some(first), None) => self.desk.waiting_rows() * 2 >= first.rows,
-            (Some(_), Some(_)) => false,
-        }
-    }
-
-    fn committed(&mut self, result: Result<Committed, CommitError>) {
-        let Some(under_way) = self.under_way.pop_front() else { return };
-        // First of all: the store has nothing to do.
-        self.commit();
-        let took = under_way.sent.elapsed();
-        self.desk.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-        if let Ok(Committed { feed: Some(n), results }) = &result
-            && !under_way.news.is_empty()
-        {
-            let done = under_way.news.into_iter().zip(results).filter(|(_, result)| result.is_ok());
-            let News { at, entries } = done.map(|(news, _)| news).fold(News::default(), News::join);
-            let row = FeedRow { n: *n, at, entries };
-            let _ = self.published.send(Published::Row(Arc::new(row)));
-        }
-        self.desk.told(self.clock.now(), Told::Committed(under_way.number, result));
-    }
-
     fn asked(&mut self, asked: Asked) {
         let (store, told) = (self.store.clone(), self.told.0.clone());
         tokio::spawn(async move {
@@ -492,14 +444,6 @@ impl Driver {
             Some(Reply::Part(gather, at)) => gather.put(at, answer),
             None => {}
         }
-    }
-}
-
-/// The answer to the oldest commit under way.
-async fn first(under_way: &mut VecDeque<UnderWay>) -> Result<Committed, CommitError> {
-    match under_way.front_mut() {
-        Some(first) => first.later.as_mut().await,
-        None => std::future::pending().await,
     }
 }
 

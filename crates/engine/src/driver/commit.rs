@@ -1,0 +1,69 @@
+//! Commits: when one goes to the store, and what is done when it comes back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jobhall_store::{CommitError, Committed, FeedRow, Later, News, Unit};
+
+use super::Driver;
+use crate::desk::Told;
+use crate::watch::Published;
+
+/// A commit under way, with what it changes if anyone watches.
+pub(super) struct UnderWay {
+    number: u64,
+    /// About how many rows it writes.
+    rows: usize,
+    sent: Instant,
+    news: Vec<News>,
+    later: Later<Result<Committed, CommitError>>,
+}
+
+impl Driver {
+    /// Sends the units that wait, if it is time.
+    pub(super) fn commit(&mut self) {
+        while self.is_time_to_commit()
+            && let Some((number, units)) = self.desk.take_commit()
+        {
+            let watched = self.published.receiver_count() > 0;
+            let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
+            let rows = units.iter().map(Unit::rows).sum();
+            let later = self.store.commit(units);
+            self.under_way.push_back(UnderWay { number, rows, sent: Instant::now(), news, later });
+        }
+    }
+
+    fn is_time_to_commit(&self) -> bool {
+        match (self.under_way.front(), self.under_way.get(1)) {
+            (None, _) => true,
+            (Some(first), None) => self.desk.waiting_rows() * 2 >= first.rows,
+            (Some(_), Some(_)) => false,
+        }
+    }
+
+    pub(super) fn committed(&mut self, result: Result<Committed, CommitError>) {
+        let Some(under_way) = self.under_way.pop_front() else { return };
+        // First of all: the store has nothing to do.
+        self.commit();
+        let took = under_way.sent.elapsed();
+        self.desk.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        if let Ok(Committed { feed: Some(n), results }) = &result
+            && !under_way.news.is_empty()
+        {
+            let done = under_way.news.into_iter().zip(results).filter(|(_, result)| result.is_ok());
+            let News { at, entries } = done.map(|(news, _)| news).fold(News::default(), News::join);
+            let row = FeedRow { n: *n, at, entries };
+            let _ = self.published.send(Published::Row(Arc::new(row)));
+        }
+        self.desk.told(self.clock.now(), Told::Committed(under_way.number, result));
+    }
+}
+
+/// The answer to the oldest commit under way.
+pub(super) async fn first(under_way: &mut VecDeque<UnderWay>) -> Result<Committed, CommitError> {
+    match under_way.front_mut() {
+        Some(first) => first.later.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
