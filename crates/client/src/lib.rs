@@ -4,6 +4,7 @@
 //! because people fix them differently: nobody answers, the hall says no, or what answers is not a hall.
 #![forbid(unsafe_code)]
 
+mod apply;
 mod artifacts;
 mod call;
 mod ends;
@@ -26,6 +27,7 @@ mod trust;
 mod upload;
 mod work;
 
+pub use apply::Applied;
 pub use artifacts::ArtifactReader;
 pub use call::Client;
 pub use ends::Ends;

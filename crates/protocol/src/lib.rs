@@ -64,6 +64,8 @@ pub const DIGEST_HEADER: &str = "jobhall-digest";
 pub const RESULT_ARTIFACT: &str = "result";
 /// The most bytes of a result that a worker gives as a value; a larger one becomes an artifact.
 pub const INLINE_RESULT_BYTES: u64 = 64 * 1024;
+/// The most bytes of a failure's explanation.
+pub const EXPLANATION_BYTES: usize = jobhall_core::bounds::EXPLANATION_BYTES;
 /// The most bytes of one artifact.
 pub const ARTIFACT_BYTES: u64 = 1 << 30;
 /// The most artifacts of one attempt.

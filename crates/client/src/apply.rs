@@ -1,0 +1,199 @@
+//! A worker that is a function: it is given one job, runs while the lease holds, and its end is the attempt's.
+
+use std::any::Any;
+use std::error::Error;
+use std::time::Duration;
+
+use jobhall_protocol::{
+    Assigned, Code, EXPLANATION_BYTES, Failure, HeldAttempt, Outcome, OutcomeReport, Renewals, Vacancy,
+};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::call::Client;
+use crate::error::ClientError;
+use crate::work::Lease;
+
+/// The work is stopped this long before its lease ends, so that no two workers are ever at it.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// How one turn of [`Client::apply`] ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// There was nothing to do for as long as the vacancy waited.
+    Idle,
+    /// A job was worked on, and the hall knows how that ended.
+    Ended {
+        /// `{job}-{claim}`.
+        attempt: String,
+        /// What was reported.
+        outcome: Outcome,
+        /// The job's state after it.
+        state: String,
+    },
+    /// The job went to someone else or could not be kept: the function was stopped, and nothing reported.
+    Lost {
+        /// `{job}-{claim}`.
+        attempt: String,
+    },
+}
+
+/// Why the function does not go on.
+enum Stop {
+    Cancelled,
+    Lost,
+}
+
+impl Client {
+    /// Waits for one job that the vacancy suits and runs the function on it, whatever number of slots it names.
+    ///
+    /// What the function gives back is the job's result. An error fails the attempt with its message and those of its
+    /// sources, and so does a panic. It runs as a task of its own: it may take any time, as its lease is renewed beside it,
+    /// and is dropped where it waits when a cancel is heard, which is with a renewal, when the lease is lost, or when
+    /// this future is dropped.
+    ///
+    /// ```no_run
+    /// # async fn work() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use jobhall_client::Client;
+    /// # use jobhall_protocol::Vacancy;
+    /// let client = Client::new("http://127.0.0.1:7450", Some("jh_…"))?;
+    /// let (abilities, accepts) = ("os=linux".to_owned(), "type=add".to_owned());
+    /// let vacancy = Vacancy { slots: 1, wait_s: 20, abilities, accepts };
+    /// loop {
+    ///     let applied = client.apply(&vacancy, |given| async move {
+    ///         let terms: Vec<i64> = serde_json::from_str(given.job.params.get())?;
+    ///         Ok::<i64, serde_json::Error>(terms.iter().sum())
+    ///     });
+    ///     println!("{:?}", applied.await?);
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The hall refused a word or could not be reached. An attempt that had begun comes back when its lease is over.
+    pub async fn apply<F, W, V, E>(&self, vacancy: &Vacancy, work: F) -> Result<Applied, ClientError>
+    where
+        F: FnOnce(Assigned) -> W + Send + 'static,
+        W: Future<Output = Result<V, E>> + Send,
+        V: Serialize + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>> + Send + 'static,
+    {
+        let vacancy = Vacancy { slots: 1, ..vacancy.clone() };
+        let Some(given) = self.vacancies(&vacancy).await?.attempts.pop() else {
+            return Ok(Applied::Idle);
+        };
+        let held = HeldAttempt { id: given.id.clone(), lease: given.lease.clone() };
+        let (term, external) = (Duration::from_millis(given.lease_ms), given.job.external);
+        let since = Instant::now();
+        if let Err(error) = self.accept(lease(&held)).await {
+            return lost_or(error, held);
+        }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { work(given).await.map_err(Into::into) });
+        let report = tokio::select! {
+            Some(ended) = tasks.join_next() => report(ended, external),
+            stop = self.keep(&held, term, since) => {
+                tasks.shutdown().await;
+                match stop {
+                    Stop::Cancelled => ended(Outcome::Cancelled, None, None),
+                    Stop::Lost => return Ok(Applied::Lost { attempt: held.id }),
+                }
+            }
+        };
+        self.tell(held, report).await
+    }
+
+    /// Renews the lease for as long as that is possible, and says why it is no longer.
+    async fn keep(&self, held: &HeldAttempt, term: Duration, mut since: Instant) -> Stop {
+        let renewals = Renewals { attempts: vec![held.clone()] };
+        let mut next = since + term / 3;
+        loop {
+            let stop = since + term - MARGIN.min(term / 2);
+            sleep_until(next.min(stop)).await;
+            let asked = Instant::now();
+            match timeout_at(stop, self.renew(&renewals)).await {
+                Ok(Ok(renewed)) if renewed.cancel.contains(&held.id) => return Stop::Cancelled,
+                Ok(Ok(renewed)) if renewed.kept.contains(&held.id) => since = asked,
+                Ok(Err(error)) if error.is_transient() => {}
+                Ok(_) | Err(_) => return Stop::Lost,
+            }
+            next = asked + term / 3;
+        }
+    }
+
+    /// Reports an end. A result that the hall does not take is a failure which says why.
+    async fn tell(&self, held: HeldAttempt, report: OutcomeReport) -> Result<Applied, ClientError> {
+        let (outcome, moved) = match self.outcome(lease(&held), &report).await {
+            Err(ClientError::Problem(problem))
+                if report.value.is_some() && matches!(problem.code, Code::BadRequest | Code::TooLarge) =>
+            {
+                let refused = failed("result", &problem.detail);
+                (refused.outcome, self.outcome(lease(&held), &refused).await)
+            }
+            moved => (report.outcome, moved),
+        };
+        match moved {
+            Ok(moved) => Ok(Applied::Ended { attempt: held.id, outcome, state: moved.state }),
+            Err(error) => lost_or(error, held),
+        }
+    }
+}
+
+fn lease(held: &HeldAttempt) -> Lease<'_> {
+    Lease { attempt: &held.id, lease: &held.lease }
+}
+
+fn lost_or(error: ClientError, held: HeldAttempt) -> Result<Applied, ClientError> {
+    match error.code() {
+        Some(Code::LeaseLost) => Ok(Applied::Lost { attempt: held.id }),
+        _ => Err(error),
+    }
+}
+
+fn report<V: Serialize>(
+    ended_as: Result<Result<V, Box<dyn Error + Send + Sync>>, JoinError>,
+    external: bool,
+) -> OutcomeReport {
+    match ended_as {
+        Ok(Ok(_)) if external => ended(Outcome::Started, None, None),
+        Ok(Ok(value)) => match to_raw_value(&value) {
+            Ok(value) => ended(Outcome::Passed, Some(value), None),
+            Err(error) => failed("result", &error.to_string()),
+        },
+        Ok(Err(error)) => failed("error", &with_sources(error.as_ref())),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => failed("panic", words(panic.as_ref())),
+            Err(error) => failed("error", &error.to_string()),
+        },
+    }
+}
+
+fn failed(reason: &str, message: &str) -> OutcomeReport {
+    let message = message.replace('\0', "\u{fffd}");
+    let explanation = message[..message.floor_char_boundary(EXPLANATION_BYTES)].to_owned();
+    ended(Outcome::Failed, None, Some(Failure { reason: reason.to_owned(), explanation, data: None }))
+}
+
+fn ended(outcome: Outcome, value: Option<Box<RawValue>>, error: Option<Failure>) -> OutcomeReport {
+    OutcomeReport { outcome, value, error, retry: None, params: None }
+}
+
+/// The message of an error and those of what it came from.
+fn with_sources(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        message.push_str(": ");
+        message.push_str(&error.to_string());
+        source = error.source();
+    }
+    message
+}
+
+/// What a panic said.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+}
