@@ -309,12 +309,17 @@ impl Desk {
         self.carry_on();
     }
 
-    /// Hears what the store said.
+    /// Hears what the store said. The results of a commit may come in parts.
     pub fn told(&mut self, now: Now, told: Told) {
         self.now = now;
         match told {
             Told::Committed(number, result) => {
-                let pending = self.in_flight.remove(&number).unwrap_or_default();
+                let mut pending = self.in_flight.remove(&number).unwrap_or_default();
+                if let Ok(part) = &result
+                    && part.results.len() < pending.len()
+                {
+                    self.in_flight.insert(number, pending.split_off(part.results.len()));
+                }
                 self.settle(pending, result);
             }
             Told::Block(result) => self.lent(result),

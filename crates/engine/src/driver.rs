@@ -3,6 +3,9 @@
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
 //! nothing ever lingers. A second commit follows the first as soon as it is half as large, so that the store is never
 //! idle while the desk works, and does not get crumbs; a smaller one waits for the first to end.
+//!
+//! Requests, and the answers of a large commit, are dealt with in slices: what a slice brings goes out, to the store and
+//! to whoever waits, while the desk works on the next.
 
 mod changes;
 mod commit;
@@ -34,7 +37,7 @@ use crate::ids::IdMap;
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
-use commit::{UnderWay, first};
+use commit::{Heard, UnderWay, first};
 use gather::Gather;
 use woken::Woken;
 
@@ -43,8 +46,8 @@ pub use session::{Session, SessionEvent};
 
 /// Requests that may wait for the desk.
 const WAITING: usize = 65_536;
-/// Requests taken at once.
-const TAKEN: usize = 4_096;
+/// Requests taken, and units of a commit told to the desk, before what they bring goes out.
+const SLICE: usize = 64;
 /// Published changes a slow watcher may be behind before it reads the store.
 const BEHIND: usize = 4_096;
 /// Longest sleep while something waits for the wall clock, which may be set meanwhile.
@@ -129,6 +132,7 @@ impl Engine {
             replies: IdMap::default(),
             sessions: IdMap::default(),
             under_way: VecDeque::new(),
+            heard: VecDeque::new(),
             told: mpsc::unbounded_channel(),
             tickets: 0,
             stopping: false,
@@ -292,6 +296,8 @@ struct Driver {
     replies: IdMap<Reply>,
     sessions: IdMap<mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
+    /// What the store answered and the desk has not heard in full, oldest first.
+    heard: VecDeque<Heard>,
     told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
     tickets: u64,
     stopping: bool,
@@ -301,7 +307,7 @@ struct Driver {
 
 impl Driver {
     async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        let mut taken = Vec::with_capacity(TAKEN);
+        let mut taken = Vec::with_capacity(SLICE);
         loop {
             self.carry_out();
             if self.desk.stopped().is_some() || (self.stopping && self.desk.is_idle()) {
@@ -312,13 +318,14 @@ impl Driver {
                 biased;
                 result = first(&mut self.under_way), if !self.under_way.is_empty() => Woken::Committed(result),
                 Some(told) = self.told.1.recv() => Woken::Told(Box::new(told)),
-                n = commands.recv_many(&mut taken, TAKEN), if !self.stopping => Woken::Commands(n),
+                n = commands.recv_many(&mut taken, SLICE), if !self.stopping => Woken::Commands(n),
+                () = std::future::ready(()), if !self.heard.is_empty() => Woken::Heard,
                 () = nap => Woken::Time,
             };
-            if matches!(woken, Woken::Commands(_)) {
+            if matches!(woken, Woken::Commands(_)) && taken.len() < SLICE && self.heard.is_empty() {
                 // Whoever is about to ask does so first: many are told at once, and one after the other asks again.
                 tokio::task::yield_now().await;
-                while taken.len() < TAKEN
+                while taken.len() < SLICE
                     && let Ok(command) = commands.try_recv()
                 {
                     taken.push(command);
@@ -330,8 +337,11 @@ impl Driver {
                 break;
             }
             self.woken(woken, &mut taken);
-            self.desk.tick(self.clock.now());
+            let now = self.clock.now();
+            self.pass_on(now);
+            self.desk.tick(now);
         }
+        self.pass_on_all(self.clock.now());
         self.carry_out();
         self.finish(taken, commands);
         self.carry_out();
@@ -345,6 +355,10 @@ impl Driver {
     fn command(&mut self, now: Now, command: Command) {
         match command {
             Command::Ask(request, reply) => {
+                if request.is_overview() {
+                    // It may show no less than the feed has told.
+                    self.pass_on_all(now);
+                }
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
                 self.replies.insert(ticket.0, reply);

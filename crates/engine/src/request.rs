@@ -389,3 +389,17 @@ pub enum Request {
         report: Report,
     },
 }
+
+impl Request {
+    /// Whether it is about many jobs at once, and so waits in line for none of them.
+    pub(crate) fn is_overview(&self) -> bool {
+        matches!(
+            self,
+            Request::ShowGroup(_)
+                | Request::Counts
+                | Request::Workers
+                | Request::Queue(_)
+                | Request::Queues { .. }
+        )
+    }
+}

@@ -1,4 +1,5 @@
-//! What goes into one commit: everything that came while another one was under way, and no crumbs.
+//! What goes into one commit: everything that came while another one was under way, and no crumbs; and in which order its
+//! answers are heard.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
@@ -6,9 +7,11 @@ mod held;
 
 use std::sync::Arc;
 
-use hall::job;
+use hall::{Hall, job};
 use held::Held;
-use jobhall_engine::{Config, Engine, Submit, SystemClock};
+use jobhall_core::{Failure, QueueName};
+use jobhall_engine::{Config, Engine, Request, Submit, SystemClock, Told};
+use jobhall_store::Committed;
 
 struct Batches {
     store: Arc<Held>,
@@ -100,4 +103,72 @@ async fn many_that_ask_at_once_go_in_one_commit() {
     for asked in asking {
         asked.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_slice_of_many_requests_goes_to_the_store_while_the_others_are_dealt_with() {
+    let batches = Batches::begin().await;
+    for _ in 0..200 {
+        let engine = batches.engine.clone();
+        tokio::spawn(async move { engine.submit_one(job("t")).await });
+    }
+    batches.settle().await;
+    let rows = batches.rows();
+    assert!(
+        rows.len() == 2 && rows.iter().all(|rows| (60..=64).contains(rows)),
+        "in store and next: {rows:?}"
+    );
+    batches.end_one().await;
+    assert_eq!(batches.rows()[2..], [200 - rows[0] - rows[1]]);
+}
+
+#[tokio::test]
+async fn whoever_looks_at_the_whole_finds_all_of_a_commit_that_the_feed_has_told() {
+    let batches = Batches::begin().await;
+    batches.store.end_one();
+    let submit = Submit { jobs: vec![job("t"); 200], name: None };
+    let jobs = batches.engine.submit(submit).await.unwrap();
+    batches.submit(1_000).await;
+    for job in &jobs {
+        let (engine, id) = (batches.engine.clone(), job.id);
+        tokio::spawn(async move { engine.cancel(id, Failure::new("cancelled", "")).await });
+    }
+    batches.settle().await;
+    batches.end_one().await;
+    assert_eq!(batches.rows(), [200, 1_000, 200]);
+    let open = async || {
+        let queue = batches.engine.queue(QueueName::new("default").unwrap()).await.unwrap();
+        queue.unwrap().0.open()
+    };
+    assert_eq!(open().await, 1 + 200 + 1_000);
+    // In one turn: the commit ends, and the queue is looked at.
+    batches.store.end_one();
+    assert_eq!(open().await, 1 + 1_000);
+}
+
+#[test]
+fn a_commit_that_is_told_in_parts_is_under_way_until_its_last() {
+    let mut hall = Hall::new();
+    let jobs: Vec<_> = (0..3).map(|_| hall.submit(job("t")).unwrap().id).collect();
+    let now = hall.now;
+    let (mut tickets, mut answered) = (Vec::new(), Vec::new());
+    for (n, id) in (1_000..).zip(&jobs) {
+        let ticket = jobhall_engine::Ticket(n);
+        hall.desk.ask(now, Request::Cancel { id: *id, failure: Failure::new("cancelled", "") }, ticket);
+        tickets.push(ticket);
+    }
+    let (number, units) = hall.desk.take_commit().unwrap();
+    let Committed { feed, results } = hall.store.commit_now(units);
+    for result in results {
+        let part = Committed { feed, results: vec![result] };
+        hall.desk.told(now, Told::Committed(number, Ok(part)));
+        let effects = hall.desk.take_effects();
+        let of = |effect| match effect {
+            jobhall_engine::Effect::Answer(ticket, answer) => answer.is_ok().then_some(ticket),
+            _ => None,
+        };
+        answered.extend(effects.into_iter().filter_map(of));
+        assert_eq!(hall.desk.is_idle(), answered.len() == 3);
+    }
+    assert_eq!(answered, tickets);
 }

@@ -4,7 +4,7 @@ use jobhall_engine::{Asked, Told};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::check::Shelf as _;
-use crate::event::Event;
+use crate::event::{Event, UnderWay};
 use crate::hall::Sim;
 
 fn unknown() -> CommitError {
@@ -58,6 +58,7 @@ impl Sim {
             return;
         }
         let now = self.now();
+        self.split_first();
         let (Some(commit), Some(desk)) = (self.commits.pop_front(), &mut self.desk) else { return };
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
@@ -67,6 +68,27 @@ impl Sim {
             self.checker.acknowledges(&commit.units, committed);
         }
         desk.told(now, Told::Committed(commit.number, result));
+    }
+
+    /// Sometimes the desk hears of a part first, and of the rest later.
+    fn split_first(&mut self) {
+        let mut roll = self.roll(&[35, self.ms]);
+        let Some(commit) = self.commits.front_mut() else { return };
+        let Some(Ok(committed)) = &mut commit.result else { return };
+        let units = commit.units.len();
+        if units < 2 || !roll.percent(30) {
+            return;
+        }
+        let first = 1 + roll.at(units - 1);
+        let rest = UnderWay {
+            number: commit.number,
+            units: commit.units.split_off(first),
+            result: Some(Ok(Committed { feed: committed.feed, results: committed.results.split_off(first) })),
+        };
+        self.commits.insert(1, rest);
+        self.tally.add("commits", "told in parts");
+        let at = self.ms + roll.below(6);
+        self.queue.at(at, Event::Told(self.epoch));
     }
 
     /// The store does something for the desk besides commits.

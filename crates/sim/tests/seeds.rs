@@ -113,7 +113,7 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
 
 /// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
-    let groups: [(&str, &[&str]); 21] = [
+    let groups: [(&str, &[&str]); 22] = [
         ("credit", &["assigned within it"]),
         (
             "limits",
@@ -285,6 +285,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             "asked of the store",
             &["TakeBlock", "SettleBlocks", "Prune", "Job", "Completed", "Jobs", "Members", "Emptied"],
         ),
+        ("commits", &["told in parts"]),
         ("upkeep", &["jobs removed by retention", "groups removed by retention", "feed pruned"]),
         (
             "ends",

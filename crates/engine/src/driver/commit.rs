@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
+use std::vec;
 
-use jobhall_store::{CommitError, Committed, FeedRow, Later, News, Unit};
+use jobhall_store::{CommitError, Committed, Conflict, Done, FeedRow, Later, News, Unit};
 
-use super::Driver;
+use super::{Driver, SLICE};
+use crate::clock::Now;
 use crate::desk::Told;
 use crate::watch::Published;
 
@@ -18,6 +20,13 @@ pub(super) struct UnderWay {
     sent: Instant,
     news: Vec<News>,
     later: Later<Result<Committed, CommitError>>,
+}
+
+/// An answer of the store that the desk has not heard in full.
+pub(super) struct Heard {
+    number: u64,
+    feed: Option<u64>,
+    results: Result<vec::IntoIter<Result<Done, Vec<Conflict>>>, CommitError>,
 }
 
 impl Driver {
@@ -56,7 +65,32 @@ impl Driver {
             let row = FeedRow { n: *n, at, entries };
             let _ = self.published.send(Published::Row(Arc::new(row)));
         }
-        self.desk.told(self.clock.now(), Told::Committed(under_way.number, result));
+        let number = under_way.number;
+        self.heard.push_back(match result {
+            Ok(Committed { feed, results }) => Heard { number, feed, results: Ok(results.into_iter()) },
+            Err(error) => Heard { number, feed: None, results: Err(error) },
+        });
+    }
+
+    /// Tells the desk all that the store answered.
+    pub(super) fn pass_on_all(&mut self, now: Now) {
+        while !self.heard.is_empty() {
+            self.pass_on(now);
+        }
+    }
+
+    /// Tells the desk a slice of what the store answered.
+    pub(super) fn pass_on(&mut self, now: Now) {
+        let Some(mut heard) = self.heard.pop_front() else { return };
+        let (number, feed) = (heard.number, heard.feed);
+        let result = match &mut heard.results {
+            Ok(results) => Ok(Committed { feed, results: results.take(SLICE).collect() }),
+            Err(error) => Err(error.clone()),
+        };
+        if heard.results.as_ref().is_ok_and(|left| left.len() > 0) {
+            self.heard.push_front(heard);
+        }
+        self.desk.told(now, Told::Committed(number, result));
     }
 }
 

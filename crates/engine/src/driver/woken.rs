@@ -15,6 +15,8 @@ pub(super) enum Woken {
     Told(Box<Told>),
     /// So many requests came; none when nobody can ask any more.
     Commands(usize),
+    /// The desk has not heard all that the store answered.
+    Heard,
     /// Something may be due.
     Time,
 }
@@ -31,7 +33,7 @@ impl Driver {
                     self.command(now, command);
                 }
             }
-            Woken::Time => {}
+            Woken::Heard | Woken::Time => {}
         }
     }
 
