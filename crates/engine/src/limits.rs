@@ -109,7 +109,7 @@ impl Limits {
         let text = known.limit.by.as_ref().and_then(|by| by.value(spec));
         let id = match known.buckets.get(&Value::of(text.as_deref())) {
             Some(&id) => id,
-            None => self.add_bucket(rule, text.map(String::into_boxed_str), now)?,
+            None => self.add_bucket(rule, text.map(Into::into), now)?,
         };
         let bucket = self.buckets.get_mut(&id.0)?;
         bucket.members += 1;

@@ -12,6 +12,7 @@
 //! A number and the same digits as text are one value. What is missing, `null`, a list or an object is no value: such
 //! jobs share one bucket. Of a very long value only the beginning counts, so at worst two of them share a bucket.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,35 +76,37 @@ impl KeyExpression {
     }
 
     /// The value for this job; none if it has none.
-    pub fn value(&self, spec: &Spec) -> Option<String> {
+    pub fn value<'s>(&self, spec: &'s Spec) -> Option<Cow<'s, str>> {
         let value = self.whole(spec)?;
-        let end = match &self.0.before {
+        let part = match &self.0.before {
             Some(before) => value.find(&**before).unwrap_or(value.len()),
             None => value.len(),
         };
-        Some(beginning(&value[..end]).to_owned())
+        let end = value[..part].floor_char_boundary(VALUE_BYTES_MAX);
+        Some(match value {
+            Cow::Borrowed(value) => Cow::Borrowed(&value[..end]),
+            Cow::Owned(mut value) => {
+                value.truncate(end);
+                Cow::Owned(value)
+            }
+        })
     }
 
-    fn whole(&self, spec: &Spec) -> Option<String> {
+    fn whole<'s>(&self, spec: &'s Spec) -> Option<Cow<'s, str>> {
         match &self.0.source {
-            Source::Key => spec.key.as_ref().map(ToString::to_string),
-            Source::Queue => Some(spec.queue.to_string()),
-            Source::Type => Some(spec.job_type.to_string()),
             Source::Params(steps) => path::value(spec.params.as_str(), steps),
-            Source::Owner => spec.owner.as_ref().map(ToString::to_string),
-            Source::Group => spec.group.as_ref().map(ToString::to_string),
-            Source::Schedule => spec.schedule.as_ref().map(ToString::to_string),
+            Source::Group => spec.group.as_ref().map(|group| group.to_string().into()),
+            Source::Key => spec.key.as_ref().map(|key| key.as_str().into()),
+            Source::Queue => Some(spec.queue.as_str().into()),
+            Source::Type => Some(spec.job_type.as_str().into()),
+            Source::Owner => spec.owner.as_ref().map(|owner| owner.as_str().into()),
+            Source::Schedule => spec.schedule.as_ref().map(|schedule| schedule.as_str().into()),
             Source::Tag(name) => spec.tags.iter().find_map(|tag| {
                 let rest = tag.as_str().strip_prefix(&**name)?.strip_prefix(['=', ':'])?;
-                Some(rest.to_owned())
+                Some(rest.into())
             }),
         }
     }
-}
-
-/// As much of a value as tells buckets apart.
-fn beginning(value: &str) -> &str {
-    &value[..value.floor_char_boundary(VALUE_BYTES_MAX)]
 }
 
 fn written(source: &Source, before: Option<&str>) -> String {

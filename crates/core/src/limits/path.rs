@@ -1,8 +1,13 @@
-//! A value deep in a JSON text, read without building the rest of it.
+//! A value deep in a JSON text, found without reading the rest of it.
+//!
+//! The text was checked when it came, so what is not on the way is skipped by its quotes and brackets: every job of a
+//! limit by `params` passes here.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use memchr::{memchr, memchr2};
+use serde_json::Value;
 
 /// One step into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,116 +46,128 @@ impl fmt::Display for Step {
 }
 
 /// The text of the word, number or truth value at the end of the path; none if there is no such thing.
-pub(super) fn value(json: &str, steps: &[Step]) -> Option<String> {
-    let mut reader = serde_json::Deserializer::from_str(json);
-    Walk(steps).deserialize(&mut reader).ok().flatten()
-}
-
-/// Walks the rest of the path.
-#[derive(Clone, Copy)]
-struct Walk<'a>(&'a [Step]);
-
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = Option<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl Walk<'_> {
-    fn found(self, value: &impl ToString) -> Option<String> {
-        self.0.is_empty().then(|| value.to_string())
-    }
-}
-
-impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(self.found(&value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(self.found(&value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(self.found(&value))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(self.found(&value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(self.found(&value))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        let Some((Step::Name(wanted), rest)) = self.0.split_first() else {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(None);
+pub(super) fn value<'j>(json: &'j str, steps: &[Step]) -> Option<Cow<'j, str>> {
+    let mut found = Text(json).next()?;
+    for step in steps {
+        found = match step {
+            Step::Name(name) => member(found, name)?,
+            Step::Index(index) => element(found, *index)?,
         };
-        while let Some(is_it) = map.next_key_seed(Is(wanted))? {
-            if is_it {
-                // Of a name that stands twice the last counts, as with most readers of JSON.
-                found = map.next_value_seed(Walk(rest))?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
     }
+    scalar(found)
+}
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        let wanted = match self.0.split_first() {
-            Some((Step::Index(index), rest)) => Some((*index, Walk(rest))),
+/// The value of this name in an object. Of a name that stands twice the last counts, as with most readers of JSON.
+fn member<'j>(object: &'j str, name: &str) -> Option<&'j str> {
+    let mut text = Text(object.strip_prefix('{')?);
+    let mut found = None;
+    while let Some(key) = text.next() {
+        text.pass(':');
+        let value = text.next()?;
+        text.pass(',');
+        if word(key).is_some_and(|key| key == name) {
+            found = Some(value);
+        }
+    }
+    found
+}
+
+fn element(list: &str, index: u32) -> Option<&str> {
+    let mut text = Text(list.strip_prefix('[')?);
+    for _ in 0..index {
+        text.next()?;
+        text.pass(',');
+    }
+    text.next()
+}
+
+/// What a text in quotes says.
+fn word(quoted: &str) -> Option<Cow<'_, str>> {
+    let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr(b'\\', plain.as_bytes()).is_some() {
+        serde_json::from_str(quoted).ok().map(Cow::Owned)
+    } else {
+        Some(plain.into())
+    }
+}
+
+fn scalar(value: &str) -> Option<Cow<'_, str>> {
+    match value.as_bytes() {
+        [b'"', ..] => word(value),
+        [b'1'..=b'9', rest @ ..] if rest.len() < 18 && rest.iter().all(u8::is_ascii_digit) => {
+            Some(value.into())
+        }
+        _ => match serde_json::from_str(value).ok()? {
+            Value::Bool(truth) => Some(truth.to_string().into()),
+            Value::Number(number) => Some(number_text(&number).into()),
             _ => None,
+        },
+    }
+}
+
+/// A number as digits, so that `1e2`, `100.0` and `100` are one.
+fn number_text(number: &serde_json::Number) -> String {
+    match (number.as_u64(), number.as_i64(), number.as_f64()) {
+        (Some(value), ..) => value.to_string(),
+        (_, Some(value), _) => value.to_string(),
+        (.., Some(value)) => value.to_string(),
+        _ => number.to_string(),
+    }
+}
+
+/// The rest of a text of JSON.
+struct Text<'j>(&'j str);
+
+impl<'j> Text<'j> {
+    /// The next value as it stands; none at a closing bracket or the end.
+    fn next(&mut self) -> Option<&'j str> {
+        self.skip_space();
+        let end = match self.0.as_bytes().first()? {
+            b'"' => string_end(self.0)?,
+            b'{' | b'[' => nested_end(self.0)?,
+            b'}' | b']' => return None,
+            _ => self.0.bytes().position(|byte| b",}] \t\n\r".contains(&byte)).unwrap_or(self.0.len()),
         };
-        for at in 0_u32.. {
-            match wanted.filter(|(index, _)| *index == at) {
-                Some((_, rest)) => match seq.next_element_seed(rest)? {
-                    Some(value) => found = value,
-                    None => break,
-                },
-                None if seq.next_element::<IgnoredAny>()?.is_none() => break,
-                None => {}
-            }
+        let (value, rest) = self.0.split_at_checked(end)?;
+        self.0 = rest;
+        Some(value)
+    }
+
+    /// Goes past this mark, if it is next.
+    fn pass(&mut self, mark: char) {
+        self.skip_space();
+        self.0 = self.0.strip_prefix(mark).unwrap_or(self.0);
+    }
+
+    fn skip_space(&mut self) {
+        self.0 = self.0.trim_ascii_start();
+    }
+}
+
+/// Where a text in quotes ends.
+fn string_end(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    loop {
+        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
         }
-        Ok(found)
     }
 }
 
-/// Whether a name is this one. It is compared where it stands, because most are not.
-struct Is<'a>(&'a str);
-
-impl<'de> DeserializeSeed<'de> for Is<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Is<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
-        Ok(name == self.0)
+/// Where an object or a list ends.
+fn nested_end(text: &str) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0_u32);
+    loop {
+        match text.as_bytes().get(at)? {
+            b'"' => at += string_end(text.get(at..)?)? - 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' if depth > 1 => depth -= 1,
+            b'}' | b']' => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
     }
 }

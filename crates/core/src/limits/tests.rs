@@ -2,5 +2,6 @@
 
 mod expressions;
 mod limits;
+mod paths;
 mod places;
 mod tokens;

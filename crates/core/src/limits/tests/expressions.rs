@@ -22,7 +22,7 @@ fn spec(params: &str) -> Spec {
 }
 
 fn value(expression: &str, params: &str) -> Option<String> {
-    KeyExpression::parse(expression).unwrap().value(&spec(params))
+    KeyExpression::parse(expression).unwrap().value(&spec(params)).map(Into::into)
 }
 
 #[test]
