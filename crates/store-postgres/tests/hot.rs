@@ -44,7 +44,7 @@ fn claims_and_ends_are_heap_only_updates() {
     println!("{hot} of {updates} updates were heap-only");
     // A page has room for the second version of its rows; the third finds some only where the page was pruned since, which
     // depends on who else reads. Without the index rule it would be none at all.
-    assert!(hot * 10 >= updates * 7, "only {hot} of {updates} updates were heap-only");
+    assert!(hot * 2 >= updates, "only {hot} of {updates} updates were heap-only");
 }
 
 #[test]
