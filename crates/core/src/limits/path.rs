@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use memchr::{memchr, memchr2};
 use serde_json::Value;
 
 /// One step into a document.
@@ -84,11 +83,7 @@ fn element(list: &str, index: u32) -> Option<&str> {
 /// What a text in quotes says.
 fn word(quoted: &str) -> Option<Cow<'_, str>> {
     let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr(b'\\', plain.as_bytes()).is_some() {
-        serde_json::from_str(quoted).ok().map(Cow::Owned)
-    } else {
-        Some(plain.into())
-    }
+    if plain.contains('\\') { serde_json::from_str(quoted).ok().map(Cow::Owned) } else { Some(plain.into()) }
 }
 
 fn scalar(value: &str) -> Option<Cow<'_, str>> {
@@ -144,15 +139,15 @@ impl<'j> Text<'j> {
     }
 }
 
-/// Where a text in quotes ends.
+/// Where a text in quotes ends: at the first quote with no backslash of its own before it.
 fn string_end(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
     let mut at = 1;
     loop {
-        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            _ => at += 2,
+        at += text.get(at..)?.find('"')? + 1;
+        let before = text.as_bytes().get(..at - 1)?;
+        let backslashes = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
+        if backslashes % 2 == 0 {
+            return Some(at);
         }
     }
 }
