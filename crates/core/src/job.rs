@@ -68,6 +68,11 @@ pub struct Spec {
 impl Spec {
     /// Whether it asks for nothing but what every job has: stores write such jobs by shorter ways.
     pub fn is_plain(&self) -> bool {
+        self.group.is_none() && self.is_plain_member()
+    }
+
+    /// The same, but for the group that it is a member of, if any.
+    pub fn is_plain_member(&self) -> bool {
         self.uses.is_empty()
             && !self.avoid
             && self.windows.is_always()
@@ -76,7 +81,6 @@ impl Spec {
             && self.after.is_empty()
             && !self.after_any
             && self.parent.is_none()
-            && self.group.is_none()
             && !self.attached
             && self.copy_of.is_none()
             && self.owner.is_none()

@@ -233,13 +233,21 @@ impl Writes<'_> {
     }
 
     fn insert_spec_of(&mut self, job: &Job) -> Result<(), Trouble> {
-        if job.spec.is_plain() {
-            spec::bind(&mut self.insert_spec, job.id, &job.spec)?;
-            run(&mut self.insert_spec)?;
-        } else {
-            spec::bind_whole(&mut self.insert_spec_whole, job.id, &job.spec)?;
-            run(&mut self.insert_spec_whole)?;
-        }
+        let insert = match job.spec.group {
+            None if job.spec.is_plain() => {
+                spec::bind(&mut self.insert_spec, job.id, &job.spec)?;
+                &mut self.insert_spec
+            }
+            Some(group) if job.spec.is_plain_member() => {
+                spec::bind_member(&mut self.insert_spec_member, job.id, &job.spec, group)?;
+                &mut self.insert_spec_member
+            }
+            _ => {
+                spec::bind_whole(&mut self.insert_spec_whole, job.id, &job.spec)?;
+                &mut self.insert_spec_whole
+            }
+        };
+        run(insert)?;
         Ok(())
     }
 

@@ -35,6 +35,18 @@ pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(),
     Ok(())
 }
 
+/// Binds a spec to `insert_spec_member`.
+pub(crate) fn bind_member(
+    to: &mut Statement<'_>,
+    id: JobId,
+    spec: &Spec,
+    group: GroupId,
+) -> Result<(), Trouble> {
+    bind(to, id, spec)?;
+    to.raw_bind_parameter(15, group.get().cast_signed())?;
+    Ok(())
+}
+
 /// Binds a spec to `insert_spec_whole` or `replace_spec`.
 pub(crate) fn bind_whole(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), Trouble> {
     let flag = |set: bool| set.then_some(1);

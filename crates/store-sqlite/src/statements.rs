@@ -31,8 +31,8 @@ statements!(
     /// What the writer says.
     Writes:
     begin commit rollback savepoint rollback_to release checkpoint
-    insert_job insert_plain insert_spec insert_spec_whole change_live change_live_plain change_end change_end_plain
-    change_any take_key replace_spec insert_attempt
+    insert_job insert_plain insert_spec insert_spec_member insert_spec_whole
+    change_live change_live_plain change_end change_end_plain change_any take_key replace_spec insert_attempt
     standing state live_holder next_holder success_since job spec
     setting put_setting remove_setting group_row group_rev put_group put_link remove_links submit_key put_submit_key
     insert_feed feed_last feed_kept_from insert_audit

@@ -1,0 +1,5 @@
+-- A new job's immutable part, of one that asks for nothing in particular and is a member of a group.
+INSERT INTO specs (
+    id, type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on,
+    created_at, retry_of, params, group_id
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
