@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use jobhall_bench_raw_store::machine::median;
 use jobhall_bench_raw_store::rows::params;
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{Json, QueueConfig, QueueName, TypeName};
@@ -11,7 +10,7 @@ use jobhall_engine::SubmitJob;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::hall::{Hall, rounded};
+use crate::hall::Hall;
 use crate::life::{self, Way};
 use crate::{Failed, Options};
 
@@ -28,9 +27,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
             without.push(one(options, &format!("{name}-{turn}-without"), way, &jobs, Vec::new()).await?);
             with.push(one(options, &format!("{name}-{turn}-with"), way, &jobs, limits()?).await?);
         }
-        let ratio = rate(&with)? / rate(&without)?;
-        let figures = json!({ "ratio": rounded(ratio, 3), "without": without, "with": with });
-        report.insert(name.to_owned(), figures);
+        report.insert(name.to_owned(), json!({ "without": without, "with": with }));
     }
     Ok(Value::Object(report))
 }
@@ -50,16 +47,6 @@ async fn one(
     hall.engine.stop().await;
     sleep(Duration::from_millis(200)).await;
     Ok(report)
-}
-
-fn rate(runs: &[Map<String, Value>]) -> Result<f64, Failed> {
-    let rates: Vec<_> = runs.iter().filter_map(|run| run.get("lives_per_second")?.as_f64()).collect();
-    let nanoseconds = rates.iter().map(|rate| Duration::from_secs_f64(1.0 / rate.max(1.0)));
-    if rates.is_empty() {
-        Err("nothing was measured".into())
-    } else {
-        Ok(1.0 / median(nanoseconds.collect()).as_secs_f64())
-    }
 }
 
 /// Jobs of all customers and weights, with params of the usual size.
