@@ -24,8 +24,12 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     for (name, way) in [("life", Way::Queued), ("handover", Way::HandedOver)] {
         let (mut without, mut with) = (Vec::new(), Vec::new());
         for turn in 0..options.alternations {
-            without.push(one(options, &format!("{name}-{turn}-without"), way, &jobs, Vec::new()).await?);
-            with.push(one(options, &format!("{name}-{turn}-with"), way, &jobs, limits()?).await?);
+            // Who goes second finds what the first has left to be done.
+            for limited in [turn % 2 == 1, turn % 2 == 0] {
+                let (side, limits) =
+                    if limited { (&mut with, limits()?) } else { (&mut without, Vec::new()) };
+                side.push(one(options, &format!("{name}-{turn}-{limited}"), way, &jobs, limits).await?);
+            }
         }
         report.insert(name.to_owned(), json!({ "without": without, "with": with }));
     }

@@ -38,9 +38,12 @@ pub async fn measure(options: &Options, shape: Shape, jobs: usize) -> Result<Val
     let hall = Hall::open(options, "relations", 0).await?;
     let (mut unrelated, mut related) = (Vec::new(), Vec::new());
     run(&hall, shape, jobs / 10, false, options.workers).await?;
-    for _ in 0..options.alternations.max(1) {
-        unrelated.push(run(&hall, shape, jobs, false, options.workers).await?);
-        related.push(run(&hall, shape, jobs, true, options.workers).await?);
+    for turn in 0..options.alternations.max(1) {
+        // Who goes second finds a larger store, and what the first has left to be done.
+        for is_related in [turn % 2 == 1, turn % 2 == 0] {
+            let side = if is_related { &mut related } else { &mut unrelated };
+            side.push(run(&hall, shape, jobs, is_related, options.workers).await?);
+        }
     }
     hall.engine.stop().await;
     Ok(json!({ "jobs": jobs, "related": related, "unrelated": unrelated }))
