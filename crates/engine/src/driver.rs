@@ -1,7 +1,7 @@
 //! The thin driver: it carries requests to the desk, units to the store and effects to whoever waits for them.
 //!
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
-//! nothing ever lingers. A second commit follows the first as soon as it is half as large, so that the store is never
+//! nothing ever lingers: the store waits only while requests are at hand that make a batch no crumb. A second commit follows the first as soon as it is half as large, so that the store is never
 //! idle while the desk works, and does not get crumbs; a smaller one waits for the first to end.
 //!
 //! Requests, and the answers of a large commit, are dealt with in slices: what a slice brings goes out, to the store and
@@ -133,6 +133,8 @@ impl Engine {
             sessions: IdMap::default(),
             under_way: VecDeque::new(),
             heard: VecDeque::new(),
+            last_rows: 0,
+            more: false,
             told: mpsc::unbounded_channel(),
             tickets: 0,
             stopping: false,
@@ -298,6 +300,10 @@ struct Driver {
     under_way: VecDeque<UnderWay>,
     /// What the store answered and the desk has not heard in full, oldest first.
     heard: VecDeque<Heard>,
+    /// About how many rows the last commit has.
+    last_rows: usize,
+    /// Whether requests wait that were not taken yet.
+    more: bool,
     told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
     tickets: u64,
     stopping: bool,
@@ -331,6 +337,7 @@ impl Driver {
                     taken.push(command);
                 }
             }
+            self.more = !commands.is_empty();
             // Before anything is decided: it may have been long ago that this node was heard of.
             if !self.store.stands() {
                 self.desk.fall(FALLEN);

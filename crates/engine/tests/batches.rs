@@ -123,6 +123,27 @@ async fn a_slice_of_many_requests_goes_to_the_store_while_the_others_are_dealt_w
 }
 
 #[tokio::test]
+async fn no_crumb_is_committed_while_more_is_at_hand() {
+    let batches = Batches::begin().await;
+    batches.submit(300).await;
+    batches.end_one().await;
+    for _ in 0..100 {
+        let engine = batches.engine.clone();
+        tokio::spawn(async move { engine.submit_one(job("t")).await });
+    }
+    batches.settle().await;
+    assert_eq!(batches.rows(), [300, 100], "a slice of them alone would be a crumb beside the last");
+    (0..9).for_each(|_| batches.store.end_one());
+    for _ in 0..70 {
+        let engine = batches.engine.clone();
+        tokio::spawn(async move { engine.submit_one(job("t")).await });
+    }
+    tokio::task::yield_now().await;
+    batches.engine.stop().await;
+    assert_eq!(batches.rows()[2..].iter().sum::<usize>(), 70, "nothing is left behind at the end");
+}
+
+#[tokio::test]
 async fn whoever_looks_at_the_whole_finds_all_of_a_commit_that_the_feed_has_told() {
     let batches = Batches::begin().await;
     batches.store.end_one();

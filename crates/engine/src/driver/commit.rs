@@ -38,6 +38,7 @@ impl Driver {
             let watched = self.published.receiver_count() > 0;
             let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
             let rows = units.iter().map(Unit::rows).sum();
+            self.last_rows = rows;
             let later = self.store.commit(units);
             self.under_way.push_back(UnderWay { number, rows, sent: Instant::now(), news, later });
         }
@@ -45,7 +46,7 @@ impl Driver {
 
     fn is_time_to_commit(&self) -> bool {
         match (self.under_way.front(), self.under_way.get(1)) {
-            (None, _) => true,
+            (None, _) => !self.more || self.stopping || self.desk.waiting_rows() * 2 >= self.last_rows,
             (Some(first), None) => self.desk.waiting_rows() * 2 >= first.rows,
             (Some(_), Some(_)) => false,
         }
