@@ -14,10 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::call::Client;
 use crate::error::ClientError;
-use crate::work::Lease;
-
-/// The work is stopped this long before its lease ends, so that no two workers are ever at it.
-const MARGIN: Duration = Duration::from_secs(5);
+use crate::work::{Lease, safe_part};
 
 /// How one turn of [`Client::apply`] ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +107,7 @@ impl Client {
         let renewals = Renewals { attempts: vec![held.clone()] };
         let mut next = since + term / 3;
         loop {
-            let stop = since + term - MARGIN.min(term / 2);
+            let stop = since + safe_part(term);
             sleep_until(next.min(stop)).await;
             let asked = Instant::now();
             match timeout_at(stop, self.renew(&renewals)).await {

@@ -15,6 +15,16 @@ use crate::error::ClientError;
 /// What a poll may take beyond its own wait.
 const MARGIN_S: u64 = 15;
 
+/// Work is stopped this long before its lease ends.
+const BEFORE_THE_END: Duration = Duration::from_secs(5);
+
+/// How long work may go on under a lease, counted from the moment that its last renewal was sent: it is stopped before the
+/// hall can give it to another.
+#[must_use]
+pub fn safe_part(lease: Duration) -> Duration {
+    lease - BEFORE_THE_END.min(lease / 2)
+}
+
 /// An attempt and the secret that allows to speak about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease<'a> {

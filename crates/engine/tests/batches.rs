@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use hall::{Hall, job};
 use held::Held;
-use jobhall_core::{Failure, QueueName};
-use jobhall_engine::{Config, Engine, Request, Submit, SystemClock, Told};
+use jobhall_core::{Failure, QueueName, Submitted};
+use jobhall_engine::{Config, Engine, Refused, Request, Submit, SystemClock, Told};
 use jobhall_store::Committed;
+use tokio::task::JoinHandle;
 
 struct Batches {
     store: Arc<Held>,
@@ -35,6 +36,12 @@ impl Batches {
         let (engine, jobs) = (self.engine.clone(), vec![job("t"); jobs]);
         tokio::spawn(async move { engine.submit(Submit { jobs, name: None }).await });
         self.settle().await;
+    }
+
+    /// Lets so many submit a job each, at once.
+    fn ask(&self, count: usize) -> Vec<JoinHandle<Result<Submitted, Refused>>> {
+        let ask = |engine: Engine| tokio::spawn(async move { engine.submit_one(job("t")).await });
+        (0..count).map(|_| ask(self.engine.clone())).collect()
     }
 
     /// Lets the oldest commit end.
@@ -91,12 +98,7 @@ async fn a_smaller_commit_goes_as_soon_as_the_first_has_ended() {
 #[tokio::test]
 async fn many_that_ask_at_once_go_in_one_commit() {
     let batches = Batches::begin().await;
-    let asking: Vec<_> = (0..50)
-        .map(|_| {
-            let engine = batches.engine.clone();
-            tokio::spawn(async move { engine.submit_one(job("t")).await })
-        })
-        .collect();
+    let asking = batches.ask(50);
     batches.settle().await;
     assert_eq!(batches.rows(), [50]);
     batches.end_one().await;
@@ -108,10 +110,7 @@ async fn many_that_ask_at_once_go_in_one_commit() {
 #[tokio::test]
 async fn a_slice_of_many_requests_goes_to_the_store_while_the_others_are_dealt_with() {
     let batches = Batches::begin().await;
-    for _ in 0..200 {
-        let engine = batches.engine.clone();
-        tokio::spawn(async move { engine.submit_one(job("t")).await });
-    }
+    drop(batches.ask(200));
     batches.settle().await;
     let rows = batches.rows();
     assert!(
@@ -127,17 +126,11 @@ async fn no_crumb_is_committed_while_more_is_at_hand() {
     let batches = Batches::begin().await;
     batches.submit(300).await;
     batches.end_one().await;
-    for _ in 0..100 {
-        let engine = batches.engine.clone();
-        tokio::spawn(async move { engine.submit_one(job("t")).await });
-    }
+    drop(batches.ask(100));
     batches.settle().await;
     assert_eq!(batches.rows(), [300, 100], "a slice of them alone would be a crumb beside the last");
     (0..9).for_each(|_| batches.store.end_one());
-    for _ in 0..70 {
-        let engine = batches.engine.clone();
-        tokio::spawn(async move { engine.submit_one(job("t")).await });
-    }
+    drop(batches.ask(70));
     tokio::task::yield_now().await;
     batches.engine.stop().await;
     assert_eq!(batches.rows()[2..].iter().sum::<usize>(), 70, "nothing is left behind at the end");

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is at hand is stopped this long before its leases end.
-const MARGIN: Duration = Duration::from_secs(5);
 /// How often one looks while nothing is known.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -54,8 +52,7 @@ impl Term {
     }
 
     fn stop_at(&self) -> Option<Instant> {
-        let lease = self.lease?;
-        Some(self.since + lease - MARGIN.min(lease / 2))
+        Some(self.since + jobhall_client::safe_part(self.lease?))
     }
 
     /// Whether what is at hand must be stopped.
