@@ -38,9 +38,9 @@ pub(crate) struct Numbers {
 }
 
 /// What is to be written, and what the callers will hear once it is.
-pub(crate) struct Plan<'a> {
+pub(crate) struct Plan {
     /// The writes.
-    pub(crate) steps: Vec<Step<'a>>,
+    pub(crate) steps: Vec<Step>,
     /// One answer per call.
     pub(crate) answers: Vec<Committed>,
     /// The numbers given by then.
@@ -48,7 +48,7 @@ pub(crate) struct Plan<'a> {
 }
 
 /// The writes of units that are believed to be refused by nobody; none if they need to be looked at.
-pub(crate) fn believed<'a>(calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Option<Plan<'a>>, Trouble> {
+pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<Plan>, Trouble> {
     let units = || calls.iter().flatten();
     if !units().all(is_plain) || !distinct(units()) {
         return Ok(None);
@@ -115,7 +115,7 @@ fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
 }
 
 fn push_inserts<'a>(
-    steps: &mut Vec<Step<'a>>,
+    steps: &mut Vec<Step>,
     inserts: &Lives<'a>,
     specs: &Specs<'a>,
     replaced: &Specs<'a>,
@@ -134,13 +134,13 @@ type Results = Vec<Result<Done, Vec<jobhall_store::Conflict>>>;
 
 /// Adds what comes with the applied units and the feed rows.
 fn finish<'a>(
-    mut steps: Vec<Step<'a>>,
+    mut steps: Vec<Step>,
     calls: &'a [Vec<Unit>],
     applied: &[&'a Unit],
     results: Vec<Results>,
     mut numbers: Numbers,
     believed: bool,
-) -> Result<Plan<'a>, Trouble> {
+) -> Result<Plan, Trouble> {
     let mut company = Company::default();
     for unit in applied {
         company.add(unit)?;
@@ -203,7 +203,7 @@ impl Decided {
     }
 
     /// The writes: every touched job once, as the units leave it.
-    pub(crate) fn plan<'a>(&'a self, calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Plan<'a>, Trouble> {
+    pub(crate) fn plan<'a>(&'a self, calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Plan, Trouble> {
         let (mut puts, mut inserts) = (Lives::default(), Lives::default());
         let (mut specs, mut replaced) = (Specs::default(), Specs::default());
         let mut movers = Vec::new();

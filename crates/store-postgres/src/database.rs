@@ -202,7 +202,7 @@ impl Database {
     fn look<T: Send + 'static>(
         &self,
         what: &'static str,
-        step: impl FnOnce() -> Step<'static> + Send + 'static,
+        step: impl FnOnce() -> Step + Send + 'static,
         read: impl FnOnce(&[Row]) -> Result<T, Trouble> + Send + 'static,
     ) -> Later<Result<T, StoreError>> {
         let database = self.clone();
@@ -214,7 +214,7 @@ impl Database {
     }
 
     /// Sends one step on a connection for reads.
-    pub(crate) async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
+    pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, Trouble> {
         let client = self.client().await?;
         let wire = self.connector.wire(&client);
         tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| Trouble::Late)?

@@ -17,12 +17,12 @@ fn group_number(id: GroupId) -> i64 {
 }
 
 /// The step that reads these groups; [`group`] reads its rows.
-pub(crate) fn reading(ids: impl IntoIterator<Item = GroupId>) -> Step<'static> {
+pub(crate) fn reading(ids: impl IntoIterator<Item = GroupId>) -> Step {
     Step::new(GROUP_ROW).with(ids.into_iter().map(group_number).collect::<Vec<_>>())
 }
 
 /// The step that writes these groups.
-pub(crate) fn writing<'a>(groups: &[&'a Group]) -> Result<Step<'a>, Trouble> {
+pub(crate) fn writing(groups: &[&Group]) -> Result<Step, Trouble> {
     let mut tags = Vec::new();
     let mut cancels = Vec::new();
     let mut counts = Vec::new();

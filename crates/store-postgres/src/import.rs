@@ -123,7 +123,7 @@ impl Import {
     }
 }
 
-fn steps(portion: &Portion) -> Result<Vec<Step<'_>>, Trouble> {
+fn steps(portion: &Portion) -> Result<Vec<Step>, Trouble> {
     Ok(match portion {
         Portion::Settings(all) => vec![settings(all)],
         Portion::Blocks(all) => all.iter().map(block).collect(),
@@ -151,7 +151,7 @@ fn steps(portion: &Portion) -> Result<Vec<Step<'_>>, Trouble> {
     })
 }
 
-fn settings(all: &[Setting]) -> Step<'_> {
+fn settings(all: &[Setting]) -> Step {
     let step = Step::new(include_str!("sql/put_setting.sql"));
     let step = step.with(all.iter().map(|setting| setting.kind.as_str()).collect::<Vec<_>>());
     let step = step.with(all.iter().map(|setting| setting.name.as_str()).collect::<Vec<_>>());
@@ -159,13 +159,13 @@ fn settings(all: &[Setting]) -> Step<'_> {
     step.with(all.iter().map(|setting| setting.value.as_str()).collect::<Vec<_>>())
 }
 
-fn block(block: &Block) -> Step<'static> {
+fn block(block: &Block) -> Step {
     let live = block.live.as_ref().map(|live| live.iter().copied().map(number).collect::<Vec<i64>>());
     let step = Step::new(include_str!("sql/import_block.sql"));
     step.with(number(block.first)).with(number(block.last)).with(live)
 }
 
-fn acts(all: &[AuditRow]) -> Step<'_> {
+fn acts(all: &[AuditRow]) -> Step {
     let step = Step::new(include_str!("sql/insert_audit.sql"));
     let step = step.with(all.iter().map(|row| row.n.cast_signed()).collect::<Vec<_>>());
     let step = step.with(all.iter().map(|row| row.entry.at.as_ms()).collect::<Vec<_>>());

@@ -28,7 +28,7 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 
 /// The step that takes rows of the inbox away with the submit keys that stand for them. A row that is not there ends the
 /// transaction: its job was made, or the request was taken back.
-pub(crate) fn taking<'a>(keys: &[&SubmitKey]) -> Result<Option<Step<'a>>, Trouble> {
+pub(crate) fn taking(keys: &[&SubmitKey]) -> Result<Option<Step>, Trouble> {
     let of_inbox = keys.iter().filter(|key| key.scope == INBOX_SCOPE);
     let ids =
         of_inbox.map(|key| key.key.parse::<i64>().map_err(|error| damaged("number of the inbox", error)));
@@ -65,7 +65,7 @@ impl Rows {
     fn ask<T: Send + 'static>(
         &self,
         what: &'static str,
-        step: Step<'static>,
+        step: Step,
         read: impl FnOnce(&[Row]) -> Result<T, Trouble> + Send + 'static,
     ) -> Later<Result<T, StoreError>> {
         let database = self.database.clone();

@@ -55,7 +55,7 @@ impl<'a> Lives<'a> {
     }
 
     /// New jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
-    pub(crate) fn inserted(&self) -> Result<Vec<Step<'a>>, Trouble> {
+    pub(crate) fn inserted(&self) -> Result<Vec<Step>, Trouble> {
         if self.odd || self.rows.iter().any(|row| row.life.state.ended_at().is_some()) {
             return Ok(vec![self.placed(include_str!("sql/insert_job.sql"))?]);
         }
@@ -64,7 +64,7 @@ impl<'a> Lives<'a> {
     }
 
     /// Changes that are believed to meet their revs. Where none of them is odd, the others are cleared unsent.
-    pub(crate) fn changed(&self) -> Result<Vec<Step<'a>>, Trouble> {
+    pub(crate) fn changed(&self) -> Result<Vec<Step>, Trouble> {
         if self.odd {
             let step = self.columns(include_str!("sql/change_job.sql"))?;
             let step = step.with(self.column(|row| row.expected.cast_signed()));
@@ -85,14 +85,14 @@ impl<'a> Lives<'a> {
     }
 
     /// For `insert_job` and `put_job`.
-    pub(crate) fn placed(&self, sql: &'static str) -> Result<Step<'a>, Trouble> {
+    pub(crate) fn placed(&self, sql: &'static str) -> Result<Step, Trouble> {
         let step = self.columns(sql)?;
         let step = step.with(self.column(|row| row.key(KeyPlace::Live)));
         Ok(step.with(self.column(|row| row.key(KeyPlace::Next))).with(self.count()))
     }
 
     /// All columns, in the order of the parameters of `insert_job`, `change_job` and `put_job`.
-    fn columns(&self, sql: &'static str) -> Result<Step<'a>, Trouble> {
+    fn columns(&self, sql: &'static str) -> Result<Step, Trouble> {
         let step = Step::new(sql).with(self.column(|row| number(row.id)));
         let step =
             step.with(self.column(Row::rev)).with(self.column(Row::state)).with(self.column(Row::claim));
@@ -125,7 +125,7 @@ impl<'a> Lives<'a> {
 }
 
 /// The columns of jobs that are not odd, but for their end.
-fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step<'a> {
+fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step {
     let step = Step::new(sql).with(part.rows(|row| number(row.id))).with(part.rows(Row::lease));
     let step = step.with(part.numbers()).with(part.each(Row::rev)).with(part.each(Row::state));
     let step = step.with(part.each(Row::claim)).with(part.each(Row::attempt)).with(part.each(Row::lost));

@@ -34,7 +34,7 @@ pub(crate) fn limit(rows: usize) -> i64 {
 }
 
 /// The step that reads these jobs; [`row::job`] reads its rows.
-pub(crate) fn reading(ids: impl IntoIterator<Item = JobId>) -> Step<'static> {
+pub(crate) fn reading(ids: impl IntoIterator<Item = JobId>) -> Step {
     Step::new(JOB).with(ids.into_iter().map(number).collect::<Vec<_>>())
 }
 

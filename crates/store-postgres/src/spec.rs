@@ -42,7 +42,7 @@ impl<'a> Specs<'a> {
     }
 
     /// Those of new jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
-    pub(crate) fn inserted(&self) -> Result<Vec<Step<'a>>, Trouble> {
+    pub(crate) fn inserted(&self) -> Result<Vec<Step>, Trouble> {
         if self.odd {
             return Ok(vec![self.step(include_str!("sql/insert_spec.sql"))?]);
         }
@@ -61,7 +61,7 @@ impl<'a> Specs<'a> {
     }
 
     /// All columns, in the order of the parameters of `insert_spec` and `replace_spec`.
-    pub(crate) fn step(&self, sql: &'static str) -> Result<Step<'a>, Trouble> {
+    pub(crate) fn step(&self, sql: &'static str) -> Result<Step, Trouble> {
         let step = Step::new(sql).with(self.column(|row| number(row.id))).with(self.column(Asked::job_type));
         let step = step
             .with(self.column(Asked::key))
@@ -77,7 +77,7 @@ impl<'a> Specs<'a> {
     }
 
     /// When and where they may run.
-    fn wishes(&self, step: Step<'a>) -> Step<'a> {
+    fn wishes(&self, step: Step) -> Step {
         let told = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         let step = step.with(self.column(|row| told(row.spec.uses.as_str())));
         let step = step.with(self.column(|row| row.spec.avoid.then_some(true)));
@@ -91,7 +91,7 @@ impl<'a> Specs<'a> {
     }
 
     /// Whom they belong to and come after.
-    fn company(&self, step: Step<'a>) -> Result<Step<'a>, Trouble> {
+    fn company(&self, step: Step) -> Result<Step, Trouble> {
         let step = step.with(self.texts(|spec| spec.after.iter().map(|id| id.get()).collect::<Vec<_>>())?);
         let step = step.with(self.column(|row| row.spec.after_any.then_some(true)));
         let step = step.with(self.column(|row| row.spec.parent.map(number)));

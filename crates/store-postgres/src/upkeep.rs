@@ -60,7 +60,7 @@ async fn older(wire: &Wire<'_>, sql: &'static str, before: Option<Time>) -> Resu
     }
 }
 
-async fn count(wire: &Wire<'_>, step: Step<'_>) -> Result<u64, Trouble> {
+async fn count(wire: &Wire<'_>, step: Step) -> Result<u64, Trouble> {
     let rows = wire.ask(step).await?;
     let counted = rows.first().ok_or_else(|| damaged("count", "it is missing"))?;
     Ok(get::<i64>(counted, 0)?.cast_unsigned())

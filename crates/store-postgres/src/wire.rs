@@ -49,25 +49,64 @@ impl ToSql for Lease {
     to_sql_checked!();
 }
 
-/// A statement with its parameters.
-pub(crate) struct Step<'a> {
+/// A statement with its parameters, as they go to the server: it may be sent while what they came from goes on.
+pub(crate) struct Step {
     sql: &'static str,
-    params: Vec<Box<dyn ToSql + Sync + Send + 'a>>,
+    params: Vec<Encoded>,
     types: Vec<Type>,
 }
 
-impl<'a> Step<'a> {
+impl Step {
     /// A statement without parameters yet.
-    pub(crate) fn new(sql: &'static str) -> Step<'a> {
+    pub(crate) fn new(sql: &'static str) -> Step {
         Step { sql, params: Vec::new(), types: Vec::new() }
     }
 
     /// With the next parameter.
-    pub(crate) fn with<P: Param + 'a>(mut self, param: P) -> Step<'a> {
-        self.params.push(Box::new(param));
+    #[allow(clippy::needless_pass_by_value)] // nearly all are made for this call
+    pub(crate) fn with<P: Param>(mut self, param: P) -> Step {
+        let mut bytes = BytesMut::new();
+        self.params.push(match param.to_sql(&P::TYPE, &mut bytes) {
+            Ok(IsNull::No) => Encoded::Bytes(bytes),
+            Ok(IsNull::Yes) => Encoded::Null,
+            Err(error) => Encoded::Unfit(error.to_string()),
+        });
         self.types.push(P::TYPE);
         self
     }
+}
+
+/// A parameter in PostgreSQL's binary form.
+#[derive(Debug)]
+enum Encoded {
+    Null,
+    Bytes(BytesMut),
+    /// It has no such form; told when it is sent.
+    Unfit(String),
+}
+
+impl ToSql for Encoded {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Encoded::Null => Ok(IsNull::Yes),
+            Encoded::Bytes(bytes) => {
+                out.extend_from_slice(bytes);
+                Ok(IsNull::No)
+            }
+            Encoded::Unfit(why) => Err(why.clone().into()),
+        }
+    }
+
+    /// A step's statement is prepared with the types of its parameters.
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 /// What one step gave.
@@ -84,38 +123,50 @@ pub(crate) struct Wire<'c> {
 
 impl Wire<'_> {
     /// Sends the steps without waiting in between, and tells what each gave up to the first that failed.
-    pub(crate) async fn send(&self, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, Trouble> {
+    pub(crate) async fn send(&self, steps: &[Step]) -> Result<Vec<Vec<Row>>, Trouble> {
+        self.send_prepared(steps, &self.prepare(steps).await?).await
+    }
+
+    /// What [`Wire::send_prepared`] needs.
+    pub(crate) async fn prepare(&self, steps: &[Step]) -> Result<Vec<Option<Statement>>, Trouble> {
         let mut ready = Vec::with_capacity(steps.len());
         for step in steps {
             ready.push(self.prepared(step).await?);
         }
-        let sent = steps.iter().zip(&ready).map(|(step, statement)| self.one(step, statement.as_ref()));
+        Ok(ready)
+    }
+
+    /// Sends them all when it is first polled.
+    pub(crate) async fn send_prepared(
+        &self,
+        steps: &[Step],
+        ready: &[Option<Statement>],
+    ) -> Result<Vec<Vec<Row>>, Trouble> {
+        let sent = steps.iter().zip(ready).map(|(step, statement)| self.one(step, statement.as_ref()));
         Ok(join_all(sent).await.into_iter().collect::<Result<Vec<_>, Error>>()?)
     }
 
     /// Sends one step.
-    pub(crate) async fn ask(&self, step: Step<'_>) -> Result<Vec<Row>, Trouble> {
+    pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, Trouble> {
         let statement = self.prepared(&step).await?;
         Ok(self.one(&step, statement.as_ref()).await?)
     }
 
-    async fn prepared(&self, step: &Step<'_>) -> Result<Option<Statement>, Error> {
+    async fn prepared(&self, step: &Step) -> Result<Option<Statement>, Error> {
         if !self.prepares {
             return Ok(None);
         }
         self.client.prepare_typed_cached(step.sql, &step.types).await.map(Some)
     }
 
-    async fn one(&self, step: &Step<'_>, statement: Option<&Statement>) -> Answer {
+    async fn one(&self, step: &Step, statement: Option<&Statement>) -> Answer {
         match statement {
             Some(statement) => {
-                let params: Vec<&(dyn ToSql + Sync)> =
-                    step.params.iter().map(|param| &**param as _).collect();
+                let params: Vec<&(dyn ToSql + Sync)> = step.params.iter().map(|param| param as _).collect();
                 self.client.query(statement, &params).await
             }
             None => {
-                let params =
-                    step.params.iter().zip(&step.types).map(|(param, ty)| (&**param as _, ty.clone()));
+                let params = step.params.iter().zip(&step.types).map(|(param, ty)| (param as _, ty.clone()));
                 self.client.query_typed(step.sql, &params.collect::<Vec<_>>()).await
             }
         }

@@ -2,18 +2,20 @@
 //! lingers for more to come: while one transaction syncs, the next one's calls gather by themselves.
 //!
 //! ```text
-//!   calls ──▶ transaction ──▶ answers
-//!                 │ the server said no: rolled back, nothing was written, goes on
-//!                 │ the connection broke: connects again; was COMMIT sent, the number of the commit tells its fate:
-//!                 │     set by it: answered as decided; not set: set in its place, so that it never can be; done again
-//!                 │ fenced, or the desk's term is over: stops
+//!   calls ──▶ waiting ──▶ sent ──▶ answers     two at a time, so that the server goes from one to the next (`ahead`)
+//!                │ not plain, behind a pooler, or doubted: alone, with what it touches read first (`transaction`)
+//!                │ the server said no: rolled back, nothing was written, goes on
+//!                │ the connection broke: connects again; was COMMIT sent, the numbers of the commits tell their fate:
+//!                │     set by it: answered as decided; not set: set in its place, so that it never can be; done again
+//!                │ fenced, or the desk's term is over: stops
 //! ```
 
+mod ahead;
 mod transaction;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use deadpool_postgres::ClientWrapper;
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
 use tokio::sync::mpsc;
 
@@ -22,13 +24,13 @@ use crate::call::{Call, Reply, rows};
 use crate::connect::Connector;
 use crate::desk::Term;
 use crate::options::Options;
-use crate::row::get;
-use crate::trouble::{Trouble, damaged};
-use crate::wire::Step;
+use crate::trouble::Trouble;
+use ahead::{AHEAD, Sent, answered};
+use transaction::Line;
 
 /// What one transaction does.
 enum Work<'a> {
-    Units(&'a [Vec<Unit>]),
+    Units(&'a Batch),
     Block(u64),
     Settle(&'a [BlockChange]),
     Prune(&'a Prune),
@@ -42,16 +44,47 @@ enum Outcome {
     Pruned(Pruned),
 }
 
+/// Commits that share a transaction.
+struct Batch {
+    units: Vec<Vec<Unit>>,
+    replies: Vec<Reply<Committed>>,
+    /// The server refused it as it was believed.
+    doubted: bool,
+}
+
+impl Batch {
+    fn answer(self, answers: Vec<Committed>) {
+        for (answer, reply) in answers.into_iter().zip(self.replies) {
+            drop(reply.send(Ok(answer)));
+        }
+    }
+
+    fn refuse(self, error: &CommitError) {
+        for reply in self.replies {
+            drop(reply.send(Err(error.clone())));
+        }
+    }
+
+    /// Each commit for itself.
+    fn parts(self) -> impl Iterator<Item = Batch> {
+        let Batch { units, replies, doubted } = self;
+        let one = move |(units, reply)| Batch { units: vec![units], replies: vec![reply], doubted };
+        units.into_iter().zip(replies).map(one)
+    }
+}
+
+/// What is to be done, oldest first.
+enum Waiting {
+    Commit(Batch),
+    Other(Call),
+}
+
 /// The task's own.
 pub(crate) struct Writer {
-    connector: Connector,
-    options: Options,
-    term: Arc<Term>,
-    epoch: u64,
-    client: Option<ClientWrapper>,
-    /// The number of the last commit.
-    number: i64,
-    numbers: Numbers,
+    line: Line,
+    waiting: VecDeque<Waiting>,
+    /// Commits that the server has and did not answer, in the order of their numbers.
+    sent: VecDeque<Sent>,
 }
 
 impl Writer {
@@ -62,123 +95,134 @@ impl Writer {
         epoch: u64,
         term: Arc<Term>,
     ) -> Result<Writer, Trouble> {
-        let client = connector.connect_writer().await?;
-        let rows = connector.wire(&client).ask(Step::new(include_str!("sql/standing.sql"))).await?;
-        let found = rows.first().ok_or_else(|| damaged("meta", "it is missing"))?;
-        let number = |column| get::<i64>(found, column);
-        let numbers = Numbers { feed: number(0)?.cast_unsigned(), act: number(2)?.cast_unsigned() };
-        let number = number(1)?;
-        Ok(Writer { connector, options, term, epoch, client: Some(client), number, numbers })
+        let line = Line::begin(connector, options, epoch, term).await?;
+        Ok(Writer { line, waiting: VecDeque::new(), sent: VecDeque::new() })
     }
 
     /// Until the store is dropped and nothing waits any more, or it must stop; then the desk is given back.
     pub(crate) async fn serve(mut self, mut calls: mpsc::Receiver<Call>) {
-        let mut next = None;
         loop {
-            let call = match next.take() {
-                Some(call) => call,
-                None => match calls.recv().await {
-                    Some(call) => call,
-                    None => return self.leave().await,
+            match self.waiting.pop_front() {
+                Some(next) => self.go_on(next).await,
+                None => tokio::select! {
+                    biased;
+                    done = answered(&mut self.sent, &self.line.term), if !self.sent.is_empty() => self.landed(done).await,
+                    call = calls.recv(), if self.sent.len() < AHEAD => match call {
+                        Some(call) => self.gather(call, &mut calls),
+                        None => break,
+                    },
                 },
-            };
-            if !self.term.stands() {
-                call.stop(&self.term.why());
-                continue;
-            }
-            match call {
-                Call::Commit(units, reply) => next = self.commit(units, reply, &mut calls).await,
-                Call::TakeBlock(size, reply) => {
-                    let lent = self.transact(&Work::Block(size)).await;
-                    drop(reply.send(lent.and_then(|outcome| block(outcome, size))));
-                }
-                Call::SettleBlocks(changes, reply) => {
-                    let settled = self.transact(&Work::Settle(&changes)).await;
-                    drop(reply.send(settled.map(|_| ())));
-                }
-                Call::Prune(prune, reply) => {
-                    let done = self.transact(&Work::Prune(&prune)).await;
-                    drop(reply.send(done.and_then(|outcome| pruned(&outcome))));
-                }
-                Call::Leave(reply) => {
-                    self.leave().await;
-                    let _ = reply.send(());
-                }
             }
         }
+        while !self.sent.is_empty() || !self.waiting.is_empty() {
+            match self.waiting.pop_front() {
+                Some(next) => self.go_on(next).await,
+                None => self.land().await,
+            }
+        }
+        self.line.leave().await;
     }
 
-    /// Takes every commit that waits into one transaction, up to the bound of rows; hands back the first other call.
-    async fn commit(
-        &mut self,
-        units: Vec<Unit>,
-        reply: Reply<Committed>,
-        calls: &mut mpsc::Receiver<Call>,
-    ) -> Option<Call> {
+    /// Takes every commit that waits, up to the bound of rows, for one transaction; another call comes after it.
+    fn gather(&mut self, first: Call, calls: &mut mpsc::Receiver<Call>) {
+        let (units, reply) = match first {
+            Call::Commit(units, reply) => (units, reply),
+            other => return self.waiting.push_back(Waiting::Other(other)),
+        };
         let mut waiting = rows(&units);
-        let (mut taken, mut replies) = (vec![units], vec![reply]);
+        let mut batch = Batch { units: vec![units], replies: vec![reply], doubted: false };
         let mut other = None;
-        while waiting < self.options.rows_per_transaction && other.is_none() {
+        while waiting < self.line.options.rows_per_transaction && other.is_none() {
             match calls.try_recv() {
                 Ok(Call::Commit(units, reply)) => {
                     waiting += rows(&units);
-                    taken.push(units);
-                    replies.push(reply);
+                    batch.units.push(units);
+                    batch.replies.push(reply);
                 }
-                Ok(call) => other = Some(call),
+                Ok(call) => other = Some(Waiting::Other(call)),
                 Err(_) => break,
             }
         }
-        match self.commit_units(&taken).await {
-            // What the server refuses for one of them must not be held against the others.
-            Err(CommitError::NotCommitted { full: false, .. }) if taken.len() > 1 => {
-                for (units, reply) in taken.chunks(1).zip(replies) {
-                    let committed = self.commit_units(units).await;
-                    drop(reply.send(committed.and_then(|all| all.into_iter().next().ok_or_else(nothing))));
-                }
-            }
-            Ok(answers) => {
-                for (answer, reply) in answers.into_iter().zip(replies) {
-                    drop(reply.send(Ok(answer)));
-                }
-            }
-            Err(error) => {
-                for reply in replies {
-                    drop(reply.send(Err(error.clone())));
-                }
-            }
-        }
-        other
+        self.waiting.push_back(Waiting::Commit(batch));
+        self.waiting.extend(other);
     }
 
-    async fn commit_units(&mut self, calls: &[Vec<Unit>]) -> Result<Vec<Committed>, CommitError> {
-        match self.transact(&Work::Units(calls)).await? {
+    /// Does what is next; if that must wait for what is sent, it stays the next, and the first of those is waited for.
+    async fn go_on(&mut self, next: Waiting) {
+        if !self.line.term.stands() {
+            let message = self.line.term.why();
+            match next {
+                Waiting::Commit(batch) => batch.refuse(&CommitError::Stopped { message }),
+                Waiting::Other(call) => call.stop(&message),
+            }
+            return;
+        }
+        let next = match next {
+            Waiting::Commit(batch) => match self.send(batch).await {
+                Ok(()) => return,
+                Err(batch) => Waiting::Commit(batch),
+            },
+            next @ Waiting::Other(_) => next,
+        };
+        if !self.sent.is_empty() {
+            self.waiting.push_front(next);
+            return self.land().await;
+        }
+        match next {
+            Waiting::Commit(batch) => self.commit(batch).await,
+            Waiting::Other(call) => self.call(call).await,
+        }
+    }
+
+    async fn call(&mut self, call: Call) {
+        match call {
+            Call::Commit(units, reply) => {
+                self.commit(Batch { units: vec![units], replies: vec![reply], doubted: false }).await;
+            }
+            Call::TakeBlock(size, reply) => {
+                let lent = self.line.transact(&Work::Block(size)).await;
+                drop(reply.send(lent.and_then(|outcome| block(outcome, size))));
+            }
+            Call::SettleBlocks(changes, reply) => {
+                let settled = self.line.transact(&Work::Settle(&changes)).await;
+                drop(reply.send(settled.map(|_| ())));
+            }
+            Call::Prune(prune, reply) => {
+                let done = self.line.transact(&Work::Prune(&prune)).await;
+                drop(reply.send(done.and_then(|outcome| pruned(&outcome))));
+            }
+            Call::Leave(reply) => {
+                self.line.leave().await;
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    /// Commits with nothing else under way.
+    async fn commit(&mut self, batch: Batch) {
+        match self.commit_units(&batch).await {
+            Ok(answers) => batch.answer(answers),
+            // What the server refuses for one of them must not be held against the others.
+            Err(CommitError::NotCommitted { full: false, .. }) if batch.units.len() > 1 => {
+                for part in batch.parts() {
+                    match self.commit_units(&part).await {
+                        Ok(answers) => part.answer(answers),
+                        Err(error) => part.refuse(&error),
+                    }
+                }
+            }
+            Err(error) => batch.refuse(&error),
+        }
+    }
+
+    async fn commit_units(&mut self, batch: &Batch) -> Result<Vec<Committed>, CommitError> {
+        match self.line.transact(&Work::Units(batch)).await? {
             Outcome::Units(answers, numbers) => {
-                self.numbers = numbers;
+                self.line.numbers = numbers;
                 Ok(answers)
             }
             _ => Err(nothing()),
         }
-    }
-
-    /// Gives the desk back, so that the next node need not wait for the end of its term.
-    async fn leave(&mut self) {
-        if !self.term.stands() {
-            return;
-        }
-        if let Ok(client) = self.connected().await {
-            let steps = [
-                Step::new(include_str!("sql/begin.sql")),
-                Step::new(include_str!("sql/leave_desk.sql")).with(self.epoch.cast_signed()),
-                Step::new(include_str!("sql/commit.sql")),
-            ];
-            let wire = self.connector.wire(&client);
-            let left = tokio::time::timeout(self.options.term, wire.send(&steps)).await;
-            if let Err(trouble) = left.unwrap_or(Err(Trouble::Late)) {
-                tracing::warn!("failed to give the desk back, it ends with its term: {trouble}");
-            }
-        }
-        self.term.lose("the desk was given back");
     }
 }
 

@@ -48,7 +48,7 @@ impl<'a> Company<'a> {
     /// The writes. `last_act` is the highest number of an act so far; `believed` submit keys must be new ones.
     pub(super) fn push_steps(
         self,
-        steps: &mut Vec<Step<'a>>,
+        steps: &mut Vec<Step>,
         last_act: &mut u64,
         believed: bool,
     ) -> Result<(), Trouble> {
@@ -78,7 +78,7 @@ impl<'a> Company<'a> {
 }
 
 /// The step that writes these ended attempts.
-pub(crate) fn attempts<'a>(attempts: &[(JobId, &'a PastAttempt)]) -> Result<Step<'a>, Trouble> {
+pub(crate) fn attempts(attempts: &[(JobId, &PastAttempt)]) -> Result<Step, Trouble> {
     let past = || attempts.iter().map(|(_, past)| *past);
     let step = Step::new(include_str!("../sql/insert_attempt.sql"));
     let step = step.with(attempts.iter().map(|(id, _)| number(*id)).collect::<Vec<_>>());
@@ -93,10 +93,7 @@ pub(crate) fn attempts<'a>(attempts: &[(JobId, &'a PastAttempt)]) -> Result<Step
     Ok(step.with(past().map(|past| to_json(&past.failure)).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn push_settings<'a>(
-    steps: &mut Vec<Step<'a>>,
-    settings: &BTreeMap<(SettingKind, &'a str), &'a SettingWrite>,
-) {
+fn push_settings<'a>(steps: &mut Vec<Step>, settings: &BTreeMap<(SettingKind, &'a str), &'a SettingWrite>) {
     let (puts, gone): (Vec<&SettingWrite>, Vec<_>) =
         settings.values().copied().partition(|write| write.value.is_some());
     let names = |writes: &[&'a SettingWrite], sql| {
@@ -114,14 +111,14 @@ fn push_settings<'a>(
 }
 
 /// The step that writes these links.
-pub(crate) fn links<'a>(links: &BTreeMap<(JobId, &'a str), JobId>) -> Step<'a> {
+pub(crate) fn links(links: &BTreeMap<(JobId, &str), JobId>) -> Step {
     let step = Step::new(include_str!("../sql/put_link.sql"));
     let step = step.with(links.keys().map(|(parent, _)| number(*parent)).collect::<Vec<_>>());
     let step = step.with(links.keys().map(|(_, call)| *call).collect::<Vec<_>>());
     step.with(links.values().copied().map(number).collect::<Vec<_>>())
 }
 
-fn push_acts<'a>(steps: &mut Vec<Step<'a>>, acts: &[&'a AuditEntry], last: &mut u64) {
+fn push_acts(steps: &mut Vec<Step>, acts: &[&AuditEntry], last: &mut u64) {
     let mut numbers = Vec::with_capacity(acts.len());
     for _ in acts {
         *last += 1;
@@ -137,7 +134,7 @@ fn push_acts<'a>(steps: &mut Vec<Step<'a>>, acts: &[&'a AuditEntry], last: &mut 
 }
 
 /// The step that writes these submit keys; `believed` ones must be new.
-pub(crate) fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step<'a>, Trouble> {
+pub(crate) fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step, Trouble> {
     let last: BTreeMap<(&str, &str), &'a SubmitKey> =
         all.iter().map(|key| ((key.scope.as_str(), key.key.as_str()), *key)).collect();
     // Believed ones are all kept: one that comes twice must be noticed.

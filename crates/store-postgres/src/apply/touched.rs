@@ -69,14 +69,14 @@ fn named_groups(unit: &Unit) -> impl Iterator<Item = GroupId> {
     unit.groups.iter().map(|write| write.group.id).chain(checked)
 }
 
-fn settings<'a>(units: &[&'a Unit]) -> Step<'a> {
+fn settings(units: &[&Unit]) -> Step {
     let named = units.iter().flat_map(|unit| &unit.settings);
     let named: BTreeSet<_> = named.map(|write| (write.kind.as_str(), write.name.as_str())).collect();
     let (kinds, names): (Vec<&str>, Vec<&str>) = named.into_iter().unzip();
     Step::new(include_str!("../sql/setting.sql")).with(kinds).with(names)
 }
 
-fn submit_keys<'a>(units: &[&'a Unit]) -> Step<'a> {
+fn submit_keys(units: &[&Unit]) -> Step {
     let named = units.iter().filter_map(|unit| unit.submit_key.as_ref());
     let named: BTreeSet<_> = named.map(|key| (key.scope.as_str(), key.key.as_str())).collect();
     let (scopes, keys): (Vec<&str>, Vec<&str>) = named.into_iter().unzip();
@@ -90,7 +90,7 @@ fn know_submit_key(excerpt: &mut Excerpt, found: &Row) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn successes<'a>(units: &[&'a Unit]) -> Step<'a> {
+fn successes(units: &[&Unit]) -> Step {
     let (mut types, mut keys, mut since) = (Vec::new(), Vec::new(), Vec::new());
     for insert in units.iter().flat_map(|unit| &unit.inserts) {
         if let (Some(moment), Some(key)) = (insert.reuse_since, &insert.job.spec.key) {

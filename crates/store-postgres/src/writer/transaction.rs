@@ -1,31 +1,56 @@
 //! One transaction, as often as it takes: an answer that was not heard is found out, not guessed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
-use jobhall_store::{CommitError, Unit};
+use jobhall_store::CommitError;
 
-use super::{Outcome, Work, Writer, nothing};
-use crate::apply::{Decided, believed};
-use crate::options::{Fault, Point};
+use super::{Batch, Outcome, Work, nothing};
+use crate::apply::{Decided, Numbers, believed};
+use crate::connect::Connector;
+use crate::desk::Term;
+use crate::options::{Fault, Options, Point};
 use crate::row::get;
 use crate::trouble::{Trouble, damaged};
 use crate::upkeep;
 use crate::wire::{Step, Wire};
 
 /// The longest that a transaction may take; the server ends a statement of it sooner.
-const LATE: Duration = Duration::from_secs(70);
+pub(super) const LATE: Duration = Duration::from_secs(70);
 /// Pauses between tries to reach the database.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What became of a commit whose answer was not heard.
-enum Fate {
-    Committed,
-    Never,
+/// The connection that writes, with the numbers of what was written on it.
+pub(super) struct Line {
+    pub(super) connector: Connector,
+    pub(super) options: Options,
+    pub(super) term: Arc<Term>,
+    epoch: u64,
+    pub(super) client: Option<Arc<ClientWrapper>>,
+    /// The number of the last commit whose fate is known.
+    pub(super) number: i64,
+    /// As that commit left them.
+    pub(super) numbers: Numbers,
 }
 
-impl Writer {
+impl Line {
+    pub(super) async fn begin(
+        connector: Connector,
+        options: Options,
+        epoch: u64,
+        term: Arc<Term>,
+    ) -> Result<Line, Trouble> {
+        let client = Arc::new(connector.connect_writer().await?);
+        let rows = connector.wire(&client).ask(Step::new(include_str!("../sql/standing.sql"))).await?;
+        let found = rows.first().ok_or_else(|| damaged("meta", "it is missing"))?;
+        let number = |column| get::<i64>(found, column);
+        let numbers = Numbers { feed: number(0)?.cast_unsigned(), act: number(2)?.cast_unsigned() };
+        let number = number(1)?;
+        Ok(Line { connector, options, term, epoch, client: Some(client), number, numbers })
+    }
+
     /// Does it, however often the connection breaks, as long as the desk is held.
     pub(super) async fn transact(&mut self, work: &Work<'_>) -> Result<Outcome, CommitError> {
         loop {
@@ -49,7 +74,7 @@ impl Writer {
             if trouble.is_broken() {
                 drop(client);
                 if let Some(outcome) = decided
-                    && let Fate::Committed = self.fate(&trouble).await?
+                    && self.settle(&trouble, 1).await? == 1
                 {
                     return Ok(outcome);
                 }
@@ -73,7 +98,7 @@ impl Writer {
     }
 
     /// The connection, made anew if it broke, as long as the desk is held.
-    pub(super) async fn connected(&mut self) -> Result<ClientWrapper, CommitError> {
+    pub(super) async fn connected(&mut self) -> Result<Arc<ClientWrapper>, CommitError> {
         let mut pause = FIRST_PAUSE;
         loop {
             if !self.term.stands() {
@@ -83,7 +108,7 @@ impl Writer {
                 return Ok(client);
             }
             match self.connector.connect_writer().await {
-                Ok(client) => return Ok(client),
+                Ok(client) => return Ok(Arc::new(client)),
                 Err(trouble) => {
                     tracing::warn!("failed to reach the database: {trouble}");
                     tokio::time::sleep(pause).await;
@@ -101,18 +126,18 @@ impl Writer {
         decided: &mut Option<Outcome>,
     ) -> Result<(), Trouble> {
         let outcome = match work {
-            Work::Units(calls) => return self.apply(wire, calls, decided).await,
+            Work::Units(batch) => return self.apply(wire, batch, decided).await,
             Work::Block(size) => {
-                self.open(wire).await?;
+                self.open(wire, self.number + 1).await?;
                 Outcome::Block(upkeep::lend_block(wire, *size).await?)
             }
             Work::Settle(changes) => {
-                self.open(wire).await?;
+                self.open(wire, self.number + 1).await?;
                 upkeep::settle(wire, changes).await?;
                 Outcome::Nothing
             }
             Work::Prune(prune) => {
-                self.open(wire).await?;
+                self.open(wire, self.number + 1).await?;
                 Outcome::Pruned(upkeep::remove(wire, prune).await?)
             }
         };
@@ -122,15 +147,18 @@ impl Writer {
     async fn apply(
         &self,
         wire: &Wire<'_>,
-        calls: &[Vec<Unit>],
+        batch: &Batch,
         decided: &mut Option<Outcome>,
     ) -> Result<(), Trouble> {
-        if let Some(plan) = believed(calls, self.numbers)? {
+        let calls = &batch.units;
+        if !batch.doubted
+            && let Some(plan) = believed(calls, self.numbers)?
+        {
             let outcome = Outcome::Units(plan.answers, plan.numbers);
             let steps = if wire.prepares {
-                self.opening().into_iter().chain(plan.steps).collect()
+                self.opening(self.number + 1).into_iter().chain(plan.steps).collect()
             } else {
-                self.open(wire).await?;
+                self.open(wire, self.number + 1).await?;
                 plan.steps
             };
             match self.close(wire, outcome, decided, steps).await {
@@ -138,24 +166,28 @@ impl Writer {
                 done => return done,
             }
         }
-        self.open(wire).await?;
+        self.open(wire, self.number + 1).await?;
         let read = Decided::read(wire, calls).await?;
         let plan = read.plan(calls, self.numbers)?;
         self.close(wire, Outcome::Units(plan.answers, plan.numbers), decided, plan.steps).await
     }
 
-    fn opening(&self) -> [Step<'static>; 2] {
-        let fence = Step::new(include_str!("../sql/begin_commit.sql"));
-        let fence = fence.with(self.epoch.cast_signed()).with(self.number + 1);
-        [Step::new(include_str!("../sql/begin.sql")), fence]
+    /// Begins a transaction under this number.
+    pub(super) fn opening(&self, number: i64) -> [Step; 2] {
+        [Step::new(include_str!("../sql/begin.sql")), self.fence(number)]
     }
 
-    async fn open(&self, wire: &Wire<'_>) -> Result<(), Trouble> {
+    fn fence(&self, number: i64) -> Step {
+        let fence = Step::new(include_str!("../sql/begin_commit.sql"));
+        fence.with(self.epoch.cast_signed()).with(number)
+    }
+
+    async fn open(&self, wire: &Wire<'_>, number: i64) -> Result<(), Trouble> {
         if wire.prepares {
-            wire.send(&self.opening()).await?;
+            wire.send(&self.opening(number)).await?;
         } else {
             // Behind a pooler a session cannot be told to write nothing outside a transaction: so BEGIN is waited for.
-            for step in self.opening() {
+            for step in self.opening(number) {
                 wire.ask(step).await?;
             }
         }
@@ -163,12 +195,12 @@ impl Writer {
     }
 
     /// Sends the last steps with COMMIT behind them.
-    async fn close<'a>(
+    async fn close(
         &self,
         wire: &Wire<'_>,
         outcome: Outcome,
         decided: &mut Option<Outcome>,
-        mut steps: Vec<Step<'a>>,
+        mut steps: Vec<Step>,
     ) -> Result<(), Trouble> {
         *decided = Some(outcome);
         self.fault(Point::Begin)?;
@@ -177,29 +209,30 @@ impl Writer {
         self.fault(Point::Committed)
     }
 
-    fn fault(&self, point: Point) -> Result<(), Trouble> {
+    pub(super) fn fault(&self, point: Point) -> Result<(), Trouble> {
         match self.options.fault(point) {
             Some(Fault::Break) => Err(Trouble::Late),
             Some(Fault::Skip) | None => Ok(()),
         }
     }
 
-    /// Finds out what became of the commit under the next number, and sees to it that it stays so.
-    async fn fate(&mut self, trouble: &Trouble) -> Result<Fate, CommitError> {
+    /// Finds out how many of the commits sent under the next numbers came to be, and sees to it that no more do.
+    pub(super) async fn settle(&mut self, trouble: &Trouble, sent: usize) -> Result<usize, CommitError> {
+        let through = self.number + i64::try_from(sent).unwrap_or(i64::MAX);
         tracing::warn!("the outcome of commit {} is unknown: {trouble}", self.number + 1);
         loop {
             let unknown = |error: CommitError| stopped_in(&error.to_string(), true);
             let client = self.connected().await.map_err(unknown)?;
-            let settling = tokio::time::timeout(LATE, self.void(&client));
-            let settled = tokio::select! {
-                settled = settling => settled.unwrap_or(Err(Trouble::Late)),
+            let voiding = tokio::time::timeout(LATE, self.void(&client, through));
+            let voided = tokio::select! {
+                voided = voiding => voided.unwrap_or(Err(Trouble::Late)),
                 why = self.term.lost() => return Err(stopped_in(&why, true)),
             };
-            match settled {
-                Ok(fate) => {
-                    self.number += 1;
+            match voided {
+                Ok(committed) => {
+                    self.number = through;
                     self.client = Some(client);
-                    return Ok(fate);
+                    return Ok(committed);
                 }
                 Err(trouble) if trouble.is_fenced() => {
                     self.term.lose("another node has taken the desk");
@@ -213,30 +246,57 @@ impl Writer {
         }
     }
 
-    /// Sets the number of the next commit in its place. It waits for a commit that is still under way. A number that
-    /// was set by an earlier try of this is told from one that the commit has set by what is voided.
-    async fn void(&self, client: &ClientWrapper) -> Result<Fate, Trouble> {
+    /// Sets the numbers through this one in the place of the commits that have not; how many have. It waits for a
+    /// commit that is still under way. Numbers that an earlier try of this has set are told from those of commits by
+    /// the first of them, which is noted.
+    async fn void(&self, client: &ClientWrapper, through: i64) -> Result<usize, Trouble> {
         let wire = self.connector.wire(client);
-        let next = self.number + 1;
-        let mark = Step::new(include_str!("../sql/put_meta.sql")).with("voided").with(next);
-        match self.open(&wire).await {
-            Ok(()) => {
-                wire.send(&[mark, Step::new(include_str!("../sql/commit.sql"))]).await?;
-                Ok(Fate::Never)
+        let committed = |first: i64| usize::try_from(first - self.number - 1).unwrap_or(0);
+        for first in self.number + 1..=through {
+            match self.open(&wire, first).await {
+                Ok(()) => {
+                    let mut steps: Vec<Step> =
+                        (first + 1..=through).map(|number| self.fence(number)).collect();
+                    steps.push(Step::new(include_str!("../sql/put_meta.sql")).with("voided").with(first));
+                    steps.push(Step::new(include_str!("../sql/commit.sql")));
+                    wire.send(&steps).await?;
+                    return Ok(committed(first));
+                }
+                Err(trouble) if trouble.is_numbered() => {
+                    wire.ask(Step::new(include_str!("../sql/rollback.sql"))).await?;
+                }
+                Err(trouble) => return Err(trouble),
             }
-            Err(trouble) if trouble.is_numbered() => {
-                wire.ask(Step::new(include_str!("../sql/rollback.sql"))).await?;
-                let rows = wire.ask(Step::new(include_str!("../sql/meta.sql")).with("voided")).await?;
-                let voided = rows.first().ok_or_else(|| damaged("meta", "voided is missing"))?;
-                Ok(if get::<i64>(voided, 0)? == next { Fate::Never } else { Fate::Committed })
-            }
-            Err(trouble) => Err(trouble),
         }
+        let rows = wire.ask(Step::new(include_str!("../sql/meta.sql")).with("voided")).await?;
+        let voided = get::<i64>(rows.first().ok_or_else(|| damaged("meta", "voided is missing"))?, 0)?;
+        let ours = (self.number + 1..=through).contains(&voided);
+        Ok(committed(if ours { voided } else { through + 1 }))
+    }
+
+    /// Gives the desk back, so that the next node need not wait for the end of its term.
+    pub(super) async fn leave(&mut self) {
+        if !self.term.stands() {
+            return;
+        }
+        if let Ok(client) = self.connected().await {
+            let steps = [
+                Step::new(include_str!("../sql/begin.sql")),
+                Step::new(include_str!("../sql/leave_desk.sql")).with(self.epoch.cast_signed()),
+                Step::new(include_str!("../sql/commit.sql")),
+            ];
+            let wire = self.connector.wire(&client);
+            let left = tokio::time::timeout(self.options.term, wire.send(&steps)).await;
+            if let Err(trouble) = left.unwrap_or(Err(Trouble::Late)) {
+                tracing::warn!("failed to give the desk back, it ends with its term: {trouble}");
+            }
+        }
+        self.term.lose("the desk was given back");
     }
 }
 
 /// What a caller hears when the desk is lost on the way.
-fn stopped_in(why: &str, sent: bool) -> CommitError {
+pub(super) fn stopped_in(why: &str, sent: bool) -> CommitError {
     let message = why.to_owned();
     if sent { CommitError::Unknown { message } } else { CommitError::Stopped { message } }
 }

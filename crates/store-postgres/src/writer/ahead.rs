@@ -1,0 +1,143 @@
+//! Commits that are sent before the one in front is answered: the server goes from one to the next without waiting for
+//! this node to hear, decide and write.
+//!
+//! What is sent behind another counts on it by its number: if the one in front comes to nothing, whatever the reason,
+//! the turn of those behind never comes, and they come to nothing too. Then they are done again, in their order.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::pin::Pin;
+
+use futures_util::FutureExt;
+use jobhall_store::{CommitError, Committed};
+use tokio::time::timeout;
+
+use super::transaction::{LATE, stopped_in};
+use super::{Batch, Waiting, Writer};
+use crate::apply::{Numbers, believed};
+use crate::desk::Term;
+use crate::options::Point;
+use crate::trouble::Trouble;
+use crate::wire::{Step, Wire};
+
+/// How many may be sent at a time: one that the server is at, and one that it finds when that is done.
+pub(super) const AHEAD: usize = 2;
+
+/// The answer of the server that is to come.
+type Done = Pin<Box<dyn Future<Output = Result<(), Trouble>> + Send>>;
+
+/// A commit that the server has.
+pub(super) struct Sent {
+    batch: Batch,
+    /// What the callers will hear once it is committed.
+    answers: Vec<Committed>,
+    /// The numbers given by then.
+    numbers: Numbers,
+    done: Done,
+}
+
+/// Waits for the answer to the first; an error if the desk is lost before, with the reason.
+pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<Result<(), Trouble>, String> {
+    let Some(first) = sent.front_mut() else { return std::future::pending().await };
+    tokio::select! {
+        done = timeout(LATE, first.done.as_mut()) => Ok(done.unwrap_or(Err(Trouble::Late))),
+        why = term.lost() => Err(why),
+    }
+}
+
+impl Writer {
+    /// Sends a batch behind those that are sent, or hands it back if it must be done alone.
+    pub(super) async fn send(&mut self, batch: Batch) -> Result<(), Batch> {
+        let client = self.line.client.clone().filter(|client| !client.is_closed());
+        let (Some(client), true, false) = (client, self.line.connector.prepares, batch.doubted) else {
+            return Err(batch);
+        };
+        let last = self.sent.back().map_or(self.line.numbers, |last| last.numbers);
+        // What is wrong with it is told when it is done alone.
+        let Ok(Some(plan)) = believed(&batch.units, last) else { return Err(batch) };
+        let ahead = i64::try_from(self.sent.len()).unwrap_or(i64::MAX);
+        let mut steps = Vec::with_capacity(plan.steps.len() + 3);
+        steps.extend(self.line.opening(self.line.number + ahead + 1));
+        steps.extend(plan.steps);
+        steps.push(Step::new(include_str!("../sql/commit.sql")));
+        let Ok(ready) = self.line.connector.wire(&client).prepare(&steps).await else { return Err(batch) };
+        let fault = self.line.fault(Point::Begin);
+        let mut done: Done = Box::pin(async move {
+            fault?;
+            Wire { client: &client, prepares: true }.send_prepared(&steps, &ready).await.map(|_| ())
+        });
+        // Now it is on its way, behind the others.
+        let done = match done.as_mut().now_or_never() {
+            Some(done) => Box::pin(std::future::ready(done)),
+            None => done,
+        };
+        self.sent.push_back(Sent { batch, answers: plan.answers, numbers: plan.numbers, done });
+        Ok(())
+    }
+
+    /// Waits for the answer to the first.
+    pub(super) async fn land(&mut self) {
+        let done = answered(&mut self.sent, &self.line.term).await;
+        self.landed(done).await;
+    }
+
+    /// Goes on with what came of the first.
+    pub(super) async fn landed(&mut self, done: Result<Result<(), Trouble>, String>) {
+        match done.map(|done| done.and_then(|()| self.line.fault(Point::Committed))) {
+            Ok(Ok(())) => {
+                self.line.number += 1;
+                self.committed(1);
+            }
+            Ok(Err(trouble)) => self.failed(&trouble).await,
+            Err(why) => self.give_all_up(&stopped_in(&why, true)),
+        }
+    }
+
+    /// The first so many are committed.
+    fn committed(&mut self, count: usize) {
+        for Sent { batch, answers, numbers, .. } in self.sent.drain(..count) {
+            self.line.numbers = numbers;
+            batch.answer(answers);
+        }
+    }
+
+    /// The first came to nothing, or nobody knows what came of it.
+    async fn failed(&mut self, trouble: &Trouble) {
+        if trouble.is_fenced() {
+            self.line.term.lose("another node has taken the desk");
+            return self.give_all_up(&CommitError::Stopped { message: self.line.term.why() });
+        }
+        if trouble.is_broken() {
+            self.line.client = None;
+            match self.line.settle(trouble, self.sent.len()).await {
+                Ok(count) => self.committed(count),
+                Err(error) => return self.give_all_up(&error),
+            }
+        } else {
+            self.roll_back().await;
+            if let Some(first) = self.sent.front_mut() {
+                first.batch.doubted = true;
+            }
+        }
+        for Sent { batch, .. } in mem::take(&mut self.sent).into_iter().rev() {
+            self.waiting.push_front(Waiting::Commit(batch));
+        }
+    }
+
+    /// Waits until those behind the first have come to nothing, and leaves the connection without a transaction.
+    async fn roll_back(&mut self) {
+        for behind in self.sent.iter_mut().skip(1) {
+            drop(timeout(LATE, behind.done.as_mut()).await);
+        }
+        let Some(client) = self.line.client.take() else { return };
+        let wire = self.line.connector.wire(&client);
+        let rolled_back = timeout(LATE, wire.ask(Step::new(include_str!("../sql/rollback.sql")))).await;
+        self.line.client = matches!(rolled_back, Ok(Ok(_))).then_some(client);
+    }
+
+    fn give_all_up(&mut self, error: &CommitError) {
+        for Sent { batch, .. } in self.sent.drain(..) {
+            batch.refuse(error);
+        }
+    }
+}

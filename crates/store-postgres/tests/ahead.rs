@@ -1,0 +1,334 @@
+//! The next commit is sent before the one in front is answered: whatever becomes of the one in front, each is done once,
+//! in its order.
+#![allow(clippy::unwrap_used)] // what the tests share is test code too
+
+mod fixture;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use fixture::{Options, Postgres, at, claim, inserting, present, queued, take, wait, wait_until};
+use jobhall_store::{Committed, Later, Memory, Store, Unit};
+use jobhall_store_postgres::{Fault, Point};
+use jobhall_throwaway::{Cluster, Database};
+
+type Answer = Later<Result<Committed, jobhall_store::CommitError>>;
+
+/// A store whose database holds back every insert of a job at a gate.
+struct Gated {
+    database: Database,
+    store: Postgres,
+    begun: Arc<AtomicUsize>,
+}
+
+impl Gated {
+    /// The gate is shut for the job. The connection breaks where the fault says so.
+    fn at(
+        database: Database,
+        job: u64,
+        url: &str,
+        fault: impl Fn(Point) -> bool + Send + Sync + 'static,
+    ) -> Gated {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counted = begun.clone();
+        let hook = move |point: Point| {
+            if point == Point::Begin {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            fault(point).then_some(Fault::Break)
+        };
+        let term = Duration::from_secs(600);
+        let store = take(Options { hook: Some(Arc::new(hook)), term, ..Options::new(url) });
+        // The first use of a statement prepares it, which waits for what is under way.
+        for units in beginning() {
+            assert!(wait(store.commit(units)).is_ok());
+        }
+        begun.store(0, Ordering::SeqCst);
+        database.sql(&format!(
+            "CREATE SCHEMA test; CREATE TABLE test.gate (shut boolean); INSERT INTO test.gate VALUES (true);
+             CREATE FUNCTION test.pass() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 WHILE EXISTS (SELECT FROM test.gate) LOOP PERFORM pg_sleep(0.01); END LOOP;
+                 RETURN NEW;
+             END $$;
+             CREATE TRIGGER pass BEFORE INSERT ON jobhall.jobs FOR EACH ROW WHEN (NEW.id = {job}) EXECUTE FUNCTION test.pass()"
+        ));
+        Gated { database, store, begun }
+    }
+
+    /// Makes two commits and waits until both are sent and the one at the gate has arrived there.
+    fn two(&self, first: Vec<Unit>, second: Vec<Unit>) -> [Answer; 2] {
+        let first = self.store.commit(first);
+        wait_until("the first", || self.begun.load(Ordering::SeqCst) == 1);
+        let second = self.store.commit(second);
+        wait_until("the second", || self.begun.load(Ordering::SeqCst) == 2);
+        wait_until("someone at the gate", || self.at_the_gate("count(*)") == "1");
+        [first, second]
+    }
+
+    /// Does this to the server processes at the gate; what it said.
+    fn at_the_gate(&self, act: &str) -> String {
+        self.database.sql(&format!(
+            "WITH there AS MATERIALIZED (
+                 SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'
+             )
+             SELECT {act} FROM there"
+        ))
+    }
+
+    fn open(&self) {
+        self.database.sql("DELETE FROM test.gate");
+    }
+
+    /// Both were done once, in their order, behind the rows of the beginning.
+    fn judge(&self, answers: [Answer; 2]) {
+        let feeds = answers.map(|answer| {
+            let committed = wait(answer).unwrap();
+            assert!(committed.results.iter().all(Result::is_ok), "{committed:?}");
+            committed.feed
+        });
+        assert_eq!(feeds, [Some(4), Some(5)]);
+        assert_eq!(present(&self.store, 9), [1, 2]);
+        let rows = wait(self.store.feed(0, 99)).unwrap().rows;
+        assert_eq!(rows.iter().map(|row| row.n).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert_eq!(rows[3..].iter().map(|row| row.entries[0].id.get()).collect::<Vec<_>>(), [1, 2]);
+        let next = wait(self.store.commit(vec![inserting([queued(3, None)])])).unwrap();
+        assert_eq!(next.feed, Some(6), "the store goes on");
+    }
+}
+
+/// Every statement is used once.
+fn beginning() -> [Vec<Unit>; 3] {
+    let keyed = queued(100, Some("k"));
+    [vec![inserting([keyed.clone()])], vec![inserting([queued(101, None)])], vec![changing(&keyed)]]
+}
+
+fn changing(job: &jobhall_core::Job) -> Unit {
+    Unit { changes: vec![claim(job, at(5))], ..Unit::default() }
+}
+
+fn inserting_one(n: u64) -> Vec<Unit> {
+    vec![inserting([queued(n, None)])]
+}
+
+#[test]
+fn the_next_commit_is_sent_before_the_one_in_front_is_answered() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let url = database.url();
+    let gated = Gated::at(database, 1, &url, |_| false);
+    let answers = gated.two(inserting_one(1), inserting_one(2));
+    let third = gated.store.commit(inserting_one(3));
+    let fourth = gated.store.commit(inserting_one(4));
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(gated.begun.load(Ordering::SeqCst), 2, "two at a time");
+    gated.open();
+    let feeds: Vec<_> =
+        answers.into_iter().chain([third, fourth]).map(|one| wait(one).unwrap().feed).collect();
+    assert_eq!(feeds, [4, 5, 6, 7].map(Some));
+    assert_eq!(gated.begun.load(Ordering::SeqCst), 3, "those that waited shared a transaction");
+}
+
+#[test]
+fn behind_a_commit_that_is_refused_in_part_the_next_is_decided_on_what_it_left() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let url = database.url();
+    let gated = Gated::at(database, 1, &url, |_| false);
+    let one = queued(1, Some("one"));
+    // The second unit wants a key that is held; the second commit claims what the first unit makes.
+    let first = vec![inserting([one.clone()]), inserting([queued(2, Some("k"))])];
+    let second = vec![changing(&one)];
+    let reference = Memory::new();
+    for before in beginning() {
+        reference.commit_now(before);
+    }
+    let wanted = [first.clone(), second.clone()].map(|units| reference.commit_now(units));
+    let answers = gated.two(first, second);
+    gated.open();
+    assert_eq!(answers.map(|answer| wait(answer).unwrap()), wanted);
+    assert_eq!(wait(gated.store.jobs(vec![one.id])).unwrap(), reference.jobs_now(&[one.id]));
+}
+
+#[test]
+fn a_server_process_that_dies_with_two_commits_has_done_neither() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let url = database.url();
+    let gated = Gated::at(database, 1, &url, |_| false);
+    let answers = gated.two(inserting_one(1), inserting_one(2));
+    assert_eq!(gated.at_the_gate("pg_terminate_backend(pid)"), "t");
+    gated.open();
+    gated.judge(answers);
+}
+
+#[test]
+fn a_statement_that_is_cancelled_takes_the_next_commit_with_it_and_both_are_done_again() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let url = database.url();
+    let gated = Gated::at(database, 1, &url, |_| false);
+    let answers = gated.two(inserting_one(1), inserting_one(2));
+    assert_eq!(gated.at_the_gate("pg_cancel_backend(pid)"), "t");
+    gated.open();
+    gated.judge(answers);
+}
+
+#[test]
+fn a_commit_that_goes_on_after_its_connection_was_given_up_counts() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    let url = database.url();
+    let breaks = Arc::new(AtomicUsize::new(0));
+    let seen = breaks.clone();
+    // Three make the beginning; then the first of the two is committed, and not heard of.
+    let fault = move |point| point == Point::Committed && seen.fetch_add(1, Ordering::SeqCst) == 3;
+    let gated = Gated::at(database, 2, &url, fault);
+    let answers = gated.two(inserting_one(1), inserting_one(2));
+    wait_until("the break", || breaks.load(Ordering::SeqCst) > 3);
+    gated.open();
+    gated.judge(answers);
+}
+
+/// Leads to a database. What is on the way can be held up, and the way back be cut so that the server does not notice.
+struct Lead {
+    url: String,
+    bytes: Arc<AtomicU64>,
+    clients: Arc<Mutex<Vec<UnixStream>>>,
+    held: Arc<AtomicBool>,
+    _directory: tempfile::TempDir,
+}
+
+impl Lead {
+    fn to(database: &Database) -> Lead {
+        let (scheme, rest) =
+            database.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+        let (place, name) = rest.split_once('/').unwrap();
+        let (directory, port) = place.split_once(':').unwrap();
+        let socket = format!(".s.PGSQL.{port}");
+        let server = std::path::Path::new(&directory.replace("%2F", "/")).join(&socket);
+        let own = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(own.path().join(&socket)).unwrap();
+        let url = format!("{scheme}@{}:{port}/{name}", own.path().to_str().unwrap().replace('/', "%2F"));
+        let (bytes, clients) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let held = Arc::new(AtomicBool::new(false));
+        let (counted, known, holding) = (bytes.clone(), clients.clone(), held.clone());
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let server = UnixStream::connect(&server).unwrap();
+                known.lock().unwrap().push(client.try_clone().unwrap());
+                // Connections made while others are held up are not.
+                let holding = if holding.load(Ordering::SeqCst) { Arc::default() } else { holding.clone() };
+                pass(client.try_clone().unwrap(), server.try_clone().unwrap(), counted.clone(), holding);
+                pass(server, client, counted.clone(), Arc::default());
+            }
+        });
+        Lead { url, bytes, clients, held, _directory: own }
+    }
+
+    /// Waits until all that was sent has gone through.
+    fn settle(&self) {
+        let mut last = 0;
+        wait_until("quiet on the wire", || {
+            let before = std::mem::replace(&mut last, self.bytes.load(Ordering::SeqCst));
+            thread::sleep(Duration::from_millis(200));
+            before == last && last > 0
+        });
+    }
+
+    fn cut(&self) {
+        for client in self.clients.lock().unwrap().drain(..) {
+            client.shutdown(Shutdown::Both).unwrap();
+        }
+    }
+}
+
+/// Copies what comes, unless it is held up. The other side is not told of the end.
+fn pass(mut from: UnixStream, mut to: UnixStream, bytes: Arc<AtomicU64>, held: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        let mut buffer = [0; 65_536];
+        while let Ok(n @ 1..) = from.read(&mut buffer) {
+            while held.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            if to.write_all(&buffer[..n]).is_err() {
+                break;
+            }
+            bytes.fetch_add(n as u64, Ordering::SeqCst);
+        }
+        std::mem::forget(to);
+    });
+}
+
+/// Two commits are with a server process that nobody hears of any more; then this happens to the first of them.
+fn abandoned(then: impl Fn(&Gated)) {
+    let cluster = Cluster::start();
+    let database = cluster.database();
+    let lead = Lead::to(&database);
+    let gated = Gated::at(database, 1, &lead.url, |_| false);
+    let answers = gated.two(inserting_one(1), inserting_one(2));
+    lead.settle();
+    lead.cut();
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%begin_commit%'";
+    wait_until("the next connection", || gated.database.sql(waits) == "1");
+    then(&gated);
+    gated.judge(answers);
+}
+
+#[test]
+fn of_two_commits_that_nobody_hears_of_the_second_never_comes_to_be_without_the_first() {
+    abandoned(|gated| {
+        // The first is undone; the second is behind it on the wire, and its turn must not come.
+        assert_eq!(gated.at_the_gate("pg_cancel_backend(pid)"), "t");
+        gated.open();
+    });
+}
+
+#[test]
+fn of_two_commits_that_nobody_hears_of_both_count_if_they_come_to_be() {
+    abandoned(Gated::open);
+}
+
+#[test]
+fn commits_that_arrive_after_they_were_given_up_come_to_nothing() {
+    let cluster = Cluster::start();
+    let database = cluster.database();
+    let lead = Lead::to(&database);
+    let (begun, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, allowed) = (begun.clone(), again.clone());
+    let hook = move |point: Point| {
+        // Three make the beginning, two are held up on their way; then they are given up and done again.
+        if point == Point::Begin && counted.fetch_add(1, Ordering::SeqCst) == 5 {
+            wait_until("the late ones", || allowed.load(Ordering::SeqCst));
+        }
+        None
+    };
+    let term = Duration::from_secs(600);
+    let store = take(Options { hook: Some(Arc::new(hook)), term, ..Options::new(lead.url.clone()) });
+    for units in beginning() {
+        assert!(wait(store.commit(units)).is_ok());
+    }
+    lead.settle();
+    lead.held.store(true, Ordering::SeqCst);
+    let answers = [1, 2].map(|n| {
+        let answer = store.commit(inserting_one(n));
+        wait_until("it to be sent", || begun.load(Ordering::SeqCst) as u64 == 3 + n);
+        answer
+    });
+    // Read by the lead, as one piece or two, and held there.
+    thread::sleep(Duration::from_millis(200));
+    lead.cut();
+    wait_until("them to be given up", || begun.load(Ordering::SeqCst) == 6);
+    let before = lead.bytes.load(Ordering::SeqCst);
+    lead.held.store(false, Ordering::SeqCst);
+    lead.settle();
+    assert!(lead.bytes.load(Ordering::SeqCst) > before, "the late ones have arrived");
+    assert!(present(&store, 9).is_empty(), "and come to nothing");
+    again.store(true, Ordering::SeqCst);
+    assert_eq!(answers.map(|answer| wait(answer).unwrap().feed), [Some(4), Some(5)]);
+    assert_eq!(present(&store, 9), [1, 2]);
+}
