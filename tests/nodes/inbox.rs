@@ -67,3 +67,29 @@ fn a_row_that_cannot_be_a_job_is_put_aside_and_holds_up_no_other() {
     let said = crowd.nodes[0].said("hall");
     assert!(said.contains("a row of the inbox is refused"), "{said}");
 }
+
+#[test]
+fn a_row_whose_job_was_under_way_when_the_desk_was_lost_becomes_one_job() {
+    let mut crowd = Crowd::of(1, &[]);
+    let epoch = crowd.epoch();
+    let pid = crowd.nodes[0].hall().pid();
+    let waits = |what: &str| {
+        let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND";
+        crowd.database.sql(&format!("{query} {what}")) == "1"
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| crowd.database.sql("BEGIN; LOCK TABLE jobhall.specs; SELECT pg_sleep(11); COMMIT"));
+        eventually("the lock", || waits("wait_event = 'PgSleep'"));
+        crowd.database.sql("SELECT jobhall.submit('mail')");
+        eventually("its commit", || waits("wait_event_type = 'Lock'"));
+        // Longer than a node holds the desk; nobody else takes it.
+        jobhall_tests::signal(pid, Signal::STOP);
+        std::thread::sleep(std::time::Duration::from_secs(7));
+        jobhall_tests::signal(pid, Signal::CONT);
+    });
+    eventually("the row to be a job", || crowd.database.sql("SELECT count(*) FROM jobhall.jobs") == "1");
+    assert!(crowd.epoch() > epoch, "the desk was lost meanwhile");
+    assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.inbox_refused"), "0");
+    eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
+    assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.jobs"), "1");
+}

@@ -109,11 +109,62 @@ async fn submit_of(app: &App, row: &InboxRow) -> Result<Submit, Unmade> {
     Ok(Submit { jobs, name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())) })
 }
 
+/// Only what is wrong with the row itself, or with what it asks for, puts it aside: any other trouble may pass.
 fn unmade(trouble: &Trouble) -> Unmade {
     match trouble.words().0 {
-        Code::Unavailable | Code::StorageFull | Code::Internal => {
-            Unmade::NotNow(trouble.inside().unwrap_or(trouble.detail()).to_owned())
+        Code::BadRequest
+        | Code::Forbidden
+        | Code::NotFound
+        | Code::KeyHeld
+        | Code::IdempotencyKeyReused
+        | Code::DependencyUnmet
+        | Code::GroupClosed
+        | Code::Conflict
+        | Code::TooLarge => Unmade::Never(trouble.detail().to_owned()),
+        Code::Unauthorized
+        | Code::MethodNotAllowed
+        | Code::LeaseLost
+        | Code::PreconditionFailed
+        | Code::Timeout
+        | Code::RangeNotSatisfiable
+        | Code::Misdirected
+        | Code::TooManyRequests
+        | Code::Unavailable
+        | Code::NoDesk
+        | Code::DeskLost
+        | Code::StorageFull
+        | Code::Internal => Unmade::NotNow(trouble.inside().unwrap_or(trouble.detail()).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_core::{JobId, TypeName};
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_wrong_with_a_row_puts_it_aside() {
+        let job = JobId::new(1).unwrap();
+        let wrong = [
+            Refused::KeyHeld { job_type: TypeName::new("t").unwrap(), holder: job },
+            Refused::NoSuchDependency(job),
+            Refused::SubmitKeyReused,
+        ];
+        for refused in wrong {
+            let word = refused.to_string();
+            assert!(matches!(unmade(&refused.into()), Unmade::Never(_)), "{word}");
         }
-        _ => Unmade::Never(trouble.detail().to_owned()),
+        let passing = [
+            Refused::Unknown("a commit was under way".to_owned()),
+            Refused::Stopped("it was shut down".to_owned()),
+            Refused::Storage { full: false, message: "away".to_owned() },
+            Refused::Storage { full: true, message: "full".to_owned() },
+            Refused::Full(1),
+        ];
+        for refused in passing {
+            let word = refused.to_string();
+            assert!(matches!(unmade(&refused.into()), Unmade::NotNow(_)), "{word}");
+        }
     }
 }
