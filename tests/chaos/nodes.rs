@@ -32,10 +32,14 @@ pub enum Gust {
     Kill,
     /// The node that holds the desk stands still until another has taken it, and wakes then.
     Pause,
+    /// Some node stands still for a moment.
+    Doze,
     /// The node that holds the desk is told to stop.
     Stop,
     /// PostgreSQL stops as in a crash.
     Crash,
+    /// The same, for longer than anyone may hold the desk.
+    Outage,
     /// Every connection to PostgreSQL is cut.
     Cut,
     /// Not of this world, but of someone at a console: the row of a completed job is removed.
@@ -43,8 +47,8 @@ pub enum Gust {
 }
 
 /// Everything that a sound hall must bear.
-pub const WEATHER: [Gust; 6] =
-    [Gust::KillHolder, Gust::Kill, Gust::Pause, Gust::Stop, Gust::Crash, Gust::Cut];
+pub const WEATHER: [Gust; 8] =
+    [Gust::KillHolder, Gust::Kill, Gust::Pause, Gust::Doze, Gust::Stop, Gust::Crash, Gust::Outage, Gust::Cut];
 
 /// What is broken at the time.
 enum Broken {
@@ -154,6 +158,13 @@ impl Ground for Three {
                 record.count("nodes held up");
                 self.broken = Some(Broken::Paused(at));
             }
+            Gust::Doze => {
+                let at = random.random_range(0..NODES);
+                self.nodes[at].hall().signal(Signal::STOP);
+                tokio::time::sleep(Duration::from_millis(random.random_range(200..4_000))).await;
+                self.nodes[at].hall().signal(Signal::CONT);
+                record.count("nodes that dozed");
+            }
             Gust::Stop => {
                 let at = self.holder();
                 self.stop_node(at);
@@ -165,6 +176,13 @@ impl Ground for Three {
                 record.count("crashes of the database");
                 self.broken = Some(Broken::Database);
                 tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
+            }
+            Gust::Outage => {
+                self.holder();
+                self.cluster.stop_immediate();
+                record.count("outages of the database");
+                self.broken = Some(Broken::Database);
+                tokio::time::sleep(Duration::from_millis(random.random_range(7_000..10_000))).await;
             }
             Gust::Cut => {
                 let cut: u64 = self.database.sql(BACKENDS).trim().parse().unwrap();
@@ -188,7 +206,10 @@ impl Ground for Three {
                 self.until_taken(record);
                 self.nodes[at].hall().signal(Signal::CONT);
             }
-            Some(Broken::Database) => self.cluster.start_again(),
+            Some(Broken::Database) => {
+                self.cluster.start_again();
+                self.until_taken(record);
+            }
             None => {}
         }
     }

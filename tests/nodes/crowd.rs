@@ -14,7 +14,7 @@ pub struct Crowd {
     pub nodes: Vec<Rig>,
     pub token: String,
     pub database: Database,
-    _server: Shared,
+    _server: Option<Shared>,
 }
 
 impl Crowd {
@@ -22,11 +22,19 @@ impl Crowd {
     pub fn of(count: usize, words: &[&str]) -> Crowd {
         let server = Cluster::shared();
         let database = server.database();
-        let mut crowd = Crowd { nodes: Vec::new(), token: String::new(), database, _server: server };
+        Crowd { _server: Some(server), ..Crowd::on(database, 0, &[]) }.with(count, words)
+    }
+
+    /// The same on this database, whose server a test may stop.
+    pub fn on(database: Database, count: usize, words: &[&str]) -> Crowd {
+        Crowd { nodes: Vec::new(), token: String::new(), database, _server: None }.with(count, words)
+    }
+
+    fn with(mut self, count: usize, words: &[&str]) -> Crowd {
         for _ in 0..count {
-            crowd.add(words);
+            self.add(words);
         }
-        crowd
+        self
     }
 
     /// One more node.
@@ -110,6 +118,11 @@ impl Crowd {
         let nodes: Value = serde_json::from_slice(&output.stdout).ok()?;
         let holder = nodes.as_array()?.iter().find(|node| node["holder"] == true)?;
         self.nodes.iter().position(|node| holder["url"] == node.url())
+    }
+
+    /// Where the one is that holds the desk, as the database has it.
+    pub fn holder_url(&self) -> String {
+        self.database.sql("SELECT url FROM jobhall.desk")
     }
 
     /// How often the desk changed hands.

@@ -135,3 +135,64 @@ fn up_brings_a_worker_that_works_whichever_node_holds_the_desk() {
         up.json(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#, "--json"])["id"].to_string();
     eventually("its own worker", || up.json(&["job", "show", &id, "--json"])["state"] == "succeeded");
 }
+
+#[test]
+fn an_up_that_holds_the_desk_and_is_told_to_stop_serves_the_hall_until_its_jobs_have_ended() {
+    let mut crowd = Crowd::of(1, &[]);
+    let url = crowd.database.url();
+    let mut up = jobhall_tests::Rig::new();
+    up.start(&["up", "--slots", "1", "--database", &url]);
+    crowd.nodes[0].hall().kill();
+    eventually("the desk to be at the other", || crowd.holder_url() == up.url());
+    crowd.start(0);
+    let (script, file, go) = waiting(&crowd, "one");
+    let id = crowd.submit(0, &script, &["--max-attempts", "1"]);
+    eventually("it to begin", || begun(&file) == 1);
+    up.hall().signal(Signal::TERM);
+    eventually("it to say so", || up.said("hall").contains("stopping: jobs at hand"));
+    let next = crowd.submit(0, "true", &[]);
+    assert_eq!(crowd.job(0, &next)["state"], "queued", "the worker of the one that stops takes nothing more");
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(up.hall().wait().code(), Some(0), "{}", up.said("hall"));
+    crowd.until(0, &id, "succeeded");
+    assert_eq!((crowd.job(0, &id)["attempt"].as_u64(), begun(&file)), (Some(1), 1));
+    assert_eq!(crowd.holder(0), Some(0));
+}
+
+#[test]
+fn a_log_is_followed_to_its_end_over_the_death_of_the_holder() {
+    let mut crowd = Crowd::of(2, &[]);
+    let holder = crowd.holder(0).unwrap();
+    let other = 1 - holder;
+    let _worker = crowd.worker("w", &crowd.urls(), &["--slots", "1"]);
+    let (script, file, go) = waiting(&crowd, "one");
+    let id = crowd.submit(other, &script, &["--max-attempts", "1"]);
+    eventually("it to begin", || begun(&file) == 1);
+    // As text and in frames, both through a door.
+    let mut followers: Vec<_> = [
+        ("text", &["job", "log", "-f", id.as_str()][..]),
+        ("frames", &["job", "log", "-f", "--json", id.as_str()]),
+    ]
+    .into_iter()
+    .map(|(name, words)| {
+        let mut command = jobhall_tests::jobhall();
+        command
+            .args(words)
+            .env("JOBHALL_SERVER", crowd.nodes[other].url())
+            .env("JOBHALL_TOKEN", &crowd.token);
+        (name, crowd.nodes[other].spawn(command, name))
+    })
+    .collect();
+    eventually("both to have heard", || {
+        ["text", "frames"].iter().all(|name| crowd.nodes[other].said(name).contains("begun"))
+    });
+    crowd.nodes[holder].hall().kill();
+    eventually("another holder", || crowd.holder(other) == Some(other));
+    std::fs::write(&go, "").unwrap();
+    for (name, follower) in &mut followers {
+        let said = |crowd: &Crowd| crowd.nodes[other].said(name);
+        assert_eq!(follower.wait().code(), Some(0), "{name}: {}", said(&crowd));
+        assert!(said(&crowd).contains("done"), "{name}: {}", said(&crowd));
+        assert_eq!(said(&crowd).matches("begun").count(), 1, "{name}: nothing twice");
+    }
+}

@@ -89,6 +89,11 @@ impl ListenArgs {
         let text = |flag: &Option<String>, setting: &Option<Setting>| {
             flag.clone().or_else(|| Some(setting.as_ref()?.value.clone()))
         };
+        let advertise = text(&self.advertise, &settings.advertise);
+        if let Some(url) = &advertise {
+            jobhall_server::check_address(url)
+                .map_err(|why| Failure::usage(format!("--advertise: {why}")))?;
+        }
         Ok(ListenArgs {
             tls_cert: file(&self.tls_cert, &settings.tls_cert),
             tls_key: file(&self.tls_key, &settings.tls_key),
@@ -97,7 +102,7 @@ impl ListenArgs {
             database_direct: text(&self.database_direct, &settings.database_direct),
             database_pooled: self.database_pooled
                 || settings.database_pooled.as_ref().is_some_and(|pooled| pooled.value == "true"),
-            advertise: text(&self.advertise, &settings.advertise),
+            advertise,
             ..self.clone()
         })
     }

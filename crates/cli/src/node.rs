@@ -39,21 +39,13 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// Pause after a desk that could not be opened, so that another node may try.
 const REST: Duration = Duration::from_secs(5);
 
-/// What is wanted of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
-    Serve,
-    Drain,
-    Stop,
-}
-
 /// A node that runs.
 pub struct Node {
     /// Where this machine reaches it.
     pub url: String,
     name: WorkerName,
     secret: String,
-    wish: watch::Sender<Wish>,
+    stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -71,7 +63,7 @@ impl Node {
         let (address, own_url) = (running.address, at.own_url(running.address));
         let me = Me { name: name(address.port()), url: at.advertised(address) };
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
-        let (wish, wishes) = watch::channel(Wish::Serve);
+        let (stop, stops) = watch::channel(false);
         let (settled, known) = oneshot::channel();
         let keeper = Keeper {
             running,
@@ -83,13 +75,13 @@ impl Node {
             node_secret,
             // Only needed where another node is behind TLS, and then said so.
             tls: tls_config(trust).ok(),
-            wishes,
+            stops,
             settled: Some(settled),
         };
         let task = tokio::spawn(keeper.keep());
         // A node that does not get so far in time goes on trying; until then it says so to whoever asks.
         let _ = tokio::time::timeout(SETTLED, known).await;
-        Ok(Node { url: own_url, name, secret, wish, task })
+        Ok(Node { url: own_url, name, secret, stop, task })
     }
 
     /// The token of a worker that comes along with this node: good whichever node holds the desk.
@@ -97,14 +89,9 @@ impl Node {
         Tokens::of_node(&self.secret, &self.name)
     }
 
-    /// Takes no more work, if it holds the desk.
-    pub fn drain(&self) {
-        self.wish.send_replace(Wish::Drain);
-    }
-
     /// Lets requests and commits under way come to their end and gives the desk back. Leases go on elsewhere.
     pub async fn close(self) {
-        self.wish.send_replace(Wish::Stop);
+        self.stop.send_replace(true);
         let _ = self.task.await;
     }
 }
@@ -144,7 +131,8 @@ struct Keeper {
     secret: String,
     node_secret: NodeSecret,
     tls: Option<Arc<rustls::ClientConfig>>,
-    wishes: watch::Receiver<Wish>,
+    /// Becomes true once.
+    stops: watch::Receiver<bool>,
     /// For whoever waits until the node is something.
     settled: Option<oneshot::Sender<()>>,
 }
@@ -157,7 +145,7 @@ impl Keeper {
             let mut asking = self.database.desk(self.me.clone());
             let asked = tokio::select! {
                 asked = &mut asking => asked,
-                () = wished(self.wishes.clone(), Wish::Stop) => {
+                () = stopped(self.stops.clone()) => {
                     // It may be given the desk even now; the others must not wait for it.
                     if let Ok(Desk::Mine(store)) = asking.await {
                         store.leave().await;
@@ -182,7 +170,8 @@ impl Keeper {
                 }
                 Err(error) => {
                     tracing::warn!("the database cannot be asked who holds the desk: {error}");
-                    if heard.elapsed() > BELIEVED && led.take().is_some() {
+                    if heard.elapsed() > BELIEVED || led.is_none() {
+                        led = None;
                         self.running.shut("the database cannot be reached").await;
                     }
                 }
@@ -190,7 +179,7 @@ impl Keeper {
             self.settle();
             tokio::select! {
                 () = self.database.changed(pause) => {}
-                () = wished(self.wishes.clone(), Wish::Stop) => break,
+                () = stopped(self.stops.clone()) => break,
             }
         }
         self.leave().await;
@@ -242,37 +231,23 @@ impl Keeper {
                 tracing::error!("the desk could not be opened: {why}");
                 self.running.shut("the desk could not be opened; the log of this node has more").await;
                 store.leave().await;
-                let _ = tokio::time::timeout(REST, wished(self.wishes.clone(), Wish::Stop)).await;
+                let _ = tokio::time::timeout(REST, stopped(self.stops.clone())).await;
                 return Ended::Lost;
             }
         };
         self.running.open(options).await;
         self.settle();
         tracing::info!(node = self.me.name, epoch = store.epoch(), "this node holds the desk");
-        if *self.wishes.borrow() >= Wish::Drain {
-            self.running.drain();
-        }
-        loop {
-            let why = tokio::select! {
-                why = store.lost() => why,
-                why = engine.stopped() => why,
-                changed = self.wishes.changed() => match *self.wishes.borrow_and_update() {
-                    Wish::Stop => break,
-                    _ if changed.is_err() => break,
-                    Wish::Drain => {
-                        self.running.drain();
-                        continue;
-                    }
-                    Wish::Serve => continue,
-                },
-            };
-            tracing::error!("this node lost the desk: {why}");
-            self.running.shut("this node has just lost the desk").await;
-            engine.stop().await;
-            store.leave().await;
-            return Ended::Lost;
-        }
-        Ended::Stop(engine, store)
+        let why = tokio::select! {
+            why = store.lost() => why,
+            why = engine.stopped() => why,
+            () = stopped(self.stops.clone()) => return Ended::Stop(engine, store),
+        };
+        tracing::error!("this node lost the desk: {why}");
+        self.running.shut("this node has just lost the desk").await;
+        engine.stop().await;
+        store.leave().await;
+        Ended::Lost
     }
 
     async fn desk_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
@@ -309,10 +284,10 @@ impl Keeper {
     }
 }
 
-/// Waits until this, or more, is wanted.
-async fn wished(mut wishes: watch::Receiver<Wish>, wish: Wish) {
+/// Waits until the node is to stop.
+async fn stopped(mut stops: watch::Receiver<bool>) {
     // An error means that nobody wants anything any more.
-    let _ = wishes.wait_for(|wanted| *wanted >= wish).await;
+    let _ = stops.wait_for(|stop| *stop).await;
 }
 
 fn nodes(database: Database) -> Nodes {

@@ -65,11 +65,11 @@ impl Serving {
         }
     }
 
-    /// Takes no more work.
+    /// Takes no more work, if it is the whole hall. A node does what it is there for until it is closed: the hall is
+    /// others' too.
     pub fn drain(&self) {
-        match self {
-            Serving::Alone(hall) => hall.drain(),
-            Serving::Node(node) => node.drain(),
+        if let Serving::Alone(hall) = self {
+            hall.drain();
         }
     }
 

@@ -43,7 +43,7 @@ impl LogFrames {
     pub async fn next(&mut self) -> Result<Option<(LogFrame, Vec<u8>)>, ClientError> {
         loop {
             match self.step().await {
-                Err(error @ ClientError::Unreachable { .. }) => {
+                Err(error) if error.is_transient() => {
                     self.response = None;
                     self.buffer.clear();
                     let Some(pause) = self.patience.pause() else { return Err(error) };

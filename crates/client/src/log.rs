@@ -82,7 +82,7 @@ impl LogFollow {
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             match self.step().await {
-                Err(error @ ClientError::Unreachable { .. }) => {
+                Err(error) if error.is_transient() => {
                     self.response = None;
                     let Some(pause) = self.patience.pause() else { return Err(error) };
                     tokio::time::sleep(pause).await;

@@ -248,9 +248,8 @@ impl Engine {
         filter: JobFilter,
         before: Option<JobId>,
         limit: usize,
-    ) -> Result<JobPage, Refused> {
-        let page = self.store.list(filter, before, limit).await;
-        page.map_err(|error| Refused::Storage { full: false, message: error.to_string() })
+    ) -> Result<JobPage, StoreError> {
+        self.store.list(filter, before, limit).await
     }
 
     /// Forgets these jobs if they are completed; how many were.

@@ -14,9 +14,9 @@ mod hop;
 mod ways;
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::http::header;
@@ -38,10 +38,20 @@ use crate::vouch::{NodeSecret, Vouched};
 
 /// Upgraded connections at once, as many as a hall has sessions.
 const TUNNELS: usize = 10_000;
+/// Between two complaints in the log that the other node cannot be reached.
+const COMPLAIN: Duration = Duration::from_secs(10);
 /// How long the other node has to say whether it is ready.
 const READY: Duration = Duration::from_secs(3);
 /// The most bytes of what it then says.
 const READY_BYTES: usize = 16 * 1024;
+
+/// Whether other nodes can be told that this is where a node is; why not.
+///
+/// # Errors
+/// It does not read `http://HOST:PORT` or `https://HOST:PORT`.
+pub fn check_address(url: &str) -> Result<(), String> {
+    ways::place(url).map(|_| ())
+}
 
 /// Where a door leads.
 #[derive(Clone, Debug)]
@@ -61,13 +71,16 @@ pub(crate) struct Door {
     tunnels: Arc<Semaphore>,
     /// Becomes true once: the desk is elsewhere, or this node stops.
     close: watch::Sender<bool>,
+    /// When the log was last told that it leads nowhere.
+    complained: Mutex<Option<Instant>>,
 }
 
 impl Door {
     pub(crate) fn new(to: DoorTo) -> Result<Door, String> {
         let DoorTo { url, secret, tls } = to;
         let tunnels = Arc::new(Semaphore::new(TUNNELS));
-        Ok(Door { ways: Ways::new(&url, tls)?, secret, tunnels, close: watch::Sender::new(false) })
+        let (ways, close) = (Ways::new(&url, tls)?, watch::Sender::new(false));
+        Ok(Door { ways, secret, tunnels, close, complained: Mutex::default() })
     }
 
     /// Ends whatever goes through: who was behind it comes back and is led elsewhere.
@@ -103,20 +116,54 @@ impl Door {
                 self.tunnel(from, hyper::upgrade::on(&mut response), place);
                 Ok(response.map(|_| Body::empty()))
             }
-            (StatusCode::SWITCHING_PROTOCOLS, ..) => Err(lost("it agreed to what nobody asked for")),
+            (StatusCode::SWITCHING_PROTOCOLS, ..) => {
+                Err(self.lost("it agreed to what nobody asked for", false))
+            }
             _ => Ok(response.map(|body| Body::new(Passing { body, closed: Box::pin(self.closed()) }))),
         }
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Trouble> {
+        let reads = request.method().is_safe();
         let sent = tokio::select! {
             sent = self.ways.send(request) => sent,
-            () = self.closed() => return Err(lost("the desk went elsewhere meanwhile")),
+            () = self.closed() => Err(Failed::Unanswered("the desk went elsewhere meanwhile".to_owned())),
         };
         sent.map_err(|failed| match failed {
-            Failed::NotSent(why) => absent(&why),
-            Failed::Unanswered(why) => lost(&why),
+            Failed::NotSent(why) => self.absent(&why),
+            Failed::Unanswered(why) => self.lost(&why, reads),
         })
+    }
+
+    /// It was not sent.
+    fn absent(&self, why: &str) -> Trouble {
+        self.complain("the node that holds the desk cannot be reached", why);
+        Trouble::new(Code::NoDesk, "the node that holds the desk cannot be reached; nothing was done")
+    }
+
+    /// It was sent, and no answer came.
+    fn lost(&self, why: &str, reads: bool) -> Trouble {
+        self.complain("the node that holds the desk was gone before it answered", why);
+        if reads {
+            return Trouble::new(
+                Code::NoDesk,
+                "the node that holds the desk was gone before it answered; ask again",
+            );
+        }
+        let words =
+            "the node that holds the desk was gone before it answered; whether it was done is not known";
+        Trouble::new(Code::DeskLost, words)
+    }
+
+    /// Whoever runs this node should know why, and not for each of a thousand requests.
+    fn complain(&self, what: &str, why: &str) {
+        let mut last = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() > COMPLAIN) {
+            *last = Some(Instant::now());
+            tracing::warn!("{what}: {why}");
+        } else {
+            tracing::debug!("{what}: {why}");
+        }
     }
 
     fn place(&self) -> Result<OwnedSemaphorePermit, Trouble> {
@@ -152,15 +199,19 @@ impl Door {
         let answering = async {
             let (parts, body) = self.send(question).await?.into_parts();
             let bytes = Limited::new(body, READY_BYTES).collect().await;
-            let bytes = bytes.map_err(|error| lost(&error.to_string()))?.to_bytes();
+            let bytes = bytes.map_err(|error| self.lost(&error.to_string(), true))?.to_bytes();
             let mut answer = Response::new(Body::from(bytes));
             *answer.status_mut() = parts.status;
-            if let Some(kind) = parts.headers.get(header::CONTENT_TYPE) {
-                answer.headers_mut().insert(header::CONTENT_TYPE, kind.clone());
+            for name in [header::CONTENT_TYPE, header::RETRY_AFTER] {
+                if let Some(said) = parts.headers.get(&name) {
+                    answer.headers_mut().insert(name, said.clone());
+                }
             }
             Ok(answer)
         };
-        tokio::time::timeout(READY, answering).await.unwrap_or_else(|_| Err(absent("it does not answer")))
+        tokio::time::timeout(READY, answering)
+            .await
+            .unwrap_or_else(|_| Err(self.lost("it does not answer", true)))
     }
 
     /// Whether whoever asks may see the numbers of a node: the desk knows, for its own.
@@ -185,19 +236,6 @@ impl Door {
         self.secret.vouch(headers, vouched);
         Ok(question)
     }
-}
-
-/// It was not sent.
-fn absent(why: &str) -> Trouble {
-    tracing::debug!("a request could not be passed on: {why}");
-    Trouble::new(Code::NoDesk, "the node that holds the desk cannot be reached; nothing was done")
-}
-
-/// It was sent, and no answer came.
-fn lost(why: &str) -> Trouble {
-    tracing::debug!("a request that was passed on was not answered: {why}");
-    let words = "the node that holds the desk was gone before it answered; whether it was done is not known";
-    Trouble::new(Code::DeskLost, words)
 }
 
 /// A body on its way through, cut when the door is closed.

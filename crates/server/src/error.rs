@@ -207,7 +207,7 @@ fn storage(full: bool, inside: &str) -> Trouble {
     let trouble = if full {
         Trouble::new(Code::StorageFull, "the hall's disk is full; nothing was stored")
     } else {
-        Trouble::new(Code::Unavailable, "the store could not write; nothing was stored")
+        Trouble::new(Code::Unavailable, "the store cannot do it now; nothing was changed")
     };
     Trouble { inside: Some(inside.to_owned()), ..trouble }
 }
@@ -233,8 +233,16 @@ impl From<CommitError> for Trouble {
 
 impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Trouble {
+        if error.away {
+            return Trouble { inside: Some(error.message), ..away() };
+        }
         Trouble::internal(error)
     }
+}
+
+/// The store could not be asked.
+fn away() -> Trouble {
+    Trouble::new(Code::Unavailable, "the database does not answer; ask again")
 }
 
 impl From<BlobError> for Trouble {
@@ -246,7 +254,7 @@ impl From<BlobError> for Trouble {
             }
             BlobError::Away { .. } => {
                 tracing::warn!("logs and artifacts cannot be reached: {error}");
-                Trouble::new(Code::Unavailable, "the database does not answer; ask again")
+                away()
             }
             BlobError::TooManyWatchers { .. } => Trouble::new(Code::Unavailable, "too many follow this log"),
             _ => Trouble::internal(error),

@@ -25,6 +25,10 @@ use crate::metrics::Metrics;
 use crate::open_desk::OpenDesk;
 use crate::vouch::{self, NodeSecret, Vouched};
 
+/// Why a request that another node passed on to a door goes no further.
+const ASTRAY: &str = "it was passed on to a node that does not hold the desk: the desk has just moved, or the node that \
+                      holds it tells a wrong address of itself (--advertise)";
+
 /// See the module.
 pub(crate) enum Front {
     /// Nobody is served; why.
@@ -118,8 +122,11 @@ impl Node {
         let answer = match (checked, front) {
             (Err(trouble), _) => Err(trouble),
             (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),
-            // Whoever sent it here is behind the times; it must not go round.
-            (Ok(()), Front::Door(_)) if passed_on => Err(no_desk("this node does not hold the desk")),
+            // Whoever sent it here is behind the times, or was told a wrong address; it must not go round.
+            (Ok(()), Front::Door(_)) if passed_on => {
+                tracing::warn!(from = %from.0, "{ASTRAY}");
+                Err(no_desk(ASTRAY))
+            }
             (Ok(()), Front::Door(door)) => self.through(door, route, request, vouched).await,
             (Ok(()), Front::Closed(why)) => Err(no_desk(why)),
             (Ok(()), Front::Desk(_)) => Err(Trouble::internal("a desk was taken for a door")),

@@ -60,7 +60,7 @@ mod tokens;
 mod upload;
 mod vouch;
 
-pub use door::DoorTo;
+pub use door::{DoorTo, check_address};
 pub use hall::{Hall, Listen, Options, Running};
 pub use nodes::Nodes;
 pub use tls::{Tls, TlsError};

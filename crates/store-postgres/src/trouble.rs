@@ -92,7 +92,8 @@ impl Trouble {
 
     /// The error of a read or an opening.
     pub(crate) fn while_doing(&self, what: &str) -> StoreError {
-        StoreError::new(format!("failed to {what}: {self}"))
+        let message = format!("failed to {what}: {self}");
+        if self.is_broken() { StoreError::away(message) } else { StoreError::new(message) }
     }
 }
 

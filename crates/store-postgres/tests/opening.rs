@@ -10,7 +10,7 @@ use jobhall_store::{Store, StoreError};
 use jobhall_throwaway::Cluster;
 
 fn refusal(options: Options) -> String {
-    let StoreError { message } = Database::open(options).unwrap_err();
+    let StoreError { message, .. } = Database::open(options).unwrap_err();
     message
 }
 

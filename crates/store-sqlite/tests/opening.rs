@@ -12,7 +12,7 @@ use jobhall_store::{Store, StoreError};
 use jobhall_store_sqlite::{Options, Sqlite};
 
 fn refusal(path: &Path) -> String {
-    let StoreError { message } = Sqlite::open(path, Options::default()).unwrap_err();
+    let StoreError { message, .. } = Sqlite::open(path, Options::default()).unwrap_err();
     assert!(message.contains(path.to_str().unwrap()), "names the file: {message}");
     message
 }

@@ -33,11 +33,19 @@ pub enum CommitError {
 pub struct StoreError {
     /// What the store said.
     pub message: String,
+    /// Nobody answered there: the same may work in a moment.
+    pub away: bool,
 }
 
 impl StoreError {
     /// An error with this message.
     pub fn new(message: impl Into<String>) -> StoreError {
-        StoreError { message: message.into() }
+        StoreError { message: message.into(), away: false }
+    }
+
+    /// The same of a store that does not answer.
+    #[must_use]
+    pub fn away(message: impl Into<String>) -> StoreError {
+        StoreError { message: message.into(), away: true }
     }
 }

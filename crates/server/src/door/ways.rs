@@ -56,21 +56,31 @@ struct Idle {
     since: Instant,
 }
 
+/// Host and port of a node's address, and whether it is behind TLS.
+pub(super) fn place(url: &str) -> Result<(String, u16, bool), String> {
+    let wrong = || format!("{url:?} does not read http://HOST:PORT or https://HOST:PORT");
+    let uri: Uri = url.parse().map_err(|_| wrong())?;
+    let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
+    let secure = match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTPS => true,
+        Some(scheme) if *scheme == Scheme::HTTP => false,
+        _ => return Err(wrong()),
+    };
+    if host.is_empty() || !["", "/"].contains(&uri.path()) || uri.query().is_some() {
+        return Err(wrong());
+    }
+    Ok((host, uri.port_u16().unwrap_or(if secure { 443 } else { 80 }), secure))
+}
+
 impl Ways {
     /// Ways to a node at this address, which reads `http://HOST:PORT` or `https://HOST:PORT`.
     pub(super) fn new(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Ways, String> {
-        let wrong = || format!("{url:?} does not read http://HOST:PORT or https://HOST:PORT");
-        let uri: Uri = url.parse().map_err(|_| wrong())?;
-        let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
-        let (tls, port) = match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTPS => {
-                (Some(tls.ok_or_else(|| format!("nobody is believed to be {url:?}"))?), 443)
-            }
-            Some(scheme) if *scheme == Scheme::HTTP => (None, 80),
-            _ => return Err(wrong()),
+        let (host, port, secure) = place(url)?;
+        let tls = match secure {
+            true => Some(tls.ok_or_else(|| format!("nobody is believed to be {url:?}"))?),
+            false => None,
         };
-        let to = Arc::new(To { host, port: uri.port_u16().unwrap_or(port), tls });
-        Ok(Ways { to, idle: Arc::default() })
+        Ok(Ways { to: Arc::new(To { host, port, tls }), idle: Arc::default() })
     }
 
     /// Sends a request and waits for the head of its answer.

@@ -1,6 +1,7 @@
 //! Health and metrics.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::Uri;
@@ -14,6 +15,8 @@ use crate::error::{self, Answer, Trouble};
 use crate::exposition::Exposition;
 use crate::{params, place};
 
+/// How long the store may take to show that it can be read: less than a door waits for the answer.
+const LOOK: Duration = Duration::from_secs(2);
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// How much is told.
@@ -56,7 +59,10 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
 
 async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
     let draining = if app.is_draining() { Err("the hall is stopping".to_owned()) } else { Ok(()) };
-    let reads = app.store.blocks().await.map(drop).map_err(|error| error.to_string());
+    let reads = match tokio::time::timeout(LOOK, app.store.blocks()).await {
+        Ok(read) => read.map(drop).map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", LOOK.as_secs())),
+    };
     let writes = match app.engine.counts().await {
         Ok(counts) => counts.storage_trouble.map_or(Ok(()), Err),
         Err(refused) => Err(refused.to_string()),

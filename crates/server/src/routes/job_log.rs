@@ -60,7 +60,7 @@ pub(super) async fn log(
         Some(attempt) if form.is_whole() && asked.from == 0 => {
             read(&app, attempt, form.kind(), &headers).await
         }
-        Some(attempt) => Ok(error::body(form.kind(), chunks(&app, attempt, asked.from, form))),
+        Some(attempt) => Ok(error::body(form.kind(), chunks(&app, attempt, asked.from, form).await?)),
         None => Ok(error::body(form.kind(), "")),
     }
 }
@@ -92,7 +92,7 @@ async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &
     let total = app.logs.info(attempt).await?.len;
     let range = range::asked(headers, total)?;
     let bytes = range.clone().unwrap_or(0..total);
-    let body = pieces(app, attempt, bytes.start, bytes.end);
+    let body = pieces(app, attempt, bytes.start, bytes.end).await?;
     let mut response = match range {
         Some(range) => error::part(kind, &range::label(&range, total), body),
         None => error::body(kind, body),
@@ -103,12 +103,13 @@ async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &
 }
 
 /// All chunks from an offset to where the log ends now, in some form.
-fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Body {
+async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Result<Body, Trouble> {
+    // Before anything is answered: whoever asks a database that is away is told so.
+    let end = app.logs.info(attempt).await?.len;
     let (writer, body) = pipe();
     let app = app.clone();
     tokio::spawn(async move {
         let told = async {
-            let end = app.logs.info(attempt).await?.len;
             while from < end {
                 let entries = app.logs.entries(attempt, from).await?;
                 from = entries.next;
@@ -120,19 +121,28 @@ fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Body
             broken_off(&writer, &trouble).await;
         }
     });
-    body
+    Ok(body)
 }
 
 async fn broken_off(writer: &Writer, trouble: &Trouble) {
-    tracing::error!("a log broke off: {}", trouble.inside().unwrap_or("unknown"));
+    tracing::error!("a log broke off: {}", trouble.inside().unwrap_or(trouble.detail()));
     writer.fail().await;
 }
 
-/// Bytes from one offset to another, some at a time, so that a large log never lies in memory.
-fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
+/// Bytes from one offset to another, some at a time, so that a large log never lies in memory. The first are read before
+/// anything is answered.
+async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Result<Body, Trouble> {
+    if from >= to {
+        return Ok(Body::empty());
+    }
+    let first = app.logs.read(attempt, from, to).await?;
+    from += first.len() as u64;
     let (writer, body) = pipe();
     let app = app.clone();
     stream::spawn(async move {
+        if writer.write(first).await.is_err() {
+            return;
+        }
         while from < to {
             match app.logs.read(attempt, from, to).await {
                 Ok(bytes) => {
@@ -145,7 +155,7 @@ fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Body {
             }
         }
     });
-    body
+    Ok(body)
 }
 
 /// What is there, then what comes, until the attempt ends. A job that waits is waited for.
