@@ -113,7 +113,7 @@ impl Desk {
             _ => Event::Unhold,
         };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
-        match transition(&entry.life, &event, self.now.wall) {
+        match transition(&entry.unmoved(), &event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_respecced(id, *step, spec, task),
             Ok(Decision::Same) => {
                 let state = entry.life.name(self.now.wall);

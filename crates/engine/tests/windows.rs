@@ -253,3 +253,21 @@ fn a_release_that_is_stored_leaves_the_time_that_was_asked_for() {
     assert_eq!(run_at(&mut hall, id), at(12, 0));
     assert_eq!(hall.stored(id).life.run_at, asked, "the opening follows from it, and is not stored");
 }
+
+#[test]
+fn hold_release_and_edit_leave_the_time_that_was_stored() {
+    let mut hall = hall_at(8, 0);
+    let id = hall.submit(in_windows("12:00-13:00")).unwrap().id;
+    let stored = hall.stored(id).life.run_at;
+    hall.pass(6 * HOUR);
+    assert_eq!(run_at(&mut hall, id), at(36, 0), "nobody took it today");
+    let edit = |windows: &str| {
+        let edit = Edit { windows: Some(Windows::parse(windows).unwrap()), ..Edit::default() };
+        Request::Edit { id, edit: Box::new(edit) }
+    };
+    for request in [Request::Hold(id), Request::Release(id), edit("20:00-21:00")] {
+        hall.ask(request).unwrap();
+        assert_eq!(hall.stored(id).life.run_at, stored, "where its windows moved it is not stored");
+    }
+    assert_eq!(run_at(&mut hall, id), at(20, 0), "today, although it had been moved to tomorrow");
+}
