@@ -1,4 +1,4 @@
-//! The inbox: what `jobhall.submit` leaves in the transactions of other programs (`migrations/0003_inbox.sql`).
+//! The inbox: what `jobhall.submit` leaves in the transactions of other programs (`migrations/0004_submit.sql`).
 //!
 //! ```text
 //!   a program's transaction ── jobhall.submit ──▶ inbox ── rows ──▶ the engine's submit, under the row's number
@@ -21,10 +21,9 @@ use crate::trouble::{Trouble, damaged};
 use crate::wire::Step;
 
 const CHANNEL: &str = "jobhall_inbox";
-/// Between two looks where the database cannot say that there is something new.
+/// Between two looks: the database may have no way to say that there is something new, a word may be lost with its
+/// connection, and a program may want none to be said (`jobhall.notify`).
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two looks where it can; a word may be lost with its connection.
-const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 
 /// The step that takes rows of the inbox away with the submit keys that stand for them. A row that is not there ends the
 /// transaction: its job was made, or the request was taken back.
@@ -94,7 +93,7 @@ impl Inbox for Rows {
         let waiting = self.database.home.run(async move {
             let Some(heard) = heard else { return tokio::time::sleep(LOOK).await };
             let mut heard = heard.lock().await;
-            if let Ok(Err(_)) = tokio::time::timeout(LOOK_ANYWAY, heard.changed()).await {
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK, heard.changed()).await {
                 // Nobody listens any more.
                 tokio::time::sleep(LOOK).await;
             }

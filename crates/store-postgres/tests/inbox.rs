@@ -5,6 +5,7 @@ mod fixture;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use fixture::{Database, Options, Postgres, at, id, inserting, present, queued, take_as, wait, wait_until};
 use jobhall_core::{Disposition, Submitted};
@@ -21,6 +22,11 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
     RETURN SQLERRM;
 END $$";
+
+/// A value within so many others.
+const NESTED: &str =
+    "CREATE FUNCTION public.nested(opens text, closes text, depth integer) RETURNS jsonb LANGUAGE sql
+RETURN (repeat(opens, depth) || '1' || repeat(closes, depth))::jsonb";
 
 fn inbox(store: &Postgres) -> Arc<dyn Inbox> {
     store.inbox().unwrap()
@@ -70,6 +76,7 @@ fn what_is_wrong_with_a_request_is_told_at_once() {
     let target = shared.database();
     Database::open(Options::new(target.url())).unwrap();
     target.sql(SAID);
+    target.sql(NESTED);
     for (arguments, complaint) in [
         ("NULL", "type is missing"),
         ("''", "type is empty"),
@@ -84,14 +91,26 @@ fn what_is_wrong_with_a_request_is_told_at_once() {
         ("'a', owner => repeat('o', 129)", "owner has 129 bytes, the limit is 128"),
         ("'a', max_attempts => 0", "max_attempts of 0 is outside 1 to 1000"),
         ("'a', group_id => -1", "group_id of -1 is outside 1 to 9007199254740991"),
-        ("'a', to_jsonb(repeat('p', 262144))", "params in bytes of 262146 is outside 0 to 262144"),
+        ("'a', to_jsonb(repeat('p', 262144))", "params has 262146 bytes, the limit is 262144"),
+        ("'a', nested('[', ']', 65)", "params is nested deeper than the limit of 64"),
+        ("'a', nested('{\"a\":', '}', 65)", "params is nested deeper than the limit of 64"),
+        ("'a', nested('[\"]\",', ']', 65)", "params is nested deeper than the limit of 64"),
         ("'a', tags => '{a,b c}'", "tags has 'b c', but no space"),
-        ("'a', tags => '{a,NULL}'", "tags is empty"),
-        ("'a', tags => array_fill('t'::text, '{33}')", "tags of 33 is outside 0 to 32"),
-        ("'a', after => array_fill(1::bigint, '{10001}')", "after of 10001 is outside 0 to 10000"),
+        ("'a', tags => '{a,\"\"}'", "tags is empty"),
+        ("'a', tags => '{a,NULL}'", "tags has a NULL at element 2"),
+        ("'a', tags => '{{a,b},{c,d}}'", "tags has 2 dimensions, but must be a plain list"),
+        ("'a', tags => array_fill('t'::text, '{33}')", "tags has 33 elements, the limit is 32"),
+        ("'a', after => array_fill(1::bigint, '{10001}')", "after has 10001 elements, the limit is 10000"),
+        ("'a', after => '{7,0}'", "after of 0 is outside 1 to 9007199254740991"),
+        ("'a', after => '{-1}'", "after of -1 is outside 1 to 9007199254740991"),
+        ("'a', after => '{9007199254740992}'", "after of 9007199254740992 is outside 1 to 9007199254740991"),
+        ("'a', after => ARRAY[NULL]::bigint[]", "after has a NULL at element 1"),
+        ("'a', after => '{{1,2},{3,4}}'", "after has 2 dimensions, but must be a plain list"),
         ("'a', run_at => 'infinity'", "run_at is outside 1970 to 9999"),
         ("'a', run_at => '1969-12-31 00:00Z'", "run_at is outside 1970 to 9999"),
         ("'a', delay => '9000 years'", "delay is outside 1970 to 9999"),
+        ("'a', delay => '100000000 years'", "delay is outside 1970 to 9999"),
+        ("'a', delay => '-100000000 years'", "delay is outside 1970 to 9999"),
         ("'a', run_at => now(), delay => '1 s'", "run_at and delay say the same thing"),
         ("'a', on_duplicate => 'drop'", "on_duplicate is 'drop', but must be join"),
     ] {
@@ -99,9 +118,15 @@ fn what_is_wrong_with_a_request_is_told_at_once() {
         assert!(said.starts_with(complaint), "{arguments}: {said}");
     }
     assert_eq!(target.sql("SELECT count(*) FROM jobhall.inbox"), "0");
-    let good =
-        "SELECT jobhall.submit(repeat('a', 128), key => repeat('k', 512), delay => '-1 s', needs => '')";
-    assert_eq!(target.sql(&format!("SELECT public.said($${good}$$) ~ '^[0-9]+$'")), "t");
+    for good in [
+        "repeat('a', 128), key => repeat('k', 512), delay => '-1 s', needs => ''",
+        "'a', nested('[\"[[\",', ']', 64), tags => '{}', after => '{1,9007199254740991}'",
+        "'a', nested('{\"a\":', '}', 64), tags => NULL, after => NULL",
+        "'a', to_jsonb(repeat('[', 262142))",
+    ] {
+        let said = target.sql(&format!("SELECT public.said($$SELECT jobhall.submit({good})$$)"));
+        assert!(said.parse::<u64>().is_ok(), "{good}: {said}");
+    }
 }
 
 #[test]
@@ -222,10 +247,15 @@ fn the_inbox_is_heard_of_where_there_is_a_way_and_looked_at_where_there_is_none(
     let heard = inbox(&store);
     wait_until("a connection that listens", || target.sql(listening) == "1");
     wait(heard.news());
-    let news = heard.news();
-    target.sql("SELECT jobhall.submit('a')");
-    wait(news);
-    assert_eq!(ids(&*heard).len(), 1);
+    let hears = || {
+        let (begun, news) = (Instant::now(), heard.news());
+        target.sql("SELECT jobhall.submit('a')");
+        wait(news);
+        begun.elapsed()
+    };
+    let soonest = (0..5).map(|_| hears()).min().unwrap();
+    assert!(soonest < Duration::from_secs(1), "no sooner than by looking: {soonest:?}");
+    assert_eq!(ids(&*heard).len(), 5);
     wait(store.leave());
     drop(heard);
     wait_until("nobody listens any more", || target.sql(listening) == "0");
@@ -234,5 +264,29 @@ fn the_inbox_is_heard_of_where_there_is_a_way_and_looked_at_where_there_is_none(
     let seen = inbox(&store);
     wait(seen.news());
     assert_eq!(target.sql(listening), "0");
-    assert_eq!(ids(&*seen).len(), 1);
+    assert_eq!(ids(&*seen).len(), 5);
+}
+
+#[test]
+fn where_the_caller_says_so_nobody_is_told_and_the_row_is_found_by_looking() {
+    let cluster = Cluster::with(&["max_prepared_transactions=2"]);
+    let target = cluster.database();
+    let database = Database::open(Options::new(target.url())).unwrap();
+    let store = take_as(&database, "one");
+    let inbox = inbox(&store);
+    // The first word is that someone listens.
+    wait(inbox.news());
+    let begun = Instant::now();
+    wait(inbox.news());
+    assert!(begun.elapsed() < Duration::from_secs(20), "it looks without being told");
+    target.sql("SET jobhall.notify = off; BEGIN; SELECT jobhall.submit('a'); PREPARE TRANSACTION 'two'");
+    assert_eq!(ids(&*inbox), Vec::<u64>::new());
+    target.sql("COMMIT PREPARED 'two'");
+    wait(inbox.news());
+    assert_eq!(ids(&*inbox).len(), 1);
+    // What was said for one transaction is over with it.
+    target.sql("BEGIN; SET LOCAL jobhall.notify = off; COMMIT; SELECT jobhall.submit('a')");
+    target.sql(SAID);
+    let said = target.sql("SET jobhall.notify = maybe; SELECT public.said($$SELECT jobhall.submit('a')$$)");
+    assert_eq!(said, "jobhall.notify is 'maybe', but must be on or off");
 }

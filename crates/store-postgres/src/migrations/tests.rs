@@ -8,6 +8,8 @@ use crate::options::Options;
 
 /// All but the last.
 const OLDER: &[Migration] = &[ALL[0]];
+/// Up to the first text of `jobhall.submit`.
+const FIRST_SUBMIT: &[Migration] = &[ALL[0], ALL[1], ALL[2]];
 const BROKEN: &[Migration] =
     &[ALL[0], Migration { name: "0002_broken", sql: "CREATE TABLE jobhall.half (); SELECT 1 / 0" }];
 
@@ -25,6 +27,22 @@ fn an_older_schema_is_migrated_with_what_it_holds() {
     let error = Database::open_with(Options::new(database.url()), OLDER).expect_err("an older program");
     let expected = format!("has schema {}, this jobhall knows schemas up to 1", ALL.len());
     assert!(error.message.contains(&expected), "{error}");
+}
+
+#[test]
+fn whoever_may_submit_still_may_after_a_migration_and_nobody_else() {
+    let shared = Cluster::shared();
+    let database = shared.database();
+    drop(Database::open_with(Options::new(database.url()), FIRST_SUBMIT).expect("a hall"));
+    let role = format!("app_{}", database.name());
+    database.sql(&format!("CREATE ROLE {role}; GRANT EXECUTE ON FUNCTION jobhall.submit TO {role}"));
+    drop(Database::open_with(Options::new(database.url()), ALL).expect("an older schema"));
+    let may = format!(
+        "SELECT has_function_privilege('{role}', oid, 'EXECUTE'), has_function_privilege('public', oid, 'EXECUTE'),
+            pronargs FROM pg_proc WHERE proname = 'submit' AND pronamespace = 'jobhall'::regnamespace"
+    );
+    assert_eq!(database.sql(&may), "t|f|15", "and there is one submit");
+    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
 #[test]
