@@ -16,8 +16,8 @@ use crate::desk::{FORGET_MS, Holder, Node, Term, term_ms};
 use crate::migrations::{self, Migration};
 use crate::options::Options;
 use crate::row::get;
-use crate::trouble::{Trouble, damaged};
-use crate::wire::Step;
+use crate::trouble::{POOLED, Trouble, damaged};
+use crate::wire::{Step, Wire};
 
 /// The oldest server that is known to do.
 const OLDEST: i32 = 140_000;
@@ -259,6 +259,9 @@ fn check(options: &Options) -> Result<(), StoreError> {
 async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreError> {
     let failed = |trouble: Trouble| trouble.while_doing("open the database");
     let client: ClientWrapper = connector.connect().await.map_err(failed)?;
+    if connector.prepares && is_pooled(connector, &client).await.map_err(failed)? {
+        return Err(StoreError::new(format!("{POOLED}; nothing was changed in it")));
+    }
     let wire = connector.wire(&client);
     let rows = wire.ask(Step::new(include_str!("sql/server.sql"))).await.map_err(failed)?;
     let server = rows.first().ok_or_else(|| failed(damaged("server", "it says nothing")))?;
@@ -268,6 +271,19 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
     let secret: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     wire.ask(Step::new(include_str!("sql/put_secret.sql")).with(secret)).await.map_err(failed)?;
     Ok(())
+}
+
+/// Whether a pooler in transaction mode is seen to stand in between: two connections at once have the same server process,
+/// or one has another by and by. Other clients of the pooler may hide that, so [`Trouble`] tells of it too.
+async fn is_pooled(connector: &Connector, client: &ClientWrapper) -> Result<bool, Trouble> {
+    let other = connector.connect().await?;
+    let mut seen = Vec::new();
+    for client in [client, &other, client, &other] {
+        let rows = Wire { client, prepares: false }.ask(Step::new(include_str!("sql/backend.sql"))).await?;
+        let told = rows.first().ok_or_else(|| damaged("server", "it says nothing"))?;
+        seen.push(get::<String>(told, 0)?);
+    }
+    Ok(seen[0] == seen[1] || seen[0] != seen[2] || seen[1] != seen[3])
 }
 
 /// What is asked of a server before anything is done with it.

@@ -14,6 +14,10 @@ const NUMBERED: &str = "JH002";
 /// Raised by `expect`: rows are not as believed.
 const SURPRISED: &str = "JH003";
 
+/// What to do where a statement that was prepared is not there, or another of its name is.
+pub(crate) const POOLED: &str =
+    "a pooler in transaction mode seems to stand before the database, which must be said (--database-pooled)";
+
 /// Why a statement or a row failed.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -101,7 +105,11 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Sql(error) => match error.as_db_error() {
-                Some(told) => write!(f, "{} (sqlstate {})", told.message(), told.code().code()),
+                Some(told) => {
+                    write!(f, "{} (sqlstate {})", told.message(), told.code().code())?;
+                    let pooled = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+                    if pooled.contains(told.code()) { write!(f, ": {POOLED}") } else { Ok(()) }
+                }
                 None => match error.source() {
                     Some(source) => write!(f, "{error}: {source}"),
                     None => error.fmt(f),
@@ -122,4 +130,31 @@ impl From<Error> for Trouble {
 /// A stored value that does not read as what it should be.
 pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> Trouble {
     Trouble::Damaged(format!("stored {what} is damaged: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jobhall_throwaway::Cluster;
+
+    use super::*;
+    use crate::connect::Connector;
+
+    #[test]
+    fn what_a_pooler_does_to_prepared_statements_is_told_with_what_to_do() {
+        let shared = Cluster::shared();
+        let connector = Connector::to(&shared.database().url(), true).expect("a url");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        for (text, hinted) in [
+            ("EXECUTE s5", true),
+            ("PREPARE s AS SELECT 1; PREPARE s AS SELECT 2", true),
+            ("SELECT 1 / 0", false),
+        ] {
+            let said = runtime.block_on(async {
+                let client = connector.connect().await.expect("a connection");
+                let error = client.batch_execute(text).await.expect_err("it is wrong");
+                Trouble::from(error).while_doing("ask").message
+            });
+            assert_eq!(said.contains("(--database-pooled)"), hinted, "{said}");
+        }
+    }
 }
