@@ -6,7 +6,7 @@ use std::process::Output;
 
 use jobhall_client::Client;
 use jobhall_tests::{Process, Rig, eventually, jobhall};
-use jobhall_throwaway::{Cluster, Database, Shared};
+use jobhall_throwaway::{Cluster, Database, Pooler, Shared};
 use serde_json::Value;
 
 /// The nodes, the first of which was first at the desk.
@@ -14,6 +14,9 @@ pub struct Crowd {
     pub nodes: Vec<Rig>,
     pub token: String,
     pub database: Database,
+    /// How nodes are told of the database.
+    told: Vec<String>,
+    _pooler: Option<Pooler>,
     _server: Option<Shared>,
 }
 
@@ -27,7 +30,23 @@ impl Crowd {
 
     /// The same on this database, whose server a test may stop.
     pub fn on(database: Database, count: usize, words: &[&str]) -> Crowd {
-        Crowd { nodes: Vec::new(), token: String::new(), database, _server: None }.with(count, words)
+        let told = vec!["--database".to_owned(), database.url()];
+        Crowd { nodes: Vec::new(), token: String::new(), database, told, _pooler: None, _server: None }
+            .with(count, words)
+    }
+
+    /// So many nodes behind a pooler in transaction mode, with a way past it or without one.
+    pub fn pooled(count: usize, direct: bool) -> Crowd {
+        let server = Cluster::shared();
+        // Fewer connections than one node has of its own.
+        let (database, pooler) = (server.database(), server.pgbouncer(3));
+        let mut told = vec!["--database-pooled".to_owned(), "--database".to_owned()];
+        told.push(pooler.url(database.name()));
+        if direct {
+            told.extend(["--database-direct".to_owned(), database.url()]);
+        }
+        let crowd = Crowd::on(database, 0, &[]);
+        Crowd { told, _pooler: Some(pooler), _server: Some(server), ..crowd }.with(count, &[])
     }
 
     fn with(mut self, count: usize, words: &[&str]) -> Crowd {
@@ -41,26 +60,28 @@ impl Crowd {
     pub fn add(&mut self, words: &[&str]) {
         let mut node = Rig::new();
         if self.token.is_empty() {
-            node.start(&self.words(words));
+            self.serve(&mut node, words);
             self.token = node.token();
         } else {
             // The first node has made the administrator's token; it is good at every other.
             std::fs::create_dir_all(node.data()).unwrap();
             std::fs::copy(self.nodes[0].data().join("admin.token"), node.data().join("admin.token")).unwrap();
-            node.start(&self.words(words));
+            self.serve(&mut node, words);
         }
         self.nodes.push(node);
     }
 
-    fn words<'a>(&self, words: &[&'a str]) -> Vec<&'a str> {
-        let url: &'static str = self.database.url().leak();
-        [&["server", "--log", "info", "--database", url], words].concat()
+    /// Starts a node with these further words.
+    fn serve(&self, node: &mut Rig, words: &[&str]) {
+        let told: Vec<_> = self.told.iter().map(String::as_str).collect();
+        node.start(&[&["server", "--log", "info"], told.as_slice(), words].concat());
     }
 
     /// Starts a node again that has ended.
     pub fn start(&mut self, at: usize) {
-        let words = self.words(&[]);
-        self.nodes[at].start(&words);
+        let mut node = self.nodes.remove(at);
+        self.serve(&mut node, &[]);
+        self.nodes.insert(at, node);
     }
 
     /// Where all of them are.

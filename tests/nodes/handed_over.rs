@@ -5,7 +5,7 @@ use jobhall_tests::{Signal, eventually, text};
 use crate::crowd::Crowd;
 
 /// A script that writes down that it began, and ends when it is told to.
-fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::path::PathBuf) {
+pub fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::path::PathBuf) {
     let (begun, go) = (crowd.file(&format!("{name}.begun")), crowd.file(&format!("{name}.go")));
     let script = format!(
         "echo begun; echo $JOBHALL_ATTEMPT >> {}; while [ ! -e {} ]; do sleep 0.05; done; echo done",
@@ -15,7 +15,8 @@ fn waiting(crowd: &Crowd, name: &str) -> (String, std::path::PathBuf, std::path:
     (script, begun, go)
 }
 
-fn begun(file: &std::path::Path) -> usize {
+/// How often it began.
+pub fn begun(file: &std::path::Path) -> usize {
     std::fs::read_to_string(file).unwrap_or_default().lines().count()
 }
 

@@ -9,5 +9,6 @@ mod exact;
 mod handed_over;
 mod inbox;
 mod moved;
+mod pooled;
 mod secrets;
 mod standby;
