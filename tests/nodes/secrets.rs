@@ -59,3 +59,28 @@ fn a_hall_of_one_node_has_its_jobs_where_it_was_told() {
     );
     assert_eq!(rig.run(&["server", "--database", "sqlite:"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_file_may_say_where_the_database_is() {
+    let crowd = Crowd::of(1, &[]);
+    let mut rig = Rig::new();
+    let (url, direct) = (rig.folder().join("url"), rig.folder().join("direct"));
+    for path in [&url, &direct] {
+        std::fs::write(path, crowd.database.url() + "\n").unwrap();
+    }
+    let [url, direct] = [url, direct].map(|path| format!("@{}", path.display()));
+    rig.start(&["server", "--database", &url, "--database-direct", &direct, "--database-pooled"]);
+    assert!(rig.said("hall").contains("admin.token"), "it is the second: {}", rig.said("hall"));
+    let wrong = rig.folder().join("wrong");
+    std::fs::write(&wrong, "hunter2").unwrap();
+    for (given, complaint) in
+        [(wrong.as_path(), "reads neither"), (&rig.folder().join("none"), "No such file")]
+    {
+        let mut command = jobhall();
+        command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(rig.folder().join("other"));
+        let output = command.env("JOBHALL_DATABASE", format!("@{}", given.display())).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(complaint) && !said.contains("hunter2"), "{said}");
+    }
+}

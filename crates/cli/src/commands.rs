@@ -89,7 +89,7 @@ async fn interrupted() {
 }
 
 /// The text of a flag that takes a text, `@FILE` or `-` for standard input.
-fn text_of(value: &str, what: &str) -> Outcome<String> {
+pub fn text_of(value: &str, what: &str) -> Outcome<String> {
     let unreadable = |error: std::io::Error| {
         Failure::usage(format!("failed to read {what} from {value}")).why(error.to_string())
     };

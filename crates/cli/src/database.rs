@@ -5,6 +5,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::commands::text_of;
+use crate::failure::{Failure, Outcome};
+
 /// A database by its address.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
@@ -27,6 +30,18 @@ impl Database {
             _ => Err(format!("{:?} reads neither sqlite:PATH nor postgres://…", masked(text))),
         }
     }
+}
+
+/// The address that a flag gives: itself, @FILE that has it, or - for standard input. What a file has is not shown if it is
+/// no address: it may be a password alone.
+pub fn address(given: &str, flag: &str) -> Outcome<String> {
+    let text = text_of(given, flag)?;
+    let text = text.trim();
+    if text != given.trim() && Database::parse(text).is_err() {
+        let why = format!("{flag}: what is in {given} reads neither sqlite:PATH nor postgres://…");
+        return Err(Failure::usage(why));
+    }
+    Ok(text.to_owned())
 }
 
 impl fmt::Debug for Database {
@@ -83,6 +98,23 @@ mod tests {
         for wrong in ["", "sqlite:", "mysql://me:secret@db/hall", "postgres:db", "/data/jobs.db"] {
             let error = Database::parse(wrong).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_may_have_the_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let given = |text: &str| {
+            let path = folder.path().join("url");
+            std::fs::write(&path, text).unwrap();
+            address(&format!("@{}", path.display()), "--database")
+        };
+        assert_eq!(given("postgres://me:secret@db/hall\n").unwrap(), "postgres://me:secret@db/hall");
+        assert_eq!(address("sqlite:jobs.db", "--database").unwrap(), "sqlite:jobs.db");
+        assert_eq!(address("@/nowhere", "--database").unwrap_err().exit, crate::exit::Exit::Usage);
+        for wrong in ["secret", "", "mysql://me:secret@db"] {
+            let told = format!("{:?}", given(wrong).unwrap_err());
+            assert!(told.contains("--database") && !told.contains("secret"), "{told}");
         }
     }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use jobhall_protocol::{Span, SpanError};
 use jobhall_server::Tls;
 
-use crate::database::Database;
+use crate::database::{Database, address};
 use crate::failure::{Failure, Outcome};
 use crate::hosts;
 use crate::settings::{Origin, Setting, Settings};
@@ -46,11 +46,12 @@ pub struct ListenArgs {
     /// How long a worker may be silent before its jobs are given to others [default: 30s]
     #[arg(long, value_name = "SPAN", value_parser = lease)]
     pub lease: Option<Span>,
-    /// Where the jobs are kept: sqlite:PATH, or postgres://… for a hall of several nodes. A variable or a file does not
-    /// show its password to others on this machine [env: JOBHALL_DATABASE] [default: jobs.db in the data directory]
+    /// Where the jobs are kept: sqlite:PATH, or postgres://… for a hall of several nodes; or @FILE that has it, or - for
+    /// standard input. A variable or a file does not show its password to others on this machine [env:
+    /// JOBHALL_DATABASE] [default: jobs.db in the data directory]
     #[arg(long, value_name = "URL", hide_default_value = true)]
     pub database: Option<String>,
-    /// A way to the same database past its pooler [env: JOBHALL_DATABASE_DIRECT]
+    /// A way to the same database past its pooler: postgres://…, or @FILE that has it [env: JOBHALL_DATABASE_DIRECT]
     #[arg(long, value_name = "URL")]
     pub database_direct: Option<String>,
     /// A pooler in transaction mode stands before the database [env: JOBHALL_DATABASE_POOLED]
@@ -94,12 +95,15 @@ impl ListenArgs {
             jobhall_server::check_address(url)
                 .map_err(|why| Failure::usage(format!("--advertise: {why}")))?;
         }
+        // Read here and once, because standard input has it once.
+        let database = text(&self.database, &settings.database);
+        let direct = text(&self.database_direct, &settings.database_direct);
         Ok(ListenArgs {
             tls_cert: file(&self.tls_cert, &settings.tls_cert),
             tls_key: file(&self.tls_key, &settings.tls_key),
             host: self.hosts(settings)?,
-            database: text(&self.database, &settings.database),
-            database_direct: text(&self.database_direct, &settings.database_direct),
+            database: database.map(|given| address(&given, "--database")).transpose()?,
+            database_direct: direct.map(|given| address(&given, "--database-direct")).transpose()?,
             database_pooled: self.database_pooled
                 || settings.database_pooled.as_ref().is_some_and(|pooled| pooled.value == "true"),
             advertise,

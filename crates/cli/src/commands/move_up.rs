@@ -12,9 +12,9 @@ use jobhall_store_sqlite::Export;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
-use super::{text_of, until_interrupted};
+use super::until_interrupted;
 use crate::context::Context;
-use crate::database::Database as Address;
+use crate::database::{Database as Address, address};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use blobs::{Copied, Shelves};
@@ -66,7 +66,7 @@ impl Moved {
 /// Moves a hall.
 pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let file = file_of(&args.from)?;
-    let to = url_of(&text_of(&args.to, "--to")?)?;
+    let to = url_of(&address(&args.to, "--to")?)?;
     let (held, copied) = until_interrupted(async {
         let export = Export::open(&file, &jobhall_store_sqlite::Options::default()).map_err(source(&file))?;
         move_all(context, export, &file, to).await

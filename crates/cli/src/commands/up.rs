@@ -13,7 +13,7 @@ use crate::serving::Serving;
 
 const EXAMPLES: &str = "\
 Examples:
-  jobhall up                       hall, worker and dashboard on 127.0.0.1:7450
+  jobhall up                       hall and worker on 127.0.0.1:7450
   jobhall up --data ./hall --slots 4
   jobhall up --listen 127.0.0.1:0  any free port";
 

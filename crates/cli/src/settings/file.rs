@@ -137,6 +137,8 @@ pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
         "log" => &LEVELS,
         "log_format" => &FORMATS,
         "database_pooled" => &FLAGS,
+        // A file that has it is read when it is needed.
+        "database" if value.starts_with('@') => return Ok(()),
         "database" => {
             let read = Database::parse(value).map(drop);
             return read.map_err(|why| Failure::usage(format!("{place}: {key}: {why}")));
