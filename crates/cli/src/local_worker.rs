@@ -42,7 +42,7 @@ impl LocalWorker {
 
     fn spawn(&mut self) -> std::io::Result<&mut Child> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["worker", "--name", "local", "--allow-exec", "--with-stdin", "--server", &self.server]);
+        command.args(["worker", "--allow-exec", "--with-stdin", "--server", &self.server]);
         let [level, format] = &self.log;
         command.args(["--log", level, "--log-format", format]);
         if let Some(slots) = self.slots {

@@ -71,6 +71,24 @@ fn a_worker_joins_once_and_comes_back_with_its_own_credential() {
 }
 
 #[test]
+fn a_worker_with_another_name_than_its_token_is_told_which_counts() {
+    let up = start("server");
+    let secret = up.told(&["token", "create", "w", "--role", "worker"]);
+    for (name, lines) in [("w2", 1), ("w", 0)] {
+        let said = up.folder.path().join(name);
+        let mut command = up.command(&["worker", "--name", name, "--slots", "1", "--allow-exec"]);
+        command.env("JOBHALL_TOKEN", secret.trim()).stderr(std::fs::File::create(&said).unwrap());
+        let mut child = command.spawn().unwrap();
+        up.told(&["job", "submit", "exec", "--wait", "--params", r#"{"argv":["true"]}"#]);
+        let workers = up.told(&["workers"]);
+        assert!(workers.contains('w') && !workers.contains("w2"), "{workers}");
+        end(&mut child);
+        let said = std::fs::read_to_string(said).unwrap();
+        assert_eq!(said.matches("is called w by its token, and not w2").count(), lines, "{said}");
+    }
+}
+
+#[test]
 fn a_job_tells_how_far_it_is_and_its_token_dies_with_it() {
     let up = start("up");
     let program = env!("CARGO_BIN_EXE_jobhall");

@@ -58,6 +58,7 @@ pub struct WorkerOptions {
 pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
     let WorkerOptions { client, file, slots, shutdown } = options;
     let hello = Hello { abilities: abilities(&file)?, accepts: accepts(&file), ..Hello::default() };
+    let named = file.name.clone();
     let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
     let (to_loop, letters) = mpsc::channel(LETTERS);
     let worker = Worker {
@@ -66,6 +67,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         slots,
         count,
         hello,
+        named,
         held: Held::default(),
         brought: Vec::new(),
         tasks: JoinSet::new(),
@@ -145,6 +147,8 @@ struct Worker {
     slots: Slots,
     count: u64,
     hello: Hello,
+    /// The name it was given here, until it was compared with what the hall calls it.
+    named: Option<String>,
     held: Held,
     /// What the last hello named.
     brought: Vec<HeldAttempt>,
@@ -228,7 +232,12 @@ impl Worker {
     }
 
     fn welcomed(&mut self, session: Session, since: Instant) {
-        let Welcome { lease_ms, kept, lost, .. } = session.welcome.clone();
+        let Welcome { worker, lease_ms, kept, lost, .. } = session.welcome.clone();
+        if let Some(name) = self.named.take().filter(|name| !worker.is_empty() && *name != worker) {
+            tracing::warn!(
+                "this worker is called {worker} by its token, and not {name}: a token is for one worker"
+            );
+        }
         self.way = Way::Open(Box::new(Link::new(session)));
         self.term = Term::new(Duration::from_millis(lease_ms), since);
         self.patience.renew();

@@ -30,7 +30,7 @@ pub struct WorkerArgs {
     /// The worker file: name, slots, abilities, commands of types
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Its name
+    /// Its name, with which it joins; a token that is given to it has a name, and that counts
     #[arg(long)]
     pub name: Option<String>,
     /// Jobs at once [default: number of CPUs]

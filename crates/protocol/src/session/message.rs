@@ -65,6 +65,9 @@ pub struct Welcome {
     pub version: u32,
     /// The features that both know.
     pub features: Vec<String>,
+    /// The name under which the hall knows the worker: that of its token.
+    #[serde(default)]
+    pub worker: String,
     /// How long the session and all its leases live without a renewal.
     pub lease_ms: u64,
     /// These attempts go on.

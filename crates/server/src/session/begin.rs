@@ -112,6 +112,7 @@ async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcom
     let welcome = Welcome {
         version: SESSION_VERSION,
         features: features.clone(),
+        worker: caller.worker.to_string(),
         lease_ms: app.lease_ms,
         kept: session.kept.clone(),
         lost: session.lost.clone(),
