@@ -113,6 +113,13 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     let files = "SELECT count(*) FROM jobhall.blob_files WHERE name LIKE 'objects/%'";
     assert_eq!(database.sql(files), "1");
 
+    // Whoever starts the old hall again would do its jobs twice.
+    let refused = rig.run(&["server", "--listen", "127.0.0.1:0"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("was moved to postgres://"), "{said}");
+    let mark = rig.data().join("jobs.db.moved");
+    assert!(said.contains(&format!("remove {}", mark.display())), "{said}");
+
     let url: &'static str = database.url().leak();
     rig.start(&["server", "--log", "info", "--database", url]);
     for ((ask, was), (_, is)) in before.iter().zip(picture(&rig, &ids)) {
@@ -141,6 +148,43 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     let again = move_up(&rig, &database);
     assert!(text(&again.stderr).contains("the target is not an empty hall"), "{}", text(&again.stderr));
     assert!(!again.status.success() && again.stdout.is_empty());
+    // What was moved once can be moved elsewhere, and used again by whoever says so.
+    let elsewhere = server.database();
+    let moved = move_up(&rig, &elsewhere);
+    assert!(moved.status.success(), "{}", text(&moved.stderr));
+    assert_eq!(elsewhere.sql("SELECT count(*) FROM jobhall.jobs"), "7");
+    std::fs::remove_file(mark).unwrap();
+    rig.start(&["server"]);
+    assert_eq!(rig.json(&["job", "list", "--json"]).as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn a_move_that_fails_at_its_end_leaves_the_old_hall_as_good_as_it_was() {
+    let (server, mut rig) = (Cluster::shared(), Rig::server(&[]));
+    let database = server.database();
+    submit(&rig, &["mail"]);
+    stop(&mut rig);
+    empty_hall(&database);
+    // The last check of the move finds other numbers than it has set.
+    database.sql(
+        "CREATE FUNCTION public.odd() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN NEW.value := NEW.value + 1; RETURN NEW; END $$;
+         CREATE TRIGGER odd BEFORE UPDATE ON jobhall.meta FOR EACH ROW EXECUTE FUNCTION public.odd()",
+    );
+    let failed = move_up(&rig, &database);
+    let said = text(&failed.stderr);
+    assert!(!failed.status.success() && said.contains("nothing was moved"), "{said}");
+    let mark = rig.data().join("jobs.db.moved");
+    assert!(!mark.exists());
+    rig.start(&["server"]);
+    assert_eq!(rig.json(&["job", "list", "--json"]).as_array().unwrap().len(), 1);
+    // One that was moved before still is.
+    stop(&mut rig);
+    let elsewhere = server.database();
+    assert!(move_up(&rig, &elsewhere).status.success());
+    assert!(!move_up(&rig, &database).status.success());
+    let marked = std::fs::read_to_string(mark).unwrap();
+    assert!(marked.contains(&format!("/{} at ", elsewhere.name())), "{marked}");
 }
 
 /// Makes the tables of a hall that holds nothing.
@@ -155,6 +199,45 @@ fn empty_hall(database: &Database) {
     );
 }
 
+/// Makes whatever does this to a table slow.
+fn slow(database: &Database, what: &str) {
+    database.sql(&format!(
+        "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$;
+         CREATE TRIGGER slow BEFORE {what} FOR EACH ROW EXECUTE FUNCTION public.slow()"
+    ));
+}
+
+/// Moves what the rig has, and kills that as soon as it is slow.
+fn killed_move(rig: &Rig, database: &Database) {
+    let mut command = jobhall();
+    let from = format!("sqlite:{}", rig.data().display());
+    command.args(["move", "--from", &from, "--to", &database.url()]);
+    let mut moving = rig.spawn(command, "move");
+    let asleep =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+    eventually("it to be slow", || database.sql(asleep) == "1");
+    moving.kill();
+}
+
+#[test]
+fn a_move_that_is_killed_at_its_end_keeps_the_old_hall_shut_until_someone_has_looked() {
+    let (server, mut rig) = (Cluster::shared(), Rig::server(&[]));
+    let database = server.database();
+    submit(&rig, &["mail"]);
+    stop(&mut rig);
+    empty_hall(&database);
+    slow(&database, "UPDATE ON jobhall.meta");
+    killed_move(&rig, &database);
+    let refused = rig.run(&["server", "--listen", "127.0.0.1:0"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("if nothing arrived there"), "{said}");
+    database.sql("DROP TRIGGER slow ON jobhall.meta");
+    let moved = move_up(&rig, &database);
+    assert!(moved.status.success(), "{}", text(&moved.stderr));
+    assert_eq!(database.sql("SELECT count(*) FROM jobhall.jobs"), "1");
+}
+
 #[test]
 fn a_move_that_is_killed_leaves_nothing_and_can_be_done_again() {
     let (server, mut rig) = (Cluster::shared(), Rig::server(&[]));
@@ -166,19 +249,9 @@ fn a_move_that_is_killed_leaves_nothing_and_can_be_done_again() {
     rig.hall().kill();
     empty_hall(&database);
     // The move is slow behind the jobs, so that it can be met there.
-    database.sql(
-        "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$;
-         CREATE TRIGGER slow BEFORE INSERT ON jobhall.submit_keys FOR EACH ROW EXECUTE FUNCTION public.slow()",
-    );
-    let mut command = jobhall();
-    let from = format!("sqlite:{}", rig.data().display());
-    command.args(["move", "--from", &from, "--to", &database.url()]);
-    let mut moving = rig.spawn(command, "move");
-    let asleep =
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
-    eventually("the jobs to be on their way", || database.sql(asleep) == "1");
-    moving.kill();
+    slow(&database, "INSERT ON jobhall.submit_keys");
+    killed_move(&rig, &database);
+    assert!(!rig.data().join("jobs.db.moved").exists(), "it was far from its end");
     // Waits for the end of the transaction.
     database.sql("DROP TRIGGER slow ON jobhall.submit_keys");
     let left =

@@ -12,6 +12,7 @@ use rusqlite::config::DbConfig;
 
 use crate::database::{failed, open_reader};
 use crate::migrations;
+use crate::moved;
 use crate::options::Options;
 use crate::place::Place;
 use crate::reads::limit;
@@ -64,6 +65,16 @@ impl Export {
             .map_err(|error| failed("open", path, &error.into()))?;
         migrations::check_newest(&conn, migrations::ALL).map_err(|refusal| refusal.of(path))?;
         Ok(Export { conn, stage: Stage::Settings, place })
+    }
+
+    /// Where it was moved to before, if it was.
+    pub fn moved_to(&self) -> Result<Option<String>, StoreError> {
+        moved::read(&self.place.path)
+    }
+
+    /// Marks it as moved there, so that no hall opens it any more, or as not moved.
+    pub fn set_moved_to(&self, to: Option<&str>) -> Result<(), StoreError> {
+        moved::set(&self.place.path, to)
     }
 
     /// How much it holds.

@@ -17,6 +17,7 @@ mod export;
 mod file_system;
 mod groups;
 mod migrations;
+mod moved;
 mod options;
 mod place;
 mod readers;
@@ -65,9 +66,11 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the store in this file, which is made if there is none, and brings its schema up to date.
+    /// Opens the store in this file, which is made if there is none, and brings its schema up to date. One that was moved
+    /// is refused.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Sqlite, StoreError> {
         let place = Place::take(path.as_ref(), &options)?;
+        moved::refuse(&place.path)?;
         let conn = database::open_writer(&place.path, migrations::ALL, &mut || ())?;
         let readers = Readers::start(&place.path, &options)?;
         let shared = Arc::new(Shared::default());

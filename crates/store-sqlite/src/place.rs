@@ -30,7 +30,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 impl Place {
     /// Checks the path, locks it, and makes an empty file if there is none.
     pub(crate) fn take(path: &Path, options: &Options) -> Result<Place, StoreError> {
-        for suffix in ["", ".lock", "-wal", "-shm"] {
+        for suffix in ["", ".lock", "-wal", "-shm", ".moved", ".moved.new"] {
             refuse_symlink(&beside(path, suffix))?;
         }
         refuse_file_system(path, options)?;
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-fn failed(verb: &str, path: &Path, error: &io::Error) -> StoreError {
+pub(crate) fn failed(verb: &str, path: &Path, error: &io::Error) -> StoreError {
     StoreError::new(format!("failed to {verb} {}: {error}", path.display()))
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use jobhall_core::Time;
+use jobhall_protocol::Timestamp;
 use jobhall_store::{Holdings, Portion, StoreError};
 use jobhall_store_postgres::{Database, Options};
 use jobhall_store_sqlite::Export;
@@ -14,9 +16,10 @@ use tokio::runtime::Handle;
 
 use super::until_interrupted;
 use crate::context::Context;
-use crate::database::{Database as Address, address};
+use crate::database::{Database as Address, address, masked};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::output::human::now_ms;
 use blobs::{Copied, Shelves};
 
 const EXAMPLES: &str = "\
@@ -24,7 +27,8 @@ Examples:
   jobhall move --from sqlite:/var/lib/jobhall --to postgres://jobhall@db.example/jobhall
   jobhall move --from sqlite:/var/lib/jobhall --to @database.url --json   keeps a password out of `ps`
 
-Stop the hall first. Its data is left as it was; either all of it arrives or nothing does.";
+Stop the hall first. Its data is left as it was; either all of it arrives or nothing does. No hall
+opens the old data any more, unless the file jobs.db.moved beside it is removed.";
 
 /// The file of a hall in its data directory.
 const FILE: &str = "jobs.db";
@@ -75,7 +79,8 @@ pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let Copied { logs, artifacts } = copied;
     let told = || format!("moved {held}, {logs} logs, {artifacts} artifacts\n");
     context.output.one(&Moved::new(held, copied), told)?;
-    context.output.say(&format!("{} is as it was; nothing reads it any more", file.display()));
+    let file = file.display();
+    context.output.say(&format!("{file} is as it was; no hall opens it while {file}.moved is there"));
     context.output.say("the first node uses the admin.token of its data directory, or makes a new one");
     Ok(Exit::Ok)
 }
@@ -116,12 +121,13 @@ async fn move_all(
     to: String,
 ) -> Outcome<(Holdings, Copied)> {
     let unreadable = source(file);
+    let whither = format!("{} at {}", masked(&to), now());
     let (held, marks) = (export.holdings().map_err(&unreadable)?, export.marks().map_err(&unreadable)?);
     // Nothing is left in a session, so a pooler may stand in between.
     let options = Options { pooled: true, readers: 1, ..Options::new(to) };
     let database = aside(move || Database::open(options).map_err(|error| error.message)).await?;
     let import = database.import().await.map_err(target)?;
-    let shelves = shelves(file, database).await?;
+    let shelves = shelves(file, database.clone()).await?;
     let progress = &mut context.output.progress(held.total(), "moving");
     let (mut moved, mut copied) = (Holdings::default(), Copied::default());
     while let Some(portion) = export.next_portion().map_err(&unreadable)? {
@@ -133,9 +139,28 @@ async fn move_all(
         }
         progress.set(moved.total(), &format!("{} jobs", moved.jobs));
     }
-    import.finish(marks, held).await.map_err(target)?;
+    // Before the end and not after it: the old hall must not begin again if this is killed in between.
+    let before = export.moved_to().map_err(target)?;
+    export.set_moved_to(Some(&whither)).map_err(target)?;
+    if let Err(error) = import.finish(marks, held).await {
+        // The old hall may begin again only if the target is surely as empty as it was.
+        let is_empty = database.import().await.is_ok();
+        let is_as_before = is_empty && export.set_moved_to(before.as_deref()).is_ok();
+        return Err(if is_as_before { target(error) } else { unknown(file, error) });
+    }
     progress.finish();
     Ok((held, copied))
+}
+
+/// The end of the move failed, and nobody knows how.
+fn unknown(file: &Path, error: StoreError) -> Failure {
+    let fix =
+        format!("look into the database; if no job is there, remove {}.moved and move again", file.display());
+    Failure::new(Exit::Unexpected, "it is not known whether the hall was moved").why(error.message).fix(fix)
+}
+
+fn now() -> Timestamp {
+    Timestamp(Time::from_ms(now_ms()).unwrap_or(Time::EPOCH))
 }
 
 /// What moves blobs, if the hall has any. Only after the target has proven to be nobody's.
