@@ -13,11 +13,11 @@ use std::thread;
 use std::time::Duration;
 
 use fixture::{Options, Postgres, at, claim, inserting, present, queued, take, wait, wait_until};
-use jobhall_store::{Committed, Later, Memory, Store, Unit};
+use jobhall_store::{CommitError, Committed, Later, Memory, Store, Unit};
 use jobhall_store_postgres::{Fault, Point};
 use jobhall_throwaway::{Cluster, Database};
 
-type Answer = Later<Result<Committed, jobhall_store::CommitError>>;
+type Answer = Later<Result<Committed, CommitError>>;
 
 /// A store whose database holds back every insert of a job at a gate.
 struct Gated {
@@ -331,4 +331,26 @@ fn commits_that_arrive_after_they_were_given_up_come_to_nothing() {
     again.store(true, Ordering::SeqCst);
     assert_eq!(answers.map(|answer| wait(answer).unwrap().feed), [Some(4), Some(5)]);
     assert_eq!(present(&store, 9), [1, 2]);
+}
+
+#[test]
+fn callers_of_a_database_that_hangs_hear_with_the_end_of_the_term() {
+    let cluster = Cluster::start();
+    let database = cluster.database();
+    let (term, renew_every) = (Duration::from_secs(2), Duration::from_millis(200));
+    // Where no statement was used yet, the first has to be prepared.
+    for before in [&[][..], &beginning()] {
+        let store = take(Options { term, renew_every, ..Options::new(database.url()) });
+        for units in before {
+            assert!(wait(store.commit(units.clone())).is_ok());
+        }
+        cluster.pause();
+        let answers = [1, 2, 3].map(|n| store.commit(inserting_one(n)));
+        for answer in answers {
+            let refused = wait(answer);
+            let told = matches!(refused, Err(CommitError::Stopped { .. } | CommitError::Unknown { .. }));
+            assert!(told, "{refused:?}");
+        }
+        cluster.resume();
+    }
 }

@@ -45,6 +45,14 @@ pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<R
     }
 }
 
+/// What comes of it, unless it takes too long or the desk is lost.
+async fn in_time<T>(doing: impl Future<Output = T>, term: &Term) -> Option<T> {
+    tokio::select! {
+        done = timeout(LATE, doing) => done.ok(),
+        _ = term.lost() => None,
+    }
+}
+
 impl Writer {
     /// Sends a batch behind those that are sent, or hands it back if it must be done alone.
     pub(super) async fn send(&mut self, batch: Batch) -> Result<(), Batch> {
@@ -60,7 +68,8 @@ impl Writer {
         steps.extend(self.line.opening(self.line.number + ahead + 1));
         steps.extend(plan.steps);
         steps.push(Step::new(include_str!("../sql/commit.sql")));
-        let Ok(ready) = self.line.connector.wire(&client).prepare(&steps).await else { return Err(batch) };
+        let wire = self.line.connector.wire(&client);
+        let Some(Ok(ready)) = in_time(wire.prepare(&steps), &self.line.term).await else { return Err(batch) };
         let fault = self.line.fault(Point::Begin);
         let mut done: Done = Box::pin(async move {
             fault?;
@@ -126,13 +135,15 @@ impl Writer {
 
     /// Waits until those behind the first have come to nothing, and leaves the connection without a transaction.
     async fn roll_back(&mut self) {
-        for behind in self.sent.iter_mut().skip(1) {
-            drop(timeout(LATE, behind.done.as_mut()).await);
-        }
         let Some(client) = self.line.client.take() else { return };
-        let wire = self.line.connector.wire(&client);
-        let rolled_back = timeout(LATE, wire.ask(Step::new(include_str!("../sql/rollback.sql")))).await;
-        self.line.client = matches!(rolled_back, Ok(Ok(_))).then_some(client);
+        let rolling_back = async {
+            for behind in self.sent.iter_mut().skip(1) {
+                drop(behind.done.as_mut().await);
+            }
+            self.line.connector.wire(&client).ask(Step::new(include_str!("../sql/rollback.sql"))).await
+        };
+        let rolled_back = in_time(rolling_back, &self.line.term).await;
+        self.line.client = matches!(rolled_back, Some(Ok(_))).then_some(client);
     }
 
     fn give_all_up(&mut self, error: &CommitError) {
