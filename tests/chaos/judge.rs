@@ -55,7 +55,8 @@ pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
 /// Attempts that a worker process stopped because the hall was away for too long. It can only have said so of commands
 /// that have not come to their end.
 fn given_up(aftermath: &Aftermath, job: &Job) -> Vec<(AttemptId, Failure)> {
-    let past = aftermath.stored.attempts[&job.id].iter().map(|past| (past.claim, &past.failure));
+    let past = aftermath.stored.attempts.get(&job.id).into_iter().flatten();
+    let past = past.map(|past| (past.claim, &past.failure));
     let last = match &job.life.state {
         State::Crashed(defeat) => Some((job.life.claim, &defeat.failure)),
         _ => None,
