@@ -8,7 +8,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
 
 /// One call of the port.
 pub(crate) enum Call {
-    Commit(Vec<Unit>, Reply<Committed>),
+    Commit(Batch),
     TakeBlock(u64, Reply<Block>),
     SettleBlocks(Vec<BlockChange>, Reply<()>),
     Prune(Prune, Reply<Pruned>),
@@ -21,7 +21,7 @@ impl Call {
     pub(crate) fn stop(self, message: &str) {
         let stopped = || CommitError::Stopped { message: message.to_owned() };
         match self {
-            Call::Commit(_, reply) => drop(reply.send(Err(stopped()))),
+            Call::Commit(batch) => batch.refuse(&stopped()),
             Call::TakeBlock(_, reply) => drop(reply.send(Err(stopped()))),
             Call::SettleBlocks(_, reply) => drop(reply.send(Err(stopped()))),
             Call::Prune(_, reply) => drop(reply.send(Err(stopped()))),
@@ -32,7 +32,50 @@ impl Call {
     }
 }
 
-/// About how many rows units write.
-pub(crate) fn rows(units: &[Unit]) -> usize {
-    units.iter().map(Unit::rows).sum()
+/// Commits that share a transaction.
+pub(crate) struct Batch {
+    /// The units of each.
+    pub(crate) units: Vec<Vec<Unit>>,
+    replies: Vec<Reply<Committed>>,
+    /// The server refused it as it was believed.
+    pub(crate) doubted: bool,
+}
+
+impl Batch {
+    /// Of one commit.
+    pub(crate) fn of(units: Vec<Unit>, reply: Reply<Committed>) -> Batch {
+        Batch { units: vec![units], replies: vec![reply], doubted: false }
+    }
+
+    /// With another behind it.
+    pub(crate) fn join(&mut self, next: Batch) {
+        self.units.extend(next.units);
+        self.replies.extend(next.replies);
+    }
+
+    /// Each commit for itself.
+    pub(crate) fn parts(self) -> impl Iterator<Item = Batch> {
+        let Batch { units, replies, doubted } = self;
+        let each = units.into_iter().zip(replies);
+        each.map(move |(units, reply)| Batch { doubted, ..Batch::of(units, reply) })
+    }
+
+    /// About how many rows it writes.
+    pub(crate) fn rows(&self) -> usize {
+        self.units.iter().flatten().map(Unit::rows).sum()
+    }
+
+    /// Answers each.
+    pub(crate) fn answer(self, answers: Vec<Committed>) {
+        for (answer, reply) in answers.into_iter().zip(self.replies) {
+            drop(reply.send(Ok(answer)));
+        }
+    }
+
+    /// Answers all with this error.
+    pub(crate) fn refuse(self, error: &CommitError) {
+        for reply in self.replies {
+            drop(reply.send(Err(error.clone())));
+        }
+    }
 }

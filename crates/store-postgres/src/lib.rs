@@ -53,7 +53,7 @@ pub use desk::{Holder, Node};
 pub use import::Import;
 pub use options::{Fault, Hook, Options, Point};
 
-use call::{Call, Reply};
+use call::{Batch, Call, Reply};
 use desk::Term;
 use reads::Reads;
 use trouble::Trouble;
@@ -177,7 +177,7 @@ impl Postgres {
 
 impl Store for Postgres {
     fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>> {
-        self.call(|reply| Call::Commit(units, reply))
+        self.call(|reply| Call::Commit(Batch::of(units, reply)))
     }
 
     fn take_block(&self, size: u64) -> Later<Result<Block, CommitError>> {

@@ -16,11 +16,11 @@ mod transaction;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
+use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned};
 use tokio::sync::mpsc;
 
 use crate::apply::Numbers;
-use crate::call::{Call, Reply, rows};
+use crate::call::{Batch, Call};
 use crate::connect::Connector;
 use crate::desk::Term;
 use crate::options::Options;
@@ -44,45 +44,11 @@ enum Outcome {
     Pruned(Pruned),
 }
 
-/// Commits that share a transaction.
-struct Batch {
-    units: Vec<Vec<Unit>>,
-    replies: Vec<Reply<Committed>>,
-    /// The server refused it as it was believed.
-    doubted: bool,
-}
-
-impl Batch {
-    fn answer(self, answers: Vec<Committed>) {
-        for (answer, reply) in answers.into_iter().zip(self.replies) {
-            drop(reply.send(Ok(answer)));
-        }
-    }
-
-    fn refuse(self, error: &CommitError) {
-        for reply in self.replies {
-            drop(reply.send(Err(error.clone())));
-        }
-    }
-
-    /// Each commit for itself.
-    fn parts(self) -> impl Iterator<Item = Batch> {
-        let Batch { units, replies, doubted } = self;
-        let one = move |(units, reply)| Batch { units: vec![units], replies: vec![reply], doubted };
-        units.into_iter().zip(replies).map(one)
-    }
-}
-
-/// What is to be done, oldest first.
-enum Waiting {
-    Commit(Batch),
-    Other(Call),
-}
-
 /// The task's own.
 pub(crate) struct Writer {
     line: Line,
-    waiting: VecDeque<Waiting>,
+    /// What is to be done, oldest first.
+    waiting: VecDeque<Call>,
     /// Commits that the server has and did not answer, in the order of their numbers.
     sent: VecDeque<Sent>,
 }
@@ -125,60 +91,49 @@ impl Writer {
 
     /// Takes every commit that waits, up to the bound of rows, for one transaction; another call comes after it.
     fn gather(&mut self, first: Call, calls: &mut mpsc::Receiver<Call>) {
-        let (units, reply) = match first {
-            Call::Commit(units, reply) => (units, reply),
-            other => return self.waiting.push_back(Waiting::Other(other)),
+        let mut batch = match first {
+            Call::Commit(batch) => batch,
+            other => return self.waiting.push_back(other),
         };
-        let mut waiting = rows(&units);
-        let mut batch = Batch { units: vec![units], replies: vec![reply], doubted: false };
-        let mut other = None;
-        while waiting < self.line.options.rows_per_transaction && other.is_none() {
+        let (mut rows, mut other) = (batch.rows(), None);
+        while rows < self.line.options.rows_per_transaction && other.is_none() {
             match calls.try_recv() {
-                Ok(Call::Commit(units, reply)) => {
-                    waiting += rows(&units);
-                    batch.units.push(units);
-                    batch.replies.push(reply);
+                Ok(Call::Commit(next)) => {
+                    rows += next.rows();
+                    batch.join(next);
                 }
-                Ok(call) => other = Some(Waiting::Other(call)),
+                Ok(call) => other = Some(call),
                 Err(_) => break,
             }
         }
-        self.waiting.push_back(Waiting::Commit(batch));
+        self.waiting.push_back(Call::Commit(batch));
         self.waiting.extend(other);
     }
 
     /// Does what is next; if that must wait for what is sent, it stays the next, and the first of those is waited for.
-    async fn go_on(&mut self, next: Waiting) {
+    async fn go_on(&mut self, next: Call) {
         if !self.line.term.stands() {
-            let message = self.line.term.why();
-            match next {
-                Waiting::Commit(batch) => batch.refuse(&CommitError::Stopped { message }),
-                Waiting::Other(call) => call.stop(&message),
-            }
-            return;
+            return next.stop(&self.line.term.why());
         }
         let next = match next {
-            Waiting::Commit(batch) => match self.send(batch).await {
+            Call::Commit(batch) => match self.send(batch).await {
                 Ok(()) => return,
-                Err(batch) => Waiting::Commit(batch),
+                Err(batch) => Call::Commit(batch),
             },
-            next @ Waiting::Other(_) => next,
+            other => other,
         };
-        if !self.sent.is_empty() {
+        if self.sent.is_empty() {
+            self.alone(next).await;
+        } else {
             self.waiting.push_front(next);
-            return self.land().await;
-        }
-        match next {
-            Waiting::Commit(batch) => self.commit(batch).await,
-            Waiting::Other(call) => self.call(call).await,
+            self.land().await;
         }
     }
 
-    async fn call(&mut self, call: Call) {
+    /// Does it with nothing else under way.
+    async fn alone(&mut self, call: Call) {
         match call {
-            Call::Commit(units, reply) => {
-                self.commit(Batch { units: vec![units], replies: vec![reply], doubted: false }).await;
-            }
+            Call::Commit(batch) => self.commit(batch).await,
             Call::TakeBlock(size, reply) => {
                 let lent = self.line.transact(&Work::Block(size)).await;
                 drop(reply.send(lent.and_then(|outcome| block(outcome, size))));
@@ -198,7 +153,6 @@ impl Writer {
         }
     }
 
-    /// Commits with nothing else under way.
     async fn commit(&mut self, batch: Batch) {
         match self.commit_units(&batch).await {
             Ok(answers) => batch.answer(answers),

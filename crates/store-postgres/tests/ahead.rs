@@ -15,7 +15,7 @@ use std::time::Duration;
 use fixture::{Options, Postgres, at, claim, inserting, present, queued, take, wait, wait_until};
 use jobhall_store::{CommitError, Committed, Later, Memory, Store, Unit};
 use jobhall_store_postgres::{Fault, Point};
-use jobhall_throwaway::{Cluster, Database};
+use jobhall_throwaway::{Cluster, Database, Shared};
 
 type Answer = Later<Result<Committed, CommitError>>;
 
@@ -24,11 +24,20 @@ struct Gated {
     database: Database,
     store: Postgres,
     begun: Arc<AtomicUsize>,
+    _shared: Option<Shared>,
 }
 
 impl Gated {
     /// The gate is shut for the job. The connection breaks where the fault says so.
-    fn at(
+    fn at(job: u64, fault: impl Fn(Point) -> bool + Send + Sync + 'static) -> Gated {
+        let shared = Cluster::shared();
+        let database = shared.database();
+        let url = database.url();
+        Gated { _shared: Some(shared), ..Gated::by(database, job, &url, fault) }
+    }
+
+    /// The same with a database and a way to it.
+    fn by(
         database: Database,
         job: u64,
         url: &str,
@@ -57,7 +66,7 @@ impl Gated {
              END $$;
              CREATE TRIGGER pass BEFORE INSERT ON jobhall.jobs FOR EACH ROW WHEN (NEW.id = {job}) EXECUTE FUNCTION test.pass()"
         ));
-        Gated { database, store, begun }
+        Gated { database, store, begun, _shared: None }
     }
 
     /// Makes two commits and waits until both are sent and the one at the gate has arrived there.
@@ -117,10 +126,7 @@ fn inserting_one(n: u64) -> Vec<Unit> {
 
 #[test]
 fn the_next_commit_is_sent_before_the_one_in_front_is_answered() {
-    let shared = Cluster::shared();
-    let database = shared.database();
-    let url = database.url();
-    let gated = Gated::at(database, 1, &url, |_| false);
+    let gated = Gated::at(1, |_| false);
     let answers = gated.two(inserting_one(1), inserting_one(2));
     let third = gated.store.commit(inserting_one(3));
     let fourth = gated.store.commit(inserting_one(4));
@@ -135,10 +141,7 @@ fn the_next_commit_is_sent_before_the_one_in_front_is_answered() {
 
 #[test]
 fn behind_a_commit_that_is_refused_in_part_the_next_is_decided_on_what_it_left() {
-    let shared = Cluster::shared();
-    let database = shared.database();
-    let url = database.url();
-    let gated = Gated::at(database, 1, &url, |_| false);
+    let gated = Gated::at(1, |_| false);
     let one = queued(1, Some("one"));
     // The second unit wants a key that is held; the second commit claims what the first unit makes.
     let first = vec![inserting([one.clone()]), inserting([queued(2, Some("k"))])];
@@ -156,10 +159,7 @@ fn behind_a_commit_that_is_refused_in_part_the_next_is_decided_on_what_it_left()
 
 #[test]
 fn a_server_process_that_dies_with_two_commits_has_done_neither() {
-    let shared = Cluster::shared();
-    let database = shared.database();
-    let url = database.url();
-    let gated = Gated::at(database, 1, &url, |_| false);
+    let gated = Gated::at(1, |_| false);
     let answers = gated.two(inserting_one(1), inserting_one(2));
     assert_eq!(gated.at_the_gate("pg_terminate_backend(pid)"), "t");
     gated.open();
@@ -168,10 +168,7 @@ fn a_server_process_that_dies_with_two_commits_has_done_neither() {
 
 #[test]
 fn a_statement_that_is_cancelled_takes_the_next_commit_with_it_and_both_are_done_again() {
-    let shared = Cluster::shared();
-    let database = shared.database();
-    let url = database.url();
-    let gated = Gated::at(database, 1, &url, |_| false);
+    let gated = Gated::at(1, |_| false);
     let answers = gated.two(inserting_one(1), inserting_one(2));
     assert_eq!(gated.at_the_gate("pg_cancel_backend(pid)"), "t");
     gated.open();
@@ -180,14 +177,11 @@ fn a_statement_that_is_cancelled_takes_the_next_commit_with_it_and_both_are_done
 
 #[test]
 fn a_commit_that_goes_on_after_its_connection_was_given_up_counts() {
-    let shared = Cluster::shared();
-    let database = shared.database();
-    let url = database.url();
     let breaks = Arc::new(AtomicUsize::new(0));
     let seen = breaks.clone();
     // Three make the beginning; then the first of the two is committed, and not heard of.
     let fault = move |point| point == Point::Committed && seen.fetch_add(1, Ordering::SeqCst) == 3;
-    let gated = Gated::at(database, 2, &url, fault);
+    let gated = Gated::at(2, fault);
     let answers = gated.two(inserting_one(1), inserting_one(2));
     wait_until("the break", || breaks.load(Ordering::SeqCst) > 3);
     gated.open();
@@ -269,7 +263,7 @@ fn abandoned(then: impl Fn(&Gated)) {
     let cluster = Cluster::start();
     let database = cluster.database();
     let lead = Lead::to(&database);
-    let gated = Gated::at(database, 1, &lead.url, |_| false);
+    let gated = Gated::by(database, 1, &lead.url, |_| false);
     let answers = gated.two(inserting_one(1), inserting_one(2));
     lead.settle();
     lead.cut();

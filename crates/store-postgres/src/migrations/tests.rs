@@ -21,7 +21,14 @@ fn an_older_schema_is_migrated_with_what_it_holds() {
     assert!(error.message.starts_with("failed to open the database"), "{error}");
     assert_eq!(database.sql("SELECT count(*) FROM jobhall.migrations"), "1");
     database.sql("UPDATE jobhall.meta SET value = 77 WHERE name = 'last_id'");
+    database.sql(
+        "INSERT INTO jobhall.jobs (id, run_at, updated_at, rev, claim, attempt, lost, snoozed, unaccepted, state)
+         VALUES (70, 1, 2, 3, 4, 5, 6, 7, 8, 1)",
+    );
+    let job = || database.sql("SELECT * FROM jobhall.jobs");
+    let before = job();
     drop(Database::open_with(Options::new(database.url()), ALL).expect("an older schema"));
+    assert_eq!(job(), before);
     assert_eq!(database.sql("SELECT count(*) FROM jobhall.migrations"), ALL.len().to_string());
     assert_eq!(database.sql("SELECT value FROM jobhall.meta WHERE name = 'last_id'"), "77");
     let error = Database::open_with(Options::new(database.url()), OLDER).expect_err("an older program");

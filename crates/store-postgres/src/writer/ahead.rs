@@ -12,9 +12,10 @@ use futures_util::FutureExt;
 use jobhall_store::{CommitError, Committed};
 use tokio::time::timeout;
 
+use super::Writer;
 use super::transaction::{LATE, stopped_in};
-use super::{Batch, Waiting, Writer};
 use crate::apply::{Numbers, believed};
+use crate::call::{Batch, Call};
 use crate::desk::Term;
 use crate::options::Point;
 use crate::trouble::Trouble;
@@ -129,7 +130,7 @@ impl Writer {
             }
         }
         for Sent { batch, .. } in mem::take(&mut self.sent).into_iter().rev() {
-            self.waiting.push_front(Waiting::Commit(batch));
+            self.waiting.push_front(Call::Commit(batch));
         }
     }
 

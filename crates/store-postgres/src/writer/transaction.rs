@@ -6,8 +6,9 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use jobhall_store::CommitError;
 
-use super::{Batch, Outcome, Work, nothing};
+use super::{Outcome, Work, nothing};
 use crate::apply::{Decided, Numbers, believed};
+use crate::call::Batch;
 use crate::connect::Connector;
 use crate::desk::Term;
 use crate::options::{Fault, Options, Point};
