@@ -11,8 +11,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use jobhall_core::{State, Time};
-use jobhall_engine::{Asked, Counts, Desk, Mono, Now, Request, Ticket};
+use jobhall_core::{JobId, State, Time};
+use jobhall_engine::{Asked, Counts, Desk, Effect, Mono, Now, Request, Ticket};
 use jobhall_store::Unit;
 
 use crate::calendar;
@@ -274,6 +274,20 @@ impl Sim {
             asked.into_iter().for_each(|asked| self.ask_store(asked));
             if let Some((number, units)) = commit {
                 self.under_way(number, units);
+            }
+        }
+    }
+
+    /// Adds to the trace why these jobs do not run, in the engine's own words.
+    pub fn explain(&mut self, jobs: &[JobId]) {
+        let now = self.now();
+        let Some(desk) = &mut self.desk else { return };
+        for &id in jobs {
+            desk.ask(now, Request::Explain(id), Ticket(u64::MAX));
+            for effect in desk.take_effects() {
+                if let Effect::Answer(Ticket(u64::MAX), answer) = effect {
+                    self.trace.note(self.ms, &[id], || format!("explained: {answer:?}"));
+                }
             }
         }
     }

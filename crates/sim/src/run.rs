@@ -44,6 +44,9 @@ pub(crate) fn play(script: Script, plant: Option<Plant>, story: bool) -> Outcome
         let text = format!("panicked: {}", words.unwrap_or_default());
         violation = Some(Violation { invariant: Invariant::Panic, jobs: Vec::new(), text });
     }
+    if story && let Some(violation) = &violation {
+        sim.explain(&violation.jobs);
+    }
     let jobs = violation.as_ref().map(|violation| violation.jobs.clone()).unwrap_or_default();
     Outcome {
         seed,

@@ -274,6 +274,9 @@ impl Sim {
                     )
                 });
             }
+            for write in &unit.settings {
+                self.trace.note(self.ms, &[], || format!("{what}: setting {write:?}"));
+            }
             for insert in &unit.inserts {
                 let job = &insert.job;
                 self.trace.stir(&[self.ms, 4, job.id.get()]);

@@ -70,10 +70,14 @@ impl Checker {
             format!("the desk counts {told:?}, the rows say {found:?}")
         });
         // A clock that was set back leaves jobs among the ready whose time lies ahead, until somebody wants them; and a
-        // job that is being read just when its time comes is found due once it is back.
+        // job that is being read just when its time comes, or its window closes, is counted so once it is back.
         let scheduled = counts.open.of(StateName::Scheduled);
         let (back, reading) = (self.now.wall < latest_wall, self.reading.len() as u64);
-        let same = if scheduled < ahead { back } else { scheduled - ahead <= reading + released_ahead };
+        let same = if scheduled < ahead {
+            back || ahead - scheduled <= reading
+        } else {
+            scheduled - ahead <= reading + released_ahead
+        };
         self.must(same, Invariant::Counted, &open, || {
             format!("the desk counts {scheduled} scheduled jobs, the rows say {ahead}")
         });

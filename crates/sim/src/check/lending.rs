@@ -15,15 +15,38 @@ const TRIED: usize = 8;
 /// Who stands on whose place: by the lender.
 type Standing = BTreeMap<JobId, JobId>;
 
+/// Which links from parents to sub-jobs count.
+#[derive(Clone, Copy)]
+enum Links {
+    All,
+    OfOpen,
+}
+
 impl Checker {
     /// What stands against a job beside these leased ones of its bucket, where so much has room. `known` says that all of
     /// them began under the same limit: where it was changed since, they may have more room than it has.
+    ///
+    /// A job whose parent has ended stays on the place that it had by way of it, until a restart of the hall, which finds
+    /// no link any more: either is right.
     pub(super) fn no_place(&mut self, job: &Job, others: &[Job], most: u64, known: bool) -> Option<String> {
-        let lent = self.lenders(job.id).iter().any(|lender| others.iter().any(|other| other.id == *lender));
-        let (taken, mut all) = (self.least(others, false)?, others.to_vec());
+        let stayed = self.no_place_by(job, others, most, known, Links::All)?;
+        self.no_place_by(job, others, most, known, Links::OfOpen).map(|_| stayed)
+    }
+
+    fn no_place_by(
+        &mut self,
+        job: &Job,
+        others: &[Job],
+        most: u64,
+        known: bool,
+        links: Links,
+    ) -> Option<String> {
+        let lenders = self.lenders(job.id, links);
+        let lent = lenders.iter().any(|lender| others.iter().any(|other| other.id == *lender));
+        let (taken, mut all) = (self.least(others, false, links)?, others.to_vec());
         all.push(job.clone());
         // On the only place there is, whoever stands on it fits, however heavy.
-        let with = self.least(&all, true)?;
+        let with = self.least(&all, true, links)?;
         if with <= most || taken == 0 || with <= taken {
             if lent {
                 self.seen.push(("limits", "claim beside a place that is lent to it"));
@@ -39,10 +62,10 @@ impl Checker {
 
     /// What jobs weigh at least; nothing, if `alone` says so, where all stand on one place. None if there are too many ways
     /// to stand.
-    fn least(&self, jobs: &[Job], alone: bool) -> Option<u64> {
+    fn least(&self, jobs: &[Job], alone: bool, links: Links) -> Option<u64> {
         let there: BTreeSet<JobId> = jobs.iter().map(|job| job.id).collect();
         let lenders = |job: &Job| -> Vec<JobId> {
-            self.lenders(job.id).into_iter().filter(|id| there.contains(id) && *id != job.id).collect()
+            self.lenders(job.id, links).into_iter().filter(|id| there.contains(id) && *id != job.id).collect()
         };
         let borrowers = jobs.iter().map(|job| (job.id, lenders(job))).filter(|(_, from)| !from.is_empty());
         let borrowers: Vec<_> = borrowers.collect();
@@ -53,7 +76,11 @@ impl Checker {
     }
 
     /// The attempts that wait for a job, directly or by way of others.
-    fn lenders(&self, job: JobId) -> BTreeSet<JobId> {
+    fn lenders(&self, job: JobId, links: Links) -> BTreeSet<JobId> {
+        let counts = |parent: &JobId| match links {
+            Links::All => true,
+            Links::OfOpen => self.rows.get(parent).is_some_and(|row| !row.life.state.is_terminal()),
+        };
         let (mut found, mut next) = (BTreeSet::new(), vec![job]);
         while let Some(id) = next.pop() {
             let asked =
@@ -62,7 +89,7 @@ impl Checker {
                 State::Blocked(blocked) => blocked.holder == Some(id) || row.spec.after.contains(&id),
                 _ => false,
             });
-            let all: Vec<_> = asked.chain(behind.map(|row| row.id)).collect();
+            let all: Vec<_> = asked.filter(counts).chain(behind.map(|row| row.id)).collect();
             next.extend(all.into_iter().filter(|id| found.insert(*id)));
         }
         found.retain(|id| self.waits_for_jobs(*id));

@@ -97,7 +97,8 @@ impl Checker {
             _ => false,
         };
         let users = suited.filter(waits).filter(|job| words::used(&job.spec) != [0, 0] && self.was_due(job));
-        let first_user = users.min_by_key(|job| rank(job, now).min(stored_rank(job))).map(|job| job.id);
+        let users: Vec<_> = users.map(|job| (rank(job, now).min(stored_rank(job)), job.id)).collect();
+        let first_user = |job: &Job| users.iter().all(|&(other, id)| id == job.id || rank(job, now) < other);
         let ready = queued.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).collect();
         better.sort_by_key(|job| rank(job, now));
@@ -105,8 +106,7 @@ impl Checker {
         let fits = |job: &&Job| {
             let used = words::used(&job.spec);
             let told = !(job.spec.avoid && (job.life.attempt > 0 || job.spec.copy_of.is_some()));
-            told && (used == [0, 0]
-                || (first_user == Some(job.id) && self.certainly_left(session, used, mine)))
+            told && (used == [0, 0] || (first_user(job) && self.certainly_left(session, used, mine)))
         };
         better.into_iter().find(fits).map(|job| job.id)
     }

@@ -23,6 +23,10 @@ impl Checker {
                 let known = self.is_known_cancel(before, defeat);
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
                 self.seen.push(("outside", "cancelled"));
+                // From then on a report of the worker that started it is acknowledged as after any cancel.
+                if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
+                    end.by = By::Cancel;
+                }
             }
             _ if timed_out(&after.life) => {
                 self.seen.push(("outside", "not told in time"));

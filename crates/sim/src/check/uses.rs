@@ -20,6 +20,12 @@ impl Checker {
         })
     }
 
+    /// Jobs whose attempt at this worker waits for other jobs, as stored.
+    fn waiting_at(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
+        let waiting = self.rows.values().filter(|job| self.waits_for_jobs(job.id));
+        waiting.filter(move |job| job.life.state.tenure().is_some_and(|tenure| tenure.worker == *worker))
+    }
+
     /// A job goes to a worker: together with what is live there it must be within what the worker has.
     pub(super) fn uses_what_is_there(&mut self, row: &Job, seen: &Seen) {
         let used = words::used(&row.spec);
@@ -51,10 +57,7 @@ impl Checker {
             let known = |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.life.claim);
             let least = words::sum(self.at_work(&worker).filter(known).map(|job| words::used(&job.spec)));
             // One that goes on after a wait may do so in memory alone.
-            let resumed = self.rows.values().filter(|job| self.waits_for_jobs(job.id));
-            let resumed =
-                resumed.filter(|job| job.life.state.tenure().is_some_and(|had| had.worker == worker));
-            let most = self.at_work(&worker).chain(resumed);
+            let most = self.at_work(&worker).chain(self.waiting_at(&worker));
             let most = words::sum(most.map(|job| words::used(&job.spec)));
             let told = told.iter().find(|told| told.worker == worker).map_or([0, 0], amount);
             let jobs: Vec<JobId> = self.at_work(&worker).map(|job| job.id).collect();
@@ -76,7 +79,9 @@ impl Checker {
         let there = self.at_work(&seen.worker).map(|job| job.id).collect::<BTreeSet<_>>();
         let elsewhere = elsewhere.filter(|job| !there.contains(&job.id)).map(|job| words::used(&job.spec));
         let live = self.at_work(&seen.worker).map(|job| words::used(&job.spec));
-        words::within(words::sum(live.chain(elsewhere).chain([used])), words::has(seen.skill))
+        // A waiting attempt of this worker may have resumed in memory, and uses its resources again.
+        let resumed = self.waiting_at(&seen.worker).map(|job| words::used(&job.spec));
+        words::within(words::sum(live.chain(elsewhere).chain(resumed).chain([used])), words::has(seen.skill))
     }
 }
 
