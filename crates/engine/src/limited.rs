@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jobhall_core::limits::Limit;
-use jobhall_core::{Job, JobId, Spec};
+use jobhall_core::{Class, Job, JobId, Spec};
 
+use crate::board::ClassId;
 use crate::clock::Mono;
 use crate::desk::{Asked, Desk};
 use crate::effect::VacancyId;
@@ -39,6 +40,9 @@ pub(crate) struct Limited {
     pub unfilled: BTreeSet<VacancyId>,
     /// Jobs that are on their way to the store for the first time and belong to buckets, or are handed over already.
     born: IdMap<Born>,
+    /// Jobs whose claim is on its way and whose share is not known: limits were changed while their spec was not in
+    /// memory. Until it is known nobody else of their queue or type is claimed under a limit.
+    unknown: BTreeSet<JobId>,
     letting_out: bool,
     /// Jobs become ready without waking a vacancy: many do so together.
     pub quiet: bool,
@@ -77,6 +81,19 @@ impl Desk {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         self.limited.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
+        if entry.taken && entry.share == Shared::Unread {
+            self.limited.unknown.insert(id);
+        } else {
+            self.limited.unknown.remove(&id);
+        }
+    }
+
+    /// Whether a claim on its way may have taken what a job of this class is about to take.
+    pub(crate) fn is_share_unknown(&self, class: ClassId) -> bool {
+        let class_of = |id: &JobId| self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
+        let Some(class) = self.board.class(class) else { return false };
+        let same = |other: &Class| other.queue == class.queue || other.job_type == class.job_type;
+        self.limited.unknown.iter().filter_map(class_of).any(same)
     }
 
     /// The same for a job that is not open yet.
@@ -108,14 +125,35 @@ impl Desk {
         self.limited.limits.drop_share(None, &share, &[], now);
     }
 
+    /// Whose places a job may stand on now. A lender with a unit on its way lends nothing: the unit may end its lease, and
+    /// its place goes to the first in line then.
+    pub(crate) fn free_lenders(&self, id: JobId) -> Vec<JobId> {
+        let mut lenders = self.limited.limits.lenders(id);
+        lenders.retain(|lender| self.open.get(&lender.get()).is_some_and(|entry| entry.busy == Busy::Free));
+        lenders
+    }
+
     /// Takes all that a claim of this job takes. Where it does not get it, the job waits for it.
     pub(crate) fn take_limits(&mut self, id: JobId) -> bool {
         let now = self.now.mono;
+        let lenders = self.free_lenders(id);
+        let unknown = self.open.get(&id.get()).is_some_and(|entry| self.is_share_unknown(entry.class));
         let Some(entry) = self.open.get_mut(&id.get()) else { return false };
-        let Some(share) = entry.share.get() else { return true };
+        let Some(share) = entry.share.get() else {
+            // Limits that come while the claim is on its way count it.
+            entry.taken = true;
+            return true;
+        };
         let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+        if unknown {
+            // By the time it has been read the claims on their way may be known.
+            entry.placed = Placed::Unread;
+            self.unready(class, queue, rank);
+            self.read_share(id);
+            return false;
+        }
         let limits = &mut self.limited.limits;
-        match limits.take(rank, share, now) {
+        match limits.take(rank, share, &lenders, now) {
             Ok(()) => {
                 entry.taken = true;
                 true
@@ -139,6 +177,7 @@ impl Desk {
             self.limited.limits.give_back(id, share, version, now);
         }
         entry.taken = false;
+        self.limited.unknown.remove(&id);
     }
 
     /// The job was stored: it has places exactly while it is leased.
@@ -162,6 +201,7 @@ impl Desk {
         }
         self.help_borrowers(id);
         self.limited.limits.forget(id);
+        self.limited.unknown.remove(&id);
     }
 
     /// Those that wait and have got a chance look for a vacancy again.
@@ -295,7 +335,7 @@ impl Desk {
     }
 
     /// Of those that wait where a place of this job is free, the first of each class looks for a vacancy.
-    fn help(&mut self, lender: JobId) {
+    pub(crate) fn help(&mut self, lender: JobId) {
         let mut first = BTreeMap::new();
         for &id in self.limited.limits.borrowers(lender) {
             let Some(entry) = self.open.get(&id.get()) else { continue };

@@ -220,9 +220,15 @@ impl Limits {
         }
     }
 
-    /// Takes all that a claim takes, or nothing: then it says where the job has to wait, and what for.
-    pub fn take(&mut self, rank: Rank, share: &Share, now: Mono) -> Result<(), (BucketId, Hindrance)> {
-        let lenders = self.lending.lenders(rank.id);
+    /// Takes all that a claim takes, or nothing: then it says where the job has to wait, and what for. `lenders` are the
+    /// jobs whose places it may stand on.
+    pub fn take(
+        &mut self,
+        rank: Rank,
+        share: &Share,
+        lenders: &[JobId],
+        now: Mono,
+    ) -> Result<(), (BucketId, Hindrance)> {
         for &at in &share.buckets {
             let Some(bucket) = self.buckets.get(&at.0) else { continue };
             if let Some(why) = bucket.hindrance(rank, share.weight, lenders, now) {

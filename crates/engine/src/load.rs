@@ -286,6 +286,7 @@ impl Desk {
             self.run(task);
         }
         self.place(id);
+        self.help(id);
     }
 
     /// The job is as the unit left it, in memory and in the store.

@@ -223,7 +223,11 @@ impl Desk {
         let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
         let vacancy = self.vacancy_for(class, rank)?;
         if let Some(share) = share {
-            self.limited.limits.take(rank, share, self.now.mono).ok()?;
+            if self.is_share_unknown(class) {
+                return None;
+            }
+            let lenders = self.free_lenders(job.id);
+            self.limited.limits.take(rank, share, &lenders, self.now.mono).ok()?;
         }
         let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
             let event = Event::Claim { lease: self.lease(), worker };

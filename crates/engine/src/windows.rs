@@ -60,14 +60,15 @@ impl Entry {
 }
 
 impl Desk {
-    /// The wall clock was set back: openings that seemed to be over may be ahead again.
+    /// The wall clock was set back: openings that seemed to be over may be ahead again, also those of ready jobs, whose
+    /// rank would lie in the future.
     pub(crate) fn look_at_windows_again(&mut self) {
-        let due = self.deadlines.due.iter().map(|&(_, id)| id);
+        let waiting = self.deadlines.due.iter().chain(&self.deadlines.closing).map(|&(_, id)| id);
         let moved = |id: &JobId| {
             let timed = self.open.get(&id.get()).and_then(|entry| entry.timed.as_ref());
             timed.is_some_and(|timed| timed.stored_run_at.is_some())
         };
-        for id in due.filter(moved).collect::<Vec<_>>() {
+        for id in waiting.filter(moved).collect::<Vec<_>>() {
             self.replace(id);
         }
     }

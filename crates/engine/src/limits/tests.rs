@@ -46,7 +46,8 @@ fn share(limits: &mut Limits, value: &str) -> Share {
 
 /// A job takes its share, or waits in the bucket that it does not get into.
 fn take(limits: &mut Limits, number: u64, share: &Share) -> Result<(), (BucketId, Hindrance)> {
-    limits.take(rank(number), share, Mono(0))
+    let lenders = limits.lenders(id(number));
+    limits.take(rank(number), share, &lenders, Mono(0))
 }
 
 #[test]
@@ -123,11 +124,11 @@ fn a_bucket_that_was_forgotten_lets_no_heavy_job_through_too_early() {
     let rate = Rate { count: 1, per_ms: 1_000, burst: Some(1) };
     let mut limits = limits(limit(None, Some(rate)));
     let heavy = limits.share(&spec("a", 3), Mono(5_000)).unwrap();
-    limits.take(rank(1), &heavy, Mono(7_000)).unwrap();
+    limits.take(rank(1), &heavy, &[], Mono(7_000)).unwrap();
     limits.drop_share(Some(id(1)), &heavy, &[], Mono(8_000));
     assert_eq!(limits.buckets.len(), 0, "full again");
     let again = limits.share(&spec("a", 3), Mono(8_000)).unwrap();
-    let (_, why) = limits.take(rank(2), &again, Mono(8_000)).unwrap_err();
+    let (_, why) = limits.take(rank(2), &again, &[], Mono(8_000)).unwrap_err();
     assert_eq!(why, Hindrance::Tokens(Mono(10_000)), "three seconds after the first");
 }
 
@@ -136,13 +137,13 @@ fn a_token_that_comes_back_late_is_not_added_to_what_came_meanwhile() {
     let rate = Rate { count: 1, per_ms: 1_000, burst: Some(1) };
     let mut limits = limits(limit(None, Some(rate)));
     let share = share(&mut limits, "a");
-    limits.take(rank(1), &share, Mono(0)).unwrap();
-    limits.take(rank(2), &share, Mono(1_000)).unwrap();
+    limits.take(rank(1), &share, &[], Mono(0)).unwrap();
+    limits.take(rank(2), &share, &[], Mono(1_000)).unwrap();
     limits.give_back(id(1), &share, limits.version(), Mono(1_010));
-    assert!(limits.take(rank(3), &share, Mono(1_010)).is_err(), "the second began a moment ago");
-    limits.take(rank(3), &share, Mono(2_000)).unwrap();
+    assert!(limits.take(rank(3), &share, &[], Mono(1_010)).is_err(), "the second began a moment ago");
+    limits.take(rank(3), &share, &[], Mono(2_000)).unwrap();
     limits.give_back(id(3), &share, limits.version(), Mono(2_010));
-    limits.take(rank(4), &share, Mono(2_010)).unwrap();
+    limits.take(rank(4), &share, &[], Mono(2_010)).unwrap();
 }
 
 #[test]
