@@ -10,8 +10,14 @@ const PREFIX: &str = "jobhall-";
 const DEV_ONLY: [&str; 3] = ["sim", "store-conformance", "throwaway"];
 const APPLICATION: &[&str] = &["engine", "tree", "core", "store", "blobs"];
 
-/// Third-party packages that `core` may stand on.
-const CORE_ALLOWED: [&str; 3] = ["jiff", "serde", "serde_json"];
+/// Packages that `core` may stand on.
+const CORE_ALLOWED: &[&str] = &["jiff", "serde", "serde_json"];
+
+/// Packages that `kernel` may stand on.
+const KERNEL_ALLOWED: &[&str] = &["jobhall-core", "jobhall-store", "lru", "serde", "serde_json", "thiserror"];
+
+/// Packages that nothing below `kernel` may bring in: a runtime, randomness, logging.
+const KERNEL_BANNED: [&str; 3] = ["tokio", "rand", "tracing"];
 
 /// The rooms that `room` may depend on, or none for a room that is not in the plan.
 fn allowed(room: &str) -> Option<&'static [&'static str]> {
@@ -19,7 +25,8 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
         "core" | "blobs" | "tree" | "throwaway" => &[],
         "store" | "protocol" => &["core"],
         "store-sqlite" | "store-postgres" | "store-conformance" => &["store", "core"],
-        "engine" => &["core", "store", "blobs"],
+        "kernel" => &["core", "store"],
+        "engine" => &["kernel", "core", "store", "blobs"],
         "queries" | "tasksets" | "builds" => APPLICATION,
         "server" => &["core", "engine", "queries", "tasksets", "builds", "store", "blobs", "protocol"],
         "client" => &["protocol"],
@@ -40,7 +47,7 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
             "client",
             "worker",
         ],
-        "sim" => &["engine", "store", "core", "store-conformance"],
+        "sim" => &["kernel", "engine", "store", "core", "store-conformance"],
         _ => return None,
     })
 }
@@ -93,15 +100,27 @@ fn edge_fault(room: &str, plan: &[&str], kind: Kind, target: &str) -> Option<Fau
     (!fine).then(|| format!("{room} must not depend on {word}{target}"))
 }
 
-/// Whatever `core` stands on beyond the short list; tests of it may use more.
+/// Whatever `core` and `kernel` stand on beyond their short lists; tests of them may use more.
 #[must_use]
-pub fn impure_core(packages: &[Package]) -> Vec<Fault> {
-    let outside =
-        |found: &&Dependency| found.kind != Kind::Dev && !CORE_ALLOWED.contains(&found.name.as_str());
+pub fn impure(packages: &[Package]) -> Vec<Fault> {
+    let rooms = [("core", CORE_ALLOWED), ("kernel", KERNEL_ALLOWED)];
+    rooms.into_iter().flat_map(|(room, allowed)| impure_room(packages, room, allowed)).collect()
+}
+
+fn impure_room(packages: &[Package], room: &str, allowed: &[&str]) -> Vec<Fault> {
+    let beyond = |found: &&Dependency| found.kind != Kind::Dev && !allowed.contains(&found.name.as_str());
     packages
         .iter()
-        .filter(|package| package.directory == "crates/core")
-        .flat_map(|package| package.dependencies.iter().filter(outside))
-        .map(|found| format!("core must not depend on {}", found.name))
+        .filter(|package| package.directory.strip_prefix("crates/") == Some(room))
+        .flat_map(|package| package.dependencies.iter().filter(beyond))
+        .map(|found| format!("{room} must not depend on {}", found.name))
         .collect()
+}
+
+/// Every package that `kernel` must not bring in, even by way of others. `tree` are the names of all packages that
+/// `package` stands on.
+#[must_use]
+pub fn brought_in(package: &str, tree: &[String]) -> Vec<Fault> {
+    let banned = KERNEL_BANNED.iter().filter(|banned| tree.iter().any(|name| name == *banned));
+    banned.map(|name| format!("{package} brings in {name}, which the kernel must not have")).collect()
 }

@@ -74,17 +74,34 @@ struct MetadataTarget {
 /// # Errors
 /// A sentence, when cargo cannot be run or refuses a manifest.
 pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .current_dir(root)
-        .output()
-        .map_err(|error| format!("failed to start cargo metadata: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+    let output = cargo(root, &["metadata", "--no-deps", "--offline", "--format-version", "1"])?;
+    let metadata: Metadata = serde_json::from_slice(&output)
         .map_err(|error| format!("failed to read what cargo metadata says: {error}"))?;
     Ok(metadata.packages.into_iter().map(|package| from_metadata(root, package)).collect())
+}
+
+/// Asks cargo for the names of all packages that ship with `package`, which comes first.
+///
+/// # Errors
+/// A sentence, when cargo cannot be run or does not know the package.
+pub fn normal_tree(root: &Path, package: &str) -> Result<Vec<String>, String> {
+    let options = ["--edges", "normal", "--prefix", "none", "--format", "{p}", "--offline", "--locked"];
+    let output = cargo(root, &[&["tree", "--package", package], &options[..]].concat())?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("failed to start cargo {}: {error}", arguments[0]))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("cargo {} failed: {}", arguments[0], String::from_utf8_lossy(&output.stderr)))
+    }
 }
 
 fn from_metadata(root: &Path, package: MetadataPackage) -> Package {

@@ -1,10 +1,14 @@
-//! What `core` must not touch: files, network, clock, threads, processes, environment, randomness, async.
+//! What `core` and `kernel` must not touch: files, network, clock, threads, processes, environment, randomness, async;
+//! and, in `kernel`, logging.
 
 use super::source;
 use super::{Fault, File};
 
-/// Banned paths and words, each as the tokens it is made of.
-const BANNED: [&[&str]; 17] = [
+/// A banned path or word, as the tokens it is made of.
+pub type Banned = &'static [&'static str];
+
+/// What `core` must not touch.
+pub const CORE: &[Banned] = &[
     &["std", ":", ":", "fs"],
     &["std", ":", ":", "net"],
     &["std", ":", ":", "io"],
@@ -24,17 +28,21 @@ const BANNED: [&[&str]; 17] = [
     &["rand"],
 ];
 
-/// Every banned word in the files that ship; `files` are the sources of one crate.
+/// What `kernel` must not touch besides: it returns what is to be logged.
+pub const KERNEL: &[Banned] = &[&["tracing"]];
+
+/// Every banned word in the files that ship; `files` are the sources of one crate, `lists` what it must not touch.
 #[must_use]
-pub fn touched(files: &[File]) -> Vec<Fault> {
-    source::shipped(files).into_iter().flat_map(faults_of).collect()
+pub fn touched(files: &[File], lists: &[&[Banned]]) -> Vec<Fault> {
+    let banned = lists.concat();
+    source::shipped(files).into_iter().flat_map(|file| faults_of(file, &banned)).collect()
 }
 
-fn faults_of(file: &File) -> Vec<Fault> {
+fn faults_of(file: &File, banned: &[Banned]) -> Vec<Fault> {
     let tokens = source::tokens(&source::without_test_items(&source::bare(&file.text)));
     let imported: Vec<Vec<String>> =
         source::imports(&tokens).iter().map(|path| source::tokens(path)).collect();
-    BANNED
+    banned
         .iter()
         .filter(|banned| contains(&tokens, banned) || imported.iter().any(|path| contains(path, banned)))
         .map(|banned| format!("{} uses {}", file.path, banned.concat()))
