@@ -1,7 +1,7 @@
 //! Chores of the house, kept as plain functions so that each can be tested on planted input.
 //!
 //! [`acceptance`] turns one real test run into `docs/acceptance.md`. [`tidy`] holds the rules on the shape of
-//! the tree; `xtask/tests/tidy.rs` applies them to this repository and proves that each can fail.
+//! the tree; the tests in `xtask/tests/` apply them to this repository and prove that each can fail.
 
 use std::path::PathBuf;
 

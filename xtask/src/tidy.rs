@@ -1,7 +1,7 @@
 //! Rules on the shape of the tree.
 //!
 //! A rule is a function from plain inputs to a list of [`Fault`]s, so that a test can plant one and see it caught.
-//! `xtask/tests/tidy.rs` feeds the rules with this repository.
+//! The tests in `xtask/tests/` feed the rules with this repository.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,12 @@ pub mod decisions;
 pub mod edges;
 pub mod links;
 pub mod manifests;
+pub mod modules;
 pub mod purity;
+pub mod ratchet;
+pub mod sleeps;
 pub mod source;
+pub mod status_codes;
 pub mod words;
 
 /// One broken rule: where, and what is wrong there.
@@ -42,28 +46,33 @@ impl File {
 /// # Errors
 /// Those of reading the directory or a file, which must be UTF-8.
 pub fn files(root: &Path, directory: &str, suffix: &str) -> io::Result<Vec<File>> {
+    let named = paths(root, directory)?.into_iter().filter(|path| path.ends_with(suffix));
+    named.map(|path| Ok(File { text: fs::read_to_string(root.join(&path))?, path })).collect()
+}
+
+/// The paths from `root` of the files below `root/directory`, sorted.
+fn paths(root: &Path, directory: &str) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
-    collect(root, &root.join(directory), suffix, &mut found)?;
-    found.sort_by(|a, b| a.path.cmp(&b.path));
+    collect(root, &root.join(directory), &mut found)?;
+    found.sort_unstable();
     Ok(found)
 }
 
-fn collect(root: &Path, directory: &Path, suffix: &str, found: &mut Vec<File>) -> io::Result<()> {
+fn collect(root: &Path, directory: &Path, found: &mut Vec<String>) -> io::Result<()> {
     if !directory.is_dir() {
         return Ok(());
     }
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') || name == "target" || name == "mutants.out" {
+        if name.starts_with('.') || ["target", "mutants.out", "node_modules"].contains(&name.as_str()) {
             continue;
         }
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            collect(root, &path, suffix, found)?;
-        } else if name.ends_with(suffix) {
-            let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-            found.push(File { path: relative, text: fs::read_to_string(&path)? });
+            collect(root, &path, found)?;
+        } else {
+            found.push(path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/"));
         }
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! Rust source made plain enough to look for words in it: without comments, literals and test modules.
 
+use std::collections::BTreeSet;
+
 use super::File;
 
 /// The source with every comment, string and character literal blanked. Lines stay where they were.
@@ -78,24 +80,46 @@ fn raw_string(rest: &[char], hashes: usize) -> usize {
     (body..rest.len()).find(ends).map_or(rest.len(), |at| at + 1 + count)
 }
 
-fn is_word(character: char) -> bool {
+/// Whether the character can be part of an identifier.
+#[must_use]
+pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
 const TEST_ONLY: &str = "#[cfg(test)]";
 
-/// Bare source without the items behind `#[cfg(test)]`.
+/// Bare source without the items behind `#[cfg(test)]`. Lines stay where they were.
 #[must_use]
 pub fn without_test_items(bare: &str) -> String {
-    let mut out = String::with_capacity(bare.len());
+    split_test_items(bare).0
+}
+
+/// Only the items behind `#[cfg(test)]` of bare source. Lines stay where they were.
+#[must_use]
+pub fn test_items(bare: &str) -> String {
+    split_test_items(bare).1
+}
+
+/// What ships and what is for tests; each has the line breaks of the whole.
+fn split_test_items(bare: &str) -> (String, String) {
+    let (mut shipped, mut tests) = (String::with_capacity(bare.len()), String::new());
     let mut rest = bare;
     while let Some(start) = rest.find(TEST_ONLY) {
-        out.push_str(&rest[..start]);
-        rest = &rest[start + TEST_ONLY.len()..];
-        rest = &rest[item_length(rest)..];
+        let after = start + TEST_ONLY.len();
+        let end = after + item_length(&rest[after..]);
+        shipped.push_str(&rest[..start]);
+        tests.push_str(&line_breaks(&rest[..start]));
+        shipped.push_str(&line_breaks(&rest[start..end]));
+        tests.push_str(&rest[after..end]);
+        rest = &rest[end..];
     }
-    out.push_str(rest);
-    out
+    shipped.push_str(rest);
+    tests.push_str(&line_breaks(rest));
+    (shipped, tests)
+}
+
+fn line_breaks(text: &str) -> String {
+    text.chars().filter(|character| *character == '\n').collect()
 }
 
 /// Length of the item at the front: up to its `;`, or to the brace that closes its body.
@@ -120,13 +144,19 @@ fn item_length(rest: &str) -> usize {
 /// The files that ship: those not declared by a `#[cfg(test)] mod name;` in another of them.
 #[must_use]
 pub fn shipped(files: &[File]) -> Vec<&File> {
-    let hidden: Vec<String> = files.iter().flat_map(test_modules).collect();
-    let is_hidden = |file: &&File| {
-        hidden
-            .iter()
-            .any(|stem| file.path == format!("{stem}.rs") || file.path.starts_with(&format!("{stem}/")))
+    let hidden = for_tests(files);
+    files.iter().filter(|file| !hidden.contains(&file.path.as_str())).collect()
+}
+
+/// Paths of the files that a `#[cfg(test)] mod name;` in another of them declares.
+#[must_use]
+pub fn for_tests(files: &[File]) -> BTreeSet<&str> {
+    let stems: BTreeSet<String> = files.iter().flat_map(test_modules).collect();
+    let is_hidden = |path: &str| {
+        let stem = path.trim_end_matches(".rs");
+        stems.contains(stem) || path.match_indices('/').any(|(slash, _)| stems.contains(&path[..slash]))
     };
-    files.iter().filter(|file| !is_hidden(file)).collect()
+    files.iter().map(|file| file.path.as_str()).filter(|path| is_hidden(path)).collect()
 }
 
 /// Paths, without their `.rs`, of the modules that this file declares for tests only.
@@ -165,6 +195,13 @@ pub fn tokens(bare: &str) -> Vec<String> {
         found.push(word);
     }
     found
+}
+
+/// The same with the number of the line that each is on.
+#[must_use]
+pub fn numbered_tokens(bare: &str) -> Vec<(usize, String)> {
+    let lines = (1..).zip(bare.lines());
+    lines.flat_map(|(number, line)| tokens(line).into_iter().map(move |token| (number, token))).collect()
 }
 
 /// Every path that the `use` items among the tokens bring in, braces resolved: `use a::{b, c::d}` gives two.

@@ -1,0 +1,38 @@
+//! How many modules the `lib.rs` of a crate lists. More than a screen of them hides what belongs together.
+
+use super::ratchet::{self, Found, Listed};
+use super::source;
+use super::{Fault, File};
+
+/// The most modules that a `lib.rs` may list.
+pub const MOST: usize = 15;
+
+/// Crates that list more today.
+pub const LISTED: &[Listed] = &[
+    ("crates/client/src/lib.rs", 22),
+    ("crates/core/src/lib.rs", 26),
+    ("crates/engine/src/lib.rs", 51),
+    ("crates/protocol/src/lib.rs", 23),
+    ("crates/server/src/lib.rs", 38),
+    ("crates/sim/src/lib.rs", 21),
+    ("crates/store-postgres/src/lib.rs", 20),
+    ("crates/store-sqlite/src/lib.rs", 20),
+    ("crates/worker/src/lib.rs", 17),
+];
+
+/// Every `lib.rs` among `files` that lists more than [`MOST`] modules and more than `listed` allows.
+#[must_use]
+pub fn crowded(files: &[File], listed: &[(&str, usize)]) -> Vec<Fault> {
+    let roots = files.iter().filter(|file| file.path.ends_with("/src/lib.rs"));
+    let found: Vec<Found> = roots.map(declarations).collect();
+    ratchet::faults("modules", MOST, &found, listed)
+}
+
+/// Every `mod name;` of the file that is not for tests; a module with its body in place counts as well.
+fn declarations(file: &File) -> Found {
+    let tokens = source::numbered_tokens(&source::without_test_items(&source::bare(&file.text)));
+    let declares =
+        |window: &&[(usize, String)]| window[0].1 == "mod" && matches!(window[2].1.as_str(), ";" | "{");
+    let lines = tokens.windows(3).filter(declares).map(|window| window[0].0).collect();
+    Found { path: file.path.clone(), lines }
+}

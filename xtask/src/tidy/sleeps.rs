@@ -1,0 +1,92 @@
+//! Tests do not sleep: a fixed pause is too short on a slow machine and wasted on a fast one. They wait for a signal,
+//! use virtual time, or look again and again until a condition holds, with an end to it.
+//!
+//! A sleep is fine
+//! - in a function that looks again until a condition holds, which its name says: `wait_…`, `poll_…`, `until…`,
+//!   `eventually…`;
+//! - in a test with tokio's paused clock (`start_paused`), where a sleep takes no time;
+//! - in `tests/chaos/`, where a random pause between two faults is part of the schedule of faults.
+
+use super::ratchet::{self, Found, Listed};
+use super::source;
+use super::{Fault, File};
+
+const SLEEPS: [&str; 2] = ["sleep", "sleep_until"];
+const WAITS: [&str; 4] = ["wait_", "poll_", "until", "eventually"];
+const PACED: &str = "tests/chaos/";
+
+/// Files whose tests sleep today.
+pub const LISTED: &[Listed] = &[
+    ("crates/cli/tests/artifacts.rs", 1),
+    ("crates/engine/tests/crash.rs", 1),
+    ("crates/server/tests/http/apply.rs", 1),
+    ("crates/server/tests/http/audit.rs", 1),
+    ("crates/server/tests/http/doors.rs", 2),
+    ("crates/server/tests/http/groups.rs", 1),
+    ("crates/server/tests/http/hall.rs", 2),
+    ("crates/server/tests/http/metrics.rs", 1),
+    ("crates/server/tests/http/operations.rs", 1),
+    ("crates/server/tests/http/renewals.rs", 1),
+    ("crates/server/tests/http/streams.rs", 1),
+    ("crates/server/tests/http/tokens.rs", 1),
+    ("crates/server/tests/http/workers.rs", 6),
+    ("crates/server/tests/session/bounds.rs", 2),
+    ("crates/server/tests/session/cancels.rs", 1),
+    ("crates/server/tests/session/logs.rs", 1),
+    ("crates/server/tests/session/returns.rs", 2),
+    ("crates/server/tests/session/socket.rs", 1),
+    ("crates/store-postgres/tests/ahead.rs", 4),
+    ("crates/worker/tests/slots/trees.rs", 1),
+    ("tests/nodes/away.rs", 1),
+    ("tests/nodes/inbox.rs", 1),
+    ("tests/nodes/standby.rs", 1),
+    ("tests/src/rig.rs", 1),
+];
+
+/// Every file whose tests sleep more often than `listed` allows. `files` are Rust sources of the whole tree.
+#[must_use]
+pub fn in_tests(files: &[File], listed: &[(&str, usize)]) -> Vec<Fault> {
+    let declared = source::for_tests(files);
+    let found: Vec<Found> = files
+        .iter()
+        .filter(|file| !file.path.starts_with(PACED))
+        .map(|file| {
+            let bare = source::bare(&file.text);
+            let whole = is_test(&file.path) || declared.contains(file.path.as_str());
+            let tests = if whole { bare } else { source::test_items(&bare) };
+            Found { path: file.path.clone(), lines: sleeps(&tests) }
+        })
+        .collect();
+    ratchet::faults("sleeps in tests", 0, &found, listed)
+}
+
+fn is_test(path: &str) -> bool {
+    path.starts_with("tests/") || path.contains("/tests/")
+}
+
+/// The lines of bare source with a call of a sleep that is not fine.
+fn sleeps(bare: &str) -> Vec<usize> {
+    let tokens = source::numbered_tokens(bare);
+    let mut found = Vec::new();
+    // Whether the block may sleep, for each open brace; the last signature waits for its body's brace.
+    let mut blocks = vec![false];
+    let (mut signature, mut paused) = (None, false);
+    for (at, (line, token)) in tokens.iter().enumerate() {
+        let next = tokens.get(at + 1).map_or("", |(_, next)| next.as_str());
+        let around = blocks.last().copied().unwrap_or(false);
+        match token.as_str() {
+            "start_paused" => paused = true,
+            "fn" if next.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
+                signature = Some(paused || WAITS.iter().any(|prefix| next.starts_with(prefix)));
+                paused = false;
+            }
+            "{" => blocks.push(signature.take().unwrap_or(around)),
+            "}" => {
+                blocks.pop();
+            }
+            name if SLEEPS.contains(&name) && next == "(" && !around => found.push(*line),
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,25 @@
+//! Which file of the server knows HTTP status codes: `error.rs`, which turns every kind of error into a response.
+
+use super::ratchet::{self, Found, Listed};
+use super::source;
+use super::{Fault, File};
+
+/// The file that may name status codes.
+const HOME: &str = "crates/server/src/error.rs";
+
+/// Files that name some today.
+pub const LISTED: &[Listed] = &[("crates/server/src/door.rs", 3)];
+
+/// Every file of the server except `error.rs` that names `StatusCode` more often than `listed` allows.
+#[must_use]
+pub fn outside_error(files: &[File], listed: &[(&str, usize)]) -> Vec<Fault> {
+    let sources = files.iter().filter(|file| file.path.starts_with("crates/server/src/"));
+    let found: Vec<Found> = sources.filter(|file| file.path != HOME).map(mentions).collect();
+    ratchet::faults("mentions of StatusCode", 0, &found, listed)
+}
+
+fn mentions(file: &File) -> Found {
+    let tokens = source::numbered_tokens(&source::bare(&file.text));
+    let lines = tokens.into_iter().filter(|(_, token)| token == "StatusCode").map(|(line, _)| line).collect();
+    Found { path: file.path.clone(), lines }
+}
