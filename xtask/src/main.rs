@@ -1,38 +1,62 @@
-//! The command line of the chores: `cargo run -p xtask -- acceptance [--check]`.
+//! The command line of the chores; `cargo run -p xtask -- help` lists them.
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::acceptance::{self, Mode};
+use xtask::tidy::{self, methods};
 
 const USAGE: &str = "\
 usage: xtask acceptance [--check]
+       xtask methods <crate-dir> <Struct>
 
   acceptance           run every test and write docs/acceptance.md
-  acceptance --check   run every test and fail when docs/acceptance.md is stale";
+  acceptance --check   run every test and fail when docs/acceptance.md is stale
+  methods              count fields, impl blocks and methods of a struct, and show the largest cycle of calls";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mode = match arguments.as_slice() {
-        ["acceptance"] => Mode::Write,
-        ["acceptance", "--check"] => Mode::Check,
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
+    match arguments.as_slice() {
+        ["acceptance"] => run_acceptance(Mode::Write),
+        ["acceptance", "--check"] => run_acceptance(Mode::Check),
+        ["methods", directory, name] => print(count_methods(Path::new(directory), name)),
+        ["help" | "--help" | "-h"] => print(Ok(USAGE.to_owned())),
         _ => {
             eprintln!("{USAGE}");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
+    }
+}
+
+fn run_acceptance(mode: Mode) -> ExitCode {
     match acceptance::run(&xtask::workspace_root(), mode) {
-        Ok(note) => {
-            println!("{note}");
-            ExitCode::SUCCESS
-        }
+        Ok(note) => print(Ok(note)),
         Err(stop) => {
             eprintln!("error: {stop}");
             ExitCode::from(stop.exit_code())
         }
     }
+}
+
+fn print(result: Result<String, String>) -> ExitCode {
+    match result {
+        // A reader that has seen enough, such as `head`, is no failure.
+        Ok(text) => match writeln!(io::stdout(), "{text}") {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => print(Err(error.to_string())),
+            Ok(()) | Err(_) => ExitCode::SUCCESS,
+        },
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn count_methods(directory: &Path, name: &str) -> Result<String, String> {
+    let files = tidy::files(directory, "src", ".rs").map_err(|error| error.to_string())?;
+    let shape = methods::of(&files, name)
+        .ok_or_else(|| format!("no struct {name} in {}", directory.join("src").display()))?;
+    Ok(methods::report(name, &shape))
 }

@@ -11,6 +11,7 @@ pub mod decisions;
 pub mod edges;
 pub mod links;
 pub mod manifests;
+pub mod methods;
 pub mod modules;
 pub mod purity;
 pub mod ratchet;
