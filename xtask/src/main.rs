@@ -5,15 +5,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::acceptance::{self, Mode};
-use xtask::tidy::{self, methods};
+use xtask::tidy::{self, methods, old_words};
 
 const USAGE: &str = "\
 usage: xtask acceptance [--check]
        xtask methods <crate-dir> <Struct>
+       xtask words
 
   acceptance           run every test and write docs/acceptance.md
   acceptance --check   run every test and fail when docs/acceptance.md is stale
-  methods              count fields, impl blocks and methods of a struct, and show the largest cycle of calls";
+  methods              count fields, impl blocks and methods of a struct, and show the largest cycle of calls
+  words                list where each renamed word still occurs";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         ["acceptance"] => run_acceptance(Mode::Write),
         ["acceptance", "--check"] => run_acceptance(Mode::Check),
         ["methods", directory, name] => print(count_methods(Path::new(directory), name)),
+        ["words"] => print(list_words()),
         ["help" | "--help" | "-h"] => print(Ok(USAGE.to_owned())),
         _ => {
             eprintln!("{USAGE}");
@@ -59,4 +62,9 @@ fn count_methods(directory: &Path, name: &str) -> Result<String, String> {
     let shape = methods::of(&files, name)
         .ok_or_else(|| format!("no struct {name} in {}", directory.join("src").display()))?;
     Ok(methods::report(name, &shape))
+}
+
+fn list_words() -> Result<String, String> {
+    let files = tidy::tree(&xtask::workspace_root()).map_err(|error| error.to_string())?;
+    Ok(old_words::report(&old_words::prepare(&files), old_words::OLD))
 }

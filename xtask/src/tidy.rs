@@ -13,6 +13,7 @@ pub mod links;
 pub mod manifests;
 pub mod methods;
 pub mod modules;
+pub mod old_words;
 pub mod purity;
 pub mod ratchet;
 pub mod sleeps;
@@ -49,6 +50,22 @@ impl File {
 pub fn files(root: &Path, directory: &str, suffix: &str) -> io::Result<Vec<File>> {
     let named = paths(root, directory)?.into_iter().filter(|path| path.ends_with(suffix));
     named.map(|path| Ok(File { text: fs::read_to_string(root.join(&path))?, path })).collect()
+}
+
+/// Every file of the tree, by path, with the settings of tools in hidden directories. What is not UTF-8 has no text.
+///
+/// # Errors
+/// Those of reading a directory or a file.
+pub fn tree(root: &Path) -> io::Result<Vec<File>> {
+    let mut found = paths(root, "")?;
+    for hidden in [".cargo", ".ci", ".config", ".github"] {
+        found.extend(paths(root, hidden)?);
+    }
+    let read = |path: String| {
+        let bytes = fs::read(root.join(&path))?;
+        Ok(File { text: String::from_utf8(bytes).unwrap_or_default(), path })
+    };
+    found.into_iter().map(read).collect()
 }
 
 /// The paths from `root` of the files below `root/directory`, sorted.
