@@ -84,7 +84,14 @@ impl Desk {
         if entry.taken && entry.share == Shared::Unread {
             self.limited.unknown.insert(id);
         } else {
-            self.limited.unknown.remove(&id);
+            self.share_known(id);
+        }
+    }
+
+    /// The share of a job whose claim was on its way is known, or the claim came to nothing: others go on.
+    fn share_known(&mut self, id: JobId) {
+        if self.limited.unknown.remove(&id) {
+            self.read_shares();
         }
     }
 
@@ -146,10 +153,9 @@ impl Desk {
         };
         let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
         if unknown {
-            // By the time it has been read the claims on their way may be known.
             entry.placed = Placed::Unread;
             self.unready(class, queue, rank);
-            self.read_share(id);
+            self.limited.unread.push_back(id);
             return false;
         }
         let limits = &mut self.limited.limits;
@@ -177,7 +183,7 @@ impl Desk {
             self.limited.limits.give_back(id, share, version, now);
         }
         entry.taken = false;
-        self.limited.unknown.remove(&id);
+        self.share_known(id);
     }
 
     /// The job was stored: it has places exactly while it is leased.
@@ -201,7 +207,7 @@ impl Desk {
         }
         self.help_borrowers(id);
         self.limited.limits.forget(id);
-        self.limited.unknown.remove(&id);
+        self.share_known(id);
     }
 
     /// Those that wait and have got a chance look for a vacancy again.
@@ -273,9 +279,9 @@ impl Desk {
         self.read_shares();
     }
 
-    /// Reads as many as may be read at once.
+    /// Reads as many as may be read at once, unless claims on their way have to be known first.
     pub(crate) fn read_shares(&mut self) {
-        while self.matches() && self.limited.reading.len() < READS {
+        while self.matches() && self.limited.unknown.is_empty() && self.limited.reading.len() < READS {
             let Some(id) = self.limited.unread.pop_front() else { return };
             let waits = self.open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Unread);
             if waits && self.limited.reading.insert(id) {

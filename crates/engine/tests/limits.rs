@@ -5,6 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
+use jobhall_core::needs::Needs;
 use jobhall_core::{JobId, Json, QueueConfig, QueueName, TypeConfig, TypeName};
 use jobhall_engine::{
     Answer, Assignment, Config, LimitOf, Missing, Refused, Request, SessionId, Submit, SubmitJob, Told, Why,
@@ -501,4 +502,38 @@ fn a_lent_place_has_one_user_after_a_restart_too() {
     hall.report("w", &child, passed()).unwrap();
     let next = hall.assignments();
     assert_eq!(next.iter().map(|(_, held)| held.attempt.job).collect::<Vec<_>>(), [second]);
+}
+
+/// A claim is under way when a limit of one is stored; then a worker for another job comes.
+fn claim_in_flight(config: Config) {
+    let mut hall = Hall::with(config);
+    let jobs =
+        submit(&mut hall, vec![job("t"), SubmitJob { needs: Needs::parse("gpu").unwrap(), ..job("t") }]);
+    hall.hold = true;
+    let config = Some(QueueConfig { paused: false, limits: vec![at_once(1)] });
+    hall.ask_later(Request::SetQueue { queue: queue("default"), config, expected: None });
+    let first = hall.worker("w", "");
+    hall.vacancy(first, 1);
+    assert_eq!(hall.held.len(), 2, "the limit and the claim are on their way");
+    let (number, units) = hall.held.remove(0);
+    let committed = hall.store.commit_now(units);
+    hall.desk.told(hall.now, Told::Committed(number, Ok(committed)));
+    hall.pump();
+    let second = hall.worker("g", "gpu=1");
+    hall.vacancy(second, 1);
+    hall.let_through();
+    let assigned = given(&mut hall);
+    assert_eq!(ids(&assigned), [jobs[0]], "the claim on its way has the only place");
+    hall.report("w", &assigned[0], passed()).unwrap();
+    assert_eq!(ids(&given(&mut hall)), [jobs[1]]);
+}
+
+#[test]
+fn a_claim_in_flight_counts_under_a_limit_that_is_set_meanwhile() {
+    claim_in_flight(Config::default());
+}
+
+#[test]
+fn so_does_one_whose_spec_is_not_in_memory() {
+    claim_in_flight(Config { spec_bytes: 0, ..Config::default() });
 }

@@ -7,7 +7,7 @@ mod slots;
 use hall::{Hall, job, passed, worker};
 use jobhall_core::StateName;
 use jobhall_core::limits::Limit;
-use jobhall_engine::{SubmitJob, Why};
+use jobhall_engine::{Request, SubmitJob, Why};
 use slots::{Slots, answered, over, running};
 
 fn needs(text: &str) -> jobhall_core::needs::Needs {
@@ -116,4 +116,37 @@ fn a_place_is_lent_to_what_an_awaited_job_comes_after() {
     assert_eq!(over(&mut hall, ticket), Some(vec![child]));
     slots.end(&mut hall, first);
     assert_eq!(hall.state(first), StateName::Succeeded);
+}
+
+#[test]
+fn a_lender_whose_own_lease_is_ending_lends_nothing() {
+    let mut hall = Hall::new();
+    let give = |hall: &mut Hall, name: &str| {
+        let session = hall.worker(name, "");
+        hall.vacancy(session, 1);
+        let held = hall.assignments().remove(0).1;
+        hall.accept(name, &held).unwrap();
+        (session, held)
+    };
+    hall.submit(job("p")).unwrap();
+    let (lender, held) = give(&mut hall, "lender");
+    let other = hall.submit(job("p")).unwrap().id;
+    let (_, busy) = give(&mut hall, "busy");
+    let child = hall.call("lender", &held, "one", job("p")).unwrap().id;
+    hall.wait("lender", &held);
+    let (borrower, _) = give(&mut hall, "borrower");
+    // Three are leased under a limit of one, on two places: it was lowered.
+    hall.set_type("p", |config| {
+        config.limits = vec![Limit { by: None, concurrency: Some(1), rate: None }];
+    });
+    hall.hold = true;
+    hall.ask_later(Request::CloseSession(borrower));
+    hall.ask_later(Request::CloseSession(lender));
+    let idle = hall.worker("idle", "");
+    hall.vacancy(idle, 2);
+    hall.let_through();
+    assert_eq!(hall.state(child), StateName::Retrying, "the limit is taken by job {other}");
+    hall.report("busy", &busy, passed()).unwrap();
+    let next = hall.assignments();
+    assert_eq!(next.len(), 1, "one at a time from now on: {next:?}");
 }

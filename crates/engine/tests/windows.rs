@@ -271,3 +271,17 @@ fn hold_release_and_edit_leave_the_time_that_was_stored() {
     }
     assert_eq!(run_at(&mut hall, id), at(20, 0), "today, although it had been moved to tomorrow");
 }
+
+#[test]
+fn a_clock_that_went_ahead_and_back_leaves_ready_jobs_in_their_order() {
+    let mut hall = hall_at(12, 0);
+    let early = hall.submit(in_windows("10:00-09:00")).unwrap().id;
+    let late = hall.submit(job("t")).unwrap().id;
+    // Three days ahead its window has closed and opened again.
+    set_clock(&mut hall, at(12, 0).plus_ms(3 * 24 * HOUR));
+    set_clock(&mut hall, at(12, 1));
+    let session = hall.worker("w", "");
+    hall.vacancy(session, 1);
+    let given = hall.assignments().remove(0).1.attempt.job;
+    assert_eq!(given, early, "it was asked for before job {late}");
+}
