@@ -169,7 +169,7 @@ pub enum Command {
     Man(man::ManArgs),
     /// Explain a command, or the exit codes
     Help(help::HelpArgs),
-    /// The leader of a job's processes; started by the worker only
+    /// The supervisor of a job's processes; started by the worker only
     #[command(name = "__slot", hide = true)]
     Slot(slot::SlotArgs),
 }

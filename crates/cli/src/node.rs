@@ -65,7 +65,7 @@ impl Node {
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;
         let (stop, stops) = watch::channel(false);
         let (settled, known) = oneshot::channel();
-        let keeper = Keeper {
+        let monitor = Monitor {
             running,
             database,
             me,
@@ -78,7 +78,7 @@ impl Node {
             stops,
             settled: Some(settled),
         };
-        let task = tokio::spawn(keeper.keep());
+        let task = tokio::spawn(monitor.keep());
         // A node that does not get so far in time goes on trying; until then it says so to whoever asks.
         let _ = tokio::time::timeout(SETTLED, known).await;
         Ok(Node { url: own_url, name, secret, stop, task })
@@ -122,7 +122,7 @@ enum Ended {
 }
 
 /// Keeps a node what it can be.
-struct Keeper {
+struct Monitor {
     running: Running,
     database: Database,
     me: Me,
@@ -137,7 +137,7 @@ struct Keeper {
     settled: Option<oneshot::Sender<()>>,
 }
 
-impl Keeper {
+impl Monitor {
     async fn keep(mut self) {
         let mut led: Option<(String, u64)> = None;
         let mut heard = Instant::now();

@@ -9,14 +9,14 @@ use std::io::Write;
 use std::process::{ExitCode, Stdio};
 use std::time::Instant;
 
-use jobhall_worker::{Command, Options, Slots, Status, leader};
+use jobhall_worker::{Command, Options, Slots, Status, supervisor};
 
 const SLOTS: usize = 2;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();
     if arguments.next_if(|word| word == "__slot").is_some() {
-        return leader::main(arguments);
+        return supervisor::main(arguments);
     }
     let mut numbers = arguments.filter_map(|word| word.to_str()?.parse::<usize>().ok());
     let count = numbers.next().unwrap_or(10_000);

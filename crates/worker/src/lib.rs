@@ -3,12 +3,12 @@
 //! A slot is a pair of long-lived processes that the worker starts from its own executable:
 //!
 //! ```text
-//!   worker ──socket──┬─▶ keeper    waits; kills everything below when the worker or the leader is gone
-//!   (Slots, Running) └──▶ leader   runs one command after another, reads its output, ends its whole tree
+//!   worker ──socket──┬─▶ monitor    waits; kills everything below when the worker or the supervisor is gone
+//!   (Slots, Running) └──▶ supervisor   runs one command after another, reads its output, ends its whole tree
 //!                           └─▶ command, and whatever it starts
 //! ```
 //!
-//! Keeper and leader are child subreapers, so a daemon that forked twice and changed its session is still a
+//! Monitor and supervisor are child subreapers, so a daemon that forked twice and changed its session is still a
 //! descendant and is found. Neither needs anything between fork and exec, so a command costs one `posix_spawn`.
 //! The worker's end of the socket is the life line: closing it, by will or by `kill -9`, ends the slot, and its end
 //! of file reaches the worker only after the last process of the slot is gone.
@@ -37,7 +37,7 @@
 //! # }
 //! ```
 //!
-//! Whoever makes a binary of this gives it a hidden command that calls [`leader::main`], and tells [`Options`] how
+//! Whoever makes a binary of this gives it a hidden command that calls [`supervisor::main`], and tells [`Options`] how
 //! it is called.
 #![forbid(unsafe_code)]
 
@@ -48,13 +48,13 @@ mod command;
 mod ended;
 mod executor;
 mod held;
-pub mod leader;
 mod leavings;
 mod link;
 mod post;
 mod result;
 mod running;
 mod slots;
+pub mod supervisor;
 mod term;
 mod vacancy;
 mod wire;

@@ -11,7 +11,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Mutex;
 
 use crate::ended::{Chunk, Ended, Status, Stream};
-use crate::slots::{Leader, Slot};
+use crate::slots::{Slot, Supervisor};
 use crate::wire::{Order, Report};
 
 /// A command in a slot. Dropping it before its end kills the command and all it started, at once.
@@ -19,7 +19,7 @@ use crate::wire::{Order, Report};
 pub struct Running {
     slot: Slot,
     /// None once the command has ended.
-    leader: Option<Leader>,
+    supervisor: Option<Supervisor>,
     stopper: Stopper,
     pid: Option<u32>,
     started: Instant,
@@ -48,12 +48,12 @@ impl Stopper {
 }
 
 impl Running {
-    pub(crate) fn new(slot: Slot, leader: Leader) -> Self {
-        let stopper = Stopper { writer: Arc::downgrade(&leader.writer), run: leader.run };
+    pub(crate) fn new(slot: Slot, supervisor: Supervisor) -> Self {
+        let stopper = Stopper { writer: Arc::downgrade(&supervisor.writer), run: supervisor.run };
         let now = Instant::now();
         Self {
             slot,
-            leader: Some(leader),
+            supervisor: Some(supervisor),
             stopper,
             pid: None,
             started: now,
@@ -67,8 +67,8 @@ impl Running {
     /// returned future is dropped.
     pub async fn next(&mut self) -> Option<Chunk> {
         loop {
-            let leader = self.leader.as_mut()?;
-            match next_report(leader).await {
+            let supervisor = self.supervisor.as_mut()?;
+            match next_report(supervisor).await {
                 Some(Report::Started { pid }) => self.pid = Some(pid),
                 Some(Report::Output(chunk)) => {
                     self.last_output = Instant::now();
@@ -123,14 +123,14 @@ impl Running {
     }
 
     fn end(&mut self, ended: Ended) {
-        if let Some(leader) = self.leader.take().filter(|_| ended.survivors_left == 0) {
-            self.slot.give_back(leader);
+        if let Some(supervisor) = self.supervisor.take().filter(|_| ended.survivors_left == 0) {
+            self.slot.give_back(supervisor);
         }
         self.ended = Some(ended);
     }
 
     fn lose(&mut self) {
-        self.leader = None;
+        self.supervisor = None;
         self.ended = Some(Ended {
             duration: self.started.elapsed(),
             output_bytes: self.output_bytes,
@@ -140,12 +140,12 @@ impl Running {
 }
 
 /// None when the slot is lost, be it by its end or by talking nonsense.
-async fn next_report(leader: &mut Leader) -> Option<Report> {
+async fn next_report(supervisor: &mut Supervisor) -> Option<Report> {
     loop {
-        if let Some(frame) = leader.frames.next().ok()? {
+        if let Some(frame) = supervisor.frames.next().ok()? {
             return Report::decode(frame).ok();
         }
-        match leader.reader.read_buf(leader.frames.space()).await {
+        match supervisor.reader.read_buf(supervisor.frames.space()).await {
             Ok(count) if count > 0 => {}
             _ => return None,
         }

@@ -14,8 +14,8 @@ use tokio::process::{Child, Command as Program};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::command::{Command, Environment, Refused};
-use crate::leader::{CONTROL_GROUP, KEEPER, NO_NEW_PRIVILEGES};
 use crate::running::Running;
+use crate::supervisor::{CONTROL_GROUP, MONITOR, NO_NEW_PRIVILEGES};
 use crate::wire::{Frames, Order};
 
 /// How slots are made.
@@ -26,13 +26,13 @@ pub struct Options {
     /// The program that a slot's processes are started from. The one that runs now, unless told otherwise: by way of
     /// `/proc`, so that replacing the file of a running worker does not mix two versions.
     pub program: PathBuf,
-    /// The arguments that lead that program to [`crate::leader::main`].
+    /// The arguments that lead that program to [`crate::supervisor::main`].
     pub arguments: Vec<OsString>,
     /// Whether programs that run as another user by themselves, such as `sudo`, lose that ability in a slot. A worker
     /// that is not root can kill every process of a command only where this is set.
     pub no_new_privileges: bool,
     /// A directory of the second version of control groups in which this worker may make a group for each slot; see
-    /// [`crate::leader::own_group`]. A further safeguard, needed by nothing.
+    /// [`crate::supervisor::own_group`]. A further safeguard, needed by nothing.
     pub control_group: Option<PathBuf>,
 }
 
@@ -56,7 +56,7 @@ pub struct Slots(Arc<Pool>);
 struct Pool {
     options: Options,
     free: Arc<Semaphore>,
-    idle: Mutex<Vec<Leader>>,
+    idle: Mutex<Vec<Supervisor>>,
 }
 
 /// The right to run one command.
@@ -68,12 +68,12 @@ pub struct Slot {
 
 /// The worker's end of one pair of processes. Dropping it ends them and everything they run, at once.
 #[derive(Debug)]
-pub(crate) struct Leader {
+pub(crate) struct Supervisor {
     pub(crate) reader: OwnedReadHalf,
     pub(crate) writer: Arc<tokio::sync::Mutex<OwnedWriteHalf>>,
     pub(crate) frames: Frames,
     pub(crate) run: u64,
-    keeper: Child,
+    monitor: Child,
 }
 
 /// Why a command was not handed to a slot.
@@ -119,23 +119,23 @@ impl Slots {
     /// Ends all idle slots and waits until their processes are gone.
     pub async fn close_idle(&self) {
         let idle = std::mem::take(&mut *self.0.idle());
-        for leader in idle {
-            leader.close().await;
+        for supervisor in idle {
+            supervisor.close().await;
         }
     }
 }
 
 impl Pool {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Leader>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Supervisor>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The leader used last whose processes are alive.
-    fn take_idle(&self) -> Option<Leader> {
+    /// The supervisor used last whose processes are alive.
+    fn take_idle(&self) -> Option<Supervisor> {
         let mut idle = self.idle();
-        while let Some(mut leader) = idle.pop() {
-            if matches!(leader.keeper.try_wait(), Ok(None)) {
-                return Some(leader);
+        while let Some(mut supervisor) = idle.pop() {
+            if matches!(supervisor.monitor.try_wait(), Ok(None)) {
+                return Some(supervisor);
             }
         }
         None
@@ -150,34 +150,34 @@ impl Slot {
     pub async fn run(self, command: Command) -> Result<Running, RunError> {
         command.check()?;
         let mut order = Vec::new();
-        // A leader that does not take the order has not begun it, so another one may.
-        while let Some(mut leader) = self.pool.take_idle() {
-            if leader.order(&command, &mut order).await.is_ok() {
-                return Ok(Running::new(self, leader));
+        // A supervisor that does not take the order has not begun it, so another one may.
+        while let Some(mut supervisor) = self.pool.take_idle() {
+            if supervisor.order(&command, &mut order).await.is_ok() {
+                return Ok(Running::new(self, supervisor));
             }
         }
-        let mut leader = Leader::start(&self.pool.options)?;
-        leader.order(&command, &mut order).await?;
-        Ok(Running::new(self, leader))
+        let mut supervisor = Supervisor::start(&self.pool.options)?;
+        supervisor.order(&command, &mut order).await?;
+        Ok(Running::new(self, supervisor))
     }
 
-    /// Keeps a leader whose command has ended for the next one, as many as there are slots.
-    pub(crate) fn give_back(&self, leader: Leader) {
+    /// Keeps a supervisor whose command has ended for the next one, as many as there are slots.
+    pub(crate) fn give_back(&self, supervisor: Supervisor) {
         let mut idle = self.pool.idle();
         if idle.len() < self.pool.options.most {
-            idle.push(leader);
+            idle.push(supervisor);
         }
     }
 }
 
-impl Leader {
+impl Supervisor {
     fn start(options: &Options) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let writer = Arc::new(tokio::sync::Mutex::new(writer));
-        let keeper = keeper(options, theirs.into())?;
-        Ok(Self { reader, writer, frames: Frames::default(), run: 0, keeper })
+        let monitor = monitor(options, theirs.into())?;
+        Ok(Self { reader, writer, frames: Frames::default(), run: 0, monitor })
     }
 
     async fn order(&mut self, command: &Command, bytes: &mut Vec<u8>) -> io::Result<()> {
@@ -188,19 +188,19 @@ impl Leader {
     }
 
     async fn close(self) {
-        let Self { reader, writer, mut keeper, .. } = self;
+        let Self { reader, writer, mut monitor, .. } = self;
         drop((reader, writer));
-        let _status = keeper.wait().await;
+        let _status = monitor.wait().await;
     }
 }
 
 /// A job can read the environment of its ancestors, so the slot's processes get no more than a job does.
-fn keeper(options: &Options, socket: OwnedFd) -> io::Result<Child> {
+fn monitor(options: &Options, socket: OwnedFd) -> io::Result<Child> {
     let mut program = Program::new(&options.program);
     program
-        .arg0("hall-keeper")
+        .arg0("hall-monitor")
         .args(&options.arguments)
-        .arg(KEEPER)
+        .arg(MONITOR)
         .args(options.no_new_privileges.then_some(NO_NEW_PRIVILEGES))
         .args(options.control_group.as_ref().map(|_| CONTROL_GROUP))
         .args(&options.control_group)

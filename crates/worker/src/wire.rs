@@ -1,4 +1,4 @@
-//! What worker and leader say to each other: frames of a length, a kind and fields.
+//! What worker and supervisor say to each other: frames of a length, a kind and fields.
 //!
 //! Binary, because arguments, variables and output are bytes and not text, and because a frame of output is then
 //! one copy. Both ends are the same executable, so there are no versions.
@@ -26,14 +26,14 @@ const MOST_IDLE: usize = 1 << 20;
 #[error("a malformed frame")]
 pub(crate) struct Malformed;
 
-/// From the worker to the leader.
+/// From the worker to the supervisor.
 #[derive(Debug)]
 pub(crate) enum Order {
     Run { run: u64, command: Command },
     Stop { run: u64, grace: Duration },
 }
 
-/// From the leader to the worker, in the order in which it happened.
+/// From the supervisor to the worker, in the order in which it happened.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     Started {

@@ -101,17 +101,17 @@ async fn what_no_process_can_be_started_with_is_refused_at_once() {
 #[tokio::test]
 async fn a_slot_is_good_after_every_kind_of_end() {
     let slots = slots(1);
-    let mut leaders = std::collections::BTreeSet::new();
+    let mut supervisors = std::collections::BTreeSet::new();
     for argv in
         [["true", ""], ["no-such-program", ""], ["sh", "-cexit 3"], ["sh", "-ckill -9 $$"], ["true", ""]]
     {
         slots.acquire().await.run(Command::new(argv)).await.expect("a slot").wait().await;
         let running = slots.acquire().await.run(Command::script("echo $PPID")).await.expect("a slot");
         let mut running = running;
-        leaders.insert(running.next().await.expect("a line").bytes);
+        supervisors.insert(running.next().await.expect("a line").bytes);
         assert_eq!(running.wait().await.status, Status::Exit(0));
     }
-    assert_eq!(leaders.len(), 1, "the same leader each time");
+    assert_eq!(supervisors.len(), 1, "the same supervisor each time");
 }
 
 #[tokio::test]

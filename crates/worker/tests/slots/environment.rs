@@ -73,9 +73,9 @@ async fn a_command_has_its_own_group_in_a_session_without_terminal() {
     let (chunks, _) = run(Command::new(["cut", "-d ", "-f1,4-7", "/proc/self/stat"])).await;
     let text = text(&chunks);
     let fields: Vec<i32> = text.split_whitespace().map(|field| field.parse().expect("a number")).collect();
-    let [process, leader, group, session, terminal] = fields[..] else { panic!("{fields:?}") };
+    let [process, supervisor, group, session, terminal] = fields[..] else { panic!("{fields:?}") };
     assert_eq!((group, terminal), (process, 0));
-    assert!(session != process && session != leader, "the session is the keeper's");
+    assert!(session != process && session != supervisor, "the session is the monitor's");
 }
 
 /// This process holds a pipe that its children inherit, as a worker's parent may have left it with one.

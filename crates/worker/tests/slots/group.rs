@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jobhall_worker::{Command, Options, Slots, Status, leader};
+use jobhall_worker::{Command, Options, Slots, Status, supervisor};
 use rustix::process::Signal;
 
 use crate::rig::{Held, Marker, PROGRAM, eventually, hear, is_alive, pair, script_file};
@@ -14,7 +14,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn make(name: &str) -> Option<Self> {
-        let Some(own) = leader::own_group() else {
+        let Some(own) = supervisor::own_group() else {
             eprintln!("no control group may be made here: not tried");
             return None;
         };
@@ -46,9 +46,9 @@ async fn a_slot_in_a_group_works_and_leaves_no_group() {
     let held = Held::start(&slots).await;
     assert_eq!(place.groups(), 1);
     let members =
-        std::fs::read_to_string(place.0.join(format!("hall-slot-{}", held.keeper)).join("cgroup.procs"));
+        std::fs::read_to_string(place.0.join(format!("hall-slot-{}", held.monitor)).join("cgroup.procs"));
     let members = members.expect("members");
-    assert!(members.lines().any(|pid| pid == held.leader.to_string()));
+    assert!(members.lines().any(|pid| pid == held.supervisor.to_string()));
     assert!(members.lines().any(|pid| pid == held.running.pid().expect("started").to_string()));
     assert_eq!(held.release().await, Status::Exit(0));
     slots.close_idle().await;
@@ -63,15 +63,17 @@ async fn what_a_dead_slot_left_is_swept_by_the_next() {
     let command = marker.mark(Command::script(&format!("{FAMILY}\necho up; while :; do sleep 1; done")));
     let mut running = slots.acquire().await.run(command).await.expect("a slot");
     hear(&mut running, "up\n", 4).await;
-    let (leader, keeper) = pair(&running);
-    // The leader cannot act before it is killed too, as if both died at the same moment.
-    [(leader, Signal::STOP), (keeper, Signal::KILL), (leader, Signal::KILL)]
+    let (supervisor, monitor) = pair(&running);
+    // The supervisor cannot act before it is killed too, as if both died at the same moment.
+    [(supervisor, Signal::STOP), (monitor, Signal::KILL), (supervisor, Signal::KILL)]
         .into_iter()
         .for_each(|(pid, signal)| crate::rig::send(pid, signal));
     assert_eq!(running.wait().await.status, Status::LeaderLost);
     assert!(!marker.is_gone(), "nobody was left to do it");
-    eventually("the keeper is taken leave of", || !std::path::Path::new(&format!("/proc/{keeper}")).exists())
-        .await;
+    eventually("the monitor is taken leave of", || {
+        !std::path::Path::new(&format!("/proc/{monitor}")).exists()
+    })
+    .await;
     let next = slots.acquire().await.run(Command::new(["true"])).await.expect("a slot");
     assert_eq!(next.wait().await.status, Status::Exit(0));
     eventually("the sweep is done", || marker.is_gone()).await;
@@ -91,8 +93,8 @@ async fn a_process_that_hops_through_sessions_ends_with_its_slot() {
     let slots = place.slots();
     let mut running = slots.acquire().await.run(command).await.expect("a slot");
     hear(&mut running, "up", 1).await;
-    let (leader, keeper) = pair(&running);
+    let (supervisor, monitor) = pair(&running);
     drop(running);
-    eventually("the slot is gone", || !is_alive(leader) && !is_alive(keeper)).await;
-    assert!(marker.is_gone(), "when the keeper ends, all has ended");
+    eventually("the slot is gone", || !is_alive(supervisor) && !is_alive(monitor)).await;
+    assert!(marker.is_gone(), "when the monitor ends, all has ended");
 }

@@ -68,7 +68,7 @@ async fn past_the_limit_output_is_counted_and_the_command_runs_on() {
     assert_eq!((chunks.len(), ended.dropped_bytes), (1, 0), "exactly the limit is not past it");
 }
 
-/// A gigabyte, with and without the limit; the peak memory of the leader and the growth of this process.
+/// A gigabyte, with and without the limit; the peak memory of the supervisor and the growth of this process.
 #[tokio::test]
 async fn a_gigabyte_does_not_grow_memory() {
     let all = 1_000_000_003;
@@ -84,9 +84,9 @@ async fn a_gigabyte_does_not_grow_memory() {
         let script = i32::try_from(running.pid().expect("started")).expect("a pid");
         let sleeps = || children(script).iter().any(|pid| command_of(*pid).starts_with("sleep"));
         eventually("the gigabyte was written", sleeps).await;
-        let (leader, _) = pair(&running);
-        let peak = status_kib(&leader.to_string(), "VmHWM");
-        assert!(peak < 32 << 10, "the leader had {peak} KiB");
+        let (supervisor, _) = pair(&running);
+        let peak = status_kib(&supervisor.to_string(), "VmHWM");
+        assert!(peak < 32 << 10, "the supervisor had {peak} KiB");
         assert!(growth < 64 << 10, "the worker grew by {growth} KiB");
         running.stop(Duration::ZERO).await;
         let ended = running.wait().await;

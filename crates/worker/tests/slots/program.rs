@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use jobhall_worker::{Command, Options, Slots, leader};
+use jobhall_worker::{Command, Options, Slots, supervisor};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
-        Some("__slot") => leader::main(arguments),
+        Some("__slot") => supervisor::main(arguments),
         Some("worker") => worker(arguments.collect()),
         _ => ExitCode::FAILURE,
     }

@@ -134,19 +134,19 @@ pub fn children(parent: i32) -> Vec<i32> {
     processes().filter(|pid| stat(*pid).is_some_and(|(_, found)| found == parent)).collect()
 }
 
-/// The slot of a command: its leader and its keeper.
+/// The slot of a command: its supervisor and its monitor.
 pub fn pair(running: &Running) -> (i32, i32) {
     let main = i32::try_from(running.pid().expect("started")).expect("a pid");
-    let (_, leader) = stat(main).expect("a command");
-    let (_, keeper) = stat(leader).expect("a leader");
-    (leader, keeper)
+    let (_, supervisor) = stat(main).expect("a command");
+    let (_, monitor) = stat(supervisor).expect("a supervisor");
+    (supervisor, monitor)
 }
 
 /// A command that runs until it is released.
 pub struct Held {
     pub running: Running,
-    pub leader: i32,
-    pub keeper: i32,
+    pub supervisor: i32,
+    pub monitor: i32,
     directory: tempfile::TempDir,
 }
 
@@ -157,8 +157,8 @@ impl Held {
         let command = script.directory(directory.path());
         let mut running = slots.acquire().await.run(command).await.expect("a slot");
         hear(&mut running, "up", 1).await;
-        let (leader, keeper) = pair(&running);
-        Self { running, leader, keeper, directory }
+        let (supervisor, monitor) = pair(&running);
+        Self { running, supervisor, monitor, directory }
     }
 
     pub async fn release(self) -> Status {

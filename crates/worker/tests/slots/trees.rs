@@ -124,9 +124,9 @@ async fn a_command_that_is_let_go_of_is_killed_at_once() {
     let marker = Marker::new();
     let mut running = start(family(&marker, "echo up; while :; do sleep 1; done")).await;
     hear(&mut running, "up\n", 4).await;
-    let (leader, keeper) = pair(&running);
+    let (supervisor, monitor) = pair(&running);
     drop(running);
-    eventually("nothing is left", || marker.is_gone() && !is_alive(leader) && !is_alive(keeper)).await;
+    eventually("nothing is left", || marker.is_gone() && !is_alive(supervisor) && !is_alive(monitor)).await;
 }
 
 /// Each process starts two more and ends, until the count is used up: parents are gone before they can be killed.
@@ -182,26 +182,26 @@ async fn many_commands_leave_no_descriptor_and_no_zombie() {
     let slots = slots(1);
     let descriptors = |pid: i32| std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
     let first = Held::start(&slots).await;
-    let (leader, keeper) = (first.leader, first.keeper);
-    let before = (descriptors(leader), descriptors(keeper));
+    let (supervisor, monitor) = (first.supervisor, first.monitor);
+    let before = (descriptors(supervisor), descriptors(monitor));
     first.release().await;
     for number in 0..200 {
         let script = if number % 4 == 0 { "(true &) ; true & exit 0" } else { "true" };
         slots.acquire().await.run(Command::script(script)).await.expect("a slot").wait().await;
     }
-    assert!(children(leader).is_empty(), "no zombie");
+    assert!(children(supervisor).is_empty(), "no zombie");
     let last = Held::start(&slots).await;
-    assert_eq!((last.leader, last.keeper), (leader, keeper), "the same slot");
-    assert_eq!((descriptors(leader), descriptors(keeper)), before);
+    assert_eq!((last.supervisor, last.monitor), (supervisor, monitor), "the same slot");
+    assert_eq!((descriptors(supervisor), descriptors(monitor)), before);
     last.release().await;
     slots.close_idle().await;
-    assert!(!is_alive(leader) && !is_alive(keeper));
+    assert!(!is_alive(supervisor) && !is_alive(monitor));
 }
 
 #[tokio::test]
 async fn a_signal_to_the_processes_of_a_slot_changes_nothing() {
     let held = Held::start(&slots(1)).await;
-    for pid in [held.leader, held.keeper] {
+    for pid in [held.supervisor, held.monitor] {
         [Signal::TERM, Signal::INT, Signal::HUP].into_iter().for_each(|signal| send(pid, signal));
     }
     assert_eq!(held.release().await, Status::Exit(0));

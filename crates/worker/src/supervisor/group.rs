@@ -1,10 +1,10 @@
 //! A control group for a slot: a second hold on its processes, where the worker was given a place for groups.
 //!
-//! Subreapers alone leave one gap: when keeper and leader are both killed, nobody is left to clean up. The group
+//! Subreapers alone leave one gap: when monitor and supervisor are both killed, nobody is left to clean up. The group
 //! still knows what was theirs, and the next slot in the same place sweeps it. Besides, `cgroup.kill` ends in one
 //! step whatever forks faster than `/proc` can be read.
 //!
-//! Only the keeper kills by group, because the leader is in it: moving the leader out and in around every command
+//! Only the monitor kills by group, because the supervisor is in it: moving the supervisor out and in around every command
 //! would cost more than the command.
 
 use std::fs;
@@ -23,7 +23,7 @@ const EMPTIED_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Group(PathBuf);
 
 impl Group {
-    /// Makes the group of this process below `place`, after ending what dead keepers left there.
+    /// Makes the group of this process below `place`, after ending what dead monitors left there.
     pub(super) fn make(place: &Path) -> io::Result<Self> {
         sweep(place);
         let group = Self(place.join(format!("{PREFIX}{}", std::process::id())));
@@ -61,12 +61,12 @@ pub(super) fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
-/// Ends the groups of keepers that are gone.
+/// Ends the groups of monitors that are gone.
 fn sweep(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let keeper = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        if keeper.is_some_and(|keeper| is_gone(keeper) && is_visible(&entry.path())) {
+        let monitor = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if monitor.is_some_and(|monitor| is_gone(monitor) && is_visible(&entry.path())) {
             let group = Group(entry.path());
             group.kill();
             group.remove();
@@ -78,7 +78,7 @@ fn is_gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// A process of another process namespace shows as 0 here, and then so would its keeper have been invisible.
+/// A process of another process namespace shows as 0 here, and then so would its monitor have been invisible.
 fn is_visible(group: &Path) -> bool {
     fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.lines().all(|line| line != "0"))
 }

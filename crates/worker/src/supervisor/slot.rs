@@ -1,4 +1,4 @@
-//! The leader: one loop over the socket, the keeper's life, and the pipes and the end of the command it runs.
+//! The supervisor: one loop over the socket, the monitor's life, and the pipes and the end of the command it runs.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,7 +18,7 @@ use crate::wire::{Order, Report};
 /// What can wake the loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    Keeper,
+    Monitor,
     Orders,
     /// The worker takes reports again.
     Reports,
@@ -26,25 +26,25 @@ enum Source {
     Pipe(usize),
 }
 
-struct Leader {
-    keeper: OwnedFd,
+struct Supervisor {
+    monitor: OwnedFd,
     orders: Orders,
     reports: Reports,
     job: Option<Job>,
 }
 
-/// Leads a slot until the worker or the keeper is gone, and then leaves no process behind.
-pub(super) fn main(keeper: i32, group: Option<&Path>) -> io::Result<()> {
+/// Leads a slot until the worker or the monitor is gone, and then leaves no process behind.
+pub(super) fn main(monitor: i32, group: Option<&Path>) -> io::Result<()> {
     settle_in(c"hall-slot")?;
     group.map_or(Ok(()), group::enter)?;
     ioctl_fionbio(io::stdin().as_fd(), true)?;
-    let mut leader = Leader {
-        keeper: open_keeper(keeper)?,
+    let mut supervisor = Supervisor {
+        monitor: open_monitor(monitor)?,
         orders: Orders::default(),
         reports: Reports::default(),
         job: None,
     };
-    let ended = leader.lead();
+    let ended = supervisor.lead();
     tree::end_all();
     match ended {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
@@ -53,19 +53,19 @@ pub(super) fn main(keeper: i32, group: Option<&Path>) -> io::Result<()> {
 }
 
 /// A number alone may mean another process by now; a parent's cannot while it is the parent.
-fn open_keeper(keeper: i32) -> io::Result<OwnedFd> {
-    let keeper = Pid::from_raw(keeper).ok_or(io::ErrorKind::InvalidInput)?;
-    let handle = pidfd_open(keeper, PidfdFlags::empty())?;
-    if getppid() == Some(keeper) { Ok(handle) } else { Err(io::Error::other("the keeper is gone")) }
+fn open_monitor(monitor: i32) -> io::Result<OwnedFd> {
+    let monitor = Pid::from_raw(monitor).ok_or(io::ErrorKind::InvalidInput)?;
+    let handle = pidfd_open(monitor, PidfdFlags::empty())?;
+    if getppid() == Some(monitor) { Ok(handle) } else { Err(io::Error::other("the monitor is gone")) }
 }
 
-impl Leader {
+impl Supervisor {
     /// Ends with an error only; an end of file is the worker's will.
     fn lead(&mut self) -> io::Result<()> {
         loop {
             let ready = self.wait()?;
-            if ready.contains(&Source::Keeper) {
-                return Err(io::Error::other("the keeper is gone"));
+            if ready.contains(&Source::Monitor) {
+                return Err(io::Error::other("the monitor is gone"));
             }
             if ready.contains(&Source::Orders) {
                 self.orders.receive()?;
@@ -78,9 +78,9 @@ impl Leader {
 
     fn wait(&self) -> io::Result<Vec<Source>> {
         let stdin = io::stdin();
-        let mut sources = vec![Source::Keeper, Source::Orders];
+        let mut sources = vec![Source::Monitor, Source::Orders];
         let mut handles = vec![
-            PollFd::new(&self.keeper, PollFlags::IN),
+            PollFd::new(&self.monitor, PollFlags::IN),
             PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
         ];
         if !self.reports.is_empty() {

@@ -1,4 +1,4 @@
-//! The leader's end of the socket: orders in, reports out, neither ever waiting for the other.
+//! The supervisor's end of the socket: orders in, reports out, neither ever waiting for the other.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,10 +1,10 @@
 //! The two processes of a slot, as the hidden command of the binary runs them.
 //!
 //! Both are single-threaded and know no async: a thread that ends would take a parent-death signal with it, and a
-//! leader is to be small, quick to start and easy to reason about. They learn of each other's death through pidfds
+//! supervisor is to be small, quick to start and easy to reason about. They learn of each other's death through pidfds
 //! and of the worker's through the socket, never through signals, so nothing can be lost or delivered too early.
 //!
-//! A signal that stops a service reaches every process of it. Keeper and leader catch TERM, INT and HUP and go on:
+//! A signal that stops a service reaches every process of it. Monitor and supervisor catch TERM, INT and HUP and go on:
 //! it is the worker that decides, and closes the socket. Catching, not ignoring, because a command would inherit
 //! the ignoring.
 //!
@@ -12,7 +12,7 @@
 
 mod group;
 mod job;
-mod keeper;
+mod monitor;
 mod output;
 mod post;
 mod slot;
@@ -32,8 +32,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 pub use group::own_group;
 
 /// The role that the worker asks for; it starts the other one itself.
-pub(crate) const KEEPER: &str = "keeper";
-const LEADER: &str = "leader";
+pub(crate) const MONITOR: &str = "monitor";
+const SUPERVISOR: &str = "supervisor";
 pub(crate) const NO_NEW_PRIVILEGES: &str = "--no-new-privileges";
 pub(crate) const CONTROL_GROUP: &str = "--control-group";
 
@@ -54,7 +54,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn play(arguments: &[OsString]) -> io::Result<()> {
     let unknown = || io::Error::other("this command is for the worker's own use");
     let (role, mut rest) = arguments.split_first().ok_or_else(unknown)?;
-    if role == KEEPER && rest.first().is_some_and(|word| word == NO_NEW_PRIVILEGES) {
+    if role == MONITOR && rest.first().is_some_and(|word| word == NO_NEW_PRIVILEGES) {
         rustix::thread::set_no_new_privs(true)?;
         rest = &rest[1..];
     }
@@ -63,9 +63,9 @@ fn play(arguments: &[OsString]) -> io::Result<()> {
         rest => (None, rest),
     };
     match rest {
-        [] if role == KEEPER => keeper::main(arguments.len(), group),
-        [keeper] if role == LEADER => {
-            slot::main(keeper.to_str().and_then(|pid| pid.parse().ok()).ok_or_else(unknown)?, group)
+        [] if role == MONITOR => monitor::main(arguments.len(), group),
+        [monitor] if role == SUPERVISOR => {
+            slot::main(monitor.to_str().and_then(|pid| pid.parse().ok()).ok_or_else(unknown)?, group)
         }
         _ => Err(unknown()),
     }

@@ -1,8 +1,8 @@
-//! The keeper: starts the leader, waits until either the worker or the leader is gone, and leaves nothing.
+//! The monitor: starts the supervisor, waits until either the worker or the supervisor is gone, and leaves nothing.
 //!
-//! It exists because a leader can be killed like any process. What then loses its parent comes to the keeper, which
+//! It exists because a supervisor can be killed like any process. What then loses its parent comes to the monitor, which
 //! is the next subreaper up, and not to the worker, which may have children that are none of this slot's business.
-//! When the keeper is the one that is killed, the leader notices and cleans up in the same way.
+//! When the monitor is the one that is killed, the supervisor notices and cleans up in the same way.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,15 +16,15 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, setsid};
 
 use super::group::Group;
-use super::{CONTROL_GROUP, LEADER, settle_in, tree};
+use super::{CONTROL_GROUP, SUPERVISOR, settle_in, tree};
 
 /// `own` is how many of this process's arguments are the role's; those before are the binary's.
 pub(super) fn main(own: usize, place: Option<&Path>) -> io::Result<()> {
     // Its own session has no terminal: neither an interrupt typed there nor a hang-up of it reaches the slot.
     let _already_leading = setsid();
-    settle_in(c"hall-keeper")?;
+    settle_in(c"hall-monitor")?;
     let group = place.and_then(make_group);
-    let waited = start_leader(own, group.as_ref()).and_then(|leader| wait_for_end(&leader));
+    let waited = start_supervisor(own, group.as_ref()).and_then(|supervisor| wait_for_end(&supervisor));
     group.iter().for_each(Group::kill);
     tree::end_all();
     group.iter().for_each(Group::remove);
@@ -37,13 +37,13 @@ fn make_group(place: &Path) -> Option<Group> {
     made.inspect_err(|error| eprintln!("jobhall slot: no control group in {}: {error}", place.display())).ok()
 }
 
-fn start_leader(own: usize, group: Option<&Group>) -> io::Result<Child> {
+fn start_supervisor(own: usize, group: Option<&Group>) -> io::Result<Child> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let binary_own = &arguments[..arguments.len().saturating_sub(own)];
     Command::new("/proc/self/exe")
         .arg0("hall-slot")
         .args(binary_own)
-        .arg(LEADER)
+        .arg(SUPERVISOR)
         .args(group.map(|_| CONTROL_GROUP))
         .args(group.map(Group::path))
         .arg(getpid().as_raw_nonzero().to_string())
@@ -51,14 +51,14 @@ fn start_leader(own: usize, group: Option<&Group>) -> io::Result<Child> {
         .spawn()
 }
 
-fn wait_for_end(leader: &Child) -> io::Result<()> {
-    let leader = pidfd_open(Pid::from_child(leader), PidfdFlags::empty())?;
+fn wait_for_end(supervisor: &Child) -> io::Result<()> {
+    let supervisor = pidfd_open(Pid::from_child(supervisor), PidfdFlags::empty())?;
     let worker = io::stdin();
     loop {
         // Asking for nothing still tells of the other end's closing.
         let mut ends = [
             PollFd::from_borrowed_fd(worker.as_fd(), PollFlags::empty()),
-            PollFd::new(&leader, PollFlags::IN),
+            PollFd::new(&supervisor, PollFlags::IN),
         ];
         match poll(&mut ends, None) {
             Ok(_) => return Ok(()),
