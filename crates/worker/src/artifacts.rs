@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::attempt::{self, Order};
 use crate::ended::{Ended, Status};
 use crate::executor;
-use crate::leavings::{self, Leavings};
+use crate::outputs::{self, Outputs};
 use crate::result::{self, Left};
 
 /// Uploads of one attempt at once: each waits for the hall's disk.
@@ -50,7 +50,7 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     /// Puts what the job left; the value of its result, and lines for its log.
-    pub(crate) async fn put_all(&self, ended: &Ended, left: &Leavings) -> (Value, String) {
+    pub(crate) async fn put_all(&self, ended: &Ended, left: &Outputs) -> (Value, String) {
         // Most jobs leave nothing.
         if left.is_untouched() {
             return (Ok(None), String::new());
@@ -70,7 +70,7 @@ impl Uploads {
     /// Puts every file of the directory; what was not kept, and why.
     async fn put_output(&self, output: &Path) -> Vec<String> {
         let place = output.to_owned();
-        let Ok(found) = tokio::task::spawn_blocking(move || leavings::look(&place)).await else {
+        let Ok(found) = tokio::task::spawn_blocking(move || outputs::look(&place)).await else {
             return vec!["artifacts were not kept: the directory could not be looked at".to_owned()];
         };
         let mut notes: Vec<_> = found.odd.iter().map(|(path, why)| note(path, why)).collect();
@@ -132,7 +132,7 @@ impl Uploads {
     async fn put(&self, folder: &Path, path: &Path, name: &str, media_type: &str) -> Put {
         let mut broken = 0;
         while self.goes_on() {
-            let (file, size) = match leavings::open(folder, path) {
+            let (file, size) = match outputs::open(folder, path) {
                 Ok((_, size)) if size > ARTIFACT_BYTES => {
                     return Put::Refused(format!("it has {size} bytes, the limit is {ARTIFACT_BYTES}"));
                 }

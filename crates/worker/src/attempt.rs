@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
-use crate::leavings::Spare;
+use crate::outputs::Spare;
 use crate::post::{Post, Reply};
 use crate::running::Running;
 use crate::slots::{Slot, Slots};

@@ -8,7 +8,7 @@ use jobhall_protocol::{
 use crate::artifacts::Value;
 use crate::command::Command;
 use crate::ended::{Ended, Status};
-use crate::leavings::Leavings;
+use crate::outputs::Outputs;
 
 /// The exit code that asks for another attempt.
 const TRY_AGAIN: i32 = 75;
@@ -52,7 +52,7 @@ pub(crate) fn with_contract(
     job: &AssignedJob,
     claim: &str,
     server: &str,
-    left: &Leavings,
+    left: &Outputs,
 ) -> Command {
     command
         .env("CI", "true")

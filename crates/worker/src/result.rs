@@ -9,7 +9,7 @@ use jobhall_protocol::INLINE_RESULT_BYTES;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::leavings;
+use crate::outputs;
 
 /// Up to this size it is found out whether a large result is JSON.
 const JSON_BYTES: u64 = 64 << 20;
@@ -28,7 +28,7 @@ pub(crate) enum Left {
 /// Looks at the file of the result.
 pub(crate) fn look(path: &Path) -> io::Result<Left> {
     let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
-    let (mut file, size) = match leavings::open(folder, Path::new(name)) {
+    let (mut file, size) = match outputs::open(folder, Path::new(name)) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
         Err(error) => return Err(error),
@@ -87,12 +87,12 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::leavings::Leavings;
+    use crate::outputs::Outputs;
 
     fn kind(content: &[u8]) -> String {
-        let leavings = Leavings::new().unwrap();
-        fs::write(leavings.result(), content).unwrap();
-        match look(&leavings.result()).unwrap() {
+        let outputs = Outputs::new().unwrap();
+        fs::write(outputs.result(), content).unwrap();
+        match look(&outputs.result()).unwrap() {
             Left::Nothing => "nothing".to_owned(),
             Left::Value(value) => value.get().to_owned(),
             Left::File(kind) => kind.to_owned(),
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_no_result() {
-        let leavings = Leavings::new().unwrap();
-        assert!(matches!(look(&leavings.result()).unwrap(), Left::Nothing));
-        std::os::unix::fs::symlink("/etc/passwd", leavings.result()).unwrap();
-        assert!(look(&leavings.result()).is_err());
+        let outputs = Outputs::new().unwrap();
+        assert!(matches!(look(&outputs.result()).unwrap(), Left::Nothing));
+        std::os::unix::fs::symlink("/etc/passwd", outputs.result()).unwrap();
+        assert!(look(&outputs.result()).is_err());
     }
 }

@@ -7,12 +7,12 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 
 /// The way to a listener that a test plays the hall on.
-async fn rig() -> (TcpListener, Uploads, Leavings, watch::Sender<Order>) {
+async fn rig() -> (TcpListener, Uploads, Outputs, watch::Sender<Order>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
     let (orders, order) = watch::channel(Order::Go);
     let (attempt, lease) = ("7-1".to_owned(), "0".repeat(32));
-    (listener, Uploads { client, attempt, lease, order }, Leavings::new().unwrap(), orders)
+    (listener, Uploads { client, attempt, lease, order }, Outputs::new().unwrap(), orders)
 }
 
 fn ended(status: Status) -> Ended {

@@ -28,35 +28,35 @@ const MODE: u32 = 0o700;
 
 /// Where a job leaves its result and its artifacts: a directory of its own, gone with this.
 #[derive(Debug)]
-pub(crate) struct Leavings {
+pub(crate) struct Outputs {
     folder: tempfile::TempDir,
 }
 
 /// Directories that jobs left as they had found them, for the next ones: making and removing them costs a short job
 /// more than anything else around it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spare(Arc<Mutex<Vec<Leavings>>>);
+pub(crate) struct Spare(Arc<Mutex<Vec<Outputs>>>);
 
 impl Spare {
     /// One that nobody has touched.
-    pub(crate) fn take(&self) -> io::Result<Leavings> {
+    pub(crate) fn take(&self) -> io::Result<Outputs> {
         let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.map_or_else(Leavings::new, Ok)
+        spare.map_or_else(Outputs::new, Ok)
     }
 
     /// Keeps it if it is as good as new.
-    pub(crate) fn put(&self, left: Leavings) {
+    pub(crate) fn put(&self, left: Outputs) {
         if left.is_untouched() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(left);
         }
     }
 }
 
-impl Leavings {
-    pub(crate) fn new() -> io::Result<Leavings> {
+impl Outputs {
+    pub(crate) fn new() -> io::Result<Outputs> {
         let folder = tempfile::Builder::new().permissions(Permissions::from_mode(MODE)).tempdir()?;
         DirBuilder::new().mode(MODE).create(folder.path().join(OUTPUT))?;
-        Ok(Leavings { folder })
+        Ok(Outputs { folder })
     }
 
     /// Whether there is nothing in it, as in a new one.
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn only_plain_files_are_found_whatever_a_job_plants() {
-        let leavings = Leavings::new().unwrap();
-        let output = leavings.output();
+        let outputs = Outputs::new().unwrap();
+        let output = outputs.output();
         fs::create_dir_all(output.join("a/b")).unwrap();
         for name in ["z", "a/b/c", "a/b c"] {
             fs::write(output.join(name), name).unwrap();
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn only_a_directory_that_is_as_new_is_used_again() {
-        type Touch = fn(&Leavings);
+        type Touch = fn(&Outputs);
         let touches: [Touch; 7] = [
             |left| fs::write(left.result(), "1").unwrap(),
             |left| fs::write(left.output().join("a"), "").unwrap(),
@@ -261,24 +261,24 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_gone_or_a_link_is_nothing() {
-        let leavings = Leavings::new().unwrap();
-        fs::remove_dir(leavings.output()).unwrap();
-        assert_eq!(look(&leavings.output()), Found::default());
-        symlink("/etc", leavings.output()).unwrap();
-        let found = look(&leavings.output());
+        let outputs = Outputs::new().unwrap();
+        fs::remove_dir(outputs.output()).unwrap();
+        assert_eq!(look(&outputs.output()), Found::default());
+        symlink("/etc", outputs.output()).unwrap();
+        let found = look(&outputs.output());
         assert_eq!((found.files.len(), found.odd.len()), (0, 1));
     }
 
     #[test]
     fn depth_and_number_are_bounded() {
-        let leavings = Leavings::new().unwrap();
-        let deep = (0..DEPTH).fold(leavings.output(), |path, _| path.join("d"));
+        let outputs = Outputs::new().unwrap();
+        let deep = (0..DEPTH).fold(outputs.output(), |path, _| path.join("d"));
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("lost"), "").unwrap();
         for n in 0..ARTIFACTS + 3 {
-            fs::write(leavings.output().join(format!("f{n:05}")), "").unwrap();
+            fs::write(outputs.output().join(format!("f{n:05}")), "").unwrap();
         }
-        let found = look(&leavings.output());
+        let found = look(&outputs.output());
         assert_eq!(found.files.len(), ARTIFACTS);
         assert_eq!(found.odd.len(), 3 + 1, "{:?}", found.odd);
         assert!(found.odd.iter().any(|(_, why)| why.contains("32")), "{:?}", found.odd);
