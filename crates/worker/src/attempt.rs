@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::artifacts::Uploads;
 use crate::ended::{Chunk, Ended, Stream};
 use crate::executor;
+use crate::outbox::{Outbox, Reply};
 use crate::outputs::Spare;
-use crate::post::{Post, Reply};
 use crate::running::Running;
 use crate::slots::{Slot, Slots};
 
@@ -46,7 +46,7 @@ pub(crate) struct Attempt {
     pub token: String,
     pub job: AssignedJob,
     pub spare: Spare,
-    pub post: Post,
+    pub outbox: Outbox,
     pub order: watch::Receiver<Order>,
 }
 
@@ -179,7 +179,7 @@ impl Attempt {
     /// Sends until the hall has taken it or never will.
     async fn deliver(&self, messages: Vec<ToHall>) {
         loop {
-            match self.post.send(messages.clone()).await {
+            match self.outbox.send(messages.clone()).await {
                 Some(Reply::Refused(code, _)) if is_passing(code) => tokio::time::sleep(AGAIN).await,
                 Some(Reply::Refused(_, why)) => {
                     return tracing::warn!(why, attempt = %self.attempt, "output was not taken");
@@ -197,7 +197,7 @@ impl Attempt {
             let mut messages = Vec::from_iter(gathered.piece(self.attempt, self.lease));
             let (attempt, lease) = (self.attempt, self.lease);
             messages.push(ToHall::Outcome { attempt, lease, report: report.clone() });
-            match self.post.send(messages).await {
+            match self.outbox.send(messages).await {
                 Some(Reply::Refused(code, _)) if is_passing(code) => {
                     let _ = timeout(AGAIN, self.order.changed()).await;
                 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::Id;
 
 use crate::attempt::Order;
-use crate::post::{Letter, Reply};
+use crate::outbox::{OutboundMessage, Reply};
 
 /// One attempt at hand.
 struct Holding {
@@ -18,7 +18,7 @@ struct Holding {
     /// Whether its slot is free again: its command has ended.
     free: bool,
     /// What it has to say, until it is answered.
-    letter: Option<Letter>,
+    message: Option<OutboundMessage>,
 }
 
 /// All attempts at hand.
@@ -27,7 +27,7 @@ pub(crate) struct Held(BTreeMap<AttemptId, Holding>);
 
 impl Held {
     pub fn add(&mut self, attempt: AttemptId, lease: LeaseId, task: Id, order: watch::Sender<Order>) {
-        self.0.insert(attempt, Holding { lease, task, order, free: false, letter: None });
+        self.0.insert(attempt, Holding { lease, task, order, free: false, message: None });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -70,7 +70,7 @@ impl Held {
             rises
         });
         if order == Order::Lost {
-            holding.letter = None;
+            holding.message = None;
         }
     }
 
@@ -80,22 +80,22 @@ impl Held {
         all.into_iter().for_each(|attempt| self.tell(attempt, Order::Lost));
     }
 
-    /// Keeps a letter until it is answered; the messages to send now.
-    pub fn keep(&mut self, letter: Letter) -> Vec<ToHall> {
-        let Some(holding) = self.0.get_mut(&letter.attempt) else { return Vec::new() };
+    /// Keeps a message until it is answered; the messages to send now.
+    pub fn keep(&mut self, message: OutboundMessage) -> Vec<ToHall> {
+        let Some(holding) = self.0.get_mut(&message.attempt) else { return Vec::new() };
         if *holding.order.borrow() == Order::Lost {
             return Vec::new();
         }
-        let messages = letter.messages.clone();
-        holding.free |= last(&letter) == Some(Word::Outcome);
-        holding.letter = Some(letter);
+        let messages = message.messages.clone();
+        holding.free |= last(&message) == Some(Word::Outcome);
+        holding.message = Some(message);
         messages
     }
 
     /// Everything that was not answered, to be said again on a new connection.
     pub fn unanswered(&self) -> Vec<ToHall> {
-        let letters = self.0.values().filter_map(|holding| holding.letter.as_ref());
-        letters.flat_map(|letter| letter.messages.iter().cloned()).collect()
+        let outbound = self.0.values().filter_map(|holding| holding.message.as_ref());
+        outbound.flat_map(|message| message.messages.iter().cloned()).collect()
     }
 
     /// Passes on what the hall said about an attempt.
@@ -118,16 +118,16 @@ impl Held {
 
     fn answer(&mut self, attempt: AttemptId, to: Word, reply: Reply) {
         let Some(holding) = self.0.get_mut(&attempt) else { return };
-        if let Some(letter) = holding.letter.take_if(|letter| last(letter) == Some(to)) {
+        if let Some(message) = holding.message.take_if(|message| last(message) == Some(to)) {
             // Whoever no longer waits for it has ended, which its task tells.
-            let _ = letter.reply.send(reply);
+            let _ = message.reply.send(reply);
         }
     }
 }
 
-/// What the last message of a letter is.
-fn last(letter: &Letter) -> Option<Word> {
-    match letter.messages.last()? {
+/// What the last message of a message is.
+fn last(message: &OutboundMessage) -> Option<Word> {
+    match message.messages.last()? {
         ToHall::Log { .. } => Some(Word::Log),
         ToHall::Outcome { .. } => Some(Word::Outcome),
         _ => None,
@@ -157,9 +157,9 @@ mod tests {
         ToHall::Outcome { attempt: attempt(), lease: LEASE, report: executor::report(Outcome::Passed, None) }
     }
 
-    fn letter(messages: Vec<ToHall>) -> (Letter, oneshot::Receiver<Reply>) {
+    fn message(messages: Vec<ToHall>) -> (OutboundMessage, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
-        (Letter { attempt: attempt(), messages, reply }, answer)
+        (OutboundMessage { attempt: attempt(), messages, reply }, answer)
     }
 
     async fn one() -> (Held, watch::Receiver<Order>) {
@@ -175,9 +175,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_letter_is_answered_by_the_answer_to_its_last_message() {
+    async fn a_message_is_answered_by_the_answer_to_its_last_message() {
         let (mut held, _) = one().await;
-        let (both, mut answer) = letter(vec![log(), outcome()]);
+        let (both, mut answer) = message(vec![log(), outcome()]);
         assert_eq!(held.keep(both).len(), 2);
         held.hear(ToWorker::Logged { attempt: attempt(), len: 1, truncated: false });
         assert!(answer.try_recv().is_err(), "the outcome is still open");
@@ -185,7 +185,7 @@ mod tests {
         held.hear(refused(Word::Outcome, Code::StorageFull));
         assert_eq!(answer.try_recv(), Ok(Reply::Refused(Code::StorageFull, "no".to_owned())));
         assert!(held.unanswered().is_empty());
-        let (again, mut answer) = letter(vec![outcome()]);
+        let (again, mut answer) = message(vec![outcome()]);
         held.keep(again);
         held.hear(ToWorker::Moved { attempt: attempt(), to: Word::Outcome, state: "succeeded".to_owned() });
         assert_eq!(answer.try_recv(), Ok(Reply::Taken));
@@ -194,9 +194,9 @@ mod tests {
     #[tokio::test]
     async fn a_slot_is_free_once_its_outcome_is_told_and_not_before() {
         let (mut held, _) = one().await;
-        held.keep(letter(vec![log()]).0);
+        held.keep(message(vec![log()]).0);
         assert_eq!(held.busy(), 1);
-        held.keep(letter(vec![log(), outcome()]).0);
+        held.keep(message(vec![log(), outcome()]).0);
         assert_eq!((held.busy(), held.is_empty()), (0, false), "free, though not yet answered");
     }
 
@@ -204,14 +204,14 @@ mod tests {
     async fn what_is_lost_is_stopped_says_nothing_and_stays_lost() {
         for word in [refused(Word::Accept, Code::LeaseLost), ToWorker::Revoke { attempt: attempt() }] {
             let (mut held, orders) = one().await;
-            let (piece, mut answer) = letter(vec![log()]);
+            let (piece, mut answer) = message(vec![log()]);
             held.keep(piece);
             held.hear(word);
             assert_eq!(*orders.borrow(), Order::Lost);
             assert_eq!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it waits no longer");
             held.hear(ToWorker::Cancel { attempt: attempt(), timed_out: false });
             assert_eq!(*orders.borrow(), Order::Lost, "an order never falls");
-            assert!(held.keep(letter(vec![outcome()]).0).is_empty());
+            assert!(held.keep(message(vec![outcome()]).0).is_empty());
             assert!(held.list().is_empty() && !held.goes_on(attempt()), "nor is it named when coming back");
         }
     }
@@ -221,6 +221,6 @@ mod tests {
         let (mut held, orders) = one().await;
         held.hear(ToWorker::Cancel { attempt: attempt(), timed_out: true });
         assert_eq!((*orders.borrow(), held.list().len()), (Order::Cancel, 1));
-        assert_eq!(held.keep(letter(vec![outcome()]).0).len(), 1);
+        assert_eq!(held.keep(message(vec![outcome()]).0).len(), 1);
     }
 }

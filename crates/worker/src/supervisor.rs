@@ -14,8 +14,8 @@ mod group;
 mod job;
 mod monitor;
 mod output;
-mod post;
 mod slot;
+mod socket;
 mod spawn;
 mod tree;
 

@@ -20,13 +20,13 @@ use crate::abilities::{abilities, cpus};
 use crate::attempt::{Attempt, Order, broken};
 use crate::held::Held;
 use crate::link::Link;
+use crate::outbox::{OutboundMessage, Outbox};
 use crate::outputs::Spare;
-use crate::post::{Letter, Post};
 use crate::slots::Slots;
 use crate::term::Term;
 
-/// Letters of attempts that may wait for the loop.
-const LETTERS: usize = 1_024;
+/// Messages of attempts that may wait for the loop.
+const OUTBOUND: usize = 1_024;
 
 /// A job that ends within this time is accepted by its outcome, which saves a frame.
 const ACCEPT: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
     let hello = Hello { abilities: abilities(&file)?, accepts: accepts(&file), ..Hello::default() };
     let named = file.name.clone();
     let count = u64::from(file.slots.unwrap_or_else(cpus).max(1));
-    let (to_loop, letters) = mpsc::channel(LETTERS);
+    let (to_loop, outbound) = mpsc::channel(OUTBOUND);
     let worker = Worker {
         client,
         file: Arc::new(file),
@@ -80,7 +80,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         heard: 0,
         said: None,
     };
-    worker.run(letters, shutdown).await;
+    worker.run(outbound, shutdown).await;
     Ok(())
 }
 
@@ -154,7 +154,7 @@ struct Worker {
     brought: Vec<HeldAttempt>,
     tasks: JoinSet<()>,
     spare: Spare,
-    to_loop: mpsc::Sender<Letter>,
+    to_loop: mpsc::Sender<OutboundMessage>,
     way: Way,
     patience: Patience,
     term: Term,
@@ -167,7 +167,11 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self, mut letters: mpsc::Receiver<Letter>, mut shutdown: watch::Receiver<Shutdown>) {
+    async fn run(
+        mut self,
+        mut outbound: mpsc::Receiver<OutboundMessage>,
+        mut shutdown: watch::Receiver<Shutdown>,
+    ) {
         let mut ending = *shutdown.borrow_and_update();
         while ending == Shutdown::None || !self.tasks.is_empty() {
             tokio::select! {
@@ -181,13 +185,13 @@ impl Worker {
                     }
                 }
                 news = self.way.next() => self.hear(news),
-                Some(letter) = letters.recv() => self.post(letter),
+                Some(message) = outbound.recv() => self.send(message),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 () = sleep_until(self.term.next()) => self.beat(),
                 () = due(self.accepts.front()) => self.accept(),
             }
-            while let Ok(letter) = letters.try_recv() {
-                self.post(letter);
+            while let Ok(message) = outbound.try_recv() {
+                self.send(message);
             }
             self.credit(ending == Shutdown::None);
         }
@@ -274,9 +278,9 @@ impl Worker {
         self.heard += 1;
         self.accepts.push_back((Instant::now() + ACCEPT, attempt, lease));
         let (order, orders) = watch::channel(Order::Go);
-        let post = Post::new(attempt, self.to_loop.clone());
+        let outbox = Outbox::new(attempt, self.to_loop.clone());
         let (client, file, spare) = (self.client.clone(), self.file.clone(), self.spare.clone());
-        let one = Attempt { client, file, attempt, lease, token, job, spare, post, order: orders };
+        let one = Attempt { client, file, attempt, lease, token, job, spare, outbox, order: orders };
         let task = self.tasks.spawn(one.run(self.slots.clone())).id();
         self.held.add(attempt, lease, task, order);
     }
@@ -291,8 +295,8 @@ impl Worker {
         }
     }
 
-    fn post(&mut self, letter: Letter) {
-        for message in self.held.keep(letter) {
+    fn send(&mut self, message: OutboundMessage) {
+        for message in self.held.keep(message) {
             self.say(message);
         }
     }

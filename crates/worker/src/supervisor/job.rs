@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitId, WaitIdOptions, WaitStatus, waitid};
 
 use super::output::Output;
-use super::post::Reports;
+use super::socket::Reports;
 use super::spawn::Spawned;
 use super::tree::{self, FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, Seen};
 use crate::command::Command;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::io::{Errno, read};
 
-use super::post::Reports;
+use super::socket::Reports;
 use crate::ended::Stream;
 use crate::wire::{MOST_CHUNK, Report, put_output};
 

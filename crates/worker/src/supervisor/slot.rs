@@ -10,7 +10,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
 use super::job::Job;
-use super::post::{Orders, Reports};
+use super::socket::{Orders, Reports};
 use super::{group, settle_in, spawn, tree};
 use crate::ended::{Ended, Status};
 use crate::wire::{Order, Report};

@@ -6,7 +6,7 @@ use jobhall_protocol::{Code, ToHall};
 use tokio::sync::{mpsc, oneshot};
 
 /// What an attempt has to say, until it was answered.
-pub(crate) struct Letter {
+pub(crate) struct OutboundMessage {
     /// Which attempt.
     pub attempt: AttemptId,
     /// The messages; the answer to the last one is the answer to all.
@@ -26,20 +26,20 @@ pub(crate) enum Reply {
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Post {
+pub(crate) struct Outbox {
     attempt: AttemptId,
-    letters: mpsc::Sender<Letter>,
+    outbound: mpsc::Sender<OutboundMessage>,
 }
 
-impl Post {
-    pub fn new(attempt: AttemptId, letters: mpsc::Sender<Letter>) -> Post {
-        Post { attempt, letters }
+impl Outbox {
+    pub fn new(attempt: AttemptId, outbound: mpsc::Sender<OutboundMessage>) -> Outbox {
+        Outbox { attempt, outbound }
     }
 
     /// The answer; none if the attempt is lost.
     pub async fn send(&self, messages: Vec<ToHall>) -> Option<Reply> {
         let (reply, answer) = oneshot::channel();
-        self.letters.send(Letter { attempt: self.attempt, messages, reply }).await.ok()?;
+        self.outbound.send(OutboundMessage { attempt: self.attempt, messages, reply }).await.ok()?;
         answer.await.ok()
     }
 }
