@@ -47,7 +47,7 @@ mod attempt;
 mod command;
 mod ended;
 mod executor;
-mod held;
+mod in_flight;
 mod link;
 mod outbox;
 mod outputs;

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::abilities::{abilities, cpus};
 use crate::attempt::{Attempt, Order, broken};
-use crate::held::Held;
+use crate::in_flight::InFlight;
 use crate::link::Link;
 use crate::outbox::{OutboundMessage, Outbox};
 use crate::outputs::Spare;
@@ -68,7 +68,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         count,
         hello,
         named,
-        held: Held::default(),
+        in_flight: InFlight::default(),
         brought: Vec::new(),
         tasks: JoinSet::new(),
         spare: Spare::default(),
@@ -149,7 +149,7 @@ struct Worker {
     hello: Hello,
     /// The name it was given here, until it was compared with what the hall calls it.
     named: Option<String>,
-    held: Held,
+    in_flight: InFlight,
     /// What the last hello named.
     brought: Vec<HeldAttempt>,
     tasks: JoinSet<()>,
@@ -178,7 +178,7 @@ impl Worker {
                 changed = shutdown.changed() => {
                     ending = if changed.is_ok() { *shutdown.borrow_and_update() } else { Shutdown::Now };
                     if ending == Shutdown::Now {
-                        self.held.lose_all();
+                        self.in_flight.lose_all();
                     }
                     if changed.is_err() {
                         break;
@@ -217,7 +217,7 @@ impl Worker {
     }
 
     fn connect(&mut self) {
-        let hello = Hello { attempts: self.held.list(), ..self.hello.clone() };
+        let hello = Hello { attempts: self.in_flight.list(), ..self.hello.clone() };
         self.brought = hello.attempts.clone();
         let client = self.client.clone();
         let connecting = Box::pin(async move { client.session(hello).await });
@@ -246,15 +246,15 @@ impl Worker {
         self.term = Term::new(Duration::from_millis(lease_ms), since);
         self.patience.renew();
         (self.heard, self.said) = (0, None);
-        lost.into_iter().for_each(|attempt| self.held.tell(attempt, Order::Lost));
+        lost.into_iter().for_each(|attempt| self.in_flight.tell(attempt, Order::Lost));
         for held in std::mem::take(&mut self.brought) {
             // Given up while the hello was on its way. The hall has to hear of it, or it would wait for ever.
-            if kept.contains(&held.attempt) && !self.held.goes_on(held.attempt) {
+            if kept.contains(&held.attempt) && !self.in_flight.goes_on(held.attempt) {
                 let why = "it was stopped while the hall was away";
                 self.give_up(held.attempt, held.lease, "stopped", why);
             }
         }
-        self.held.unanswered().into_iter().for_each(|message| self.say(message));
+        self.in_flight.unanswered().into_iter().for_each(|message| self.say(message));
     }
 
     fn give_up(&self, attempt: AttemptId, lease: LeaseId, reason: &str, why: &str) {
@@ -270,7 +270,7 @@ impl Worker {
             ToWorker::Refused { to, attempt: None, detail, .. } => {
                 tracing::warn!(?to, detail, "the hall refused a word");
             }
-            about_one => self.held.hear(about_one),
+            about_one => self.in_flight.hear(about_one),
         }
     }
 
@@ -282,21 +282,21 @@ impl Worker {
         let (client, file, spare) = (self.client.clone(), self.file.clone(), self.spare.clone());
         let one = Attempt { client, file, attempt, lease, token, job, spare, outbox, order: orders };
         let task = self.tasks.spawn(one.run(self.slots.clone())).id();
-        self.held.add(attempt, lease, task, order);
+        self.in_flight.add(attempt, lease, task, order);
     }
 
     /// Accepts what is due. One that has told its end by now needs no such word.
     fn accept(&mut self) {
         let now = Instant::now();
         while let Some((_, attempt, lease)) = self.accepts.pop_front_if(|(at, ..)| *at <= now) {
-            if self.held.is_busy(attempt) {
+            if self.in_flight.is_busy(attempt) {
                 self.say(ToHall::Accept { attempt, lease });
             }
         }
     }
 
     fn send(&mut self, message: OutboundMessage) {
-        for message in self.held.keep(message) {
+        for message in self.in_flight.keep(message) {
             self.say(message);
         }
     }
@@ -306,7 +306,7 @@ impl Worker {
             Ok((task, ())) => (task, None),
             Err(error) => (error.id(), Some(error.to_string())),
         };
-        if let (Some((attempt, lease)), Some(why)) = (self.held.remove(task), panic) {
+        if let (Some((attempt, lease)), Some(why)) = (self.in_flight.remove(task), panic) {
             tracing::error!(%attempt, why, "an attempt ended in the middle");
             self.give_up(attempt, lease, "worker_broken", &why);
         }
@@ -316,7 +316,7 @@ impl Worker {
     /// on the wire can make it wrong. Commands that wait for others are counted here as all are; the hall knows of them and
     /// gives more accordingly, which makes the room here less than none.
     fn credit(&mut self, wants_jobs: bool) {
-        let room = self.count.cast_signed() - self.held.busy() as i64;
+        let room = self.count.cast_signed() - self.in_flight.busy() as i64;
         let total = self.heard + if wants_jobs { room } else { room.min(0) };
         if matches!(self.way, Way::Open(_)) && self.said != Some(total) {
             self.say(ToHall::Vacancies { total });
@@ -327,9 +327,9 @@ impl Worker {
     /// Renews, notices a hall that no longer answers, and stops what could not be renewed in time.
     fn beat(&mut self) {
         let now = Instant::now();
-        if self.term.is_over(now) && !self.held.is_empty() {
+        if self.term.is_over(now) && !self.in_flight.is_empty() {
             tracing::warn!("the leases could not be renewed in time: what is at hand is stopped");
-            self.held.lose_all();
+            self.in_flight.lose_all();
         }
         if matches!(self.way, Way::Open(_)) {
             if self.term.is_unanswered(now) {

@@ -23,9 +23,9 @@ struct Holding {
 
 /// All attempts at hand.
 #[derive(Default)]
-pub(crate) struct Held(BTreeMap<AttemptId, Holding>);
+pub(crate) struct InFlight(BTreeMap<AttemptId, Holding>);
 
-impl Held {
+impl InFlight {
     pub fn add(&mut self, attempt: AttemptId, lease: LeaseId, task: Id, order: watch::Sender<Order>) {
         self.0.insert(attempt, Holding { lease, task, order, free: false, message: None });
     }
@@ -162,10 +162,10 @@ mod tests {
         (OutboundMessage { attempt: attempt(), messages, reply }, answer)
     }
 
-    async fn one() -> (Held, watch::Receiver<Order>) {
+    async fn one() -> (InFlight, watch::Receiver<Order>) {
         let (order, orders) = watch::channel(Order::Go);
         let task = tokio::spawn(async {}).id();
-        let mut held = Held::default();
+        let mut held = InFlight::default();
         held.add(attempt(), LEASE, task, order);
         (held, orders)
     }
