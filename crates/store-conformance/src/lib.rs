@@ -18,6 +18,7 @@
 
 mod desk;
 mod fixture;
+pub mod listing;
 pub mod model;
 pub mod rules;
 mod samples;

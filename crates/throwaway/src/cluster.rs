@@ -1,6 +1,7 @@
 //! A server of one's own, and the databases in it.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -253,6 +254,19 @@ impl Database {
     pub fn sql(&self, text: &str) -> String {
         sql(&self.directory, self.port, &self.name, text)
     }
+
+    /// Runs a script in it, of any length, such as a dump.
+    pub fn load(&self, script: &str) {
+        let mut command = psql(&self.directory, self.port, &self.name);
+        command.args(["--file", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("psql can be started");
+        let mut input = child.stdin.take().expect("its input is a pipe");
+        let written = input.write_all(script.as_bytes());
+        drop(input);
+        let output = child.wait_with_output().expect("a child can be waited for");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && written.is_ok(), "the script failed: {said}");
+    }
 }
 
 impl Drop for Database {
@@ -262,7 +276,7 @@ impl Drop for Database {
         }
         let text = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         // The server may be stopped already; then the database goes with its directory.
-        let _ = psql(&self.directory, self.port, "postgres", &text).output();
+        let _ = psql(&self.directory, self.port, "postgres").args(["--command", &text]).output();
     }
 }
 
@@ -310,16 +324,16 @@ pub(crate) fn url(directory: &Path, port: u16, database: &str) -> String {
     format!("postgres://{OWNER}@{directory}:{port}/{database}")
 }
 
-fn psql(directory: &Path, port: u16, database: &str, text: &str) -> std::process::Command {
+fn psql(directory: &Path, port: u16, database: &str) -> std::process::Command {
     let mut command = program("psql");
     command.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
-    command.args(["--username", OWNER, "--dbname", database, "--port", &port.to_string(), "--command", text]);
+    command.args(["--username", OWNER, "--dbname", database, "--port", &port.to_string()]);
     command.arg("--host").arg(directory);
     command
 }
 
 fn sql(directory: &Path, port: u16, database: &str, text: &str) -> String {
-    run(&mut psql(directory, port, database, text))
+    run(psql(directory, port, database).args(["--command", text]))
 }
 
 fn send(server: &Child, signal: Signal) {
