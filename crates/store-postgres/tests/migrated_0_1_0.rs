@@ -73,7 +73,21 @@ fn sql_functions_of_0_1_0_go_on_working() {
     let database = shared.database();
     recreate(&database);
     let before = database.sql("SELECT jobhall.job_of(1)");
+    database.sql("GRANT EXECUTE ON FUNCTION jobhall.submit, jobhall.job_of TO pg_monitor");
     drop(take(Options::new(database.url())));
+    for function in ["submit", "job_of"] {
+        let may = |role: &str| {
+            database.sql(&format!(
+                "SELECT has_function_privilege('{role}', oid, 'EXECUTE') FROM pg_proc \
+                 WHERE pronamespace = 'jobhall'::regnamespace AND proname = '{function}'"
+            ))
+        };
+        assert_eq!(
+            (may("pg_monitor"), may("pg_signal_backend")),
+            ("t".to_owned(), "f".to_owned()),
+            "{function}"
+        );
+    }
     assert_eq!(database.sql("SELECT jobhall.job_of(1)"), before, "the job of a row that was taken");
     let refused = "DO $$ BEGIN PERFORM jobhall.job_of(2); RAISE EXCEPTION 'it has no error'; \
                    EXCEPTION WHEN SQLSTATE 'JH004' THEN NULL; END $$";
