@@ -1,6 +1,6 @@
-//! The desk alone: from a vacancy to the decision whom it gets, however many classes and jobs wait.
+//! The kernel alone: from a vacancy to the decision whom it gets, however many classes and jobs wait.
 //!
-//! There is no store: what the desk wants committed is answered with yes at once, outside of the time that is taken.
+//! There is no store: what the kernel wants committed is answered with yes at once, outside of the time that is taken.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jobhall_bench_raw_store::machine::{Sample, median};
 use jobhall_core::needs::{Abilities, Accepts, Needs};
 use jobhall_core::{Job, JobId, Life, QueueName, Spec, Time, TypeName, WorkerName};
-use jobhall_engine::{Answer, Config, Desk, Effect, Mono, Now, Request, SessionId, Ticket, Told};
+use jobhall_engine::{Answer, Config, Effect, Kernel, Mono, Now, Request, SessionId, Ticket, Told};
 use jobhall_store::{Committed, Done, Unit};
 use serde_json::{Value, json};
 
@@ -19,13 +19,13 @@ use crate::hall::rounded;
 const CLASSES: u64 = 10_000;
 const FEW_JOBS: u64 = 1_000;
 const MANY_JOBS: u64 = 100_000;
-/// Vacancies of one desk; fewer than there are jobs.
+/// Vacancies of one kernel; fewer than there are jobs.
 const VACANCIES: u64 = 500;
-/// Desks of each kind, in turns.
+/// Kernels of each kind, in turns.
 const TURNS: usize = 7;
 const WAIT_MS: u64 = 600_000;
 
-/// What waits at a desk.
+/// What waits at a kernel.
 #[derive(Clone, Copy)]
 struct Waiting {
     classes: u64,
@@ -34,7 +34,7 @@ struct Waiting {
     one_suits: bool,
 }
 
-/// Times in nanoseconds, medians over many vacancies and desks.
+/// Times in nanoseconds, medians over many vacancies and kernels.
 pub fn measure() -> Result<Value, Failed> {
     let all = |classes, jobs| Waiting { classes, jobs, one_suits: false };
     let kinds = [
@@ -49,7 +49,7 @@ pub fn measure() -> Result<Value, Failed> {
     let mut session: Vec<Vec<Duration>> = vec![Vec::new(); kinds.len()];
     for _ in 0..TURNS {
         for (at, (_, waiting)) in kinds.iter().enumerate() {
-            let (opened, mut times) = one_desk(*waiting)?;
+            let (opened, mut times) = one_kernel(*waiting)?;
             session[at].push(opened);
             vacancy[at].append(&mut times);
         }
@@ -74,38 +74,38 @@ pub fn measure() -> Result<Value, Failed> {
 }
 
 /// How long the first session takes, which is compared with every class, and each of its vacancies.
-fn one_desk(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
+fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     let now = Now { wall: Time::from_ms(1_700_000_000_000)?, mono: Mono(1_000) };
     let mut chance = 1u64;
     let chance = move || {
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         chance
     };
-    let mut desk = Desk::new(Config::default(), now, Box::new(chance));
+    let mut kernel = Kernel::new(Config::default(), now, Box::new(chance));
     let specs = specs(waiting.classes, now.wall)?;
     for n in 0..waiting.jobs {
         // The jobs beyond one for each class are of the last one.
         let spec = specs[usize::try_from(n)?.min(specs.len() - 1)].clone();
-        desk.restore(Job { id: JobId::new(n + 1)?, spec, life: Life::queued(now.wall, now.wall) });
+        kernel.restore(Job { id: JobId::new(n + 1)?, spec, life: Life::queued(now.wall, now.wall) });
     }
-    desk.begin();
-    desk.take_asked();
+    kernel.begin();
+    kernel.take_asked();
     let accepts = if waiting.one_suits { format!("type=t{}", waiting.classes - 1) } else { String::new() };
     let begun = Instant::now();
-    let session = open_session(&mut desk, now, &accepts)?;
+    let session = open_session(&mut kernel, now, &accepts)?;
     let opened = begun.elapsed();
     let mut times = Vec::new();
     for n in 0..VACANCIES {
         let request = Request::Vacancy { session, slots: 1, wait_ms: WAIT_MS };
         let begun = Instant::now();
-        desk.ask(now, request, Ticket(100 + n));
-        let decided = desk.take_commit();
+        kernel.ask(now, request, Ticket(100 + n));
+        let decided = kernel.take_commit();
         times.push(begun.elapsed());
         let (number, units) = decided.ok_or("a vacancy got no job")?;
         claimed(&units)?;
         let committed = Committed { feed: None, results: vec![Ok(Done::default())] };
-        desk.told(now, Told::Committed(number, Ok(committed)));
-        black_box(desk.take_effects());
+        kernel.told(now, Told::Committed(number, Ok(committed)));
+        black_box(kernel.take_effects());
     }
     Ok((opened, times))
 }
@@ -120,15 +120,15 @@ fn specs(classes: u64, then: Time) -> Result<Vec<Arc<Spec>>, Failed> {
     (0..classes).map(spec).collect()
 }
 
-fn open_session(desk: &mut Desk, now: Now, accepts: &str) -> Result<SessionId, Failed> {
+fn open_session(kernel: &mut Kernel, now: Now, accepts: &str) -> Result<SessionId, Failed> {
     let request = Request::OpenSession {
         worker: WorkerName::new("worker-1")?,
         abilities: Abilities::parse("os=linux, mem=8").map_err(|error| error.to_string())?,
         accepts: Accepts::parse(accepts).map_err(|error| error.to_string())?,
         attempts: Vec::new(),
     };
-    desk.ask(now, request, Ticket(1));
-    let effects = desk.take_effects();
+    kernel.ask(now, request, Ticket(1));
+    let effects = kernel.take_effects();
     let session = effects.iter().find_map(|effect| match effect {
         Effect::Answer(_, Ok(Answer::Session { session, .. })) => Some(*session),
         _ => None,

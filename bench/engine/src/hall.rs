@@ -8,7 +8,7 @@ use jobhall_bench_raw_store::machine::{self, Sample};
 use jobhall_core::StateName;
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_store::Store;
-use jobhall_store_postgres::{Database, Desk, Node};
+use jobhall_store_postgres::{Database, Kernel, Node};
 use jobhall_store_sqlite::{Sqlite, Stats};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
@@ -43,7 +43,7 @@ impl Hall {
     /// is the same for every name. Feed rows up to `seen` were there before.
     pub async fn open(options: &Options, name: &str, seen: u64) -> Result<Hall, Failed> {
         let (store, sqlite): (Arc<dyn Store>, _) = match &options.database {
-            Some(url) => (desk(url).await?, None),
+            Some(url) => (kernel(url).await?, None),
             None => {
                 let file = options.directory.join(format!("{name}.db"));
                 let store = Arc::new(Sqlite::open(file, jobhall_store_sqlite::Options::default())?);
@@ -86,15 +86,15 @@ impl Hall {
     }
 }
 
-/// Takes the desk of a database. Who had it before gives it back in a moment.
-async fn desk(url: &str) -> Result<Arc<dyn Store>, Failed> {
+/// Takes the kernel of a database. Who had it before gives it back in a moment.
+async fn kernel(url: &str) -> Result<Arc<dyn Store>, Failed> {
     let options = jobhall_store_postgres::Options::new(url);
     let database = tokio::task::spawn_blocking(move || Database::open(options)).await??;
     let node = Node { name: "bench".to_owned(), url: String::new() };
     loop {
-        match database.desk(node.clone()).await? {
-            Desk::Mine(store) => return Ok(store),
-            Desk::Theirs(_) => sleep(Duration::from_millis(50)).await,
+        match database.kernel(node.clone()).await? {
+            Kernel::Mine(store) => return Ok(store),
+            Kernel::Theirs(_) => sleep(Duration::from_millis(50)).await,
         }
     }
 }

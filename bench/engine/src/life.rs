@@ -30,7 +30,7 @@ const RENEW_AFTER: Duration = Duration::from_secs(5);
 /// How jobs come to workers.
 ///
 /// `Queued`: a worker opens a vacancy with exactly as many slots as there are submits that were *answered* and that no
-/// vacancy was opened for yet (`Shared::queued` counts them). An answered job stands among the ready ones of the desk,
+/// vacancy was opened for yet (`Shared::queued` counts them). An answered job stands among the ready ones of the kernel,
 /// so every slot takes such a job at once and no vacancy is ever parked: a submit can find none to be handed to.
 ///
 /// `HandedOver`: every worker keeps vacancies parked, more slots together than there are clients, and no job ever

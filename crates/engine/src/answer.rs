@@ -1,4 +1,4 @@
-//! What the desk answers.
+//! What the kernel answers.
 
 use jobhall_core::QueueConfig;
 use jobhall_core::limits::LimitError;
@@ -92,7 +92,7 @@ pub enum Answer {
     Noted,
 }
 
-/// Why the desk said no. Nothing was written, except where it says that this is unknown.
+/// Why the kernel said no. Nothing was written, except where it says that this is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// A live job of the same (type, key) exists.

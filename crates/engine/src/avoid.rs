@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use jobhall_core::{JobId, Spec, WorkerName};
 
 use crate::board::ProfileId;
-use crate::desk::Desk;
 use crate::entry::Placed;
+use crate::kernel::Kernel;
 use crate::resources::Gate;
 
 /// Whom a job would rather not go to.
@@ -44,7 +44,7 @@ impl Gate<'_> {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// An attempt ended and its job goes on: whoever had it is avoided from now on.
     pub(crate) fn note_had(&mut self, id: JobId, worker: &WorkerName) {
         let spec = self.open.get(&id.get()).and_then(|entry| entry.spec.as_ref());

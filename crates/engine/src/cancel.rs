@@ -3,10 +3,10 @@
 use jobhall_core::{Decision, Event, Failure, JobId, transition};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Task, What};
+use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 
-impl Desk {
+impl Kernel {
     pub(crate) fn cancel(&mut self, id: JobId, task: Task) {
         let What::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
         let Some(entry) = self.open.get(&id.get()) else { return };

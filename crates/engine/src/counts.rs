@@ -1,4 +1,4 @@
-//! What the desk counts: what is open now, and what came and went since it started.
+//! What the kernel counts: what is open now, and what came and went since it started.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use jobhall_core::{JobId, Life, Outcome, QueueName, State, Step, Time, WorkerNam
 use crate::answer::Answer;
 use crate::board::ProfileId;
 use crate::clock::Now;
-use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
 use crate::histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
 use crate::ids::IdMap;
+use crate::kernel::Kernel;
 use crate::queues::{QueueId, Tally, ready_since};
 use crate::recent::{Rates, Recent};
 use crate::upkeep;
@@ -66,7 +66,7 @@ pub struct Takers {
     pub free_slots: u64,
 }
 
-/// What the desk counts. Totals are of this process; whatever was before it is not in them.
+/// What the kernel counts. Totals are of this process; whatever was before it is not in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// All open jobs.
@@ -163,7 +163,7 @@ impl Totals {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// A commit took so long, whatever came of it.
     pub fn note_commit(&mut self, took_us: u64) {
         self.totals.commit.add(took_us);

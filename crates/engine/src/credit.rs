@@ -7,11 +7,11 @@
 use jobhall_core::bounds::VACANCY_SLOTS;
 
 use crate::answer::{Answer, Refused};
-use crate::desk::Desk;
 use crate::effect::{Ended, SessionId, Ticket, VacancyId};
+use crate::kernel::Kernel;
 use crate::vacancy::Vacancy;
 
-impl Desk {
+impl Kernel {
     /// So many jobs in all may be assigned to a session.
     pub(crate) fn credit(&mut self, session: SessionId, total: i64, ticket: Ticket) {
         let id = match self.credit_of(session) {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{Decision, Dice, Event, Failure, JobId, Report, State, Verdict, When, transition};
 
-use crate::desk::{Desk, Task, What};
+use crate::kernel::{Kernel, Task, What};
 
-impl Desk {
+impl Kernel {
     /// Breaks the circle that this wait has closed, if it has.
     pub(crate) fn break_cycle(&mut self, id: JobId) {
         let Some(cycle) = self.cycle(id) else { return };

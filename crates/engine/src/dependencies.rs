@@ -1,6 +1,6 @@
 //! Jobs that come after others.
 //!
-//! What a job comes after stands in its spec, and nothing else is stored of it. The desk remembers who waits for whom,
+//! What a job comes after stands in its spec, and nothing else is stored of it. The kernel remembers who waits for whom,
 //! and rebuilds that at start from the jobs that are blocked. The end of the last one is a step in memory: it is stored
 //! with the claim, or a moment later if the job stays in its queue. So a release costs no write, and one that was
 //! not stored is found again from the same rows.
@@ -11,10 +11,10 @@ use jobhall_core::{Decision, Dependency, Event, Job, JobId, Spec, State, StateNa
 use jobhall_store::{StoreError, Unit};
 
 use crate::clock::Mono;
-use crate::desk::{Asked, Awaited, Desk, What};
 use crate::effect::Effect;
 use crate::entry::Busy;
 use crate::ids::IdMap;
+use crate::kernel::{Asked, Awaited, Kernel, What};
 use crate::settle::Pending;
 use crate::step::change;
 use crate::taken_along::EndedBy;
@@ -74,7 +74,7 @@ impl Dependencies {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// A blocked job is open from now on: it hears of the end of those that it comes after. `unknown` are those that
     /// are not remembered as open.
     pub(crate) fn depend(&mut self, id: JobId, spec: &Spec) -> Vec<JobId> {

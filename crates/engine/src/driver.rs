@@ -1,11 +1,11 @@
-//! The thin driver: it carries requests to the desk, units to the store and effects to whoever waits for them.
+//! The thin driver: it carries requests to the kernel, units to the store and effects to whoever waits for them.
 //!
 //! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
 //! nothing ever lingers: the store waits only while requests are at hand that make a batch no crumb. A second commit follows the first as soon as it is half as large, so that the store is never
-//! idle while the desk works, and does not get crumbs; a smaller one waits for the first to end.
+//! idle while the kernel works, and does not get crumbs; a smaller one waits for the first to end.
 //!
 //! Requests, and the answers of a large commit, are dealt with in slices: what a slice brings goes out, to the store and
-//! to whoever waits, while the desk works on the next.
+//! to whoever waits, while the kernel works on the next.
 
 mod changes;
 mod commit;
@@ -30,10 +30,10 @@ use crate::answer::{Answer, Refused, Shown};
 use crate::clock::{Clock, Now};
 use crate::config::Config;
 use crate::counts::{Counts, Takers};
-use crate::desk::{Asked, Desk, Told};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
 use crate::ids::IdMap;
+use crate::kernel::{Asked, Kernel, Told};
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
@@ -44,9 +44,9 @@ use woken::Woken;
 pub use gather::Answers;
 pub use session::{Session, SessionEvent};
 
-/// Requests that may wait for the desk.
+/// Requests that may wait for the kernel.
 const WAITING: usize = 65_536;
-/// Requests taken, and units of a commit told to the desk, before what they bring goes out.
+/// Requests taken, and units of a commit told to the kernel, before what they bring goes out.
 const SLICE: usize = 64;
 /// Published changes a slow watcher may be behind before it reads the store.
 const BEHIND: usize = 4_096;
@@ -65,7 +65,7 @@ pub enum EngineError {
     /// The store could not be read at start.
     #[error("failed to start: {0}")]
     Start(#[from] StoreError),
-    /// The desk said no.
+    /// The kernel said no.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
@@ -102,30 +102,30 @@ impl Engine {
         clock: impl Clock,
     ) -> Result<Engine, EngineError> {
         let mut random = StdRng::from_rng(&mut rand::rng());
-        let mut desk = Desk::new(config, clock.now(), Box::new(move || random.next_u64()));
-        desk.restore_settings(store.settings().await?)?;
-        desk.restore_blocks(&store.blocks().await?);
-        groups::restore(store.as_ref(), &mut desk).await?;
+        let mut kernel = Kernel::new(config, clock.now(), Box::new(move || random.next_u64()));
+        kernel.restore_settings(store.settings().await?)?;
+        kernel.restore_blocks(&store.blocks().await?);
+        groups::restore(store.as_ref(), &mut kernel).await?;
         let mut after = None;
         loop {
             let jobs = store.open_jobs(after, PAGE).await?;
             let Some(last) = jobs.last() else { break };
             after = Some(last.id);
-            jobs.into_iter().for_each(|job| desk.restore(job));
+            jobs.into_iter().for_each(|job| kernel.restore(job));
         }
         let mut after = None;
         loop {
             let links = store.links(after, PAGE).await?;
             let Some(last) = links.last() else { break };
             after = Some((last.parent, last.call.clone()));
-            desk.restore_links(links);
+            kernel.restore_links(links);
         }
-        desk.begin();
+        kernel.begin();
         let (commands, received) = mpsc::channel(WAITING);
         let (published, _) = broadcast::channel(BEHIND);
         let (why, stopped) = watch::channel(None);
         let driver = Driver {
-            desk,
+            kernel,
             clock: Box::new(clock),
             store: store.clone(),
             published: published.clone(),
@@ -290,14 +290,14 @@ fn unexpected(answer: &Answer) -> Refused {
 }
 
 struct Driver {
-    desk: Desk,
+    kernel: Kernel,
     clock: Box<dyn Clock>,
     store: Arc<dyn Store>,
     published: broadcast::Sender<Published>,
     replies: IdMap<Reply>,
     sessions: IdMap<mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
-    /// What the store answered and the desk has not heard in full, oldest first.
+    /// What the store answered and the kernel has not heard in full, oldest first.
     heard: VecDeque<Heard>,
     /// About how many rows the last commit has.
     last_rows: usize,
@@ -315,7 +315,7 @@ impl Driver {
         let mut taken = Vec::with_capacity(SLICE);
         loop {
             self.carry_out();
-            if self.desk.stopped().is_some() || (self.stopping && self.desk.is_idle()) {
+            if self.kernel.stopped().is_some() || (self.stopping && self.kernel.is_idle()) {
                 break;
             }
             let nap = self.nap();
@@ -339,13 +339,13 @@ impl Driver {
             self.more = !commands.is_empty();
             // Before anything is decided: it may have been long ago that this node was heard of.
             if !self.store.stands() {
-                self.desk.fall(FALLEN);
+                self.kernel.fall(FALLEN);
                 break;
             }
             self.woken(woken, &mut taken);
             let now = self.clock.now();
             self.pass_on(now);
-            self.desk.tick(now);
+            self.kernel.tick(now);
         }
         self.pass_on_all(self.clock.now());
         self.carry_out();
@@ -354,7 +354,7 @@ impl Driver {
     }
 
     fn nap(&self) -> tokio::time::Sleep {
-        let ms = self.desk.next_tick_ms(self.clock.now()).unwrap_or(NAP_MS).min(NAP_MS);
+        let ms = self.kernel.next_tick_ms(self.clock.now()).unwrap_or(NAP_MS).min(NAP_MS);
         tokio::time::sleep(Duration::from_millis(ms))
     }
 
@@ -368,18 +368,18 @@ impl Driver {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
                 self.replies.insert(ticket.0, reply);
-                self.desk.ask(now, request, ticket);
+                self.kernel.ask(now, request, ticket);
             }
             Command::Stop => self.stopping = true,
         }
     }
 
-    /// Everything that the desk wants done.
+    /// Everything that the kernel wants done.
     fn carry_out(&mut self) {
-        for effect in self.desk.take_effects() {
+        for effect in self.kernel.take_effects() {
             self.effect(effect);
         }
-        for asked in self.desk.take_asked() {
+        for asked in self.kernel.take_asked() {
             self.asked(asked);
         }
         self.commit();
@@ -446,7 +446,7 @@ impl Driver {
         if worker.send(event).is_err() {
             self.sessions.remove(&session.0);
             self.tickets += 1;
-            self.desk.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
+            self.kernel.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
         }
     }
 

@@ -9,7 +9,7 @@ use jobhall_core::{
 };
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Task, What};
+use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 use crate::windows::Timed;
 
@@ -93,7 +93,7 @@ impl Edit {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// Hold, release, edit or run now, of an open job.
     pub(crate) fn edit(&mut self, id: JobId, task: Task) {
         let What::Request(request, ticket) = &task.what else { return };

@@ -1,4 +1,4 @@
-//! What the desk wants done outside.
+//! What the kernel wants done outside.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub enum Ended {
     Gone,
 }
 
-/// Something to be done outside of the desk, in order.
+/// Something to be done outside of the kernel, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a request.

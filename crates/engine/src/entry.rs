@@ -1,4 +1,4 @@
-//! An open job as the desk remembers it.
+//! An open job as the kernel remembers it.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use jobhall_core::{
 };
 
 use crate::answer::{Answer, Refused};
-use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
+use crate::kernel::Kernel;
 use crate::limits::LimitOf;
 use crate::why_limited::LimitWhy;
 
@@ -143,7 +143,7 @@ pub struct Explanation {
     pub why: Vec<Why>,
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Refused> {
         let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
         let explanation = Explanation { id, state: entry.life.name(self.now.wall), why: self.why(id, entry) };

@@ -12,8 +12,8 @@ use jobhall_core::{
 use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, What};
 use crate::effect::Ticket;
+use crate::kernel::{Kernel, What};
 use crate::membership::{Groups, Membership};
 use crate::request::Request;
 use crate::settle::Pending;
@@ -86,7 +86,7 @@ pub(crate) struct GroupPending {
     asked: Option<(Request, Ticket)>,
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn groups(&self) -> &Groups {
         &self.board.queues.groups
     }

@@ -1,16 +1,16 @@
 //! Use cases: jobs are submitted, matched, leased, reported on, retried, cancelled and explained.
 //!
-//! The [`Desk`] is synchronous and knows no IO: requests, commit results and deadlines go in; units to commit, reads
+//! The [`Kernel`] is synchronous and knows no IO: requests, commit results and deadlines go in; units to commit, reads
 //! to make and effects to carry out come out. It decides through `core`, remembers what is open, and acknowledges
 //! nothing before its commit came back. [`Engine`] is the thin driver around it, whose only wait is the store's.
 //!
 //! ```text
-//!   request ─▶ Desk ─▶ units ─▶ Store::commit ─▶ Desk ─▶ effects (answers, assignments, cancels)
+//!   request ─▶ Kernel ─▶ units ─▶ Store::commit ─▶ Kernel ─▶ effects (answers, assignments, cancels)
 //!                ▲                                  │
 //!                └───── deadlines (upkeep/) ◀───────┘
 //! ```
 //!
-//! What the desk remembers is a hint, the guarded write is the truth. While a unit that touches a job is on its way,
+//! What the kernel remembers is a hint, the guarded write is the truth. While a unit that touches a job is on its way,
 //! the job is *busy* and whatever else happens to it waits in line.
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,6 @@ mod counts;
 mod credit;
 mod cycle;
 mod dependencies;
-mod desk;
 mod driver;
 mod edit;
 mod effect;
@@ -33,6 +32,7 @@ mod explain;
 mod groups;
 mod histogram;
 mod ids;
+mod kernel;
 mod limited;
 mod limits;
 mod links;
@@ -70,13 +70,13 @@ pub use answer::{Answer, Refused, Shown};
 pub use clock::{Clock, Mono, Now, SystemClock};
 pub use config::Config;
 pub use counts::{ByOutcome, Counts, NAMED_QUEUES, TROUBLE_MS, Takers, Workforce};
-pub use desk::{Asked, Desk, Told};
 pub use driver::{Answers, Engine, EngineError, Session, SessionEvent};
 pub use edit::Edit;
 pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use groups::{NewGroup, ShownGroup};
 pub use histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
+pub use kernel::{Asked, Kernel, Told};
 pub use limits::LimitOf;
 pub use queues::Tally;
 pub use recent::Rates;

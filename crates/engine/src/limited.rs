@@ -17,10 +17,10 @@ use jobhall_core::{Class, Job, JobId, Spec};
 
 use crate::board::ClassId;
 use crate::clock::Mono;
-use crate::desk::{Asked, Desk};
 use crate::effect::VacancyId;
 use crate::entry::{Busy, Placed, Shared};
 use crate::ids::IdMap;
+use crate::kernel::{Asked, Kernel};
 use crate::limits::{LimitOf, Limits, Share};
 use crate::load::rank;
 
@@ -29,7 +29,7 @@ const READS: usize = 64;
 /// Jobs that one look for work may send to wait for their limits. Then others have their turn.
 pub(crate) const SENT_AWAY: usize = 1_000;
 
-/// What the desk remembers about limits.
+/// What the kernel remembers about limits.
 #[derive(Debug, Default)]
 pub(crate) struct Limited {
     pub limits: Limits,
@@ -75,7 +75,7 @@ impl Limits {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// Finds out which buckets an open job belongs to under the limits of now, where its spec is at hand.
     pub(crate) fn find_share(&mut self, id: JobId) {
         let now = self.now.mono;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobhall_core::JobId;
 use jobhall_store::Link;
 
-use crate::desk::{Desk, Task, What};
 use crate::ids::IdMap;
+use crate::kernel::{Kernel, Task, What};
 use crate::settle::Pending;
 
 /// The name of the link by which a job is wanted from outside.
@@ -96,7 +96,7 @@ pub(crate) fn from_outside(job: JobId) -> Link {
     Link { parent: job, call: OUTSIDE.to_owned(), job }
 }
 
-impl Desk {
+impl Kernel {
     /// At start, after the open jobs: the links of their parents.
     pub fn restore_links(&mut self, links: Vec<Link>) {
         links.into_iter().for_each(|link| self.links.add(link));

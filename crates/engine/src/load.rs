@@ -1,4 +1,4 @@
-//! How open jobs enter and leave the desk's memory.
+//! How open jobs enter and leave the kernel's memory.
 
 use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
@@ -6,14 +6,14 @@ use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 use crate::answer::Refused;
 use crate::board::{ClassId, Rank};
 use crate::counts::waits;
-use crate::desk::{Asked, Desk, Read, Reading, Task};
 use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
+use crate::kernel::{Asked, Kernel, Read, Reading, Task};
 use crate::membership::Membership;
 use crate::queues::{QueueId, ready_since};
 use crate::windows::Timed;
 
-impl Desk {
+impl Kernel {
     /// At start: what is configured.
     pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
         for setting in settings {

@@ -5,10 +5,10 @@ use jobhall_core::{
 };
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Task, What};
+use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 
-impl Desk {
+impl Kernel {
     /// A worker has started the work; for an open job that is free, and its own.
     pub(crate) fn started(&mut self, id: JobId, task: Task) {
         let What::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };

@@ -6,8 +6,8 @@ use jobhall_core::{QueueConfig, QueueName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, ROUNDS};
 use crate::effect::Ticket;
+use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
 use crate::settle::Pending;
 
@@ -25,7 +25,7 @@ pub(crate) struct QueuePending {
     rounds: u8,
 }
 
-impl Desk {
+impl Kernel {
     /// What is configured for a queue, or what it would have.
     pub fn queue_config(&self, queue: &QueueName) -> Arc<QueueConfig> {
         self.queue_configs.get(queue).map_or_else(Arc::default, |(_, config)| config.clone())

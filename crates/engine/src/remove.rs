@@ -4,11 +4,11 @@ use jobhall_core::JobId;
 use jobhall_store::{CommitError, Pruned};
 
 use crate::answer::Answer;
-use crate::desk::{Asked, Desk};
 use crate::effect::Ticket;
+use crate::kernel::{Asked, Kernel};
 use crate::load::storage;
 
-impl Desk {
+impl Kernel {
     /// Open jobs are left alone here, and once more by the store. So are those whose end others have yet to hear of.
     pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
         let over = |id: &JobId| !self.open.contains_key(&id.get()) && !self.along.needs(*id);

@@ -10,9 +10,9 @@ use jobhall_core::{
 use jobhall_store::Unit;
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, Task, What};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
+use crate::kernel::{Kernel, Task, What};
 use crate::request::{Indicator, Request};
 use crate::settle::Pending;
 use crate::step::change;
@@ -38,7 +38,7 @@ fn word(request: &Request) -> Option<Word<'_>> {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// Accept, progress or outcome, for an open job that is free.
     pub(crate) fn worker_event(&mut self, id: JobId, task: Task) {
         let What::Request(request, ticket) = &task.what else { return };

@@ -1,4 +1,4 @@
-//! What can be asked of the desk.
+//! What can be asked of the kernel.
 
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ pub struct Indicator {
     pub message: String,
 }
 
-/// Everything that can be asked of the desk.
+/// Everything that can be asked of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Make jobs.

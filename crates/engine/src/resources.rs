@@ -14,9 +14,9 @@ use jobhall_core::{JobId, State, WorkerName};
 
 use crate::avoid::Avoids;
 use crate::board::{ClassId, Line, Rank};
-use crate::desk::Desk;
 use crate::effect::{SessionId, VacancyId};
 use crate::ids::IdMap;
+use crate::kernel::Kernel;
 use crate::session::SessionState;
 
 /// What one claim or attempt has taken of its worker; none if its job uses nothing.
@@ -74,7 +74,7 @@ impl Gate<'_> {
     }
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn gate(&self) -> Gate<'_> {
         Gate { workers: &self.workers, sessions: &self.sessions, avoids: &self.avoids }
     }

@@ -3,11 +3,11 @@
 use jobhall_core::{JobId, Refusal, Scope, Spec};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::Desk;
 use crate::effect::Ticket;
+use crate::kernel::Kernel;
 use crate::request::{OnDuplicate, Submit, SubmitJob, SubmitName};
 
-impl Desk {
+impl Kernel {
     pub(crate) fn retry(&mut self, id: JobId, name: Option<SubmitName>, ticket: Ticket) {
         let Some((job, _)) = self.cached.get(&id) else {
             return self.answer(ticket, Err(Refused::NoSuchJob(id)));

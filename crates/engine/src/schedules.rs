@@ -14,8 +14,8 @@ use jobhall_core::{JobId, Schedule, ScheduleName, Time};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, ROUNDS};
 use crate::effect::Ticket;
+use crate::kernel::{Kernel, ROUNDS};
 use crate::request::{Submit, SubmitJob};
 use crate::settle::Pending;
 use crate::submit::check_job;
@@ -46,7 +46,7 @@ pub struct ShownSchedule {
     pub next_tick: Option<Time>,
 }
 
-/// A schedule as the desk remembers it.
+/// A schedule as the kernel remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The rev in the store.
@@ -74,7 +74,7 @@ pub(crate) struct SchedulePending {
     rounds: u8,
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn learn_schedule(&mut self, setting: &Setting) -> Result<(), StoreError> {
         let kept = stored::read(setting).map_err(|why| {
             StoreError::new(format!("the stored schedule {:?} is not readable: {why}", setting.name))

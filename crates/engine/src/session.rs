@@ -8,8 +8,8 @@ use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
 use crate::answer::{Answer, Refused};
 use crate::board::ProfileId;
 use crate::clock::Mono;
-use crate::desk::{Desk, What};
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::kernel::{Kernel, What};
 use crate::resources::Grip;
 use crate::timing::Timing;
 
@@ -45,7 +45,7 @@ pub(crate) struct Hold {
     pub grip: Grip,
 }
 
-impl Desk {
+impl Kernel {
     fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
         let id = SessionId(self.secret());
         let until = self.now.mono.plus_ms(self.config.lease_ms);

@@ -7,8 +7,8 @@ use jobhall_core::{TypeConfig, TypeConfigError, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, ROUNDS};
 use crate::effect::Ticket;
+use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
 use crate::settle::Pending;
 
@@ -23,7 +23,7 @@ pub(crate) struct SettingPending {
     rounds: u8,
 }
 
-impl Desk {
+impl Kernel {
     /// What is configured for a type, or what it would have.
     pub fn type_config(&self, job_type: &TypeName) -> Arc<TypeConfig> {
         let known = self.types.get(job_type).map(|(_, config)| config.clone());

@@ -3,9 +3,9 @@
 use jobhall_store::{CommitError, Committed, Conflict, Done};
 
 use crate::answer::Refused;
-use crate::desk::{Awaited, Desk, ROUNDS, Task, What};
 use crate::effect::Effect;
 use crate::groups::GroupPending;
+use crate::kernel::{Awaited, Kernel, ROUNDS, Task, What};
 use crate::load::storage;
 use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
@@ -34,7 +34,7 @@ pub(crate) enum Pending {
     Queue(Box<QueuePending>),
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn settle(&mut self, pending: Vec<Pending>, result: Result<Committed, CommitError>) {
         match result {
             Ok(committed) => {

@@ -3,9 +3,9 @@
 use jobhall_core::{Job, JobId};
 
 use crate::answer::{Answer, Refused, Shown};
-use crate::desk::{Desk, Task, What};
+use crate::kernel::{Kernel, Task, What};
 
-impl Desk {
+impl Kernel {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
         let What::Request(_, ticket) = task.what else { return };
         if let Some(entry) = self.open.get(&id.get()) {

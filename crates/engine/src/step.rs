@@ -6,9 +6,9 @@ use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, StateName, S
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::answer::Answer;
-use crate::desk::{Desk, Task, What};
 use crate::effect::Effect;
 use crate::entry::Busy;
+use crate::kernel::{Kernel, Task, What};
 use crate::settle::Pending;
 use crate::story;
 
@@ -27,7 +27,7 @@ pub(crate) struct StepPending {
     pub follow_up: Option<Job>,
 }
 
-impl Desk {
+impl Kernel {
     /// Sends a step of a free job to the store. It may have to wait for ids or for the job's successor.
     pub(crate) fn send_step(&mut self, id: JobId, step: Step, task: Task) {
         let spec = self.replaced(id, &step);

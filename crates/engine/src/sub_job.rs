@@ -6,8 +6,8 @@ use jobhall_core::{AttemptId, Decision, Disposition, Event, Failure, JobId, Stat
 use jobhall_store::Link;
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::effect::Ticket;
+use crate::kernel::{Kernel, ROUNDS, Task, What};
 use crate::request::{Request, Submit};
 use crate::submit::Asker;
 
@@ -25,7 +25,7 @@ impl Call {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// An attempt asks for a job; for an open parent that is free, and by its holder.
     pub(crate) fn call(&mut self, parent: JobId, task: Task) {
         let What::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else { return };

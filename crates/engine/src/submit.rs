@@ -18,10 +18,10 @@ use jobhall_core::{
 use jobhall_store::{Change, Check, Insert, SubmitKey, Unit};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Desk, What};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
+use crate::kernel::{Kernel, What};
 use crate::links::from_outside;
 use crate::request::{Submit, SubmitJob};
 use crate::schedules::Tick;
@@ -98,7 +98,7 @@ enum How {
     SameAs(usize),
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn submit(&mut self, submit: Submit, ticket: Ticket) {
         if let Err(refused) = self.check_submit(&submit, 1) {
             return self.answer(ticket, Err(refused));

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use jobhall_core::{Decision, Dependency, Event, Failure, GroupId, JobId, Step, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
-use crate::desk::{Desk, ROUNDS, Task, What};
 use crate::entry::Busy;
 use crate::ids::IdMap;
+use crate::kernel::{Kernel, ROUNDS, Task, What};
 use crate::settle::Pending;
 use crate::step::change;
 
@@ -104,7 +104,7 @@ impl Along {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// Sends the next unit of jobs that others end, if none is under way.
     pub(crate) fn take_along(&mut self) {
         if self.along.under_way || self.along.line.is_empty() || !self.matches() {

@@ -6,9 +6,9 @@
 use jobhall_core::{AttemptId, Decision, Event, Failure, JobId, Life, State, StopWhy, Timeouts, transition};
 
 use crate::clock::Mono;
-use crate::desk::{Desk, Task};
 use crate::effect::{Effect, SessionId};
 use crate::entry::Entry;
+use crate::kernel::{Kernel, Task};
 
 /// The reason of a failure that a time-out makes.
 const TIMED_OUT: &str = "timed_out";
@@ -92,7 +92,7 @@ fn worked_by(life: &Life, now: jobhall_core::Time) -> u64 {
     tenure.accepted_at.map_or(0, |at| until.since(at).saturating_sub(tenure.waited_ms))
 }
 
-impl Desk {
+impl Kernel {
     fn timeouts(&self, entry: &Entry) -> Option<Timeouts> {
         let spec = entry.spec.as_ref()?;
         Some(spec.timeouts.or(self.type_config(&spec.job_type).timeouts))

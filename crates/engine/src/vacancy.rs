@@ -10,9 +10,9 @@ use jobhall_store::{Change, Conflict, Unit};
 use crate::answer::{Answer, Refused};
 use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
-use crate::desk::{Desk, What};
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Shared};
+use crate::kernel::{Kernel, What};
 use crate::limited::SENT_AWAY;
 use crate::limits::Share;
 use crate::resources::Grip;
@@ -71,7 +71,7 @@ pub(crate) struct ClaimPending {
     pub version: u64,
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn vacancy(&mut self, session: SessionId, slots: u32, wait_ms: u64, ticket: Ticket) {
         if !(1..=VACANCY_SLOTS).contains(&slots) {
             let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));

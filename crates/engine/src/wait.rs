@@ -10,9 +10,9 @@ use jobhall_core::{AttemptId, Decision, Event, JobId, State, transition};
 
 use crate::answer::{Answer, Refused};
 use crate::clock::Mono;
-use crate::desk::{Desk, Task, What};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
+use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 use crate::session::SessionState;
 
@@ -30,7 +30,7 @@ pub(crate) struct Wait {
     told: Vec<(Ticket, Mono)>,
 }
 
-impl Desk {
+impl Kernel {
     /// An attempt waits for jobs that it has asked for; for an open job that is free, and by its holder.
     pub(crate) fn wait(&mut self, id: JobId, task: Task) {
         let What::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what else {

@@ -5,9 +5,9 @@ use std::fmt;
 use jobhall_core::limits::Limit;
 use jobhall_core::{JobId, Time};
 
-use crate::desk::Desk;
 use crate::entry::{Entry, Placed};
 use crate::explain::Why;
+use crate::kernel::Kernel;
 use crate::limits::{BucketId, Hindrance, LimitOf};
 use crate::load::rank;
 
@@ -46,7 +46,7 @@ pub enum Missing {
     Behind(JobId),
 }
 
-impl Desk {
+impl Kernel {
     /// Why somebody keeps a job from workers, whether or not there are any.
     pub(crate) fn why_kept(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         let mut why = Vec::new();

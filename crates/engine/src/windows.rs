@@ -6,8 +6,8 @@
 
 use jobhall_core::{JobId, Life, Time, Windows};
 
-use crate::desk::Desk;
 use crate::entry::Entry;
+use crate::kernel::Kernel;
 
 /// The windows of an open job that has some.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Entry {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// The wall clock was set back: openings that seemed to be over may be ahead again, also those of ready jobs, whose
     /// rank would lie in the future.
     pub(crate) fn look_at_windows_again(&mut self) {

@@ -31,7 +31,7 @@ impl Batches {
         Batches { store, engine, before }
     }
 
-    /// Submits so many jobs in one request, and waits until the desk has it.
+    /// Submits so many jobs in one request, and waits until the kernel has it.
     async fn submit(&self, jobs: usize) {
         let (engine, jobs) = (self.engine.clone(), vec![job("t"); jobs]);
         tokio::spawn(async move { engine.submit(Submit { jobs, name: None }).await });
@@ -168,21 +168,21 @@ fn a_commit_that_is_told_in_parts_is_under_way_until_its_last() {
     let (mut tickets, mut answered) = (Vec::new(), Vec::new());
     for (n, id) in (1_000..).zip(&jobs) {
         let ticket = jobhall_engine::Ticket(n);
-        hall.desk.ask(now, Request::Cancel { id: *id, failure: Failure::new("cancelled", "") }, ticket);
+        hall.kernel.ask(now, Request::Cancel { id: *id, failure: Failure::new("cancelled", "") }, ticket);
         tickets.push(ticket);
     }
-    let (number, units) = hall.desk.take_commit().unwrap();
+    let (number, units) = hall.kernel.take_commit().unwrap();
     let Committed { feed, results } = hall.store.commit_now(units);
     for result in results {
         let part = Committed { feed, results: vec![result] };
-        hall.desk.told(now, Told::Committed(number, Ok(part)));
-        let effects = hall.desk.take_effects();
+        hall.kernel.told(now, Told::Committed(number, Ok(part)));
+        let effects = hall.kernel.take_effects();
         let of = |effect| match effect {
             jobhall_engine::Effect::Answer(ticket, answer) => answer.is_ok().then_some(ticket),
             _ => None,
         };
         answered.extend(effects.into_iter().filter_map(of));
-        assert_eq!(hall.desk.is_idle(), answered.len() == 3);
+        assert_eq!(hall.kernel.is_idle(), answered.len() == 3);
     }
     assert_eq!(answered, tickets);
 }

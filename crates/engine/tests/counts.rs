@@ -1,4 +1,4 @@
-//! What the desk counts is what a recount finds, whatever happened before.
+//! What the kernel counts is what a recount finds, whatever happened before.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod hall;
@@ -65,7 +65,7 @@ fn check(hall: &mut Hall) {
         .map(|(name, tally)| (name.clone(), (tally.ready, tally.oldest_ready)))
         .collect();
     assert_eq!(waiting, ready(hall));
-    assert_eq!(counts.open.open(), hall.desk.open_count() as u64);
+    assert_eq!(counts.open.open(), hall.kernel.open_count() as u64);
     assert_eq!(counts.submitted, counts.completed.sum() + counts.open.open(), "each is open or completed");
 }
 

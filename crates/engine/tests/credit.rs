@@ -140,8 +140,8 @@ fn a_cancel_that_was_told_to_nobody_is_told_when_the_worker_comes_back() {
     let attempts = vec![(held.attempt, held.lease)];
     let (abilities, accepts) = (Abilities::default(), Accepts::default());
     let request = Request::OpenSession { worker: worker("w"), abilities, accepts, attempts };
-    hall.desk.ask(hall.now, request, Ticket(u64::MAX));
-    let effects = hall.desk.take_effects();
+    hall.kernel.ask(hall.now, request, Ticket(u64::MAX));
+    let effects = hall.kernel.take_effects();
     let [Effect::Answer(_, Ok(Answer::Session { session, .. })), rest @ ..] = effects.as_slice() else {
         panic!("the answer comes first, because it makes the session known: {effects:?}")
     };

@@ -141,10 +141,10 @@ fn a_chain_and_a_fan_of_a_hundred_thousand_are_taken_along_in_slices() {
         let largest = rows.iter().map(|row| row.entries.len()).max().unwrap();
         assert!(largest <= 500, "{largest} in one commit");
         assert!(rows.len() <= MANY / 500 + 2, "{} commits", rows.len());
-        assert_eq!(hall.desk.open_count(), 0);
+        assert_eq!(hall.kernel.open_count(), 0);
         let fell = hall.store.all_jobs();
         assert!(fell.iter().all(|job| job.life.state.name() == StateName::Failed));
-        assert!(hall.desk.is_idle());
+        assert!(hall.kernel.is_idle());
     }
 }
 
@@ -169,7 +169,7 @@ fn a_cascade_goes_on_after_a_crash_in_its_middle() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.desk.told(now, jobhall_engine::Told::Committed(number, Ok(committed)));
+        hall.kernel.told(now, jobhall_engine::Told::Committed(number, Ok(committed)));
         hall.pump();
     }
     let over = |hall: &Hall| hall.store.all_jobs().iter().filter(|job| job.life.state.is_terminal()).count();

@@ -96,7 +96,7 @@ fn a_cancelled_successor_leaves_the_line() {
     let second = hall.submit(on(OnDuplicate::Supersede, "2")).unwrap().id;
     assert_eq!(hall.cancel(second), Ok(Answer::State(StateName::Cancelled)));
     hall.report("w", &held, passed()).unwrap();
-    assert_eq!(hall.desk.open_count(), 0);
+    assert_eq!(hall.kernel.open_count(), 0);
     assert_eq!(hall.submit(keyed("t", "k")).unwrap().disposition, Disposition::Created);
 }
 
@@ -126,7 +126,7 @@ fn run_again_makes_one_follow_up_with_the_latest_params() {
     assert_ne!(next.attempt.job, first);
     assert_eq!(next.spec.params.as_str(), "3");
     hall.report("w2", &next, passed()).unwrap();
-    assert_eq!(hall.desk.open_count(), 0, "coalesced into one");
+    assert_eq!(hall.kernel.open_count(), 0, "coalesced into one");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn run_again_is_dropped_on_cancel() {
     let late = hall.submit(on(OnDuplicate::RunAgain, "2")).unwrap();
     assert_eq!(late.disposition, Disposition::Superseding, "a job being cancelled is followed by a new one");
     hall.report("w", &held, passed()).unwrap();
-    assert_eq!(hall.desk.open_count(), 1);
+    assert_eq!(hall.kernel.open_count(), 1);
     assert_eq!(hall.take_one("w2").spec.params.as_str(), "2");
 }
 
@@ -201,7 +201,7 @@ fn reuse_is_capped_by_the_window_of_the_type() {
     hall.report("w", &held, passed()).unwrap();
     let job_type = TypeName::new("t").unwrap();
     let config =
-        jobhall_core::TypeConfig { reuse_window_ms: 10_000, ..(*hall.desk.type_config(&job_type)).clone() };
+        jobhall_core::TypeConfig { reuse_window_ms: 10_000, ..(*hall.kernel.type_config(&job_type)).clone() };
     hall.ask(Request::SetType { job_type, config: Some(config), expected: None }).unwrap();
     assert_eq!(disposition(hall.submit(reuse.clone()).unwrap(), first.id), Disposition::Reused);
     hall.pass(10_010);

@@ -241,7 +241,7 @@ fn a_cancel_of_many_goes_on_after_a_crash_and_explain_says_so_meanwhile() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.desk.told(now, Told::Committed(number, Ok(committed)));
+        hall.kernel.told(now, Told::Committed(number, Ok(committed)));
         hall.pump();
     }
     let cancelled = |hall: &Hall| {
@@ -350,7 +350,7 @@ fn a_retry_of_many_goes_on_after_a_crash_and_makes_each_once() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.desk.told(now, Told::Committed(number, Ok(committed)));
+        hall.kernel.told(now, Told::Committed(number, Ok(committed)));
         hall.pump();
     }
     let new = hall.store.groups_now(true)[0].id;
@@ -383,7 +383,7 @@ fn what_is_made_anew_falls_with_what_it_comes_after_even_if_that_is_faster() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.desk.told(now, Told::Committed(number, Ok(committed)));
+        hall.kernel.told(now, Told::Committed(number, Ok(committed)));
         hall.pump();
     }
     // The first fails again before the second slice is made.
@@ -432,7 +432,7 @@ fn retention_spares_members_of_an_open_group() {
     let (id, jobs) = create(&mut hall, false, vec![once()]);
     end(&mut hall, passed());
     let name = TypeName::new("t").unwrap();
-    let mut config = (*hall.desk.type_config(&name)).clone();
+    let mut config = (*hall.kernel.type_config(&name)).clone();
     config.keep_count = Some(0);
     hall.ask(Request::SetType { job_type: name, config: Some(config), expected: None }).unwrap();
     hall.pass(3_700_000);

@@ -76,7 +76,7 @@ fn h18_a_job_is_never_run_from_memory_alone() {
     let mut hall = Hall::new();
     let (first, second) = (hall.submit(job("t")).unwrap().id, hall.submit(job("t")).unwrap().id);
     let stored = hall.stored(first);
-    let cancel = Failure::new("cancelled", "behind the desk's back");
+    let cancel = Failure::new("cancelled", "behind the kernel's back");
     let Ok(Decision::Step(step)) = transition(&stored.life, &Event::Cancel(&cancel), hall.now.wall) else {
         panic!("not cancelled")
     };
@@ -93,8 +93,8 @@ fn h18_a_job_is_never_run_from_memory_alone() {
     hall.vacancy(session, 2);
     let given: Vec<_> = hall.assignments().iter().map(|(_, held)| held.attempt.job).collect();
     assert_eq!(given, [second], "the write is guarded by what is stored");
-    assert_eq!(hall.state(first), StateName::Cancelled, "and the desk has learned it");
-    assert_eq!(hall.desk.open_count(), 1);
+    assert_eq!(hall.state(first), StateName::Cancelled, "and the kernel has learned it");
+    assert_eq!(hall.kernel.open_count(), 1);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Every order in which requests, commits, their results, reads and a crash can come, on the real desk and the reference
-//! store. The desk is synchronous, so these orders are all there is: whatever comes of them, no wake-up is lost and
+//! Every order in which requests, commits, their results, reads and a crash can come, on the real kernel and the reference
+//! store. The kernel is synchronous, so these orders are all there is: whatever comes of them, no wake-up is lost and
 //! nothing is released early or twice.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -87,7 +87,7 @@ impl Driven {
                 Action::Request(at) => {
                     let request = self.requests.remove(at);
                     let ticket = jobhall_engine::Ticket(u64::MAX - self.requests.len() as u64);
-                    self.hall.desk.ask(self.hall.now, request, ticket);
+                    self.hall.kernel.ask(self.hall.now, request, ticket);
                 }
                 Action::Apply => {
                     let (number, units) = self.sent.pop_front().unwrap();
@@ -95,7 +95,7 @@ impl Driven {
                 }
                 Action::Tell => {
                     let (number, committed) = self.applied.pop_front().unwrap();
-                    self.hall.desk.told(self.hall.now, Told::Committed(number, Ok(committed)));
+                    self.hall.kernel.told(self.hall.now, Told::Committed(number, Ok(committed)));
                 }
                 Action::Crash => {
                     may_crash = false;
@@ -108,11 +108,11 @@ impl Driven {
         }
     }
 
-    /// What the desk wants done. Two commits may be under way, as in the driver; reads are answered at once.
+    /// What the kernel wants done. Two commits may be under way, as in the driver; reads are answered at once.
     fn collect(&mut self) {
         loop {
-            let effects = self.hall.desk.take_effects();
-            let asked = self.hall.desk.take_asked();
+            let effects = self.hall.kernel.take_effects();
+            let asked = self.hall.kernel.take_asked();
             let idle = effects.is_empty() && asked.is_empty();
             for effect in effects {
                 match effect {
@@ -123,10 +123,10 @@ impl Driven {
             }
             for asked in asked {
                 let told = self.hall.serve(asked);
-                self.hall.desk.told(self.hall.now, told);
+                self.hall.kernel.told(self.hall.now, told);
             }
             if self.sent.len() + self.applied.len() < 2
-                && let Some(commit) = self.hall.desk.take_commit()
+                && let Some(commit) = self.hall.kernel.take_commit()
             {
                 self.sent.push_back(commit);
             } else if idle {

@@ -192,7 +192,7 @@ fn a_renewed_session_keeps_its_leases_and_a_jump_of_the_wall_clock_takes_none() 
         hall.ask(Request::Renew(session)).unwrap();
     }
     hall.now.wall = hall.now.wall.plus_ms(86_400_000);
-    hall.desk.tick(hall.now);
+    hall.kernel.tick(hall.now);
     hall.pump();
     hall.now.wall = hall.now.wall.minus_ms(3 * 86_400_000);
     hall.pass(29_999);

@@ -19,7 +19,7 @@ fn l15_a_job_that_waits_is_given_to_the_vacancy_that_comes() {
     let answer = hall.report("w", &assignment, passed());
     assert_eq!(answer, Ok(Answer::State(StateName::Succeeded)));
     assert_eq!(hall.stored(submitted.id).life.state.name(), StateName::Succeeded);
-    assert_eq!(hall.desk.open_count(), 0);
+    assert_eq!(hall.kernel.open_count(), 0);
 }
 
 #[test]

@@ -394,9 +394,9 @@ fn an_attempt_that_waits_for_others_uses_nothing() {
     let jobhall_core::State::Assigned(held) = job.life.state else { panic!("{:?}", job.life.state) };
     let (on, since) = (jobhall_core::WaitFor::Jobs, hall.now.wall);
     job.life.state = jobhall_core::State::Waiting(Box::new(jobhall_core::Waiting { held: *held, on, since }));
-    hall.desk = jobhall_engine::Desk::new(Config::default(), hall.now, hall::chance());
-    hall.desk.restore(job);
-    hall.desk.begin();
+    hall.kernel = jobhall_engine::Kernel::new(Config::default(), hall.now, hall::chance());
+    hall.kernel.restore(job);
+    hall.kernel.begin();
     hall.pump();
     assert_eq!(taken(&mut hall, "w"), "");
 }

@@ -380,7 +380,7 @@ fn a_change_and_a_tick_on_their_way_together_both_come_to_be() {
 fn another_node_that_saw_to_a_tick_first_leaves_nothing_to_do() {
     let mut hall = hall();
     set(&mut hall, hourly());
-    // Another desk on the same store sees to the tick of one o'clock.
+    // Another kernel on the same store sees to the tick of one o'clock.
     let stored = hall.store.settings_now();
     let mut other = hall.restart(Config::default());
     other.pass(45 * MINUTE);
@@ -388,7 +388,7 @@ fn another_node_that_saw_to_a_tick_first_leaves_nothing_to_do() {
     // This one was there before it and looks now.
     let Hall { store, now, .. } = other;
     let mut late = Hall::new();
-    late.desk.restore_settings(stored).unwrap();
+    late.kernel.restore_settings(stored).unwrap();
     late.store = store;
     late.now = now;
     late.pass(0);

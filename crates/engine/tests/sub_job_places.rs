@@ -33,7 +33,7 @@ fn a_waiting_attempt_gives_back_what_it_uses_and_takes_it_again_before_others() 
     hall.report("w", &running, passed()).unwrap();
     assert_eq!(over(&mut hall, ticket), Some(vec![child]));
     assert_eq!((hall.state(parent), hall.state(other)), (StateName::Running, StateName::Queued));
-    assert_eq!(hall.desk.workers_in_use()[0].taken.to_string(), "gpu=1");
+    assert_eq!(hall.kernel.workers_in_use()[0].taken.to_string(), "gpu=1");
     hall.report("w", &held, passed()).unwrap();
     assert_eq!(hall.state(other), StateName::Assigned);
 }

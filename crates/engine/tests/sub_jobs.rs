@@ -318,7 +318,7 @@ fn names_of_sub_jobs_are_bounded_and_only_the_holder_gives_them() {
     assert_eq!(hall.call("v", &held, "one", job("c")), Err(Refused::LeaseLost(held.attempt)));
     hall.cancel(id).unwrap();
     assert!(matches!(hall.call("w", &held, "one", job("c")), Err(Refused::Event(_))), "it is being stopped");
-    assert_eq!(hall.desk.open_count(), 1, "nothing was made");
+    assert_eq!(hall.kernel.open_count(), 1, "nothing was made");
 }
 
 #[test]

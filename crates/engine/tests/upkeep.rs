@@ -22,7 +22,7 @@ fn complete(hall: &mut Hall, wanted: SubmitJob) -> JobId {
 }
 
 fn set(hall: &mut Hall, name: &str, change: impl Fn(&mut TypeConfig)) {
-    let mut config = (*hall.desk.type_config(&type_name(name))).clone();
+    let mut config = (*hall.kernel.type_config(&type_name(name))).clone();
     change(&mut config);
     hall.ask(Request::SetType { job_type: type_name(name), config: Some(config), expected: None }).unwrap();
 }
@@ -30,16 +30,16 @@ fn set(hall: &mut Hall, name: &str, change: impl Fn(&mut TypeConfig)) {
 #[test]
 fn h17_a_type_registers_itself_on_first_use_and_keeps_its_configuration() {
     let mut hall = Hall::new();
-    assert!(hall.desk.types().is_empty());
+    assert!(hall.kernel.types().is_empty());
     let id = hall.submit(job("mail")).unwrap().id;
-    assert_eq!(hall.desk.types(), [type_name("mail")]);
+    assert_eq!(hall.kernel.types(), [type_name("mail")]);
     assert_eq!(hall.show(id).job.spec.retry.max_attempts, 5);
     set(&mut hall, "mail", |config| config.retry.max_attempts = 9);
     let mut hall = hall.restart(Config::default());
-    assert_eq!(hall.desk.types(), [type_name("mail")]);
+    assert_eq!(hall.kernel.types(), [type_name("mail")]);
     let id = hall.submit(job("mail")).unwrap().id;
     assert_eq!(hall.show(id).job.spec.retry.max_attempts, 9);
-    let mut wrong = (*hall.desk.type_config(&type_name("mail"))).clone();
+    let mut wrong = (*hall.kernel.type_config(&type_name("mail"))).clone();
     wrong.retry.max_attempts = 0;
     let refused =
         hall.ask(Request::SetType { job_type: type_name("mail"), config: Some(wrong), expected: None });
@@ -60,7 +60,7 @@ fn retention_removes_old_and_surplus_jobs_and_never_an_open_one() {
     for id in old.iter().chain(&counted[..5]) {
         assert_eq!(hall.ask(Request::Show(*id)), Err(Refused::NoSuchJob(*id)));
     }
-    assert_eq!(hall.desk.removed_count(), 12);
+    assert_eq!(hall.kernel.removed_count(), 12);
     for id in [open, kept, counted[5], counted[6]] {
         hall.show(id);
     }
@@ -129,7 +129,7 @@ fn blocks_close_when_all_their_jobs_are_completed_and_list_the_few_that_are_not(
     assert!(blocks.len() <= 3, "{blocks:?}");
     assert_eq!(blocks[0].live, Some(vec![stays]));
     let mut hall = hall.restart(Config { block: 10, ..Config::default() });
-    assert_eq!(hall.desk.open_count(), 1);
+    assert_eq!(hall.kernel.open_count(), 1);
     let highest = hall.store.all_jobs().last().unwrap().id;
     assert!(hall.submit(job("t")).unwrap().id > highest, "ids are never used again");
 }
@@ -143,7 +143,7 @@ fn a_block_is_not_closed_under_a_job_that_is_on_its_way() {
     hall.let_through();
     assert_eq!(hall.store.all_jobs().len(), 1);
     let hall = hall.restart(Config::default());
-    assert_eq!(hall.desk.open_count(), 1, "a start finds it");
+    assert_eq!(hall.kernel.open_count(), 1, "a start finds it");
 }
 
 fn full() -> CommitError {
@@ -224,7 +224,7 @@ fn an_unknown_outcome_stops_the_hall_and_a_restart_tells() {
         assert_eq!(hall.submit(job("t")), Err(Refused::Stopped("fsync failed".to_owned())));
         let stored = hall.store.all_jobs().len();
         let hall = hall.restart(Config::default());
-        assert_eq!(hall.desk.open_count(), stored);
+        assert_eq!(hall.kernel.open_count(), stored);
     }
 }
 
@@ -240,7 +240,7 @@ fn a_stopped_hall_hands_out_nothing_and_answers_everyone() {
     hall.fail = Some(CommitError::Unknown { message: "fsync failed".to_owned() });
     hall.let_through();
     assert!(hall.assignments().is_empty());
-    assert_eq!(hall.desk.stopped(), Some("fsync failed"));
+    assert_eq!(hall.kernel.stopped(), Some("fsync failed"));
     let refused = hall.ask(Request::Vacancy { session, slots: 1, wait_ms: 1 });
     assert_eq!(refused, Err(Refused::Stopped("fsync failed".to_owned())));
 }
@@ -252,7 +252,7 @@ fn a_type_is_changed_only_from_the_rev_that_was_meant() {
         let config = config.cloned();
         hall.ask(Request::SetType { job_type: type_name("mail"), config, expected })
     };
-    let config = hall.desk.type_config(&type_name("mail"));
+    let config = hall.kernel.type_config(&type_name("mail"));
     let config = Some(&*config);
     assert_eq!(set(&mut hall, config, Some(0)), Ok(Answer::Rev(1)));
     let changed = |rev| Err(Refused::Changed { job_type: type_name("mail"), rev });
@@ -260,7 +260,7 @@ fn a_type_is_changed_only_from_the_rev_that_was_meant() {
     assert_eq!(set(&mut hall, config, Some(1)), Ok(Answer::Rev(2)));
     assert_eq!(set(&mut hall, None, Some(1)), changed(2));
     assert_eq!(set(&mut hall, None, Some(2)), Ok(Answer::Rev(0)));
-    assert!(hall.desk.types().is_empty() && hall.store.settings_now().is_empty());
+    assert!(hall.kernel.types().is_empty() && hall.store.settings_now().is_empty());
     assert_eq!(set(&mut hall, None, None), Ok(Answer::Rev(0)), "again is the same");
     assert_eq!(set(&mut hall, config, Some(2)), changed(0));
 }
@@ -298,10 +298,10 @@ fn a_read_that_began_before_a_removal_does_not_bring_the_job_back() {
     complete(&mut hall, job("t"));
     let (now, row) = (hall.now, hall.store.jobs_now(&[done]).remove(0));
     assert!(row.is_some());
-    hall.desk.ask(now, Request::Show(done), Ticket(901));
-    assert_eq!(hall.desk.take_asked(), [Asked::Job(done)], "it is not in the cache");
+    hall.kernel.ask(now, Request::Show(done), Ticket(901));
+    assert_eq!(hall.kernel.take_asked(), [Asked::Job(done)], "it is not in the cache");
     hall.ask(Request::Remove(vec![done])).unwrap();
-    hall.desk.told(now, Told::Job(done, Ok((row, Vec::new()))));
+    hall.kernel.told(now, Told::Job(done, Ok((row, Vec::new()))));
     hall.pump();
     assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Refused::NoSuchJob(done))));
     assert_eq!(hall.ask(Request::Show(done)), Err(Refused::NoSuchJob(done)));

@@ -31,7 +31,7 @@ fn in_windows(text: &str) -> SubmitJob {
 }
 
 fn counted(hall: &mut Hall, state: StateName) -> u64 {
-    let counts: Counts = hall.desk.counts(hall.now);
+    let counts: Counts = hall.kernel.counts(hall.now);
     counts.open.of(state)
 }
 

@@ -11,7 +11,7 @@ use crate::workers::Step;
 pub(crate) enum Event {
     /// An action of the script.
     Act(usize),
-    /// A request reaches the desk.
+    /// A request reaches the kernel.
     Arrive(u32, Ticket, Box<Request>),
     /// An answer reaches whoever asked.
     Answered(u32, Ticket, Box<Result<Answer, Refused>>),
@@ -19,13 +19,13 @@ pub(crate) enum Event {
     Tell(u32, SessionId, Box<Effect>),
     /// The store applies the next commit.
     Apply(u32),
-    /// The desk hears of the next applied commit.
+    /// The kernel hears of the next applied commit.
     Told(u32),
-    /// The store does something else for the desk.
+    /// The store does something else for the kernel.
     Serve(u32, u64),
-    /// The desk hears of it.
+    /// The kernel hears of it.
     Served(u32, Box<Told>),
-    /// The desk wakes up by itself.
+    /// The kernel wakes up by itself.
     Nap(u64),
     /// The hall starts again.
     Start,

@@ -1,7 +1,7 @@
-//! The hall of a run: the real desk, its clocks, its store and the wires to it, moved by a queue of events.
+//! The hall of a run: the real kernel, its clocks, its store and the wires to it, moved by a queue of events.
 //!
 //! ```text
-//!   clients, workers ──Arrive──▶ Desk ──units──▶ commits ──Apply──▶ Vault
+//!   clients, workers ──Arrive──▶ Kernel ──units──▶ commits ──Apply──▶ Vault
 //!          ▲                      │ ▲                                 │
 //!          └──Answered, Tell──────┘ └────────────Told─────────────────┘
 //! ```
@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::{JobId, State, Time};
-use jobhall_engine::{Asked, Counts, Desk, Effect, Mono, Now, Request, Ticket};
+use jobhall_engine::{Asked, Counts, Effect, Kernel, Mono, Now, Request, Ticket};
 use jobhall_store::Unit;
 
 use crate::calendar;
@@ -42,7 +42,7 @@ pub(crate) struct Sim {
     pub ms: u64,
     pub offset: i64,
     pub queue: Queue<Event>,
-    pub desk: Option<Desk>,
+    pub kernel: Option<Kernel>,
     pub epoch: u32,
     pub vault: Vault,
     pub commits: VecDeque<UnderWay>,
@@ -81,7 +81,7 @@ impl Sim {
             ms: 1_000,
             offset: 0,
             queue: Queue::new(),
-            desk: None,
+            kernel: None,
             epoch: 0,
             commits: VecDeque::new(),
             asks: BTreeMap::new(),
@@ -142,7 +142,7 @@ impl Sim {
         Moment { mono: self.ms, wall: wall_at(self.ms, self.offset) }
     }
 
-    /// This moment as the desk is told.
+    /// This moment as the kernel is told.
     pub fn now(&mut self) -> Now {
         let Moment { mono, mut wall } = self.moment();
         let mut mono = Mono(mono);
@@ -170,7 +170,7 @@ impl Sim {
         }
     }
 
-    /// Sends a request to the desk, if anyone is there.
+    /// Sends a request to the kernel, if anyone is there.
     pub fn send(&mut self, request: Request, origin: Origin) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
@@ -178,7 +178,7 @@ impl Sim {
         let at = self.ms + self.delay(origin.wire(), 0);
         self.origins.insert(ticket, origin);
         // Where nobody listens no connection comes about, and none outlives the process it was made with.
-        if self.desk.is_some() {
+        if self.kernel.is_some() {
             self.queue.at(at, Event::Arrive(self.epoch, ticket, Box::new(request)));
         }
         ticket
@@ -210,7 +210,7 @@ impl Sim {
     }
 
     fn arrive(&mut self, ticket: Ticket, request: Request) {
-        if self.desk.is_none() {
+        if self.kernel.is_none() {
             return;
         }
         self.tally.add("requests", variant(&request));
@@ -218,22 +218,22 @@ impl Sim {
         self.note_request(ticket, &request);
         let Some(request) = self.on_the_way(ticket, request) else { return };
         let now = self.now();
-        if let Some(desk) = &mut self.desk {
-            desk.ask(now, request, ticket);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.ask(now, request, ticket);
         }
     }
 
-    /// Runs the desk's duties and sees to the next wake-up.
+    /// Runs the kernel's duties and sees to the next wake-up.
     fn tick(&mut self) {
         let now = self.now();
-        let Some(desk) = &mut self.desk else { return };
+        let Some(kernel) = &mut self.kernel else { return };
         self.checker.call();
-        desk.tick(now);
+        kernel.tick(now);
         self.pump();
         self.checker.ticked();
         self.recount(now);
-        let Some(desk) = &self.desk else { return };
-        let wait = desk.next_tick_ms(now).unwrap_or(NAP_MS).min(NAP_MS);
+        let Some(kernel) = &self.kernel else { return };
+        let wait = kernel.next_tick_ms(now).unwrap_or(NAP_MS).min(NAP_MS);
         let at = self.ms + wait;
         if self.nap_at.is_none_or(|known| at < known || known <= self.ms) {
             self.nap_at = Some(at);
@@ -241,29 +241,29 @@ impl Sim {
         }
     }
 
-    /// Holds what the desk counts against the rows, whenever all that it decided is stored. A planted bug may make the
+    /// Holds what the kernel counts against the rows, whenever all that it decided is stored. A planted bug may make the
     /// two differ for a reason of its own.
     fn recount(&mut self, now: Now) {
         let meant =
             self.plant.is_none_or(|plant| [Plant::CountsOld, Plant::MemberForgotten].contains(&plant));
-        let Some(desk) = self.desk.as_mut().filter(|_| meant && self.commits.is_empty()) else { return };
-        let counts = desk.counts(now);
+        let Some(kernel) = self.kernel.as_mut().filter(|_| meant && self.commits.is_empty()) else { return };
+        let counts = kernel.counts(now);
         let before = self.counted.replace(counts.clone());
         let old = self.plant == Some(Plant::CountsOld);
         let told = before.filter(|_| old).unwrap_or(counts);
         self.checker.counted(&told, self.latest_wall);
-        let in_use = desk.workers_in_use();
+        let in_use = kernel.workers_in_use();
         self.checker.in_use(&in_use);
-        let groups = desk.groups_counted();
+        let groups = kernel.groups_counted();
         self.checker.groups_counted(&groups);
     }
 
-    /// Carries out what the desk wants.
+    /// Carries out what the kernel wants.
     pub fn pump(&mut self) {
-        while let Some(desk) = &mut self.desk {
-            let (effects, asked) = (desk.take_effects(), desk.take_asked());
-            let commit = desk.take_commit();
-            let stopped = desk.stopped().is_some();
+        while let Some(kernel) = &mut self.kernel {
+            let (effects, asked) = (kernel.take_effects(), kernel.take_asked());
+            let commit = kernel.take_commit();
+            let stopped = kernel.stopped().is_some();
             if effects.is_empty() && asked.is_empty() && commit.is_none() {
                 if stopped {
                     self.crash(10);
@@ -281,10 +281,10 @@ impl Sim {
     /// Adds to the trace why these jobs do not run, in the engine's own words.
     pub fn explain(&mut self, jobs: &[JobId]) {
         let now = self.now();
-        let Some(desk) = &mut self.desk else { return };
+        let Some(kernel) = &mut self.kernel else { return };
         for &id in jobs {
-            desk.ask(now, Request::Explain(id), Ticket(u64::MAX));
-            for effect in desk.take_effects() {
+            kernel.ask(now, Request::Explain(id), Ticket(u64::MAX));
+            for effect in kernel.take_effects() {
                 if let Effect::Answer(Ticket(u64::MAX), answer) = effect {
                     self.trace.note(self.ms, &[id], || format!("explained: {answer:?}"));
                 }
@@ -323,7 +323,7 @@ impl Sim {
 
     /// The hall's process dies: what was not applied never will be.
     pub fn crash(&mut self, down_ms: u64) {
-        if self.desk.take().is_none() {
+        if self.kernel.take().is_none() {
             return;
         }
         self.tally.add("faults", "crash or stop of the hall");
@@ -341,7 +341,7 @@ impl Sim {
     }
 
     fn start(&mut self) {
-        if self.desk.is_some() {
+        if self.kernel.is_some() {
             return;
         }
         let now = self.now();
@@ -350,23 +350,23 @@ impl Sim {
         if self.plant == Some(Plant::NoGrace) {
             config.force_ms = 0;
         }
-        let mut desk = Desk::new(config, now, Box::new(move || chance.bits()));
-        let settings = self.vault.settings_for_desk();
+        let mut kernel = Kernel::new(config, now, Box::new(move || chance.bits()));
+        let settings = self.vault.settings_for_kernel();
         self.checker.starts_with(&settings);
         let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
         let forgetful = self.plant == Some(Plant::LimitsForgotten);
         let settings = settings.into_iter().filter(|one| !forgetful || !forgets(one));
-        let settings = settings.map(|one| self.vault.setting_for_desk(one)).collect();
-        desk.restore_settings(settings).expect("settings that the engine wrote");
-        desk.restore_blocks(&self.vault.blocks());
+        let settings = settings.map(|one| self.vault.setting_for_kernel(one)).collect();
+        kernel.restore_settings(settings).expect("settings that the engine wrote");
+        kernel.restore_blocks(&self.vault.blocks());
         for group in self.vault.groups(true) {
-            let members = self.vault.members_for_desk(group.id);
-            desk.restore_group(group, &members);
+            let members = self.vault.members_for_kernel(group.id);
+            kernel.restore_group(group, &members);
         }
-        self.vault.open_for_desk().into_iter().for_each(|job| desk.restore(job));
-        desk.restore_links(self.vault.links());
-        desk.begin();
-        self.desk = Some(desk);
+        self.vault.open_for_kernel().into_iter().for_each(|job| kernel.restore(job));
+        kernel.restore_links(self.vault.links());
+        kernel.begin();
+        self.kernel = Some(kernel);
         self.checker.restarted();
         self.trace.note(self.ms, &[], || "the hall starts".to_owned());
         self.workers_hear_of_start();
@@ -416,7 +416,7 @@ impl Sim {
         }
         self.let_groups_and_outsiders_end();
         let over = self.checker.open().is_empty() && self.checker.open_groups().is_empty();
-        let quiet = self.desk.is_some() && over && !self.clients.wait();
+        let quiet = self.kernel.is_some() && over && !self.clients.wait();
         let patience = 1_010 + self.script.calm_at + 1_800_000;
         if (quiet && !self.checker.waits() && self.commits.is_empty()) || self.ms > patience {
             self.checker.whole(&self.vault);

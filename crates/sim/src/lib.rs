@@ -1,4 +1,4 @@
-//! The engine under a seed: the real desk on the reference store, with a virtual clock, virtual clients and workers,
+//! The engine under a seed: the real kernel on the reference store, with a virtual clock, virtual clients and workers,
 //! a network and a store that fail, and checkers that keep their own books.
 //!
 //! One seed is one run, and the same run every time: no time, no threads, no order that depends on a hash. A run is a

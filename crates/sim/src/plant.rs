@@ -39,17 +39,17 @@ pub enum Plant {
     NeverAnswered,
     /// Leases are measured by the wall clock.
     LeaseOnWallClock,
-    /// The desk's wall clock is two minutes ahead.
+    /// The kernel's wall clock is two minutes ahead.
     ClockAhead,
-    /// The desk sees other priorities than the clients asked for.
+    /// The kernel sees other priorities than the clients asked for.
     PriorityIgnored,
-    /// The desk's wall clock stops for good when the calm comes.
+    /// The kernel's wall clock stops for good when the calm comes.
     ClockStuck,
-    /// The desk tells what it counted the time before.
+    /// The kernel tells what it counted the time before.
     CountsOld,
-    /// The desk hears of larger workers than there are.
+    /// The kernel hears of larger workers than there are.
     WorkersLarger,
-    /// The desk hears of more credit than a session with waiting attempts was given.
+    /// The kernel hears of more credit than a session with waiting attempts was given.
     CreditRaised,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,

@@ -162,7 +162,7 @@ pub(crate) struct Script {
     pub config: Config,
     /// Skill, accepts and slots of each worker.
     pub workers: Vec<(usize, usize, u32)>,
-    /// Events of one millisecond reach the desk together and their units make one commit.
+    /// Events of one millisecond reach the kernel together and their units make one commit.
     pub bursts: bool,
     /// In order of time, in milliseconds from the start.
     pub actions: Vec<(u64, Action)>,

@@ -52,14 +52,14 @@ impl Sim {
         committed
     }
 
-    /// The desk hears of the next commit.
+    /// The kernel hears of the next commit.
     pub fn told(&mut self) {
         if self.commits.front().is_none_or(|commit| commit.result.is_none()) {
             return;
         }
         let now = self.now();
         self.split_first();
-        let (Some(commit), Some(desk)) = (self.commits.pop_front(), &mut self.desk) else { return };
+        let (Some(commit), Some(kernel)) = (self.commits.pop_front(), &mut self.kernel) else { return };
         self.checker.told(&commit.units);
         let Some(result) = commit.result else { return };
         self.checker.limits_told(&commit.units, result.as_ref().ok());
@@ -67,10 +67,10 @@ impl Sim {
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }
-        desk.told(now, Told::Committed(commit.number, result));
+        kernel.told(now, Told::Committed(commit.number, result));
     }
 
-    /// Sometimes the desk hears of a part first, and of the rest later.
+    /// Sometimes the kernel hears of a part first, and of the rest later.
     fn split_first(&mut self) {
         let mut roll = self.roll(&[35, self.ms]);
         let Some(commit) = self.commits.front_mut() else { return };
@@ -91,7 +91,7 @@ impl Sim {
         self.queue.at(at, Event::Told(self.epoch));
     }
 
-    /// The store does something for the desk besides commits.
+    /// The store does something for the kernel besides commits.
     pub fn serve(&mut self, number: u64) {
         let Some(asked) = self.asks.remove(&number) else { return };
         let lost = self.faults.unknown_ask && !is_read(&asked);
@@ -141,10 +141,10 @@ impl Sim {
                 self.checker.pruned(&self.vault, &prune);
                 Told::Removed(ticket, jobs, Ok(pruned))
             }
-            Asked::Job(id) => Told::Job(id, Ok((self.vault.row_for_desk(id), self.vault.attempts(id)))),
+            Asked::Job(id) => Told::Job(id, Ok((self.vault.row_for_kernel(id), self.vault.attempts(id)))),
             Asked::Completed(before, limit) => Told::Completed(Ok(self.vault.completed(before, limit))),
             Asked::Jobs(number, ids) => {
-                let rows = ids.into_iter().map(|id| self.vault.row_for_desk(id)).collect();
+                let rows = ids.into_iter().map(|id| self.vault.row_for_kernel(id)).collect();
                 Told::Jobs(number, Ok(rows))
             }
             Asked::Members(number, group) => Told::Members(number, Ok(self.vault.group(group))),
@@ -174,8 +174,8 @@ impl Sim {
             self.checker.has_read(*id);
         }
         let now = self.now();
-        if let Some(desk) = &mut self.desk {
-            desk.told(now, told);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.told(now, told);
         }
     }
 }

@@ -108,8 +108,8 @@ impl Vault {
         }
     }
 
-    /// The settings as a starting desk reads them.
-    pub fn settings_for_desk(&self) -> Vec<Setting> {
+    /// The settings as a starting kernel reads them.
+    pub fn settings_for_kernel(&self) -> Vec<Setting> {
         let mut settings = self.settings();
         if self.plant == Some(Plant::TicksForgotten) {
             settings.iter_mut().for_each(|setting| setting.value = ten_minutes_ago(&setting.value));
@@ -117,8 +117,8 @@ impl Vault {
         settings
     }
 
-    /// A setting as a starting desk understands it.
-    pub fn setting_for_desk(&self, setting: Setting) -> Setting {
+    /// A setting as a starting kernel understands it.
+    pub fn setting_for_kernel(&self, setting: Setting) -> Setting {
         let forgets = self.plant == Some(Plant::TypeLimitsForgotten) && setting.kind == SettingKind::Type;
         let config = serde_json::from_str(&setting.value).ok().filter(|_| forgets);
         let config =
@@ -180,16 +180,16 @@ impl Vault {
         }
     }
 
-    /// A row as the desk reads it: its own view of what clients asked for.
-    pub fn row_for_desk(&self, id: JobId) -> Option<Job> {
+    /// A row as the kernel reads it: its own view of what clients asked for.
+    pub fn row_for_kernel(&self, id: JobId) -> Option<Job> {
         match self.plant {
             Some(Plant::PriorityIgnored) => self.store.jobs_now(&[id]).remove(0),
             _ => self.row(id),
         }
     }
 
-    /// Open jobs as the desk reads them.
-    pub fn open_for_desk(&self) -> Vec<Job> {
+    /// Open jobs as the kernel reads them.
+    pub fn open_for_kernel(&self) -> Vec<Job> {
         match self.plant {
             Some(Plant::PriorityIgnored) => self.store.open_jobs_now(None, usize::MAX),
             Some(_) => self.open_jobs().into_iter().map(|job| self.misread(job)).collect(),
@@ -222,8 +222,8 @@ impl Vault {
         Job { spec: Arc::new(spec), ..job }
     }
 
-    /// The members of a group as a starting desk reads them.
-    pub fn members_for_desk(&self, id: GroupId) -> Vec<Member> {
+    /// The members of a group as a starting kernel reads them.
+    pub fn members_for_kernel(&self, id: GroupId) -> Vec<Member> {
         let mut members = self.group(id).map_or_else(Vec::new, |(_, members)| members);
         if self.plant == Some(Plant::MemberForgotten) {
             let counted = |member: &Member| !member.attached && member.state.is_terminal();

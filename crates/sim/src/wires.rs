@@ -1,4 +1,4 @@
-//! The wires between the desk and everyone else: what goes over them is counted, noted, checked, delayed and lost.
+//! The wires between the kernel and everyone else: what goes over them is counted, noted, checked, delayed and lost.
 
 use jobhall_core::JobId;
 use jobhall_core::needs::Abilities;
@@ -14,7 +14,7 @@ use crate::tally::variant;
 use crate::words;
 
 impl Sim {
-    /// What a request becomes before it reaches the desk: the same, but for planted bugs.
+    /// What a request becomes before it reaches the kernel: the same, but for planted bugs.
     pub fn on_the_way(&mut self, ticket: Ticket, request: Request) -> Option<Request> {
         match (self.plant, request) {
             (Some(Plant::CancelSwallowed), Request::Cancel { id, failure }) if self.wire.percent(50) => {
@@ -62,7 +62,7 @@ impl Sim {
         }
     }
 
-    /// The desk wants something done.
+    /// The kernel wants something done.
     pub fn effect(&mut self, effect: Effect) {
         self.tally.add("effects", variant(&effect));
         match effect {
@@ -96,7 +96,7 @@ impl Sim {
                 self.trace.stir(&[self.ms, 11, id.get(), state as u64]);
                 self.trace.note(self.ms, &[id], || format!("job {id} is {state}, in memory"));
             }
-            Effect::Stop(why) => self.trace.note(self.ms, &[], || format!("the desk stops: {why}")),
+            Effect::Stop(why) => self.trace.note(self.ms, &[], || format!("the kernel stops: {why}")),
         }
     }
 
@@ -155,7 +155,7 @@ impl Sim {
         }
     }
 
-    /// The checkers learn of a new session when the desk has it.
+    /// The checkers learn of a new session when the kernel has it.
     fn open_in_checker(&mut self, ticket: Ticket, answer: &Result<Answer, Refused>) {
         let Ok(Answer::Session { session, kept, .. }) = answer else { return };
         let Some(&Origin::Worker(at, _, Purpose::Open { skill, accepts })) = self.origins.get(&ticket) else {

@@ -9,7 +9,7 @@ use jobhall_store::{CommitError, Committed, Conflict, Done, FeedRow, Later, News
 
 use super::{Driver, SLICE};
 use crate::clock::Now;
-use crate::desk::Told;
+use crate::kernel::Told;
 use crate::watch::Published;
 
 /// A commit under way, with what it changes if anyone watches.
@@ -22,7 +22,7 @@ pub(super) struct UnderWay {
     later: Later<Result<Committed, CommitError>>,
 }
 
-/// An answer of the store that the desk has not heard in full.
+/// An answer of the store that the kernel has not heard in full.
 pub(super) struct Heard {
     number: u64,
     feed: Option<u64>,
@@ -33,7 +33,7 @@ impl Driver {
     /// Sends the units that wait, if it is time.
     pub(super) fn commit(&mut self) {
         while self.is_time_to_commit()
-            && let Some((number, units)) = self.desk.take_commit()
+            && let Some((number, units)) = self.kernel.take_commit()
         {
             let watched = self.published.receiver_count() > 0;
             let news = if watched { units.iter().map(News::of).collect() } else { Vec::new() };
@@ -46,8 +46,8 @@ impl Driver {
 
     fn is_time_to_commit(&self) -> bool {
         match (self.under_way.front(), self.under_way.get(1)) {
-            (None, _) => !self.more || self.stopping || self.desk.waiting_rows() * 2 >= self.last_rows,
-            (Some(first), None) => self.desk.waiting_rows() * 2 >= first.rows,
+            (None, _) => !self.more || self.stopping || self.kernel.waiting_rows() * 2 >= self.last_rows,
+            (Some(first), None) => self.kernel.waiting_rows() * 2 >= first.rows,
             (Some(_), Some(_)) => false,
         }
     }
@@ -57,7 +57,7 @@ impl Driver {
         // First of all: the store has nothing to do.
         self.commit();
         let took = under_way.sent.elapsed();
-        self.desk.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.kernel.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         if let Ok(Committed { feed: Some(n), results }) = &result
             && !under_way.news.is_empty()
         {
@@ -73,14 +73,14 @@ impl Driver {
         });
     }
 
-    /// Tells the desk all that the store answered.
+    /// Tells the kernel all that the store answered.
     pub(super) fn pass_on_all(&mut self, now: Now) {
         while !self.heard.is_empty() {
             self.pass_on(now);
         }
     }
 
-    /// Tells the desk a slice of what the store answered.
+    /// Tells the kernel a slice of what the store answered.
     pub(super) fn pass_on(&mut self, now: Now) {
         let Some(mut heard) = self.heard.pop_front() else { return };
         let (number, feed) = (heard.number, heard.feed);
@@ -91,7 +91,7 @@ impl Driver {
         if heard.results.as_ref().is_ok_and(|left| left.len() > 0) {
             self.heard.push_front(heard);
         }
-        self.desk.told(now, Told::Committed(number, result));
+        self.kernel.told(now, Told::Committed(number, result));
     }
 }
 

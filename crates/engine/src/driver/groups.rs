@@ -1,12 +1,12 @@
-//! Groups, for those who use the engine: what is open is asked of the desk, what has ended is read.
+//! Groups, for those who use the engine: what is open is asked of the kernel, what has ended is read.
 
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted, Time};
 use jobhall_store::{Member, Store, StoreError};
 
 use super::{Engine, unexpected};
 use crate::answer::{Answer, Refused};
-use crate::desk::Desk;
 use crate::groups::{NewGroup, ShownGroup};
+use crate::kernel::Kernel;
 use crate::request::{Request, Submit, SubmitName};
 
 /// Members read at once.
@@ -80,7 +80,7 @@ impl Engine {
         Ok(shown)
     }
 
-    /// The desk knows open groups only; one that has ended is closed to new jobs and not unknown.
+    /// The kernel knows open groups only; one that has ended is closed to new jobs and not unknown.
     pub(super) async fn ended_or_none(&self, refused: Refused) -> Refused {
         match refused {
             Refused::NoSuchGroup(id) if self.ended_group(id).await.is_ok() => Refused::GroupClosed(id),
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// A group that the desk does not know: it has ended, or there is none.
+    /// A group that the kernel does not know: it has ended, or there is none.
     async fn ended_group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
         let found = self.store.groups(vec![id]).await.map_err(|error| unreadable(&error))?;
         let group = found.into_iter().next().flatten().filter(|group| group.end.is_some());
@@ -107,8 +107,8 @@ fn unreadable(error: &StoreError) -> Refused {
     Refused::Storage { full: false, message: error.to_string() }
 }
 
-/// At start: gives the desk all groups that have not ended.
-pub(super) async fn restore(store: &dyn Store, desk: &mut Desk) -> Result<(), StoreError> {
+/// At start: gives the kernel all groups that have not ended.
+pub(super) async fn restore(store: &dyn Store, kernel: &mut Kernel) -> Result<(), StoreError> {
     let mut before = None;
     loop {
         let page = store.group_page(before, GROUPS, true).await?;
@@ -116,7 +116,7 @@ pub(super) async fn restore(store: &dyn Store, desk: &mut Desk) -> Result<(), St
         before = Some(last.id);
         for group in page {
             let members = members(store, group.id).await?;
-            desk.restore_group(group, &members);
+            kernel.restore_group(group, &members);
         }
     }
 }

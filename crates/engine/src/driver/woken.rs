@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::{Command, Driver, Reply};
 use crate::answer::Refused;
-use crate::desk::Told;
+use crate::kernel::Told;
 
 /// What the driver was woken by.
 pub(super) enum Woken {
@@ -15,7 +15,7 @@ pub(super) enum Woken {
     Told(Box<Told>),
     /// So many requests came; none when nobody can ask any more.
     Commands(usize),
-    /// The desk has not heard all that the store answered.
+    /// The kernel has not heard all that the store answered.
     Heard,
     /// Something may be due.
     Time,
@@ -25,7 +25,7 @@ impl Driver {
     pub(super) fn woken(&mut self, woken: Woken, taken: &mut Vec<Command>) {
         match woken {
             Woken::Committed(result) => self.committed(result),
-            Woken::Told(told) => self.desk.told(self.clock.now(), *told),
+            Woken::Told(told) => self.kernel.told(self.clock.now(), *told),
             Woken::Commands(n) => {
                 self.stopping |= n == 0;
                 let now = self.clock.now();
@@ -37,13 +37,13 @@ impl Driver {
         }
     }
 
-    /// Takes no more requests. Those that came are handed to a desk that is idle; one that has stopped may not even
+    /// Takes no more requests. Those that came are handed to a kernel that is idle; one that has stopped may not even
     /// tell what it remembers, so they are refused.
     pub(super) fn finish(&mut self, taken: Vec<Command>, mut commands: mpsc::Receiver<Command>) {
         commands.close();
         let waiting = std::iter::from_fn(|| commands.try_recv().ok());
         for command in taken.into_iter().chain(waiting) {
-            match self.desk.stopped().map(str::to_owned) {
+            match self.kernel.stopped().map(str::to_owned) {
                 Some(why) => refuse(command, &why),
                 None => self.command(self.clock.now(), command),
             }

@@ -8,8 +8,8 @@ use jobhall_core::{Class, JobId, WorkerName};
 
 use super::Why;
 use crate::board::Line;
-use crate::desk::Desk;
 use crate::entry::Entry;
+use crate::kernel::Kernel;
 use crate::load::rank;
 use crate::session::SessionState;
 
@@ -62,7 +62,7 @@ struct Found {
     largest: BTreeMap<Box<str>, (Number, WorkerName)>,
 }
 
-impl Desk {
+impl Kernel {
     /// Why a ready job is not taken.
     pub(super) fn why_not_taken(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         let (Some(class), Some(line)) = (self.board.class(entry.class), self.board.line(entry.class)) else {

@@ -10,9 +10,9 @@ use jobhall_core::{Group, GroupId, Job, JobId, Standing};
 use jobhall_store::{Member, StoreError};
 
 use crate::answer::{Answer, Refused};
-use crate::desk::{Asked, Awaited, Desk, What};
 use crate::effect::Ticket;
 use crate::ids::IdMap;
+use crate::kernel::{Asked, Awaited, Kernel, What};
 use crate::request::{After, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
 use crate::retry::again;
 use crate::submit::{Asker, Plan};
@@ -31,7 +31,7 @@ pub(crate) struct Fill {
     pub(crate) ticket: Option<Ticket>,
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<SubmitName>, ticket: Ticket) {
         if self.groups().get(id).is_some() {
             return self.answer(ticket, Err(Refused::GroupOpen(id)));

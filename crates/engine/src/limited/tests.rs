@@ -8,7 +8,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Setting, SettingKind};
 
-use crate::{Answer, Config, Desk, Effect, Mono, Now, Request, Ticket};
+use crate::{Answer, Config, Effect, Kernel, Mono, Now, Request, Ticket};
 
 fn id(number: u64) -> JobId {
     JobId::new(number).unwrap()
@@ -32,14 +32,14 @@ fn leased(number: u64) -> Job {
 }
 
 /// Job 1 is leased and has the only place; jobs 2 to 4 want it, and a worker would take them.
-fn desk() -> Desk {
-    let mut desk = Desk::new(Config::default(), now(), Box::new(|| 7));
+fn kernel() -> Kernel {
+    let mut kernel = Kernel::new(Config::default(), now(), Box::new(|| 7));
     let value = r#"{"limits":[{"concurrency":1}]}"#.to_owned();
     let setting = Setting { kind: SettingKind::Queue, name: "q".to_owned(), rev: 1, value };
-    desk.restore_settings(vec![setting]).unwrap();
-    desk.restore(leased(1));
-    (2..=4).for_each(|number| desk.restore(job(number)));
-    desk.begin();
+    kernel.restore_settings(vec![setting]).unwrap();
+    kernel.restore(leased(1));
+    (2..=4).for_each(|number| kernel.restore(job(number)));
+    kernel.begin();
     let (worker, attempts) = (WorkerName::new("w").unwrap(), Vec::new());
     let open = Request::OpenSession {
         worker,
@@ -47,46 +47,46 @@ fn desk() -> Desk {
         accepts: Accepts::default(),
         attempts,
     };
-    desk.ask(now(), open, Ticket(1));
-    let session = desk.take_effects().into_iter().find_map(|effect| match effect {
+    kernel.ask(now(), open, Ticket(1));
+    let session = kernel.take_effects().into_iter().find_map(|effect| match effect {
         Effect::Answer(_, Ok(Answer::Session { session, .. })) => Some(session),
         _ => None,
     });
     let vacancy = Request::Vacancy { session: session.unwrap(), slots: 9, wait_ms: 1_000 };
-    desk.ask(now(), vacancy, Ticket(2));
-    desk
+    kernel.ask(now(), vacancy, Ticket(2));
+    kernel
 }
 
 /// The jobs that are claimed, which is not told to be stored.
-fn claimed(desk: &mut Desk) -> Vec<u64> {
-    desk.let_out();
-    let units = desk.take_commit().map(|(_, units)| units).unwrap_or_default();
+fn claimed(kernel: &mut Kernel) -> Vec<u64> {
+    kernel.let_out();
+    let units = kernel.take_commit().map(|(_, units)| units).unwrap_or_default();
     units.iter().flat_map(|unit| &unit.changes).map(|change| change.id.get()).collect()
 }
 
 #[test]
 fn those_that_a_job_waits_for_stand_on_its_place_one_after_the_other() {
-    let mut desk = desk();
-    assert_eq!(claimed(&mut desk), [0; 0]);
-    desk.lend(id(1), &[id(3), id(4)]);
-    assert_eq!(claimed(&mut desk), [3], "the first that it waits for, not the first in line");
-    assert_eq!(desk.borrower(id(1)), Some(id(3)), "it cannot go on while another stands on its place");
+    let mut kernel = kernel();
+    assert_eq!(claimed(&mut kernel), [0; 0]);
+    kernel.lend(id(1), &[id(3), id(4)]);
+    assert_eq!(claimed(&mut kernel), [3], "the first that it waits for, not the first in line");
+    assert_eq!(kernel.borrower(id(1)), Some(id(3)), "it cannot go on while another stands on its place");
     // Job 3 ends.
-    desk.take_out(id(3));
-    assert_eq!(claimed(&mut desk), [4]);
-    desk.take_out(id(4));
-    assert_eq!(desk.borrower(id(1)), None);
-    desk.end_lending(id(1));
-    assert_eq!(claimed(&mut desk), [0; 0], "the place is its own again");
-    desk.take_out(id(1));
-    assert_eq!(claimed(&mut desk), [2]);
+    kernel.take_out(id(3));
+    assert_eq!(claimed(&mut kernel), [4]);
+    kernel.take_out(id(4));
+    assert_eq!(kernel.borrower(id(1)), None);
+    kernel.end_lending(id(1));
+    assert_eq!(claimed(&mut kernel), [0; 0], "the place is its own again");
+    kernel.take_out(id(1));
+    assert_eq!(claimed(&mut kernel), [2]);
 }
 
 #[test]
 fn whom_it_comes_to_wait_for_later_may_stand_there_too() {
-    let mut desk = desk();
-    desk.lend(id(1), &[]);
-    assert_eq!(claimed(&mut desk), [0; 0]);
-    desk.lend(id(1), &[id(4)]);
-    assert_eq!(claimed(&mut desk), [4]);
+    let mut kernel = kernel();
+    kernel.lend(id(1), &[]);
+    assert_eq!(claimed(&mut kernel), [0; 0]);
+    kernel.lend(id(1), &[id(4)]);
+    assert_eq!(claimed(&mut kernel), [4]);
 }

@@ -6,7 +6,7 @@ use jobhall_store::{Conflict, SettingWrite, Unit};
 
 use super::{Kept, stored};
 use crate::answer::{Answer, Refused};
-use crate::desk::Desk;
+use crate::kernel::Kernel;
 use crate::request::SubmitJob;
 use crate::settle::Pending;
 
@@ -31,7 +31,7 @@ fn made(submitted: &[Submitted]) -> Option<JobId> {
     submitted.last().map(|submitted| submitted.id)
 }
 
-impl Desk {
+impl Kernel {
     /// The moment of a schedule has come: its ticks get their jobs, or pass.
     pub(crate) fn tick_of(&mut self, name: &ScheduleName) {
         let Some(kept) = self.schedules.get_mut(name) else { return };

@@ -11,10 +11,10 @@ use jobhall_store::{Check, GroupWrite, StoreError, Unit};
 
 use super::{Asker, How, Plan, bound};
 use crate::answer::{Answer, Refused};
-use crate::desk::{Asked, Awaited, Desk, What};
 use crate::effect::Ticket;
 use crate::groups::NewGroup;
 use crate::ids::IdMap;
+use crate::kernel::{Asked, Awaited, Kernel, What};
 use crate::request::{After, Request, Submit, SubmitJob};
 
 impl Asker {
@@ -47,7 +47,7 @@ impl Asker {
 /// Completed jobs that a submit names: their state and queue, or none if there is no such job.
 pub(super) type Ends = IdMap<Option<(StateName, QueueName)>>;
 
-impl Desk {
+impl Kernel {
     pub(crate) fn create_group(&mut self, group: NewGroup, mut submit: Submit, ticket: Ticket) {
         if let Err(refused) = self.check_group(&group, &submit) {
             return self.answer(ticket, Err(refused));

@@ -5,10 +5,10 @@ use jobhall_store::{Conflict, Setting, SettingKind};
 
 use super::{Asker, How, Plan};
 use crate::answer::Refused;
-use crate::desk::{Desk, ROUNDS};
+use crate::kernel::{Kernel, ROUNDS};
 use crate::request::OnDuplicate;
 
-impl Desk {
+impl Kernel {
     pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
         plan.rounds += 1;
         let rounds = plan.rounds;

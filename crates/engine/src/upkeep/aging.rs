@@ -4,45 +4,46 @@
 use super::{Service, Wake};
 use crate::board::ClassId;
 use crate::clock::Mono;
-use crate::desk::Desk;
+use crate::kernel::Kernel;
 use crate::queues::ready_since;
 
 pub(super) const SERVICE: Service = Service { name: "aging", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.aging.first().map(|&(at, _)| Wake::Mono(at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.aging.first().map(|&(at, _)| Wake::Mono(at))
 }
 
-fn run(desk: &mut Desk) {
-    while let Some((at, class)) = desk.deadlines.aging.first().copied().filter(|(at, _)| *at <= desk.now.mono)
+fn run(kernel: &mut Kernel) {
+    while let Some((at, class)) =
+        kernel.deadlines.aging.first().copied().filter(|(at, _)| *at <= kernel.now.mono)
     {
-        desk.deadlines.aging.remove(&(at, class));
-        desk.deadlines.aged.remove(&class);
-        look(desk, class);
+        kernel.deadlines.aging.remove(&(at, class));
+        kernel.deadlines.aged.remove(&class);
+        look(kernel, class);
     }
 }
 
-fn look(desk: &mut Desk, class: ClassId) {
-    let Some(rank) = desk.board.head(class) else { return idle(desk, class) };
-    let Some(entry) = desk.open.get(&rank.id.get()) else { return };
-    let waited = desk.now.wall.since(ready_since(&entry.life));
-    let left = desk.config.aging_ms.saturating_sub(waited);
+fn look(kernel: &mut Kernel, class: ClassId) {
+    let Some(rank) = kernel.board.head(class) else { return idle(kernel, class) };
+    let Some(entry) = kernel.open.get(&rank.id.get()) else { return };
+    let waited = kernel.now.wall.since(ready_since(&entry.life));
+    let left = kernel.config.aging_ms.saturating_sub(waited);
     if left == 0 {
-        desk.keep_for(class, rank);
-        return desk.age(class, desk.now.mono.plus_ms(desk.config.aging_ms.max(1)));
+        kernel.keep_for(class, rank);
+        return kernel.age(class, kernel.now.mono.plus_ms(kernel.config.aging_ms.max(1)));
     }
-    desk.age(class, desk.now.mono.plus_ms(left));
+    kernel.age(class, kernel.now.mono.plus_ms(left));
 }
 
 /// Nothing of a class may be taken, so no worker is kept for it. What waits in a pause is looked at again.
-fn idle(desk: &mut Desk, class: ClassId) {
-    desk.unkeep_all(class);
-    if desk.board.waits(class) {
-        desk.age(class, desk.now.mono.plus_ms(desk.config.aging_ms.max(1)));
+fn idle(kernel: &mut Kernel, class: ClassId) {
+    kernel.unkeep_all(class);
+    if kernel.board.waits(class) {
+        kernel.age(class, kernel.now.mono.plus_ms(kernel.config.aging_ms.max(1)));
     }
 }
 
-impl Desk {
+impl Kernel {
     /// Has a class looked at, at this moment unless one is set already.
     pub(crate) fn age(&mut self, class: ClassId, at: Mono) {
         if self.deadlines.aged.insert(class) {

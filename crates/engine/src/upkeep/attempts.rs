@@ -3,34 +3,34 @@
 use jobhall_core::{JobId, State};
 
 use super::{Service, Wake};
-use crate::desk::{Desk, What};
+use crate::kernel::{Kernel, What};
 
 pub(super) const SERVICE: Service = Service { name: "attempts", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.checks.first().map(|&(at, _)| Wake::Mono(at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.checks.first().map(|&(at, _)| Wake::Mono(at))
 }
 
-fn run(desk: &mut Desk) {
-    while let Some(&(at, id)) = desk.deadlines.checks.first().filter(|(at, _)| *at <= desk.now.mono) {
-        desk.deadlines.checks.remove(&(at, id));
-        look(desk, id);
+fn run(kernel: &mut Kernel) {
+    while let Some(&(at, id)) = kernel.deadlines.checks.first().filter(|(at, _)| *at <= kernel.now.mono) {
+        kernel.deadlines.checks.remove(&(at, id));
+        look(kernel, id);
     }
 }
 
-fn look(desk: &mut Desk, id: JobId) {
-    let Some(hold) = desk.holders.get_mut(&id.get()) else { return };
+fn look(kernel: &mut Kernel, id: JobId) {
+    let Some(hold) = kernel.holders.get_mut(&id.get()) else { return };
     hold.check = None;
-    let accept_by = hold.since.plus_ms(desk.config.accept_ms);
-    let Some(entry) = desk.open.get(&id.get()) else { return };
+    let accept_by = hold.since.plus_ms(kernel.config.accept_ms);
+    let Some(entry) = kernel.open.get(&id.get()) else { return };
     let claim = entry.life.claim;
     if !matches!(entry.life.state, State::Assigned(_)) {
-        desk.watch_clock(id);
-        return desk.run(What::Save(id, claim).into());
+        kernel.watch_clock(id);
+        return kernel.run(What::Save(id, claim).into());
     }
-    if accept_by <= desk.now.mono {
-        desk.run(What::TakeBack(id, claim).into());
+    if accept_by <= kernel.now.mono {
+        kernel.run(What::TakeBack(id, claim).into());
     } else {
-        desk.arm(id, accept_by);
+        kernel.arm(id, accept_by);
     }
 }

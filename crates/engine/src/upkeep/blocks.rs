@@ -5,44 +5,44 @@ use jobhall_core::JobId;
 use jobhall_store::{BlockChange, CommitError};
 
 use super::{Service, Wake};
-use crate::desk::{Asked, Desk};
 use crate::ids::FEW;
+use crate::kernel::{Asked, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "blocks", next, run };
 
 /// Time between two looks: what falls together is written together.
 const PAUSE_MS: u64 = 1_000;
 
-fn next(desk: &Desk) -> Option<Wake> {
-    (!desk.blocks.low.is_empty()).then_some(Wake::Mono(desk.deadlines.blocks_at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    (!kernel.blocks.low.is_empty()).then_some(Wake::Mono(kernel.deadlines.blocks_at))
 }
 
-fn run(desk: &mut Desk) {
-    desk.deadlines.blocks_at = desk.now.mono.plus_ms(PAUSE_MS);
-    let mut low = std::mem::take(&mut desk.blocks.low);
+fn run(kernel: &mut Kernel) {
+    kernel.deadlines.blocks_at = kernel.now.mono.plus_ms(PAUSE_MS);
+    let mut low = std::mem::take(&mut kernel.blocks.low);
     low.sort();
     low.dedup();
-    let changes: Vec<_> = low.into_iter().filter_map(|first| change(desk, first)).collect();
+    let changes: Vec<_> = low.into_iter().filter_map(|first| change(kernel, first)).collect();
     if !changes.is_empty() {
-        desk.want(Asked::SettleBlocks(changes));
+        kernel.want(Asked::SettleBlocks(changes));
     }
 }
 
-fn change(desk: &Desk, first: JobId) -> Option<BlockChange> {
-    let block = desk.blocks.get(first).filter(|block| !desk.pool.uses(block.last))?;
+fn change(kernel: &Kernel, first: JobId) -> Option<BlockChange> {
+    let block = kernel.blocks.get(first).filter(|block| !kernel.pool.uses(block.last))?;
     if block.open == 0 {
         return Some(BlockChange::Close(first));
     }
     if block.open > FEW || block.listed {
         return None;
     }
-    let ids = (first.get()..=block.last.get()).filter(|id| desk.open.contains_key(id));
+    let ids = (first.get()..=block.last.get()).filter(|id| kernel.open.contains_key(id));
     let live: Vec<_> = ids.filter_map(|id| JobId::new(id).ok()).collect();
     // A job that is still on its way to the store is counted but not found: look again later.
     (live.len() == block.open as usize).then_some(BlockChange::Shrink(first, live))
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn blocks_settled(&mut self, changes: Vec<BlockChange>, error: Option<&CommitError>) {
         if let Some(error) = error {
             self.storage_failed(error);

@@ -2,22 +2,22 @@
 //! spent on it.
 
 use super::{Service, Wake};
-use crate::desk::Desk;
+use crate::kernel::Kernel;
 
 pub(super) const SERVICE: Service = Service { name: "due", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.due.first().map(|&(at, _)| Wake::Wall(at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.due.first().map(|&(at, _)| Wake::Wall(at))
 }
 
 /// Makes ready whatever is due by now.
-pub(crate) fn run(desk: &mut Desk) {
-    while let Some(&(at, id)) = desk.deadlines.due.first().filter(|(at, _)| *at <= desk.now.wall) {
-        if desk.open.get(&id.get()).is_some_and(|entry| entry.timed.is_some()) {
-            desk.replace(id);
+pub(crate) fn run(kernel: &mut Kernel) {
+    while let Some(&(at, id)) = kernel.deadlines.due.first().filter(|(at, _)| *at <= kernel.now.wall) {
+        if kernel.open.get(&id.get()).is_some_and(|entry| entry.timed.is_some()) {
+            kernel.replace(id);
             continue;
         }
-        desk.deadlines.due.remove(&(at, id));
-        desk.make_ready(id);
+        kernel.deadlines.due.remove(&(at, id));
+        kernel.make_ready(id);
     }
 }

@@ -2,22 +2,22 @@
 
 use super::{Service, Wake};
 use crate::clock::Mono;
-use crate::desk::Desk;
+use crate::kernel::Kernel;
 
 pub(super) const SERVICE: Service = Service { name: "limits", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    if !desk.matches() {
+fn next(kernel: &Kernel) -> Option<Wake> {
+    if !kernel.matches() {
         return None;
     }
-    let unfilled = desk.limited.unfilled.first().map(|_| Mono(0));
-    unfilled.or_else(|| desk.limited.limits.next_due()).map(Wake::Mono)
+    let unfilled = kernel.limited.unfilled.first().map(|_| Mono(0));
+    unfilled.or_else(|| kernel.limited.limits.next_due()).map(Wake::Mono)
 }
 
-fn run(desk: &mut Desk) {
-    desk.limited.limits.stir_due(desk.now.mono);
-    desk.let_out();
-    for vacancy in std::mem::take(&mut desk.limited.unfilled) {
-        desk.fill(vacancy);
+fn run(kernel: &mut Kernel) {
+    kernel.limited.limits.stir_due(kernel.now.mono);
+    kernel.let_out();
+    for vacancy in std::mem::take(&mut kernel.limited.unfilled) {
+        kernel.fill(vacancy);
     }
 }

@@ -24,8 +24,8 @@ use jobhall_core::{JobId, ScheduleName, Time};
 use crate::board::ClassId;
 use crate::clock::{Mono, Now};
 use crate::config::Config;
-use crate::desk::Desk;
 use crate::effect::{SessionId, Ticket, VacancyId};
+use crate::kernel::Kernel;
 
 pub(crate) use due::run as make_due;
 
@@ -52,8 +52,8 @@ impl Wake {
 pub struct Service {
     /// What people call it.
     pub name: &'static str,
-    next: fn(&Desk) -> Option<Wake>,
-    run: fn(&mut Desk),
+    next: fn(&Kernel) -> Option<Wake>,
+    run: fn(&mut Kernel),
 }
 
 /// All duties.
@@ -124,7 +124,7 @@ impl Deadlines {
     }
 }
 
-impl Desk {
+impl Kernel {
     /// Runs every duty whose moment has come.
     pub fn tick(&mut self, now: Now) {
         self.now = now;

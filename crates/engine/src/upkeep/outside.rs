@@ -1,20 +1,20 @@
 //! Work that goes on outside and of which nobody tells the outcome in time has taken too long.
 
 use super::{Service, Wake};
-use crate::desk::{Desk, What};
+use crate::kernel::{Kernel, What};
 
 pub(super) const SERVICE: Service = Service { name: "outside", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.outside.first().map(|&(at, _)| Wake::Wall(at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.outside.first().map(|&(at, _)| Wake::Wall(at))
 }
 
-fn run(desk: &mut Desk) {
-    while let Some(&(at, id)) = desk.deadlines.outside.first().filter(|(at, _)| *at <= desk.now.wall) {
-        desk.deadlines.outside.remove(&(at, id));
-        if let Some(entry) = desk.open.get(&id.get()) {
+fn run(kernel: &mut Kernel) {
+    while let Some(&(at, id)) = kernel.deadlines.outside.first().filter(|(at, _)| *at <= kernel.now.wall) {
+        kernel.deadlines.outside.remove(&(at, id));
+        if let Some(entry) = kernel.open.get(&id.get()) {
             let claim = entry.life.claim;
-            desk.run(What::OutsideOver(id, claim).into());
+            kernel.run(What::OutsideOver(id, claim).into());
         }
     }
 }

@@ -9,7 +9,7 @@ use jobhall_store::{CommitError, Prune, Pruned, StoreError};
 
 use super::{Service, Wake};
 use crate::clock::Mono;
-use crate::desk::{Asked, Desk};
+use crate::kernel::{Asked, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "retention", next, run };
 
@@ -29,34 +29,34 @@ impl Walk {
     }
 }
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.retention.at.map(Wake::Mono)
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.retention.at.map(Wake::Mono)
 }
 
-fn run(desk: &mut Desk) {
-    let now = desk.now.wall;
-    desk.deadlines.retention.at = None;
-    desk.want(Asked::Prune(Prune {
+fn run(kernel: &mut Kernel) {
+    let now = kernel.now.wall;
+    kernel.deadlines.retention.at = None;
+    kernel.want(Asked::Prune(Prune {
         jobs: Vec::new(),
         groups: Vec::new(),
-        feed_before: Some(now.minus_ms(desk.config.feed_ms)),
-        submit_keys_before: Some(now.minus_ms(desk.config.submit_key_ms)),
-        audit_before: Some(now.minus_ms(desk.config.audit_ms)),
+        feed_before: Some(now.minus_ms(kernel.config.feed_ms)),
+        submit_keys_before: Some(now.minus_ms(kernel.config.submit_key_ms)),
+        audit_before: Some(now.minus_ms(kernel.config.audit_ms)),
     }));
     let ruled = |(_, config): &(u32, std::sync::Arc<jobhall_core::TypeConfig>)| {
         config.keep_ms.is_some() || config.keep_count.is_some()
     };
-    if desk.types.values().any(ruled) {
-        desk.deadlines.retention.pass = Some(Pass::new(now));
-        desk.deadlines.retention.cursor = None;
-        let step = desk.config.retention_step;
-        desk.want(Asked::Completed(None, step));
+    if kernel.types.values().any(ruled) {
+        kernel.deadlines.retention.pass = Some(Pass::new(now));
+        kernel.deadlines.retention.cursor = None;
+        let step = kernel.config.retention_step;
+        kernel.want(Asked::Completed(None, step));
     } else {
-        desk.walk_groups(None);
+        kernel.walk_groups(None);
     }
 }
 
-impl Desk {
+impl Kernel {
     pub(crate) fn retention_page(&mut self, result: Result<Vec<Completed>, StoreError>) {
         let Ok(page) = result else { return self.end_walk() };
         let Some(last) = page.last().map(|job| job.id) else { return self.walk_groups(None) };

@@ -1,23 +1,23 @@
 //! Attempts whose time is over are stopped, and given up when their worker does not obey.
 
 use super::{Service, Wake};
-use crate::desk::{Desk, What};
+use crate::kernel::{Kernel, What};
 
 pub(super) const SERVICE: Service = Service { name: "timeouts", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.timeouts.first().map(|&(at, _)| Wake::Mono(at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.timeouts.first().map(|&(at, _)| Wake::Mono(at))
 }
 
-fn run(desk: &mut Desk) {
-    while let Some(&(at, id)) = desk.deadlines.timeouts.first().filter(|(at, _)| *at <= desk.now.mono) {
-        desk.deadlines.timeouts.remove(&(at, id));
-        if let Some(hold) = desk.holders.get_mut(&id.get()) {
+fn run(kernel: &mut Kernel) {
+    while let Some(&(at, id)) = kernel.deadlines.timeouts.first().filter(|(at, _)| *at <= kernel.now.mono) {
+        kernel.deadlines.timeouts.remove(&(at, id));
+        if let Some(hold) = kernel.holders.get_mut(&id.get()) {
             hold.timing.at = None;
         }
-        if let Some(entry) = desk.open.get(&id.get()) {
+        if let Some(entry) = kernel.open.get(&id.get()) {
             let claim = entry.life.claim;
-            desk.run(What::TimeOut(id, claim).into());
+            kernel.run(What::TimeOut(id, claim).into());
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Vacancies end when their time is over.
 
 use super::{Service, Wake};
-use crate::desk::Desk;
 use crate::effect::Ended;
+use crate::kernel::Kernel;
 
 pub(super) const SERVICE: Service = Service { name: "vacancies", next, run };
 
-fn next(desk: &Desk) -> Option<Wake> {
-    desk.deadlines.vacancies.first().map(|&(at, _)| Wake::Mono(at))
+fn next(kernel: &Kernel) -> Option<Wake> {
+    kernel.deadlines.vacancies.first().map(|&(at, _)| Wake::Mono(at))
 }
 
-fn run(desk: &mut Desk) {
-    while let Some(&(at, id)) = desk.deadlines.vacancies.first().filter(|(at, _)| *at <= desk.now.mono) {
-        desk.deadlines.vacancies.remove(&(at, id));
-        desk.end_vacancy(id, Ended::TimedOut);
+fn run(kernel: &mut Kernel) {
+    while let Some(&(at, id)) = kernel.deadlines.vacancies.first().filter(|(at, _)| *at <= kernel.now.mono) {
+        kernel.deadlines.vacancies.remove(&(at, id));
+        kernel.end_vacancy(id, Ended::TimedOut);
     }
 }

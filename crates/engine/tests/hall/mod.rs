@@ -1,4 +1,4 @@
-//! A hall for tests: a desk on the reference store under a clock that the test sets. Commits are applied at once,
+//! A hall for tests: a kernel on the reference store under a clock that the test sets. Commits are applied at once,
 //! unless the test holds them back.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may panic")]
 
@@ -10,13 +10,13 @@ use jobhall_core::{
     TypeConfig, TypeName, WorkerName,
 };
 use jobhall_engine::{
-    Answer, Asked, Assignment, Config, Desk, Effect, Explanation, Mono, Now, Refused, Request, SessionId,
+    Answer, Asked, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Refused, Request, SessionId,
     Shown, Submit, SubmitJob, Ticket, Told, VacancyId,
 };
 use jobhall_store::{CommitError, Memory, Unit};
 
 pub struct Hall {
-    pub desk: Desk,
+    pub kernel: Kernel,
     pub store: Memory,
     pub now: Now,
     pub effects: Vec<Effect>,
@@ -51,7 +51,7 @@ impl Hall {
     pub fn with(config: Config) -> Hall {
         let now = start_time();
         let mut hall = Hall {
-            desk: Desk::new(config, now, chance()),
+            kernel: Kernel::new(config, now, chance()),
             store: Memory::new(),
             now,
             effects: Vec::new(),
@@ -62,36 +62,36 @@ impl Hall {
             sessions: Vec::new(),
             tickets: 0,
         };
-        hall.desk.begin();
+        hall.kernel.begin();
         hall.pump();
         hall
     }
 
     /// A crash and a new start on the same store.
     pub fn restart(mut self, config: Config) -> Hall {
-        self.desk = Desk::new(config, self.now, chance());
+        self.kernel = Kernel::new(config, self.now, chance());
         self.held.clear();
         self.effects.clear();
-        self.desk.restore_settings(self.store.settings_now()).unwrap();
-        self.desk.restore_blocks(&self.store.blocks_now());
+        self.kernel.restore_settings(self.store.settings_now()).unwrap();
+        self.kernel.restore_blocks(&self.store.blocks_now());
         for group in self.store.groups_now(true) {
             let (_, members) = self.store.group_now(group.id).unwrap();
-            self.desk.restore_group(group, &members);
+            self.kernel.restore_group(group, &members);
         }
         for job in self.store.open_jobs_now(None, usize::MAX) {
-            self.desk.restore(job);
+            self.kernel.restore(job);
         }
-        self.desk.restore_links(self.store.links_now(None, usize::MAX));
-        self.desk.begin();
+        self.kernel.restore_links(self.store.links_now(None, usize::MAX));
+        self.kernel.begin();
         self.pump();
         self
     }
 
-    /// Carries out what the desk wants until it wants nothing more.
+    /// Carries out what the kernel wants until it wants nothing more.
     pub fn pump(&mut self) {
         loop {
             let before = self.effects.len();
-            for effect in self.desk.take_effects() {
+            for effect in self.kernel.take_effects() {
                 match effect {
                     Effect::Answer(ticket, answer) => {
                         self.answers.insert(ticket, answer);
@@ -99,14 +99,14 @@ impl Hall {
                     other => self.effects.push(other),
                 }
             }
-            let asked = self.desk.take_asked();
-            let commit = self.desk.take_commit();
+            let asked = self.kernel.take_asked();
+            let commit = self.kernel.take_commit();
             if asked.is_empty() && commit.is_none() && self.effects.len() == before {
                 return;
             }
             for asked in asked {
                 let told = self.serve(asked);
-                self.desk.told(self.now, told);
+                self.kernel.told(self.now, told);
             }
             if let Some((number, units)) = commit {
                 if self.hold {
@@ -123,7 +123,7 @@ impl Hall {
             Some(error) => Err(error),
             None => Ok(self.store.commit_now(units)),
         };
-        self.desk.told(self.now, Told::Committed(number, result));
+        self.kernel.told(self.now, Told::Committed(number, result));
     }
 
     /// Lets the held commits through.
@@ -170,10 +170,10 @@ impl Hall {
     pub fn pass(&mut self, ms: u64) {
         let end = Mono(self.now.mono.0 + ms);
         loop {
-            let next = self.desk.next_tick_ms(self.now).unwrap_or(u64::MAX);
+            let next = self.kernel.next_tick_ms(self.now).unwrap_or(u64::MAX);
             let step = next.min(end.0 - self.now.mono.0);
             self.now = Now { wall: self.now.wall.plus_ms(step), mono: Mono(self.now.mono.0 + step) };
-            self.desk.tick(self.now);
+            self.kernel.tick(self.now);
             self.pump();
             if self.now.mono >= end {
                 return;
@@ -184,7 +184,7 @@ impl Hall {
     pub fn ask_later(&mut self, request: Request) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.desk.ask(self.now, request, ticket);
+        self.kernel.ask(self.now, request, ticket);
         self.pump();
         ticket
     }
@@ -345,7 +345,7 @@ impl Hall {
     /// Configures a type, as a change of its defaults.
     pub fn set_type(&mut self, job_type: &str, change: impl FnOnce(&mut TypeConfig)) {
         let job_type = TypeName::new(job_type).unwrap();
-        let mut config = (*self.desk.type_config(&job_type)).clone();
+        let mut config = (*self.kernel.type_config(&job_type)).clone();
         change(&mut config);
         self.ask(Request::SetType { job_type, config: Some(config), expected: None }).unwrap();
     }

@@ -8,7 +8,7 @@ use super::shelf::Shelf;
 use super::{Checker, Invariant};
 
 impl Checker {
-    /// The desk answers; the request it answers comes back.
+    /// The kernel answers; the request it answers comes back.
     pub fn answers(
         &mut self,
         shelf: &impl Shelf,
@@ -107,7 +107,7 @@ impl Checker {
         match (request, refused) {
             (_, Refused::Contended) => {
                 let text =
-                    format!("the only desk of the hall contends with nobody, but gave up on {request:?}");
+                    format!("the only kernel of the hall contends with nobody, but gave up on {request:?}");
                 self.fail(Invariant::Answer, &[], text);
             }
             (_, Refused::NoSuchJob(id)) => {

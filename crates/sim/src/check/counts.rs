@@ -1,4 +1,4 @@
-//! What the desk says it counted, against the rows: queue by queue and state by state.
+//! What the kernel says it counted, against the rows: queue by queue and state by state.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Found {
 }
 
 impl Checker {
-    /// The desk tells its counts; nothing is on its way to the store.
+    /// The kernel tells its counts; nothing is on its way to the store.
     pub fn counted(&mut self, counts: &Counts, latest_wall: Time) {
         let mut found: BTreeMap<QueueName, Found> = BTreeMap::new();
         let (mut ahead, mut open) = (0, Vec::<JobId>::new());
@@ -67,7 +67,7 @@ impl Checker {
         }
         let found = found_now;
         self.must(told == found, Invariant::Counted, &open, || {
-            format!("the desk counts {told:?}, the rows say {found:?}")
+            format!("the kernel counts {told:?}, the rows say {found:?}")
         });
         // A clock that was set back leaves jobs among the ready whose time lies ahead, until somebody wants them; and a
         // job that is being read just when its time comes, or its window closes, is counted so once it is back.
@@ -79,7 +79,7 @@ impl Checker {
             scheduled - ahead <= reading + released_ahead
         };
         self.must(same, Invariant::Counted, &open, || {
-            format!("the desk counts {scheduled} scheduled jobs, the rows say {ahead}")
+            format!("the kernel counts {scheduled} scheduled jobs, the rows say {ahead}")
         });
     }
 }

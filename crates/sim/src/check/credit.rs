@@ -2,7 +2,7 @@
 //! and taken away when it goes on.
 //!
 //! It is settled when a claim is decided: words that arrive while it is on its way to the store come too late for it.
-//! What a moment changes counts for the whole moment, because the desk may have decided before it heard of that.
+//! What a moment changes counts for the whole moment, because the kernel may have decided before it heard of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use super::{Checker, Invariant, Seen};
 pub(super) struct Credit {
     /// What each session was given credit for, and the most of this moment.
     totals: BTreeMap<SessionId, Total>,
-    /// Attempts that wait, as far as the desk knows: their slots are lent.
+    /// Attempts that wait, as far as the kernel knows: their slots are lent.
     waiting: BTreeSet<JobId>,
     /// Those that ended in the moment of this number.
     ended: (u64, BTreeSet<JobId>),
@@ -52,7 +52,7 @@ impl Credit {
 }
 
 impl Checker {
-    /// The desk heard what became of units: from here on it knows who waits.
+    /// The kernel heard what became of units: from here on it knows who waits.
     pub fn waits_told(&mut self, units: &[Unit], committed: Option<&Committed>) {
         let Some(committed) = committed else { return };
         let stored = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
@@ -91,7 +91,7 @@ impl Checker {
         self.credit.waiting.iter().any(|id| self.holds.get(id).is_some_and(|hold| hold.session == session))
     }
 
-    /// Claims leave the desk: how many each session of their workers may have.
+    /// Claims leave the kernel: how many each session of their workers may have.
     pub(super) fn credit_of_claims(&mut self, units: &[Unit]) {
         for unit in units {
             let changed = unit.changes.iter().filter(|change| {

@@ -1,4 +1,4 @@
-//! Groups: their members are counted anew from the rows, whenever the desk tells what it counted and when one ends.
+//! Groups: their members are counted anew from the rows, whenever the kernel tells what it counted and when one ends.
 //!
 //! What a verdict is made of is written here a second time: one failure is enough, then one cancel, and an empty group
 //! has succeeded.
@@ -66,18 +66,18 @@ impl Checker {
         counts
     }
 
-    /// What the desk counted; nothing is on its way to the store.
+    /// What the kernel counted; nothing is on its way to the store.
     pub fn groups_counted(&mut self, told: &[ShownGroup]) {
         let open = self.open_groups();
         let known: Vec<_> = told.iter().map(|shown| shown.group.id).collect();
         self.must(known == open, Invariant::Group, &[], || {
-            format!("the desk has the groups {known:?}, stored are {open:?}")
+            format!("the kernel has the groups {known:?}, stored are {open:?}")
         });
         for shown in told {
             let (id, counts) = (shown.group.id, self.recount(shown.group.id));
             let jobs: Vec<_> = self.members(id).map(|job| job.id).collect();
             self.must(shown.counts == counts, Invariant::Group, &jobs, || {
-                format!("group {id}: the desk counts {:?}, the rows say {counts:?}", shown.counts)
+                format!("group {id}: the kernel counts {:?}, the rows say {counts:?}", shown.counts)
             });
         }
     }

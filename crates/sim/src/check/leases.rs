@@ -13,7 +13,7 @@ use crate::words;
 const DAY_MS: u64 = 24 * 3_600_000;
 
 impl Checker {
-    /// The desk has a session.
+    /// The kernel has a session.
     pub fn session_opened(&mut self, session: SessionId, seen: Seen, kept: &[AttemptId]) {
         self.sessions.insert(session, seen);
         for attempt in kept {
@@ -23,7 +23,7 @@ impl Checker {
         }
     }
 
-    /// The desk ends a session.
+    /// The kernel ends a session.
     pub fn session_ended(&mut self, session: SessionId) {
         let (now, lease_ms) = (self.now.mono, self.config.lease_ms);
         let Some(seen) = self.sessions.get_mut(&session) else {
@@ -115,7 +115,7 @@ impl Checker {
         });
     }
 
-    /// Units leave the desk: what they decide is decided now.
+    /// Units leave the kernel: what they decide is decided now.
     pub fn decided(&mut self, units: &[Unit]) {
         for unit in units {
             for change in &unit.changes {
@@ -136,7 +136,7 @@ impl Checker {
         }
     }
 
-    /// The desk heard what became of them.
+    /// The kernel heard what became of them.
     pub fn told(&mut self, units: &[Unit]) {
         for id in units.iter().flat_map(touches) {
             self.touched.insert(id);

@@ -1,6 +1,6 @@
 //! Places that waiting attempts lend: to those they wait for, and to one of them at a time.
 //!
-//! A chain of jobs on one place takes as much as its heaviest. Which stands on which place is the desk's choice; so a
+//! A chain of jobs on one place takes as much as its heaviest. Which stands on which place is the kernel's choice; so a
 //! claim is wrong where no choice has room for it.
 
 use std::collections::{BTreeMap, BTreeSet};

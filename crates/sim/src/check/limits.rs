@@ -1,7 +1,7 @@
 //! Limits: no claim is decided that a limit of its queue or its type, as somebody configured it, does not let through.
 //!
 //! The weights of all leased jobs and of all claims on their way are added up anew for each claim; so are the starts of
-//! every stretch of time that ends with it. While a configuration is on its way the desk may go by the old or the new one.
+//! every stretch of time that ends with it. While a configuration is on its way the kernel may go by the old or the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,20 +39,20 @@ impl LimitOf {
     }
 }
 
-/// A desk with less memory for specs than this reads them back.
+/// A kernel with less memory for specs than this reads them back.
 const SMALL: usize = 1 << 20;
 
 /// What is known about limits.
 #[derive(Debug, Default)]
 pub(super) struct Limited {
-    /// What the desk may go by, oldest first.
+    /// What the kernel may go by, oldest first.
     possible: BTreeMap<LimitOf, Vec<QueueConfig>>,
-    /// What it went by until this moment. Where the events of a moment reach the desk together, it may have decided by
+    /// What it went by until this moment. Where the events of a moment reach the kernel together, it may have decided by
     /// it in this very moment.
     before: BTreeMap<LimitOf, (u64, Vec<QueueConfig>)>,
     /// Jobs whose claim is on its way.
     claiming: BTreeMap<JobId, Job>,
-    /// Jobs of what was configured anew, whose specs the desk may have to read first, a few at a time.
+    /// Jobs of what was configured anew, whose specs the kernel may have to read first, a few at a time.
     pub unread: BTreeSet<JobId>,
     /// Claims since the queue was last configured.
     starts: BTreeMap<LimitOf, Vec<Start>>,
@@ -85,7 +85,7 @@ impl Checker {
         all.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The desk starts with what is stored.
+    /// The kernel starts with what is stored.
     pub fn starts_with(&mut self, settings: &[Setting]) {
         self.limited.claiming.clear();
         self.limited.unread.clear();
@@ -108,7 +108,7 @@ impl Checker {
     /// Whether something may keep a job that is ready.
     pub(super) fn may_be_kept(&self, job: &Job) -> bool {
         let keeps = |config: &QueueConfig| config.paused || !config.limits.is_empty();
-        // Where several are changed together, the desk hears of one after the other.
+        // Where several are changed together, the kernel hears of one after the other.
         let just_now = |of: &LimitOf| {
             let before = self.limited.before.get(of).filter(|(at, _)| *at == self.now.mono);
             before.is_some_and(|(_, configs)| configs.iter().any(keeps))
@@ -117,7 +117,7 @@ impl Checker {
         job.life.hold || LimitOf::both(&job.spec).iter().any(|of| possible(of) || just_now(of))
     }
 
-    /// Units leave the desk: each claim in them must be let through.
+    /// Units leave the kernel: each claim in them must be let through.
     pub(super) fn within_limits(&mut self, units: &[Unit]) {
         for unit in units {
             for (of, config) in configured(unit) {
@@ -223,7 +223,7 @@ impl Checker {
         None
     }
 
-    /// The desk heard what became of units.
+    /// The kernel heard what became of units.
     pub fn limits_told(&mut self, units: &[Unit], committed: Option<&Committed>) {
         for (at, unit) in units.iter().enumerate() {
             let stored = committed.is_some_and(|committed| committed.results[at].is_ok());

@@ -75,7 +75,7 @@ pub enum Invariant {
     Renewed,
     /// No limit is exceeded, and nothing that is paused or held is given out.
     Limit,
-    /// What the desk counts is what there is.
+    /// What the kernel counts is what there is.
     Counted,
     /// Neither the engine nor the store gives up in the middle.
     Panic,
@@ -170,7 +170,7 @@ pub(crate) struct Checker {
     pub violation: Option<Violation>,
     pub now: Moment,
     config: Config,
-    /// Units of one call to the desk can be told apart from those of others.
+    /// Units of one call to the kernel can be told apart from those of others.
     exact: bool,
     /// The rows as they were last seen.
     pub rows: BTreeMap<JobId, Job>,
@@ -200,11 +200,11 @@ pub(crate) struct Checker {
     cancelled: BTreeSet<JobId>,
     /// Units on their way that touch a job.
     untold: BTreeMap<JobId, u32>,
-    /// Jobs whose unit came back in this call to the desk.
+    /// Jobs whose unit came back in this call to the kernel.
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
-    /// The latest moment at which the desk's duties were run, on a clock that may have been set back since.
+    /// The latest moment at which the kernel's duties were run, on a clock that may have been set back since.
     latest_wall: Time,
     /// What was stored of schedules.
     schedules: BTreeMap<String, ticks::Seen>,
@@ -317,7 +317,7 @@ impl Checker {
         }
     }
 
-    /// It arrives at the desk.
+    /// It arrives at the kernel.
     pub fn arrives(&mut self, ticket: Ticket, request: &Request) {
         if let Request::CloseSession(session) = request
             && let Some(seen) = self.sessions.get_mut(session)

@@ -1,6 +1,6 @@
 //! Order: whoever is given a job is given the first of the ready jobs that suit it.
 //!
-//! It can be stated from outside for jobs that the desk certainly knew to be ready: stored as queued, due at the last
+//! It can be stated from outside for jobs that the kernel certainly knew to be ready: stored as queued, due at the last
 //! tick and now, not part of a unit on its way or just come back, not being read.
 
 use std::collections::BTreeSet;
@@ -14,18 +14,18 @@ use crate::calendar::start_of;
 use crate::words;
 
 impl Checker {
-    /// A call to the desk begins.
+    /// A call to the kernel begins.
     pub fn call(&mut self) {
         self.touched.clear();
     }
 
-    /// The desk's duties were run.
+    /// The kernel's duties were run.
     pub fn ticked(&mut self) {
         self.ticked_wall = self.now.wall;
         self.latest_wall = self.latest_wall.max(self.now.wall);
     }
 
-    /// The desk reads a job.
+    /// The kernel reads a job.
     pub fn reads(&mut self, id: JobId) {
         *self.reading.entry(id).or_default() += 1;
     }
@@ -111,7 +111,7 @@ impl Checker {
         better.into_iter().find(fits).map(|job| job.id)
     }
 
-    /// Whether a waiting job was due at some time, so that the desk may have it among the ready.
+    /// Whether a waiting job was due at some time, so that the kernel may have it among the ready.
     fn was_due(&self, job: &Job) -> bool {
         let latest = self.latest_wall.max(self.now.wall);
         job.life.run_at <= latest

@@ -4,7 +4,7 @@
 //! In a run of the simulator the checkers see every commit. Of a real hall they see the rows at the end and the feed,
 //! which has one row per commit: enough for what was acknowledged (I1), for ends (I2), for claims and who ended them
 //! (I3), for keys at every commit (I4), for cancels (I5), for the store (I6) and for the end of it all (I7). What
-//! needs the desk's own moments (order, suitable workers, renewals) is not judged here.
+//! needs the kernel's own moments (order, suitable workers, renewals) is not judged here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -46,7 +46,7 @@ impl Checker {
         });
     }
 
-    /// What the desk says is in use; nothing is on its way to the store. An attempt that its worker never heard of,
+    /// What the kernel says is in use; nothing is on its way to the store. An attempt that its worker never heard of,
     /// because its session was gone, is given back before it is taken back.
     pub fn in_use(&mut self, told: &[WorkerUse]) {
         let mut names: BTreeSet<_> = told.iter().map(|told| told.worker.clone()).collect();
@@ -63,7 +63,7 @@ impl Checker {
             let jobs: Vec<JobId> = self.at_work(&worker).map(|job| job.id).collect();
             let exact = words::within(least, told) && words::within(told, most);
             self.must(exact, Invariant::Used, &jobs, || {
-                format!("the desk says that {worker} uses {told:?}, the rows say {least:?} to {most:?}")
+                format!("the kernel says that {worker} uses {told:?}, the rows say {least:?} to {most:?}")
             });
         }
     }

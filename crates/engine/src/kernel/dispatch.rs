@@ -2,12 +2,12 @@
 
 use jobhall_core::JobId;
 
-use super::{Desk, ROUNDS, Task, What};
+use super::{Kernel, ROUNDS, Task, What};
 use crate::answer::{Answer, Refused};
 use crate::entry::Busy;
 use crate::request::Request;
 
-impl Desk {
+impl Kernel {
     /// Runs a task, now or when the job is free again.
     pub(crate) fn run(&mut self, task: Task) {
         if let Some(why) = &self.stopped {

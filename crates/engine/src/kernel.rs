@@ -1,4 +1,4 @@
-//! The desk: what it remembers, and the doors through which things go in and out.
+//! The kernel: what it remembers, and the doors through which things go in and out.
 
 mod dispatch;
 
@@ -41,7 +41,7 @@ use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
 use crate::wait::Wait;
 
-/// What the desk wants of the store besides commits.
+/// What the kernel wants of the store besides commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Lend this many ids.
@@ -183,8 +183,8 @@ impl From<What> for Task {
 /// Decisions are made anew this often at most when others are faster.
 pub(crate) const ROUNDS: u8 = 20;
 
-/// The desk. See the crate's documentation.
-pub struct Desk {
+/// The kernel. See the crate's documentation.
+pub struct Kernel {
     pub(crate) config: Config,
     pub(crate) now: Now,
     chance: Box<dyn FnMut() -> u64 + Send>,
@@ -241,17 +241,17 @@ pub struct Desk {
     counter: u64,
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("open", &self.open.len()).field("stopped", &self.stopped).finish()
+        f.debug_struct("Kernel").field("open", &self.open.len()).field("stopped", &self.stopped).finish()
     }
 }
 
-impl Desk {
-    /// A desk that remembers nothing yet. `chance` gives random bits: leases are made of them.
-    pub fn new(config: Config, now: Now, chance: Box<dyn FnMut() -> u64 + Send>) -> Desk {
+impl Kernel {
+    /// A kernel that remembers nothing yet. `chance` gives random bits: leases are made of them.
+    pub fn new(config: Config, now: Now, chance: Box<dyn FnMut() -> u64 + Send>) -> Kernel {
         let cached = NonZeroUsize::new(config.cached).unwrap_or(NonZeroUsize::MIN);
-        Desk {
+        Kernel {
             config,
             now,
             chance,
@@ -401,7 +401,7 @@ impl Desk {
             && self.along.is_idle()
     }
 
-    /// Why the desk takes nothing more, if so.
+    /// Why the kernel takes nothing more, if so.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
