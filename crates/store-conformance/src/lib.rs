@@ -16,7 +16,7 @@
 //! of writing down. That both can fail is proven by planted faults (`tests/planted_faults.rs`).
 #![forbid(unsafe_code)]
 
-mod desk;
+mod client;
 mod fixture;
 pub mod listing;
 pub mod model;

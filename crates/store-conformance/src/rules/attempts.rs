@@ -3,7 +3,7 @@
 use jobhall_core::{Event, Job, Json, PastAttempt, Report, Spec, Verdict, When};
 use jobhall_store::{Change, Store, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::{change_of, changing, decide, failure, passed};
 
@@ -17,88 +17,88 @@ fn retrying(text: &str) -> Report {
 
 /// Every ended attempt of a job that goes on is kept, oldest first; the last one of a completed job is in its row.
 pub fn l12_past_attempts_are_kept_in_order(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let (mut job, other) = (desk.put(desk.fresh(None)), desk.held(None));
+    let client = Client::new(store);
+    let (mut job, other) = (client.put(client.fresh(None)), client.held(None));
     let mut expected: Vec<PastAttempt> = Vec::new();
     for report in [Some(Report::Failed(failure("first"), None)), None, Some(retrying("1"))] {
-        job = desk.apply(desk.claim(&job, "w"));
-        job = desk.apply(desk.accept(&job));
+        job = client.apply(client.claim(&job, "w"));
+        job = client.apply(client.accept(&job));
         let change = match report {
-            Some(report) => desk.report(&job, &report),
-            None => desk.decide(&job, &Event::LeaseEnd),
+            Some(report) => client.report(&job, &report),
+            None => client.decide(&job, &Event::LeaseEnd),
         };
         expected.push(*change.past.clone().expect("an attempt ended"));
-        job = desk.apply(change);
+        job = client.apply(change);
         assert_eq!(wait(store.attempts(job.id)), Ok(expected.clone()));
     }
-    job = desk.apply(desk.claim(&job, "w"));
-    desk.apply(desk.report(&job, &passed("1")));
+    job = client.apply(client.claim(&job, "w"));
+    client.apply(client.report(&job, &passed("1")));
     assert_eq!(wait(store.attempts(job.id)), Ok(expected));
     assert_eq!(wait(store.attempts(other.id)), Ok(Vec::new()));
 }
 
 /// No history is not an error, and neither is no job.
 pub fn a_job_without_history_has_no_attempts(store: &dyn Store) {
-    let desk = Desk::new(store);
-    for id in [desk.put(desk.fresh(None)).id, desk.succeeded(None).id, desk.id()] {
+    let client = Client::new(store);
+    for id in [client.put(client.fresh(None)).id, client.succeeded(None).id, client.id()] {
         assert_eq!(wait(store.attempts(id)), Ok(Vec::new()));
     }
 }
 
 /// Params of a change replace the stored ones and nothing else of the spec; without any they stay.
 pub fn params_are_replaced_by_a_change(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let held = desk.held(Some("k"));
-    let retried = desk.apply(desk.report(&held, &retrying("{\"n\":2}")));
+    let client = Client::new(store);
+    let held = client.held(Some("k"));
+    let retried = client.apply(client.report(&held, &retrying("{\"n\":2}")));
     assert_eq!(retried.spec.params, params("{\"n\":2}"));
     let mut before = (*held.spec).clone();
     before.params = params("{\"n\":2}");
     assert_eq!(*retried.spec, before);
-    let claimed = desk.apply(desk.claim(&retried, "w"));
+    let claimed = client.apply(client.claim(&retried, "w"));
     assert_eq!(claimed.spec, retried.spec);
 }
 
 /// The specs that were asked for come back in the order of the changes, and no others.
 pub fn wanted_specs_come_back_in_order(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let jobs: Vec<Job> = ["c", "a", "d", "b"].iter().map(|key| desk.put(desk.fresh(Some(key)))).collect();
+    let client = Client::new(store);
+    let jobs: Vec<Job> = ["c", "a", "d", "b"].iter().map(|key| client.put(client.fresh(Some(key)))).collect();
     let order = [2, 0, 3, 1];
-    let mut changes: Vec<_> = order.iter().map(|&n: &usize| desk.claim(&jobs[n], "w")).collect();
+    let mut changes: Vec<_> = order.iter().map(|&n: &usize| client.claim(&jobs[n], "w")).collect();
     for (n, change) in changes.iter_mut().enumerate() {
         change.want_spec = n != 2;
     }
-    let done = desk.unit(changing(changes)).expect("the revs are right");
+    let done = client.unit(changing(changes)).expect("the revs are right");
     let expected = [2, 0, 1].map(|n: usize| jobs[n].spec.clone());
     assert_eq!(done.specs, expected);
-    let other = desk.unit(Unit::default()).expect("an empty unit fits");
+    let other = client.unit(Unit::default()).expect("an empty unit fits");
     assert_eq!(other.specs, []);
 }
 
 /// A wanted spec is that of the row after the change.
 pub fn a_wanted_spec_has_the_replaced_params(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let held = desk.held(None);
-    let mut change = desk.report(&held, &retrying("[3]"));
+    let client = Client::new(store);
+    let held = client.held(None);
+    let mut change = client.report(&held, &retrying("[3]"));
     change.want_spec = true;
-    let done = desk.unit(changing([change])).expect("the rev is right");
+    let done = client.unit(changing([change])).expect("the rev is right");
     assert_eq!(done.specs.len(), 1);
     assert_eq!(done.specs[0].params, params("[3]"));
-    assert_eq!(desk.get(held.id).map(|job| job.spec), Some(done.specs[0].clone()));
+    assert_eq!(client.get(held.id).map(|job| job.spec), Some(done.specs[0].clone()));
 }
 
 /// Whatever of a job's spec may change is replaced by a change, and nothing else.
 pub fn what_is_asked_for_is_replaced_by_a_change(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.put(desk.fresh(Some("k")));
+    let client = Client::new(store);
+    let job = client.put(client.fresh(Some("k")));
     let spec = Spec {
         params: params("{\"n\":9}"),
         priority: job.spec.priority + 7,
         throttle_factor: job.spec.throttle_factor + 3,
         ..(*job.spec).clone()
     };
-    let step = decide(&job, &Event::Edit { run_at: None }, desk.now());
+    let step = decide(&job, &Event::Edit { run_at: None }, client.now());
     let change = Change { spec: Some(spec.clone().into()), ..change_of(&job, step) };
-    let edited = desk.apply(change);
+    let edited = client.apply(change);
     assert_eq!(*edited.spec, spec);
-    assert_eq!(desk.get(job.id).map(|job| job.spec), Some(edited.spec));
+    assert_eq!(client.get(job.id).map(|job| job.spec), Some(edited.spec));
 }

@@ -2,7 +2,7 @@
 
 use jobhall_store::{AuditEntry, AuditRow, Check, Prune, Store, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::{at, id};
 
@@ -31,9 +31,9 @@ fn acts(store: &dyn Store, before: Option<u64>, limit: usize) -> Vec<(u64, Strin
 
 /// Every field is kept; numbers rise in the order of the units; pages go from the newest down.
 pub fn acts_come_newest_first_in_pages(store: &dyn Store) {
-    let desk = Desk::new(store);
-    desk.unit(acting([entry(1, "a"), entry(2, "b")])).expect("nothing stands against it");
-    desk.commit([acting([entry(3, "c")]), acting([entry(3, "d")])]);
+    let client = Client::new(store);
+    client.unit(acting([entry(1, "a"), entry(2, "b")])).expect("nothing stands against it");
+    client.commit([acting([entry(3, "c")]), acting([entry(3, "d")])]);
     assert_eq!(rows(store, None, 1), [AuditRow { n: 4, entry: entry(3, "d") }]);
     assert_eq!(acts(store, Some(4), 2), [(3, "c".to_owned()), (2, "b".to_owned())]);
     assert_eq!(acts(store, Some(2), 2), [(1, "a".to_owned())]);
@@ -42,26 +42,26 @@ pub fn acts_come_newest_first_in_pages(store: &dyn Store) {
 
 /// What did not happen is not told.
 pub fn a_refused_unit_leaves_no_act(store: &dyn Store) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     let unit = Unit { checks: vec![Check::Open(id(999))], ..acting([entry(1, "a")]) };
-    desk.refused(unit);
+    client.refused(unit);
     assert_eq!(acts(store, None, 10), []);
 }
 
 /// The feed tells of jobs only.
 pub fn an_act_leaves_no_feed_row(store: &dyn Store) {
-    let desk = Desk::new(store);
-    assert_eq!(desk.commit([acting([entry(1, "a")])]).feed, None);
+    let client = Client::new(store);
+    assert_eq!(client.commit([acting([entry(1, "a")])]).feed, None);
 }
 
 /// Age alone removes acts, and no number comes back.
 pub fn a_prune_of_the_audit_takes_the_old_ones(store: &dyn Store) {
-    let desk = Desk::new(store);
-    desk.unit(acting([entry(1, "a"), entry(2, "b"), entry(3, "c")])).expect("nothing stands against it");
+    let client = Client::new(store);
+    client.unit(acting([entry(1, "a"), entry(2, "b"), entry(3, "c")])).expect("nothing stands against it");
     let before = |ms| Prune { audit_before: Some(at(ms)), ..Prune::default() };
-    assert_eq!(desk.prune(before(3)).audit, 2);
+    assert_eq!(client.prune(before(3)).audit, 2);
     assert_eq!(acts(store, None, 10), [(3, "c".to_owned())]);
-    assert_eq!((desk.prune(before(9)).audit, desk.prune(before(9)).audit), (1, 0));
-    desk.unit(acting([entry(4, "d")])).expect("nothing stands against it");
+    assert_eq!((client.prune(before(9)).audit, client.prune(before(9)).audit), (1, 0));
+    client.unit(acting([entry(4, "d")])).expect("nothing stands against it");
     assert_eq!(acts(store, None, 10), [(4, "d".to_owned())]);
 }

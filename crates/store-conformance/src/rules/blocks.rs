@@ -3,7 +3,7 @@
 use jobhall_core::{Job, JobId};
 use jobhall_store::{Block, BlockChange, Store};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::{id, queued, spec};
 
@@ -25,8 +25,8 @@ fn open_ids(store: &dyn Store, after: Option<JobId>, limit: usize) -> Vec<JobId>
 }
 
 /// Stores a queued job under each of these ids.
-fn fill(desk: &Desk<'_>, ids: impl IntoIterator<Item = u64>) -> Vec<Job> {
-    ids.into_iter().map(|n| desk.put(queued(id(n), spec("t", None, desk.now())))).collect()
+fn fill(client: &Client<'_>, ids: impl IntoIterator<Item = u64>) -> Vec<Job> {
+    ids.into_iter().map(|n| client.put(queued(id(n), spec("t", None, client.now())))).collect()
 }
 
 /// Ids are lent from 1 on, block after block, each of the size asked for.
@@ -42,10 +42,10 @@ pub fn blocks_follow_each_other(store: &dyn Store) {
 /// Neither a closed block nor a pruned job brings an id back.
 pub fn ids_are_never_lent_twice(store: &dyn Store) {
     let first = take(store, 5);
-    let desk = Desk::new(store);
-    let job = fill(&desk, [first.first.get()]).remove(0);
-    desk.apply(desk.cancel(&job));
-    desk.prune_jobs([job.id]);
+    let client = Client::new(store);
+    let job = fill(&client, [first.first.get()]).remove(0);
+    client.apply(client.cancel(&job));
+    client.prune_jobs([job.id]);
     for block in blocks(store) {
         settle(store, [BlockChange::Close(block.first)]);
     }
@@ -83,16 +83,16 @@ pub fn settling_an_unknown_block_changes_nothing(store: &dyn Store) {
 /// Open jobs, in whatever state, are those of the open blocks; a shrunk block is asked for its list only.
 pub fn open_jobs_are_found_by_their_blocks(store: &dyn Store) {
     let (one, two, three) = (take(store, 4), take(store, 4), take(store, 4));
-    let desk = Desk::new(store);
-    let jobs = fill(&desk, 1..=12);
-    desk.apply(desk.claim(&jobs[1], "w"));
-    desk.apply(desk.cancel(&jobs[2]));
-    desk.apply(desk.cancel(&jobs[6]));
+    let client = Client::new(store);
+    let jobs = fill(&client, 1..=12);
+    client.apply(client.claim(&jobs[1], "w"));
+    client.apply(client.cancel(&jobs[2]));
+    client.apply(client.cancel(&jobs[6]));
     let all: Vec<JobId> = (1..=12).filter(|n| ![3, 7].contains(n)).map(id).collect();
     assert_eq!(open_ids(store, None, 100), all);
     assert_eq!(
         wait(store.open_jobs(Some(id(1)), 1)).expect("it can be read"),
-        [desk.get(id(2)).expect("it is there")]
+        [client.get(id(2)).expect("it is there")]
     );
     settle(
         store,
@@ -106,8 +106,8 @@ pub fn open_jobs_are_found_by_their_blocks(store: &dyn Store) {
 /// Open jobs come in id order, after a given id, at most so many, across blocks.
 pub fn open_jobs_come_in_pages(store: &dyn Store) {
     let (one, _) = (take(store, 4), take(store, 4));
-    let desk = Desk::new(store);
-    fill(&desk, [8, 3, 1, 6, 2, 5]);
+    let client = Client::new(store);
+    fill(&client, [8, 3, 1, 6, 2, 5]);
     assert_eq!(open_ids(store, None, 4), [1, 2, 3, 5].map(id));
     assert_eq!(open_ids(store, Some(id(5)), 4), [6, 8].map(id));
     assert_eq!(open_ids(store, Some(id(4)), 1), [id(5)]);

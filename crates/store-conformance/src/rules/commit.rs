@@ -9,7 +9,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Conflict, FeedPage, SettingKind, SettingWrite, Store, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::rules::submit_key;
 use crate::samples::{changing, failure, id, insert, inserting, passed};
@@ -24,9 +24,9 @@ pub fn an_empty_commit_changes_nothing(store: &dyn Store) {
 
 /// A job is read as it was written, every field of it.
 pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let earlier = desk.succeeded(Some("ключ ☃ '\" %"));
-    let mut job = desk.fresh_of("thumb-nail.v2", Some("ключ ☃ '\" %"));
+    let client = Client::new(store);
+    let earlier = client.succeeded(Some("ключ ☃ '\" %"));
+    let mut job = client.fresh_of("thumb-nail.v2", Some("ключ ☃ '\" %"));
     job.spec = Arc::new(Spec {
         queue: jobhall_core::QueueName::new("fast").expect("a valid queue"),
         params: Json::params("{ \"a\": [1, 2.50, \"ü\\u0000\"],\n\"b\":null}").expect("valid params"),
@@ -50,22 +50,22 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
         schedule: Some(ScheduleName::new("nightly").expect("a valid name")),
         ..(*job.spec).clone()
     });
-    job.life = Life { run_at: desk.now(), hold: true, ..job.life };
-    let stored = desk.put(job.clone());
-    assert_eq!(desk.get(job.id), Some(stored));
-    assert_eq!(desk.get(earlier.id), Some(earlier));
+    job.life = Life { run_at: client.now(), hold: true, ..job.life };
+    let stored = client.put(job.clone());
+    assert_eq!(client.get(job.id), Some(stored));
+    assert_eq!(client.get(earlier.id), Some(earlier));
 }
 
 /// What a job becomes is read back in every state it can have.
 pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let mut job = desk.put(desk.fresh(Some("k")));
+    let client = Client::new(store);
+    let mut job = client.put(client.fresh(Some("k")));
     let params = Json::params("[\"again\"]").expect("valid params");
     let cancelled = failure("enough");
     let mut walk = |event: &dyn Fn(&Job) -> Event<'static>| {
-        let change = desk.decide(&job, &event(&job));
+        let change = client.decide(&job, &event(&job));
         let expected = change.life.clone();
-        job = desk.apply(change);
+        job = client.apply(change);
         assert_eq!(job.life, expected);
     };
     let lease = |job: &Job| (job.life.claim, job.life.state.tenure().expect("a held job").lease);
@@ -76,69 +76,69 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     walk(&|job| Event::Progress { claim: lease(job).0, lease: lease(job).1 });
     walk(&|_| Event::LeaseEnd);
     walk(&|_| crate::samples::claim(2, "w-3"));
-    job = desk.apply(desk.decide(&job, &Event::Again(&params)));
+    job = client.apply(client.decide(&job, &Event::Again(&params)));
     assert_eq!(job.life.again.as_ref().map(|again| &again.params), Some(&params));
-    job = desk.apply(desk.decide(&job, &Event::Cancel(&cancelled)));
+    job = client.apply(client.decide(&job, &Event::Cancel(&cancelled)));
     let request = job.life.state.held().and_then(|held| held.stop.clone());
     assert_eq!(request.map(|request| request.failure), Some(cancelled));
-    let change = desk.report(&job, &passed("null"));
+    let change = client.report(&job, &passed("null"));
     let expected = change.life.clone();
-    assert_eq!(desk.apply(change).life, expected);
+    assert_eq!(client.apply(change).life, expected);
     assert!(matches!(expected.state, State::Cancelled(_)));
 }
 
 /// A change decided on an older rev is refused with the row as it stands, and nothing is written.
 pub fn a_change_decided_on_an_old_rev_gets_the_row_back(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.put(desk.fresh(None));
-    let late = desk.claim(&job, "late");
-    let moved = desk.apply(desk.claim(&job, "first"));
-    let conflicts = desk.refused(changing([late]));
+    let client = Client::new(store);
+    let job = client.put(client.fresh(None));
+    let late = client.claim(&job, "late");
+    let moved = client.apply(client.claim(&job, "first"));
+    let conflicts = client.refused(changing([late]));
     assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(moved.clone()) }]);
-    assert_eq!(desk.get(job.id), Some(moved));
+    assert_eq!(client.get(job.id), Some(moved));
 }
 
 /// The guard is equality: a rev that the job has not reached is as wrong as one it has left.
 pub fn a_change_decided_on_a_rev_ahead_is_refused(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.put(desk.fresh(None));
-    let mut ahead = desk.claim(&job, "w");
+    let client = Client::new(store);
+    let job = client.put(client.fresh(None));
+    let mut ahead = client.claim(&job, "w");
     ahead.expected += 1;
     ahead.life.rev += 1;
-    let conflicts = desk.refused(changing([ahead]));
+    let conflicts = client.refused(changing([ahead]));
     assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(job.clone()) }]);
-    assert_eq!(desk.get(job.id), Some(job));
+    assert_eq!(client.get(job.id), Some(job));
 }
 
 /// A change of a job that is not there has no row to give back.
 pub fn a_change_of_no_job_is_refused_without_a_row(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let nobody = desk.fresh(None);
-    let conflicts = desk.refused(changing([desk.claim(&nobody, "w")]));
+    let client = Client::new(store);
+    let nobody = client.fresh(None);
+    let conflicts = client.refused(changing([client.claim(&nobody, "w")]));
     assert_eq!(conflicts, [Conflict::Stale { id: nobody.id, job: None }]);
-    assert_eq!(desk.get(nobody.id), None);
+    assert_eq!(client.get(nobody.id), None);
 }
 
 /// An id names one job for ever.
 pub fn an_insert_under_a_used_id_is_refused(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.held(None);
-    let mut other = desk.fresh_of("other", Some("k"));
+    let client = Client::new(store);
+    let job = client.held(None);
+    let mut other = client.fresh_of("other", Some("k"));
     other.id = job.id;
-    let conflicts = desk.refused(inserting(other));
+    let conflicts = client.refused(inserting(other));
     assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(job.clone()) }]);
-    assert_eq!(desk.get(job.id), Some(job));
-    desk.put(desk.fresh_of("other", Some("k")));
+    assert_eq!(client.get(job.id), Some(job));
+    client.put(client.fresh_of("other", Some("k")));
 }
 
 /// A unit is all or nothing: whatever else it carries, one conflict keeps all of it out.
 pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let (moving, stale) = (desk.accepted(None), desk.put(desk.fresh(None)));
-    let late = desk.claim(&stale, "late");
-    let stale = desk.apply(desk.claim(&stale, "first"));
-    let new = desk.fresh(Some("k"));
-    let lost = desk.decide(&moving, &Event::LeaseEnd);
+    let client = Client::new(store);
+    let (moving, stale) = (client.accepted(None), client.put(client.fresh(None)));
+    let late = client.claim(&stale, "late");
+    let stale = client.apply(client.claim(&stale, "first"));
+    let new = client.fresh(Some("k"));
+    let lost = client.decide(&moving, &Event::LeaseEnd);
     assert!(lost.past.is_some(), "a lost attempt is history");
     let write =
         SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
@@ -146,47 +146,48 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
         changes: vec![lost, late],
         inserts: vec![insert(new.clone())],
         settings: vec![write],
-        submit_key: Some(submit_key("s", "key", 1, desk.now())),
+        submit_key: Some(submit_key("s", "key", 1, client.now())),
         ..Unit::default()
     };
-    let committed = desk.commit([unit.clone()]);
+    let committed = client.commit([unit.clone()]);
     assert_eq!(committed.results, [Err(vec![Conflict::Stale { id: stale.id, job: Some(stale.clone()) }])]);
     assert_eq!(committed.feed, None);
     assert_eq!(
-        (desk.get(moving.id), desk.get(stale.id), desk.get(new.id)),
+        (client.get(moving.id), client.get(stale.id), client.get(new.id)),
         (Some(moving.clone()), Some(stale), None)
     );
     assert_eq!(wait(store.attempts(moving.id)), Ok(Vec::new()));
     assert_eq!(wait(store.settings()), Ok(Vec::new()));
-    desk.put(desk.fresh(Some("k")));
-    desk.unit(Unit { submit_key: unit.submit_key, ..Unit::default() })
+    client.put(client.fresh(Some("k")));
+    client
+        .unit(Unit { submit_key: unit.submit_key, ..Unit::default() })
         .expect("the submit key was not stored");
 }
 
 /// The units around a refused one are applied, and each has its result in its place.
 pub fn a_refused_unit_leaves_the_others_standing(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let jobs: Vec<Job> = (0..5).map(|_| desk.put(desk.fresh(None))).collect();
-    let moved = desk.apply(desk.claim(&jobs[2], "first"));
-    let units: Vec<Unit> = jobs.iter().map(|job| changing([desk.claim(job, "w")])).collect();
-    let results = desk.commit(units).results;
+    let client = Client::new(store);
+    let jobs: Vec<Job> = (0..5).map(|_| client.put(client.fresh(None))).collect();
+    let moved = client.apply(client.claim(&jobs[2], "first"));
+    let units: Vec<Unit> = jobs.iter().map(|job| changing([client.claim(job, "w")])).collect();
+    let results = client.commit(units).results;
     let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, false, true, false, false]);
     assert_eq!(results[2], Err(vec![Conflict::Stale { id: jobs[2].id, job: Some(moved.clone()) }]));
     for (n, job) in jobs.iter().enumerate() {
-        let stored = desk.get(job.id).expect("the job is there");
+        let stored = client.get(job.id).expect("the job is there");
         assert_eq!(stored.life.rev, 2, "job {n}");
     }
-    assert_eq!(desk.get(jobs[2].id), Some(moved));
+    assert_eq!(client.get(jobs[2].id), Some(moved));
 }
 
 /// There is one result for each unit, in the order of the units.
 pub fn results_come_in_the_order_of_the_units(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let missing: Vec<_> = (0..4).map(|_| desk.fresh(None)).collect();
-    let mut units: Vec<Unit> = missing.iter().map(|job| changing([desk.claim(job, "w")])).collect();
-    units.insert(2, inserting(desk.fresh(None)));
-    let results = desk.commit(units).results;
+    let client = Client::new(store);
+    let missing: Vec<_> = (0..4).map(|_| client.fresh(None)).collect();
+    let mut units: Vec<Unit> = missing.iter().map(|job| changing([client.claim(job, "w")])).collect();
+    units.insert(2, inserting(client.fresh(None)));
+    let results = client.commit(units).results;
     let stale = |n: usize| Err(vec![Conflict::Stale { id: missing[n].id, job: None }]);
     let expected = [stale(0), stale(1), Ok(jobhall_store::Done::default()), stale(2), stale(3)];
     assert_eq!(results, expected);
@@ -194,28 +195,28 @@ pub fn results_come_in_the_order_of_the_units(store: &dyn Store) {
 
 /// Units of one commit follow each other: a later one stands on what an earlier one did.
 pub fn units_see_what_the_units_before_them_did(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.fresh(Some("k"));
-    let twin = desk.fresh(Some("k"));
-    let (first, second) = (desk.claim(&job, "first"), desk.claim(&job, "second"));
+    let client = Client::new(store);
+    let job = client.fresh(Some("k"));
+    let twin = client.fresh(Some("k"));
+    let (first, second) = (client.claim(&job, "first"), client.claim(&job, "second"));
     let units =
         [inserting(job.clone()), inserting(twin.clone()), changing([first.clone()]), changing([second])];
-    let results = desk.commit(units).results;
+    let results = client.commit(units).results;
     let held = Job { life: first.life, ..job.clone() };
     assert_eq!(results[0], Ok(jobhall_store::Done::default()));
     assert_eq!(results[1], Err(vec![Conflict::KeyHeld { id: twin.id, job: job.clone() }]));
     assert_eq!(results[2], Ok(jobhall_store::Done::default()));
     assert_eq!(results[3], Err(vec![Conflict::Stale { id: job.id, job: Some(held.clone()) }]));
-    assert_eq!(desk.get(job.id), Some(held));
+    assert_eq!(client.get(job.id), Some(held));
 }
 
 /// Calls take effect in the order they were made, whatever the order in which their answers are awaited.
 pub fn calls_take_effect_in_the_order_they_were_made(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.fresh(None);
-    let claimed = desk.claim(&job, "w");
+    let client = Client::new(store);
+    let job = client.fresh(None);
+    let claimed = client.claim(&job, "w");
     let held = Job { life: claimed.life.clone(), ..job.clone() };
-    let ended = desk.report(&held, &passed("7"));
+    let ended = client.report(&held, &passed("7"));
     let last = Job { life: ended.life.clone(), ..job.clone() };
     let first = store.commit(vec![inserting(job.clone())]);
     let second = store.commit(vec![changing([claimed])]);
@@ -227,54 +228,54 @@ pub fn calls_take_effect_in_the_order_they_were_made(store: &dyn Store) {
         assert!(committed.results[0].is_ok(), "{:?}", committed.results);
     }
     drop(wait(read));
-    assert_eq!(desk.get(job.id), Some(last));
+    assert_eq!(client.get(job.id), Some(last));
 }
 
 /// Of two claims decided on the same copy one wins; the other learns who has the job.
 pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let job = desk.put(desk.fresh(None));
-    let (one, other) = (desk.claim(&job, "one"), desk.claim(&job, "other"));
-    let results = desk.commit([changing([one.clone()]), changing([other])]).results;
+    let client = Client::new(store);
+    let job = client.put(client.fresh(None));
+    let (one, other) = (client.claim(&job, "one"), client.claim(&job, "other"));
+    let results = client.commit([changing([one.clone()]), changing([other])]).results;
     let winner = Job { life: one.life, ..job };
     assert!(results[0].is_ok());
     assert_eq!(results[1], Err(vec![Conflict::Stale { id: winner.id, job: Some(winner.clone()) }]));
-    assert_eq!(desk.get(winner.id), Some(winner));
+    assert_eq!(client.get(winner.id), Some(winner));
 }
 
 /// The end of the lease and the late report, decided on the same copy: the first one written stands.
 pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     for report_first in [true, false] {
-        let job = desk.accepted(None);
-        let (report, lost) = (desk.report(&job, &passed("1")), desk.decide(&job, &Event::LeaseEnd));
+        let job = client.accepted(None);
+        let (report, lost) = (client.report(&job, &passed("1")), client.decide(&job, &Event::LeaseEnd));
         let (first, second) = if report_first { (report, lost) } else { (lost, report) };
         let past = first.past.clone();
-        let stands = desk.apply(first);
-        let conflicts = desk.refused(changing([second]));
+        let stands = client.apply(first);
+        let conflicts = client.refused(changing([second]));
         assert_eq!(conflicts, [Conflict::Stale { id: job.id, job: Some(stands.clone()) }]);
-        assert_eq!(desk.get(job.id), Some(stands));
+        assert_eq!(client.get(job.id), Some(stands));
         assert_eq!(wait(store.attempts(job.id)), Ok(past.into_iter().map(|past| *past).collect()));
     }
 }
 
 /// A completed row stays as it is, whatever happens around it.
 pub fn h07_g1_completed_rows_never_change(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let held = desk.held(Some("k"));
+    let client = Client::new(store);
+    let held = client.held(Some("k"));
     let decided_before = [
-        desk.decide(&held, &Event::LeaseEnd),
-        desk.cancel(&held),
-        desk.report(&held, &passed("\"other\"")),
-        desk.decide(&held, &Event::Again(&Json::null())),
+        client.decide(&held, &Event::LeaseEnd),
+        client.cancel(&held),
+        client.report(&held, &passed("\"other\"")),
+        client.decide(&held, &Event::Again(&Json::null())),
     ];
-    let done = desk.apply(desk.report(&held, &passed("\"result\"")));
+    let done = client.apply(client.report(&held, &passed("\"result\"")));
     for late in decided_before {
-        let conflicts = desk.refused(changing([late]));
+        let conflicts = client.refused(changing([late]));
         assert_eq!(conflicts, [Conflict::Stale { id: done.id, job: Some(done.clone()) }]);
     }
-    let next = desk.held(Some("k"));
-    desk.apply(desk.report(&next, &passed("\"later\"")));
-    desk.prune_jobs([next.id, id(done.id.get() + 500)]);
-    assert_eq!(desk.get(done.id), Some(done));
+    let next = client.held(Some("k"));
+    client.apply(client.report(&next, &passed("\"later\"")));
+    client.prune_jobs([next.id, id(done.id.get() + 500)]);
+    assert_eq!(client.get(done.id), Some(done));
 }

@@ -4,7 +4,7 @@ use jobhall_core::{Event, JobId};
 use jobhall_store::{AuditEntry, BlockChange, Conflict, Prune, SettingKind, SettingWrite, Store, Unit};
 
 use crate::Fixture;
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::model::{Picture, picture};
 use crate::rules::submit_key;
@@ -21,15 +21,15 @@ fn everything(store: &dyn Store) -> Picture {
 /// Jobs in all states, attempts, settings, feed and blocks are read as before.
 pub fn everything_acknowledged_is_there_after_reopening(fixture: &mut Fixture) {
     let before = {
-        let desk = Desk::new(fixture.store());
-        let held = desk.held(Some("k"));
-        desk.put(desk.fresh_behind(&held));
-        desk.succeeded(Some("l"));
-        let lost = desk.accepted(None);
-        desk.apply(desk.decide(&lost, &Event::LeaseEnd));
+        let client = Client::new(fixture.store());
+        let held = client.held(Some("k"));
+        client.put(client.fresh_behind(&held));
+        client.succeeded(Some("l"));
+        let lost = client.accepted(None);
+        client.apply(client.decide(&lost, &Event::LeaseEnd));
         let write =
             SettingWrite { kind: SettingKind::Type, name: "t".into(), expected: 0, value: Some("{}".into()) };
-        desk.unit(Unit { settings: vec![write], ..Unit::default() }).expect("it is new");
+        client.unit(Unit { settings: vec![write], ..Unit::default() }).expect("it is new");
         let block = wait(fixture.store().take_block(7)).expect("a block");
         let shrink = BlockChange::Shrink(block.first, vec![block.last]);
         wait(fixture.store().settle_blocks(vec![shrink])).expect("blocks can be settled");
@@ -44,42 +44,42 @@ pub fn everything_acknowledged_is_there_after_reopening(fixture: &mut Fixture) {
 /// Live and next places are held by the same jobs as before.
 pub fn keys_are_held_after_reopening(fixture: &mut Fixture) {
     let (holder, waiting, done) = {
-        let desk = Desk::new(fixture.store());
-        let holder = desk.held(Some("k"));
-        (holder.clone(), desk.put(desk.fresh_behind(&holder)), desk.succeeded(Some("free")))
+        let client = Client::new(fixture.store());
+        let holder = client.held(Some("k"));
+        (holder.clone(), client.put(client.fresh_behind(&holder)), client.succeeded(Some("free")))
     };
     reopen(fixture);
-    let desk = Desk::new(fixture.store());
-    let (twin, second) = (desk.fresh(Some("k")), desk.fresh_behind(&holder));
-    let conflicts = desk.refused(inserting(twin.clone()));
+    let client = Client::new(fixture.store());
+    let (twin, second) = (client.fresh(Some("k")), client.fresh_behind(&holder));
+    let conflicts = client.refused(inserting(twin.clone()));
     assert_eq!(conflicts, [Conflict::KeyHeld { id: twin.id, job: holder }]);
-    let conflicts = desk.refused(inserting(second.clone()));
+    let conflicts = client.refused(inserting(second.clone()));
     assert_eq!(conflicts, [Conflict::KeyHeld { id: second.id, job: waiting }]);
-    let conflicts = desk.refused(changing([desk.claim(&desk.fresh(None), "w")]));
+    let conflicts = client.refused(changing([client.claim(&client.fresh(None), "w")]));
     assert!(matches!(conflicts[..], [Conflict::Stale { job: None, .. }]));
-    desk.put(desk.fresh(Some("free")));
-    assert_eq!(desk.get(done.id), Some(done));
+    client.put(client.fresh(Some("free")));
+    assert_eq!(client.get(done.id), Some(done));
 }
 
 /// A repeated request is recognised across a restart.
 pub fn submit_keys_are_known_after_reopening(fixture: &mut Fixture) {
     let key = submit_key("s", "key", 1, at(0));
     let unit = Unit { submit_key: Some(key.clone()), ..Unit::default() };
-    Desk::new(fixture.store()).unit(unit.clone()).expect("a new key");
+    Client::new(fixture.store()).unit(unit.clone()).expect("a new key");
     reopen(fixture);
-    let desk = Desk::new(fixture.store());
-    assert_eq!(desk.refused(unit), [Conflict::Repeated(key.answer)]);
+    let client = Client::new(fixture.store());
+    assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);
 }
 
 /// Ids go on after the highest ever lent, even if nothing of it is left.
 pub fn ids_are_not_lent_again_after_reopening(fixture: &mut Fixture) {
     let last: JobId = {
-        let desk = Desk::new(fixture.store());
-        let done = desk.succeeded(None);
-        desk.prune_jobs([done.id]);
-        let blocks = wait(desk.store.blocks()).expect("blocks can be read");
+        let client = Client::new(fixture.store());
+        let done = client.succeeded(None);
+        client.prune_jobs([done.id]);
+        let blocks = wait(client.store.blocks()).expect("blocks can be read");
         let close = blocks.iter().map(|block| BlockChange::Close(block.first)).collect();
-        wait(desk.store.settle_blocks(close)).expect("blocks can be settled");
+        wait(client.store.settle_blocks(close)).expect("blocks can be settled");
         blocks[0].last
     };
     reopen(fixture);
@@ -91,16 +91,16 @@ pub fn ids_are_not_lent_again_after_reopening(fixture: &mut Fixture) {
 /// The feed goes on after the highest number ever given, even if all of it was pruned.
 pub fn feed_numbers_go_on_after_reopening(fixture: &mut Fixture) {
     {
-        let desk = Desk::new(fixture.store());
-        desk.succeeded(None);
-        let pruned = desk.prune(Prune { feed_before: Some(at(1 << 40)), ..Prune::default() });
+        let client = Client::new(fixture.store());
+        client.succeeded(None);
+        let pruned = client.prune(Prune { feed_before: Some(at(1 << 40)), ..Prune::default() });
         assert_eq!(pruned.feed, 3);
     }
     reopen(fixture);
     let page = wait(fixture.store().feed(0, 10)).expect("the feed can be read");
     assert_eq!((page.rows.len(), page.pruned_to), (0, 3));
-    let desk = Desk::new(fixture.store());
-    assert_eq!(desk.commit([inserting(desk.fresh(None))]).feed, Some(4));
+    let client = Client::new(fixture.store());
+    assert_eq!(client.commit([inserting(client.fresh(None))]).feed, Some(4));
 }
 
 /// Acts and their numbers outlive the store, even those that were removed.
@@ -114,7 +114,7 @@ pub fn acts_are_told_after_reopening(fixture: &mut Fixture) {
             detail: String::new(),
         };
         let unit = Unit { audit: vec![entry], ..Unit::default() };
-        Desk::new(fixture.store()).unit(unit).expect("nothing stands against it");
+        Client::new(fixture.store()).unit(unit).expect("nothing stands against it");
     };
     acting(fixture, 1);
     acting(fixture, 2);

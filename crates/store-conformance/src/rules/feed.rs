@@ -3,7 +3,7 @@
 use jobhall_core::{Job, StateName};
 use jobhall_store::{FeedEntry, FeedPage, FeedRow, Prune, Store, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::{at, changing, id, insert, inserting, passed, queued, spec};
 
@@ -21,20 +21,20 @@ fn numbers(page: &FeedPage) -> Vec<u64> {
 
 /// Stores one job per moment, each in a commit of its own; the feed has a row for each.
 fn rows_at(store: &dyn Store, moments: &[u64]) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     for &ms in moments {
-        desk.put(queued(desk.id(), spec("t", None, at(ms))));
+        client.put(queued(client.id(), spec("t", None, at(ms))));
     }
 }
 
 /// A commit of many units leaves one row: unit by unit, its changes, then its inserts, with rev and state after it.
 pub fn one_row_per_commit_with_its_changes_in_order(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let (held, waiting) = (desk.held(None), desk.put(desk.fresh(None)));
-    let (new, other) = (desk.fresh(None), desk.fresh(None));
-    let changes = vec![desk.claim(&waiting, "w"), desk.report(&held, &passed("1"))];
+    let client = Client::new(store);
+    let (held, waiting) = (client.held(None), client.put(client.fresh(None)));
+    let (new, other) = (client.fresh(None), client.fresh(None));
+    let changes = vec![client.claim(&waiting, "w"), client.report(&held, &passed("1"))];
     let first = Unit { changes, ..inserting(new.clone()) };
-    let committed = desk.commit([first, inserting(other.clone())]);
+    let committed = client.commit([first, inserting(other.clone())]);
     let entries = vec![
         entry(&waiting, 2, StateName::Assigned),
         entry(&held, 3, StateName::Succeeded),
@@ -48,31 +48,33 @@ pub fn one_row_per_commit_with_its_changes_in_order(store: &dyn Store) {
 
 /// A row carries the latest moment among its changes, wherever in the commit that one stands.
 pub fn the_moment_of_a_row_is_its_latest_change(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let jobs = [300, 900, 600].map(|ms| queued(desk.id(), spec("t", None, at(ms))));
-    desk.commit(jobs.map(inserting));
+    let client = Client::new(store);
+    let jobs = [300, 900, 600].map(|ms| queued(client.id(), spec("t", None, at(ms))));
+    client.commit(jobs.map(inserting));
     let moments: Vec<_> = page(store, 0, 10).rows.iter().map(|row| row.at).collect();
     assert_eq!(moments, [at(900)]);
 }
 
 /// Numbers begin at 1 and have no hole; the commit tells its own.
 pub fn numbers_are_dense_from_one(store: &dyn Store) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     for n in 1..=5 {
-        assert_eq!(desk.commit([inserting(desk.fresh(None))]).feed, Some(n));
-        assert_eq!(desk.commit([Unit::default()]).feed, None);
+        assert_eq!(client.commit([inserting(client.fresh(None))]).feed, Some(n));
+        assert_eq!(client.commit([Unit::default()]).feed, None);
     }
     assert_eq!(numbers(&page(store, 0, 10)), [1, 2, 3, 4, 5]);
 }
 
 /// What was refused is not told, and a commit of which nothing came has neither row nor number.
 pub fn refused_units_leave_no_entry(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let holder = desk.put(desk.fresh(Some("k")));
-    let refused =
-        || Unit { inserts: vec![insert(desk.fresh(None)), insert(desk.fresh(Some("k")))], ..Unit::default() };
-    assert_eq!(desk.commit([refused(), refused()]).feed, None);
-    let committed = desk.commit([refused(), changing([desk.claim(&holder, "w")]), refused()]);
+    let client = Client::new(store);
+    let holder = client.put(client.fresh(Some("k")));
+    let refused = || Unit {
+        inserts: vec![insert(client.fresh(None)), insert(client.fresh(Some("k")))],
+        ..Unit::default()
+    };
+    assert_eq!(client.commit([refused(), refused()]).feed, None);
+    let committed = client.commit([refused(), changing([client.claim(&holder, "w")]), refused()]);
     assert_eq!(committed.feed, Some(2));
     let rows: Vec<_> = page(store, 1, 10).rows.into_iter().map(|row| (row.n, row.entries)).collect();
     assert_eq!(rows, [(2, vec![entry(&holder, 2, StateName::Assigned)])]);
@@ -93,14 +95,14 @@ pub fn a_page_begins_after_a_number_and_has_a_limit(store: &dyn Store) {
 /// Rows older than the given moment go; a reader learns up to where, and new numbers follow the old ones.
 pub fn a_pruned_feed_goes_on_where_it_was(store: &dyn Store) {
     rows_at(store, &[10, 20, 30]);
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     let before = |ms| Prune { feed_before: Some(at(ms)), ..Prune::default() };
-    assert_eq!(desk.prune(before(10)).feed, 0);
-    assert_eq!(desk.prune(before(30)).feed, 2);
+    assert_eq!(client.prune(before(10)).feed, 0);
+    assert_eq!(client.prune(before(30)).feed, 2);
     assert_eq!((numbers(&page(store, 0, 10)), page(store, 0, 10).pruned_to), (vec![3], 2));
-    assert_eq!(desk.prune(before(31)).feed, 1);
+    assert_eq!(client.prune(before(31)).feed, 1);
     assert_eq!((numbers(&page(store, 0, 10)), page(store, 0, 10).pruned_to), (vec![], 3));
-    let committed = desk.commit([inserting(queued(desk.id(), spec("t", None, at(40))))]);
+    let committed = client.commit([inserting(queued(client.id(), spec("t", None, at(40))))]);
     assert_eq!(committed.feed, Some(4));
     assert_eq!((numbers(&page(store, 0, 10)), page(store, 3, 0).pruned_to), (vec![4], 3));
 }
@@ -108,8 +110,8 @@ pub fn a_pruned_feed_goes_on_where_it_was(store: &dyn Store) {
 /// A clock that stepped back does not tear holes: rows go from the front, up to the first that is young enough.
 pub fn a_prune_of_the_feed_leaves_no_hole(store: &dyn Store) {
     rows_at(store, &[10, 50, 20, 60]);
-    let desk = Desk::new(store);
-    let pruned = desk.prune(Prune { feed_before: Some(at(40)), ..Prune::default() });
+    let client = Client::new(store);
+    let pruned = client.prune(Prune { feed_before: Some(at(40)), ..Prune::default() });
     let left = page(store, 0, 10);
     assert_eq!((pruned.feed, numbers(&left), left.pruned_to), (1, vec![2, 3, 4], 1));
     let second = FeedRow {

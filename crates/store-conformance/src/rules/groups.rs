@@ -5,19 +5,19 @@ use jobhall_core::{
 };
 use jobhall_store::{Check, Conflict, GroupWrite, JobFilter, Link, Member, Prune, Store, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::{inserting, passed};
 
-fn group(desk: &Desk<'_>) -> Group {
+fn group(client: &Client<'_>) -> Group {
     Group {
-        id: GroupId::of(desk.fresh(None).id),
+        id: GroupId::of(client.fresh(None).id),
         rev: 1,
         name: Some(Key::new("nightly ☃").expect("a valid name")),
         owner: Some(Owner::new("Ada").expect("a valid owner")),
         tags: [Tag::new("eu").expect("a valid tag")].into(),
         retry_of: None,
-        created_at: desk.now(),
+        created_at: client.now(),
         closed: false,
         cancel: None,
         end: None,
@@ -36,8 +36,8 @@ fn stored(store: &dyn Store, id: GroupId) -> Option<Group> {
 
 /// A group is written only from the rev that was meant, and comes back with every field.
 pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let first = group(&desk);
+    let client = Client::new(store);
+    let first = group(&client);
     assert_eq!(stored(store, first.id), None);
     assert_eq!(write(store, 0, &first), Ok(()));
     assert_eq!(stored(store, first.id), Some(first.clone()));
@@ -48,13 +48,13 @@ pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: 
         rev: 2,
         closed: true,
         cancel: Some(Failure::new("cancelled", "by hand")),
-        end: Some(GroupEnd { at: desk.now(), verdict: GroupVerdict::Failed, counts }),
+        end: Some(GroupEnd { at: client.now(), verdict: GroupVerdict::Failed, counts }),
         ..first.clone()
     };
     assert_eq!(write(store, 7, &ended), Err(conflict()), "another rev was meant");
     assert_eq!(write(store, 1, &ended), Ok(()));
     assert_eq!(stored(store, first.id), Some(ended.clone()));
-    let second = Group { retry_of: Some(first.id), name: None, owner: None, ..group(&desk) };
+    let second = Group { retry_of: Some(first.id), name: None, owner: None, ..group(&client) };
     assert_eq!(write(store, 1, &second), Err(vec![Conflict::Group { write: 0, stored: None }]));
     assert_eq!(write(store, 0, &second), Ok(()));
     let page = |before, limit, open| wait(store.group_page(before, limit, open)).expect("a page");
@@ -69,44 +69,44 @@ pub fn l21_a_group_comes_back_with_every_field_and_is_guarded_by_its_rev(store: 
 
 /// A unit that wants a group to take members is refused where it does not, and nothing of the unit is written.
 pub fn a_closed_group_refuses_members(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let open = group(&desk);
+    let client = Client::new(store);
+    let open = group(&client);
     write(store, 0, &open).expect("a group");
     let unit = |id: GroupId| {
-        let job = desk.fresh(None);
+        let job = client.fresh(None);
         (job.id, Unit { checks: vec![Check::Joinable(id)], ..inserting(job) })
     };
     let commit = |unit| wait(store.commit(vec![unit])).expect("a commit").results.remove(0).map(|_| ());
     let (job, taken) = unit(open.id);
     assert_eq!(commit(taken), Ok(()));
-    assert!(desk.get(job).is_some());
+    assert!(client.get(job).is_some());
     write(store, 1, &Group { rev: 2, closed: true, ..open.clone() }).expect("closed");
     for id in [open.id, GroupId::of(job)] {
         let (job, refused) = unit(id);
         assert_eq!(commit(refused), Err(vec![Conflict::NotJoinable(id)]));
-        assert_eq!(desk.get(job), None);
+        assert_eq!(client.get(job), None);
     }
 }
 
 /// The jobs of a group are found in their order, with what counting needs; lists are narrowed by group, owner and tag.
 pub fn l21_the_jobs_of_a_group_are_found(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let group = GroupId::of(desk.fresh(None).id);
+    let client = Client::new(store);
+    let group = GroupId::of(client.fresh(None).id);
     let of_group = |change: &dyn Fn(&mut Spec)| -> Job {
-        let mut job = desk.fresh(None);
+        let mut job = client.fresh(None);
         let mut spec = (*job.spec).clone();
         spec.group = Some(group);
         change(&mut spec);
         job.spec = spec.into();
-        desk.put(job)
+        client.put(job)
     };
     let first = of_group(&|spec| spec.owner = Some(Owner::new("Ada").expect("a valid owner")));
-    desk.put(desk.fresh(None));
+    client.put(client.fresh(None));
     let copy = of_group(&|spec| spec.copy_of = Some(first.id));
     let tags = ["eu", "x"].map(|tag| Tag::new(tag).expect("a valid tag"));
     let host = of_group(&|spec| (spec.attached, spec.tags) = (true, tags.clone().into()));
-    let held = desk.apply(desk.claim(&first, "w"));
-    desk.apply(desk.report(&held, &passed("1")));
+    let held = client.apply(client.claim(&first, "w"));
+    client.apply(client.report(&held, &passed("1")));
     let member = |job: &Job, copy_of, attached, state| Member { id: job.id, copy_of, attached, state };
     let expected = [
         member(&first, None, false, StateName::Succeeded),
@@ -135,8 +135,8 @@ pub fn l21_the_jobs_of_a_group_are_found(store: &dyn Store) {
 
 /// Links come back in order, give way to later ones of the same name, and go with their parent.
 pub fn links_are_kept_until_their_parent_has_ended(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let jobs: Vec<Job> = (0..3).map(|_| desk.put(desk.fresh(None))).collect();
+    let client = Client::new(store);
+    let jobs: Vec<Job> = (0..3).map(|_| client.put(client.fresh(None))).collect();
     let link = |parent: usize, call: &str, job: usize| Link {
         parent: jobs[parent].id,
         call: call.to_owned(),
@@ -154,15 +154,15 @@ pub fn links_are_kept_until_their_parent_has_ended(store: &dyn Store) {
     assert_eq!(links(Some((jobs[0].id, "é".to_owned())), 1), [link(1, "a", 2)]);
     commit(Vec::new(), vec![jobs[1].id]);
     assert_eq!(links(None, 9), [link(0, "é", 1)]);
-    desk.apply(desk.cancel(&jobs[0]));
+    client.apply(client.cancel(&jobs[0]));
     wait(store.prune(Prune { jobs: vec![jobs[0].id], ..Prune::default() })).expect("a prune");
     assert_eq!(links(None, 9), []);
 }
 
 /// Only a group that has ended can be removed.
 pub fn an_open_group_is_not_removed(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let open = group(&desk);
+    let client = Client::new(store);
+    let open = group(&client);
     assert_eq!(write(store, 0, &open), Ok(()));
     let remove = || {
         let prune = Prune { groups: vec![open.id], ..Prune::default() };
@@ -171,7 +171,7 @@ pub fn an_open_group_is_not_removed(store: &dyn Store) {
     remove();
     assert_eq!(stored(store, open.id), Some(open.clone()));
     let (verdict, counts) = (GroupVerdict::Succeeded, GroupCounts::default());
-    let end = Some(GroupEnd { at: desk.now(), verdict, counts });
+    let end = Some(GroupEnd { at: client.now(), verdict, counts });
     let ended = Group { rev: 2, closed: true, end, ..open.clone() };
     assert_eq!(write(store, 1, &ended), Ok(()));
     remove();

@@ -4,14 +4,14 @@ use jobhall_core::retention::Completed;
 use jobhall_core::{Job, JobId, Key, QueueName, Report, StateName, TypeName, Verdict, When};
 use jobhall_store::{JobFilter, Store};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::fixture::wait;
 use crate::samples::failure;
 
 /// Jobs come in the order asked, as often as asked, with a hole for what does not exist.
 pub fn jobs_come_in_the_order_asked_with_holes(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let (a, b, missing) = (desk.put(desk.fresh(None)), desk.succeeded(None), desk.id());
+    let client = Client::new(store);
+    let (a, b, missing) = (client.put(client.fresh(None)), client.succeeded(None), client.id());
     let jobs = wait(store.jobs(vec![b.id, missing, a.id, b.id])).expect("jobs can be read");
     assert_eq!(jobs, [Some(b.clone()), None, Some(a), Some(b)]);
     assert_eq!(wait(store.jobs(Vec::new())), Ok(Vec::new()));
@@ -19,10 +19,10 @@ pub fn jobs_come_in_the_order_asked_with_holes(store: &dyn Store) {
 
 /// Completed jobs come newest id first, below a given id, at most so many; open ones are passed over.
 pub fn completed_jobs_come_newest_first_in_pages(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let jobs: Vec<Job> = (0..8).map(|_| desk.put(desk.fresh(None))).collect();
+    let client = Client::new(store);
+    let jobs: Vec<Job> = (0..8).map(|_| client.put(client.fresh(None))).collect();
     for n in [4, 0, 6, 3] {
-        desk.apply(desk.cancel(&jobs[n]));
+        client.apply(client.cancel(&jobs[n]));
     }
     let ids = |before: Option<JobId>, limit| -> Vec<JobId> {
         let page = wait(store.completed(before, limit)).expect("completed jobs can be read");
@@ -39,14 +39,14 @@ pub fn completed_jobs_come_newest_first_in_pages(store: &dyn Store) {
 
 /// A list shows what its filter says, newest id first, in pages that leave nothing out.
 pub fn lists_show_what_the_filter_says_in_pages(store: &dyn Store) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     let jobs: Vec<Job> = vec![
-        desk.put(desk.fresh(None)),
-        desk.put(desk.fresh_of("u", Some("k"))),
-        desk.succeeded(None),
-        desk.put(desk.fresh_of("u", Some("l"))),
-        desk.held(None),
-        desk.put(desk.fresh(None)),
+        client.put(client.fresh(None)),
+        client.put(client.fresh_of("u", Some("k"))),
+        client.succeeded(None),
+        client.put(client.fresh_of("u", Some("l"))),
+        client.held(None),
+        client.put(client.fresh(None)),
     ];
     let listed = |filter: &JobFilter, limit: usize| -> Vec<Job> {
         let (mut all, mut before) = (Vec::new(), None);
@@ -87,16 +87,16 @@ pub fn lists_show_what_the_filter_says_in_pages(store: &dyn Store) {
 
 /// Type, key, whether it succeeded and when it ended, for every kind of end.
 pub fn a_completed_job_tells_what_retention_asks(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let success = desk.succeeded(Some("k"));
+    let client = Client::new(store);
+    let success = client.succeeded(Some("k"));
     let never = || Some(Verdict { when: When::Never, params: None });
     let mut jobs = vec![success];
     for report in [Report::Failed(failure("no"), never()), Report::Crashed(failure("boom"), never())] {
-        let held = desk.held(None);
-        jobs.push(desk.apply(desk.report(&held, &report)));
+        let held = client.held(None);
+        jobs.push(client.apply(client.report(&held, &report)));
     }
-    let queued = desk.put(desk.fresh_of("u", Some("l")));
-    jobs.push(desk.apply(desk.cancel(&queued)));
+    let queued = client.put(client.fresh_of("u", Some("l")));
+    jobs.push(client.apply(client.cancel(&queued)));
     let expected: Vec<Completed> = (jobs.iter().enumerate().rev())
         .map(|(n, job)| Completed {
             id: job.id,

@@ -3,7 +3,7 @@
 use jobhall_core::Event;
 use jobhall_store::{Check, Conflict, SettingKind, SettingWrite, Store, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::rules::submit_key;
 use crate::samples::{changing, insert, inserting};
 
@@ -13,32 +13,32 @@ fn write(name: &str, expected: u32) -> SettingWrite {
 
 /// Stage 1: a submit key that is known answers alone, whatever else is wrong.
 pub fn the_submit_key_is_looked_at_first(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let key = submit_key("s", "key", 1, desk.now());
-    let first = Unit { submit_key: Some(key.clone()), ..inserting(desk.fresh(None)) };
-    desk.unit(first).expect("a new key");
-    let missing = desk.fresh(None);
+    let client = Client::new(store);
+    let key = submit_key("s", "key", 1, client.now());
+    let first = Unit { submit_key: Some(key.clone()), ..inserting(client.fresh(None)) };
+    client.unit(first).expect("a new key");
+    let missing = client.fresh(None);
     let unit = Unit {
         checks: vec![Check::Open(missing.id)],
-        changes: vec![desk.claim(&missing, "w")],
+        changes: vec![client.claim(&missing, "w")],
         settings: vec![write("t", 9)],
         submit_key: Some(key.clone()),
         ..Unit::default()
     };
-    assert_eq!(desk.refused(unit), [Conflict::Repeated(key.answer)]);
+    assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);
 }
 
 /// Stage 2: checks, then settings, then revs, all of them.
 pub fn checks_settings_and_revs_are_listed_together(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let done = desk.succeeded(None);
-    let stale = desk.put(desk.fresh(None));
-    let late = desk.claim(&stale, "late");
-    let stale = desk.apply(desk.claim(&stale, "first"));
-    let (fine, missing) = (desk.put(desk.fresh(None)), desk.fresh(None));
+    let client = Client::new(store);
+    let done = client.succeeded(None);
+    let stale = client.put(client.fresh(None));
+    let late = client.claim(&stale, "late");
+    let stale = client.apply(client.claim(&stale, "first"));
+    let (fine, missing) = (client.put(client.fresh(None)), client.fresh(None));
     let unit = Unit {
         checks: vec![Check::Open(fine.id), Check::Open(done.id), Check::Open(missing.id)],
-        changes: vec![desk.claim(&fine, "w"), late, desk.claim(&missing, "w")],
+        changes: vec![client.claim(&fine, "w"), late, client.claim(&missing, "w")],
         settings: vec![write("fine", 0), write("wrong", 3)],
         ..Unit::default()
     };
@@ -49,60 +49,60 @@ pub fn checks_settings_and_revs_are_listed_together(store: &dyn Store) {
         Conflict::Stale { id: stale.id, job: Some(stale) },
         Conflict::Stale { id: missing.id, job: None },
     ];
-    assert_eq!(desk.refused(unit), expected);
-    assert_eq!(desk.get(fine.id), Some(fine));
+    assert_eq!(client.refused(unit), expected);
+    assert_eq!(client.get(fine.id), Some(fine));
 }
 
 /// Stage 3 comes after stage 2: with a stale change, keys and inserts are not looked at.
 pub fn keys_are_looked_at_after_the_revs(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let holder = desk.put(desk.fresh(Some("k")));
-    desk.put(desk.fresh_behind(&holder));
-    let missing = desk.fresh(None);
+    let client = Client::new(store);
+    let holder = client.put(client.fresh(Some("k")));
+    client.put(client.fresh_behind(&holder));
+    let missing = client.fresh(None);
     let unit = Unit {
-        changes: vec![desk.cancel(&holder), desk.claim(&missing, "w")],
-        inserts: vec![insert(desk.fresh(Some("k")))],
+        changes: vec![client.cancel(&holder), client.claim(&missing, "w")],
+        inserts: vec![insert(client.fresh(Some("k")))],
         ..Unit::default()
     };
-    assert_eq!(desk.refused(unit), [Conflict::Stale { id: missing.id, job: None }]);
+    assert_eq!(client.refused(unit), [Conflict::Stale { id: missing.id, job: None }]);
 }
 
 /// Stage 3: places that are held and successors left behind, all of them, in the order of the changes.
 pub fn places_and_successors_are_listed_together(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let (one, two) = (desk.put(desk.fresh(Some("one"))), desk.put(desk.fresh(Some("two"))));
-    let next_of_one = desk.put(desk.fresh_behind(&one));
-    let next_of_two = desk.put(desk.fresh_behind(&two));
-    let unit = changing([desk.decide(&next_of_two, &Event::Release), desk.cancel(&one)]);
+    let client = Client::new(store);
+    let (one, two) = (client.put(client.fresh(Some("one"))), client.put(client.fresh(Some("two"))));
+    let next_of_one = client.put(client.fresh_behind(&one));
+    let next_of_two = client.put(client.fresh_behind(&two));
+    let unit = changing([client.decide(&next_of_two, &Event::Release), client.cancel(&one)]);
     let expected = [
         Conflict::KeyHeld { id: next_of_two.id, job: two },
         Conflict::Successor { id: one.id, job: next_of_one },
     ];
-    assert_eq!(desk.refused(unit), expected);
+    assert_eq!(client.refused(unit), expected);
 }
 
 /// Stage 4 comes last: with a conflict over keys, inserts are not looked at.
 pub fn inserts_are_looked_at_last(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let holder = desk.put(desk.fresh(Some("k")));
-    let next = desk.put(desk.fresh_behind(&holder));
-    desk.put(desk.fresh(Some("other")));
+    let client = Client::new(store);
+    let holder = client.put(client.fresh(Some("k")));
+    let next = client.put(client.fresh_behind(&holder));
+    client.put(client.fresh(Some("other")));
     let unit = Unit {
-        changes: vec![desk.cancel(&holder)],
-        inserts: vec![insert(desk.fresh(Some("other")))],
+        changes: vec![client.cancel(&holder)],
+        inserts: vec![insert(client.fresh(Some("other")))],
         ..Unit::default()
     };
-    assert_eq!(desk.refused(unit), [Conflict::Successor { id: holder.id, job: next }]);
+    assert_eq!(client.refused(unit), [Conflict::Successor { id: holder.id, job: next }]);
 }
 
 /// Stage 4: every insert that does not fit, in order.
 pub fn every_conflict_of_the_inserts_is_listed(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let held = desk.put(desk.fresh(Some("held")));
-    let success = desk.succeeded(Some("done"));
+    let client = Client::new(store);
+    let held = client.put(client.fresh(Some("held")));
+    let success = client.succeeded(Some("done"));
     let since = success.life.state.ended_at();
     let (fine, wants_held, wants_done) =
-        (desk.fresh(Some("free")), desk.fresh(Some("held")), desk.fresh(Some("done")));
+        (client.fresh(Some("free")), client.fresh(Some("held")), client.fresh(Some("done")));
     let mut reusing = insert(wants_done.clone());
     reusing.reuse_since = since;
     let inserts = vec![insert(wants_held.clone()), insert(fine.clone()), reusing];
@@ -110,21 +110,21 @@ pub fn every_conflict_of_the_inserts_is_listed(store: &dyn Store) {
         Conflict::KeyHeld { id: wants_held.id, job: held },
         Conflict::Reusable { id: wants_done.id, job: success },
     ];
-    assert_eq!(desk.refused(Unit { inserts, ..Unit::default() }), expected);
-    assert_eq!(desk.get(fine.id), None);
+    assert_eq!(client.refused(Unit { inserts, ..Unit::default() }), expected);
+    assert_eq!(client.get(fine.id), None);
 }
 
 /// A check holds for an open job in any state, and fails for a completed one and for one that does not exist.
 pub fn a_check_wants_a_job_that_is_there_and_open(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let holder = desk.held(Some("k"));
-    let open = [desk.put(desk.fresh(None)).id, holder.id, desk.put(desk.fresh_behind(&holder)).id];
-    let closed = [desk.succeeded(None).id, desk.id()];
-    let unit = |id| Unit { checks: vec![Check::Open(id)], ..inserting(desk.fresh(None)) };
+    let client = Client::new(store);
+    let holder = client.held(Some("k"));
+    let open = [client.put(client.fresh(None)).id, holder.id, client.put(client.fresh_behind(&holder)).id];
+    let closed = [client.succeeded(None).id, client.id()];
+    let unit = |id| Unit { checks: vec![Check::Open(id)], ..inserting(client.fresh(None)) };
     for id in open {
-        desk.unit(unit(id)).expect("the job is open");
+        client.unit(unit(id)).expect("the job is open");
     }
     for id in closed {
-        assert_eq!(desk.refused(unit(id)), [Conflict::NotOpen(id)]);
+        assert_eq!(client.refused(unit(id)), [Conflict::NotOpen(id)]);
     }
 }

@@ -2,78 +2,78 @@
 
 use jobhall_store::{Conflict, Prune, Store, SubmitKey, Unit};
 
-use crate::desk::Desk;
+use crate::client::Client;
 use crate::rules::submit_key;
 use crate::samples::{at, inserting};
 
-fn under(desk: &Desk<'_>, key: &SubmitKey) -> Unit {
-    Unit { submit_key: Some(key.clone()), ..inserting(desk.fresh(None)) }
+fn under(client: &Client<'_>, key: &SubmitKey) -> Unit {
+    Unit { submit_key: Some(key.clone()), ..inserting(client.fresh(None)) }
 }
 
 /// The same request again is not done again: its first answer comes back, whatever the new one says.
 pub fn a_repeated_request_gets_the_first_answer(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let key = submit_key("s", "key", 1, desk.now());
-    desk.unit(under(&desk, &key)).expect("a new key");
-    let again = SubmitKey { answer: Vec::new(), at: desk.now(), ..key.clone() };
-    let unit = under(&desk, &again);
+    let client = Client::new(store);
+    let key = submit_key("s", "key", 1, client.now());
+    client.unit(under(&client, &key)).expect("a new key");
+    let again = SubmitKey { answer: Vec::new(), at: client.now(), ..key.clone() };
+    let unit = under(&client, &again);
     let id = unit.inserts[0].job.id;
-    assert_eq!(desk.refused(unit), [Conflict::Repeated(key.answer)]);
-    assert_eq!(desk.get(id), None);
+    assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);
+    assert_eq!(client.get(id), None);
 }
 
 /// The same key for another body is refused.
 pub fn a_key_used_for_another_request_is_refused(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let key = submit_key("s", "key", 1, desk.now());
-    desk.unit(under(&desk, &key)).expect("a new key");
+    let client = Client::new(store);
+    let key = submit_key("s", "key", 1, client.now());
+    client.unit(under(&client, &key)).expect("a new key");
     for body in [2, u128::MAX, 1 << 64 | 1] {
         let other = SubmitKey { body, ..key.clone() };
-        assert_eq!(desk.refused(under(&desk, &other)), [Conflict::SubmitKeyReused]);
+        assert_eq!(client.refused(under(&client, &other)), [Conflict::SubmitKeyReused]);
     }
-    assert_eq!(desk.refused(under(&desk, &key)), [Conflict::Repeated(key.answer)]);
+    assert_eq!(client.refused(under(&client, &key)), [Conflict::Repeated(key.answer)]);
 }
 
 /// Two owners may use the same key.
 pub fn a_key_belongs_to_its_scope(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let key = submit_key("s", "key", 1, desk.now());
-    desk.unit(under(&desk, &key)).expect("a new key");
-    let other = submit_key("r", "key", 2, desk.now());
-    desk.unit(under(&desk, &other)).expect("another scope");
-    desk.unit(under(&desk, &submit_key("s", "Key", 2, desk.now()))).expect("another key");
-    assert_eq!(desk.refused(under(&desk, &key)), [Conflict::Repeated(key.answer)]);
-    assert_eq!(desk.refused(under(&desk, &other)), [Conflict::Repeated(other.answer)]);
+    let client = Client::new(store);
+    let key = submit_key("s", "key", 1, client.now());
+    client.unit(under(&client, &key)).expect("a new key");
+    let other = submit_key("r", "key", 2, client.now());
+    client.unit(under(&client, &other)).expect("another scope");
+    client.unit(under(&client, &submit_key("s", "Key", 2, client.now()))).expect("another key");
+    assert_eq!(client.refused(under(&client, &key)), [Conflict::Repeated(key.answer)]);
+    assert_eq!(client.refused(under(&client, &other)), [Conflict::Repeated(other.answer)]);
 }
 
 /// A key stored before `forget_before` is free; one stored at that moment is known.
 pub fn an_old_key_counts_as_forgotten(store: &dyn Store) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     let key = submit_key("s", "key", 1, at(500));
-    desk.unit(under(&desk, &key)).expect("a new key");
+    client.unit(under(&client, &key)).expect("a new key");
     let known = SubmitKey { forget_before: at(500), ..key.clone() };
-    assert_eq!(desk.refused(under(&desk, &known)), [Conflict::Repeated(key.answer.clone())]);
+    assert_eq!(client.refused(under(&client, &known)), [Conflict::Repeated(key.answer.clone())]);
     let forgotten = SubmitKey { forget_before: at(501), body: 2, ..key };
-    desk.unit(under(&desk, &forgotten)).expect("the first one is forgotten");
+    client.unit(under(&client, &forgotten)).expect("the first one is forgotten");
 }
 
 /// A forgotten key is stored anew, with its new body and moment.
 pub fn a_forgotten_key_is_stored_anew(store: &dyn Store) {
-    let desk = Desk::new(store);
-    desk.unit(under(&desk, &submit_key("s", "key", 1, at(500)))).expect("a new key");
+    let client = Client::new(store);
+    client.unit(under(&client, &submit_key("s", "key", 1, at(500)))).expect("a new key");
     let anew = SubmitKey { forget_before: at(600), ..submit_key("s", "key", 2, at(700)) };
-    desk.unit(under(&desk, &anew)).expect("the first one is forgotten");
-    assert_eq!(desk.refused(under(&desk, &anew)), [Conflict::Repeated(anew.answer.clone())]);
+    client.unit(under(&client, &anew)).expect("the first one is forgotten");
+    assert_eq!(client.refused(under(&client, &anew)), [Conflict::Repeated(anew.answer.clone())]);
     let first = submit_key("s", "key", 1, at(800));
-    assert_eq!(desk.refused(under(&desk, &first)), [Conflict::SubmitKeyReused]);
+    assert_eq!(client.refused(under(&client, &first)), [Conflict::SubmitKeyReused]);
 }
 
 /// Two units of one commit cannot both use a key.
 pub fn a_key_is_known_to_the_next_unit(store: &dyn Store) {
-    let desk = Desk::new(store);
-    let key = submit_key("s", "key", 1, desk.now());
+    let client = Client::new(store);
+    let key = submit_key("s", "key", 1, client.now());
     let other = SubmitKey { body: 2, ..key.clone() };
-    let results = desk.commit([under(&desk, &key), under(&desk, &key), under(&desk, &other)]).results;
+    let results = client.commit([under(&client, &key), under(&client, &key), under(&client, &other)]).results;
     assert!(results[0].is_ok());
     assert_eq!(results[1], Err(vec![Conflict::Repeated(key.answer)]));
     assert_eq!(results[2], Err(vec![Conflict::SubmitKeyReused]));
@@ -81,15 +81,15 @@ pub fn a_key_is_known_to_the_next_unit(store: &dyn Store) {
 
 /// Upkeep removes keys older than it says, and no others.
 pub fn a_pruned_key_is_free(store: &dyn Store) {
-    let desk = Desk::new(store);
+    let client = Client::new(store);
     let keys = ["a", "b", "c"].map(|name| submit_key("s", name, 1, at(500 + u64::from(name == "c"))));
     for key in &keys {
-        desk.unit(under(&desk, key)).expect("a new key");
+        client.unit(under(&client, key)).expect("a new key");
     }
     let before = |ms| Prune { submit_keys_before: Some(at(ms)), ..Prune::default() };
-    assert_eq!(desk.prune(before(500)).submit_keys, 0);
-    assert_eq!(desk.refused(under(&desk, &keys[0])), [Conflict::Repeated(keys[0].answer.clone())]);
-    assert_eq!(desk.prune(before(501)).submit_keys, 2);
-    desk.unit(under(&desk, &keys[0])).expect("it was removed");
-    assert_eq!(desk.refused(under(&desk, &keys[2])), [Conflict::Repeated(keys[2].answer.clone())]);
+    assert_eq!(client.prune(before(500)).submit_keys, 0);
+    assert_eq!(client.refused(under(&client, &keys[0])), [Conflict::Repeated(keys[0].answer.clone())]);
+    assert_eq!(client.prune(before(501)).submit_keys, 2);
+    client.unit(under(&client, &keys[0])).expect("it was removed");
+    assert_eq!(client.refused(under(&client, &keys[2])), [Conflict::Repeated(keys[2].answer.clone())]);
 }

@@ -12,17 +12,17 @@ use crate::samples::{
 };
 
 /// The client.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Client<'a> {
     pub(crate) store: &'a dyn Store,
     clock: Cell<u64>,
     next: Cell<u64>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Client<'a> {
     /// A client with a thousand ids.
-    pub(crate) fn new(store: &'a dyn Store) -> Desk<'a> {
+    pub(crate) fn new(store: &'a dyn Store) -> Client<'a> {
         let block = wait(store.take_block(1_000)).expect("a block");
-        Desk { store, clock: Cell::new(0), next: Cell::new(block.first.get()) }
+        Client { store, clock: Cell::new(0), next: Cell::new(block.first.get()) }
     }
 
     /// A second later than the last time.
