@@ -90,7 +90,7 @@ impl Customer {
         }
     }
 
-    /// A hall that stops or has no desk answers at once; it is not asked without a pause.
+    /// A hall that stops or has no leadership answers at once; it is not asked without a pause.
     async fn again(&self, what: &'static str) {
         self.record.count(what);
         tokio::time::sleep(Duration::from_millis(30)).await;

@@ -14,7 +14,7 @@ use super::work;
 pub const NOT_JUDGED: [(&str, &str); 4] = [
     (
         "order among suitable jobs",
-        "what the desk knew at the moment of a claim is not to be seen from outside",
+        "whon the leader knew at the moment of a claim is not to be seen from outside",
     ),
     (
         "a renewed lease is kept",
@@ -66,7 +66,7 @@ fn given_up(aftermath: &Aftermath, job: &Job) -> Vec<(AttemptId, Failure)> {
     stopped.filter(|(attempt, _)| !aftermath.traces.ended.contains_key(attempt)).collect()
 }
 
-/// Attempts that began under one holder of the desk and came to an end of their own under the next.
+/// Attempts that began under one leader and came to an end of their own under the next.
 pub fn kept(aftermath: &Aftermath) -> usize {
     let stored = &aftermath.stored;
     let past = stored.attempts.values().flatten().map(|past| (past.assigned_at, past.ended_at, past.outcome));

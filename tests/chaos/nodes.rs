@@ -26,19 +26,19 @@ const THEFT: &str = "WITH gone AS (DELETE FROM jobhall.jobs WHERE id = (SELECT m
 /// What may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gust {
-    /// The node that holds the desk is killed without warning.
+    /// the leader is killed without warning.
     KillHolder,
     /// Some node is.
     Kill,
-    /// The node that holds the desk stands still until another has taken it, and wakes then.
+    /// the leader stands still until another has taken it, and wakes then.
     Pause,
     /// Some node stands still for a moment.
     Doze,
-    /// The node that holds the desk is told to stop.
+    /// the leader is told to stop.
     Stop,
     /// PostgreSQL stops as in a crash.
     Crash,
-    /// The same, for longer than anyone may hold the desk.
+    /// The same, for longer than anyone may lead.
     Outage,
     /// Every connection to PostgreSQL is cut.
     Cut,
@@ -66,7 +66,7 @@ pub struct Three {
     /// What is still to come before everything comes again, in another order.
     deck: Vec<Gust>,
     broken: Option<Broken>,
-    /// Since when and at which epoch the desk is without the node that had it.
+    /// Since when and at which epoch the leadership is without the node that had it.
     vacant: Option<(Time, u64)>,
 }
 
@@ -97,21 +97,21 @@ impl Three {
     }
 
     fn epoch(&self) -> u64 {
-        self.database.sql("SELECT epoch FROM jobhall.desk").trim().parse().unwrap()
+        self.database.sql("SELECT epoch FROM jobhall.leadership").trim().parse().unwrap()
     }
 
-    /// Who has the desk, and notes that it is about to be gone.
+    /// Who leads, and notes that it is about to be gone.
     fn holder(&mut self) -> usize {
         self.vacant = Some((now(), self.epoch()));
-        let url = self.database.sql("SELECT url FROM jobhall.desk");
+        let url = self.database.sql("SELECT url FROM jobhall.leadership");
         self.nodes.iter().position(|node| node.url() == url.trim()).unwrap()
     }
 
-    /// Waits until another node has the desk.
+    /// Waits until another node leads.
     fn until_taken(&mut self, record: &Record) {
         let Some((from, epoch)) = self.vacant.take() else { return };
-        eventually("another holder of the desk", || self.epoch() > epoch);
-        record.count("desks taken over");
+        eventually("another leader", || self.epoch() > epoch);
+        record.count("leaderships taken over");
         record.book().changes.push((from, now()));
     }
 

@@ -35,7 +35,7 @@ pub struct Book {
     pub logs: BTreeMap<AttemptId, Vec<u8>>,
     /// Ends of jobs that the stream of events told.
     pub events: BTreeMap<u64, String>,
-    /// From when until when the desk went from one node to another.
+    /// From when until when the leadership went from one node to another.
     pub changes: Vec<(Time, Time)>,
     /// What happened how often.
     pub tally: BTreeMap<&'static str, u64>,
@@ -96,8 +96,8 @@ impl Record {
             }
             (Code::Conflict, _) => Refused::Event(Refusal::NotRequested),
             (Code::Unavailable, _) => return self.count("unknown, the hall was stopping"),
-            (Code::NoDesk, _) => return self.count("not done, no node held the desk"),
-            (Code::DeskLost, _) => return self.count("unknown, the desk was lost"),
+            (Code::NoLeader, _) => return self.count("not done, no node led"),
+            (Code::OutcomeUnknown, _) => return self.count("unknown, the leadership was lost"),
             (code, request) => panic!("{code:?} is no answer to {request:?}: {problem}"),
         };
         self.count("refused");

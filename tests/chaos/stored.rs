@@ -6,7 +6,7 @@ use std::path::Path;
 use jobhall_core::{Disposition, Submitted};
 use jobhall_sim::{Name, Stored};
 use jobhall_store::{JobFilter, Store};
-use jobhall_store_postgres::{Desk, Node};
+use jobhall_store_postgres::{Leadership, Node};
 use jobhall_store_sqlite::{Options, Sqlite};
 use jobhall_throwaway::Database;
 use rusqlite::{Connection, OpenFlags};
@@ -29,7 +29,7 @@ pub async fn in_file(data: &Path) -> Stored {
     all(&store, names).await
 }
 
-/// Everything in this database. Whoever reads must hold the desk: the nodes have given it back.
+/// Everything in this database. Whoever reads must lead: the nodes have given it back.
 pub async fn in_database(database: &Database) -> Stored {
     let rows = database.sql(
         "SELECT coalesce(json_agg(json_build_array(scope, key, answer)), '[]') FROM jobhall.submit_keys",
@@ -39,9 +39,9 @@ pub async fn in_database(database: &Database) -> Stored {
     let options = jobhall_store_postgres::Options::new(database.url());
     let opened = tokio::task::spawn_blocking(|| jobhall_store_postgres::Database::open(options));
     let reader = Node { name: "judge".to_owned(), url: "http://localhost".to_owned() };
-    match opened.await.unwrap().unwrap().desk(reader).await.unwrap() {
-        Desk::Mine(store) => all(&*store, names).await,
-        Desk::Theirs(holder) => panic!("all nodes have stopped, and {holder:?} holds the desk"),
+    match opened.await.unwrap().unwrap().lead(reader).await.unwrap() {
+        Leadership::Mine(store) => all(&*store, names).await,
+        Leadership::Theirs(holder) => panic!("all nodes have stopped, and {holder:?} leads"),
     }
 }
 

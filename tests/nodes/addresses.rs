@@ -34,7 +34,7 @@ fn where_the_holder_tells_the_address_of_another_node_that_is_said_and_logged() 
     let (mut wrong, door) = (Rig::new(), crowd.nodes[0].url());
     wrong.start(&["server", "--log", "info", "--database", &url, "--advertise", &door]);
     crowd.nodes[0].hall().kill();
-    eventually("the other to hold the desk", || wrong.said("hall").contains("this node holds the desk"));
+    eventually("the other to lead", || wrong.said("hall").contains("this node leads"));
     let words = ["server", "--log", "info", "--database", url.as_str()];
     // It is never ready, so it is not waited for.
     let mut command = jobhall();

@@ -1,4 +1,4 @@
-//! The database is away for longer than a node may hold the desk: nobody is told anything false, and nothing is lost.
+//! The database is away for longer than a node may lead: nobody is told anything false, and nothing is lost.
 
 use std::thread;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn judge(path: &str, answer: &Answer) {
     }
     assert_eq!(answer.status, 503, "{path}: {answer:?}");
     assert!(header(answer, "retry-after").is_some(), "{path}: {answer:?}");
-    assert!(["unavailable", "no_desk"].contains(&answer.code().as_str()), "{path}: {answer:?}");
+    assert!(["unavailable", "no_leader"].contains(&answer.code().as_str()), "{path}: {answer:?}");
     assert!(!answer.body.contains("whether it was done"), "a read does nothing: {path}: {answer:?}");
 }
 
@@ -46,7 +46,7 @@ fn while_the_database_is_away_every_node_says_so_and_when_to_ask_again() {
     let of_job = format!("/api/v1/jobs/{id}");
     let log = format!("/api/v1/jobs/{id}/log");
     let paths = ["/api/v1/nodes", "/api/v1/jobs?limit=5", &of_job, &log, "/api/v1/groups", "/readyz"];
-    // While the desk stands, when it falls, and after.
+    // While the leadership stands, when it falls, and after.
     for _ in 0..4 {
         thread::scope(|scope| {
             for node in &crowd.nodes {

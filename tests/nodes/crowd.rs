@@ -9,7 +9,7 @@ use jobhall_tests::{Process, Rig, eventually, jobhall};
 use jobhall_throwaway::{Cluster, Database, Pooler, Shared};
 use serde_json::Value;
 
-/// The nodes, the first of which was first at the desk.
+/// The nodes, the first of which was first on the leader.
 pub struct Crowd {
     pub nodes: Vec<Rig>,
     pub token: String,
@@ -133,22 +133,22 @@ impl Crowd {
         self.nodes[0].spawn(command, name)
     }
 
-    /// Which one holds the desk, as this one tells it.
+    /// Which one leads, as this one tells it.
     pub fn holder(&self, asked: usize) -> Option<usize> {
         let output = self.nodes[asked].run(&["nodes", "--json"]);
         let nodes: Value = serde_json::from_slice(&output.stdout).ok()?;
-        let holder = nodes.as_array()?.iter().find(|node| node["holder"] == true)?;
+        let holder = nodes.as_array()?.iter().find(|node| node["role"] == "leader")?;
         self.nodes.iter().position(|node| holder["url"] == node.url())
     }
 
-    /// Where the one is that holds the desk, as the database has it.
+    /// Where the one is that leads, as the database has it.
     pub fn holder_url(&self) -> String {
-        self.database.sql("SELECT url FROM jobhall.desk")
+        self.database.sql("SELECT url FROM jobhall.leadership")
     }
 
-    /// How often the desk changed hands.
+    /// How often the leadership changed hands.
     pub fn epoch(&self) -> u64 {
-        self.database.sql("SELECT epoch FROM jobhall.desk").trim().parse().unwrap()
+        self.database.sql("SELECT epoch FROM jobhall.leadership").trim().parse().unwrap()
     }
 
     /// A file for whatever a test writes down.

@@ -1,4 +1,4 @@
-//! The desk goes from one node to another: by will, by a kill, and while its holder is held up.
+//! The leadership goes from one node to another: by will, by a kill, and while its holder is held up.
 
 use jobhall_tests::{Signal, eventually, text};
 
@@ -100,7 +100,7 @@ fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_door() {
 }
 
 #[test]
-fn a_holder_that_is_told_to_stop_hands_the_desk_over_at_once() {
+fn a_holder_that_is_told_to_stop_hands_the_leadership_over_at_once() {
     let mut crowd = Crowd::of(2, &[]);
     let holder = crowd.holder(0).unwrap();
     let other = 1 - holder;
@@ -122,7 +122,7 @@ fn a_holder_that_is_told_to_stop_hands_the_desk_over_at_once() {
 }
 
 #[test]
-fn up_brings_a_worker_that_works_whichever_node_holds_the_desk() {
+fn up_brings_a_worker_that_works_whichever_node_holds_the_leadership() {
     let mut crowd = Crowd::of(1, &[]);
     let url = crowd.database.url();
     let mut up = jobhall_tests::Rig::new();
@@ -131,20 +131,20 @@ fn up_brings_a_worker_that_works_whichever_node_holds_the_desk() {
     crowd.until(0, &first, "succeeded");
     crowd.nodes[0].hall().kill();
     std::fs::copy(crowd.nodes[0].data().join("admin.token"), up.data().join("admin.token")).unwrap();
-    eventually("the desk to be there", || up.run(&["nodes"]).status.success());
+    eventually("the leadership to be there", || up.run(&["nodes"]).status.success());
     let id =
         up.json(&["job", "submit", "exec", "--params", r#"{"script":"true"}"#, "--json"])["id"].to_string();
     eventually("its own worker", || up.json(&["job", "show", &id, "--json"])["state"] == "succeeded");
 }
 
 #[test]
-fn an_up_that_holds_the_desk_and_is_told_to_stop_serves_the_hall_until_its_jobs_have_ended() {
+fn an_up_that_holds_the_leadership_and_is_told_to_stop_serves_the_hall_until_its_jobs_have_ended() {
     let mut crowd = Crowd::of(1, &[]);
     let url = crowd.database.url();
     let mut up = jobhall_tests::Rig::new();
     up.start(&["up", "--slots", "1", "--database", &url]);
     crowd.nodes[0].hall().kill();
-    eventually("the desk to be at the other", || crowd.holder_url() == up.url());
+    eventually("the leadership to be at the other", || crowd.holder_url() == up.url());
     crowd.start(0);
     let (script, file, go) = waiting(&crowd, "one");
     let id = crowd.submit(0, &script, &["--max-attempts", "1"]);

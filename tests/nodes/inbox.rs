@@ -39,7 +39,7 @@ fn a_thousand_rows_of_one_transaction_become_a_thousand_jobs_over_kills_and_paus
     crowd.nodes[second].hall().signal(Signal::STOP);
     eventually("all rows to be jobs", || crowd.database.sql(taken) == "2000");
     crowd.nodes[second].hall().signal(Signal::CONT);
-    eventually("the desk to be elsewhere", || crowd.holder(first) == Some(first));
+    eventually("the leadership to be elsewhere", || crowd.holder(first) == Some(first));
     eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
     let each = "SELECT count(*), count(DISTINCT params), min(copies), max(copies)
         FROM (SELECT params, count(*) AS copies FROM jobhall.specs GROUP BY params) AS each";
@@ -69,7 +69,7 @@ fn a_row_that_cannot_be_a_job_is_put_aside_and_holds_up_no_other() {
 }
 
 #[test]
-fn a_row_whose_job_was_under_way_when_the_desk_was_lost_becomes_one_job() {
+fn a_row_whose_job_was_under_way_when_the_leadership_was_lost_becomes_one_job() {
     let mut crowd = Crowd::of(1, &[]);
     let epoch = crowd.epoch();
     let pid = crowd.nodes[0].hall().pid();
@@ -82,13 +82,13 @@ fn a_row_whose_job_was_under_way_when_the_desk_was_lost_becomes_one_job() {
         eventually("the lock", || waits("wait_event = 'PgSleep'"));
         crowd.database.sql("SELECT jobhall.submit('mail')");
         eventually("its commit", || waits("wait_event_type = 'Lock'"));
-        // Longer than a node holds the desk; nobody else takes it.
+        // Longer than a node leads; nobody else takes it.
         jobhall_tests::signal(pid, Signal::STOP);
         std::thread::sleep(std::time::Duration::from_secs(7));
         jobhall_tests::signal(pid, Signal::CONT);
     });
     eventually("the row to be a job", || crowd.database.sql("SELECT count(*) FROM jobhall.jobs") == "1");
-    assert!(crowd.epoch() > epoch, "the desk was lost meanwhile");
+    assert!(crowd.epoch() > epoch, "the leadership was lost meanwhile");
     assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.inbox_refused"), "0");
     eventually("the inbox to be empty", || crowd.database.sql("SELECT count(*) FROM jobhall.inbox") == "0");
     assert_eq!(crowd.database.sql("SELECT count(*) FROM jobhall.jobs"), "1");

@@ -21,7 +21,7 @@ fn works_and_goes_on_without_its_holder(mut crowd: Crowd, heard: &str) {
     let running = crowd.submit(holder, &script, &["--max-attempts", "1"]);
     eventually("it to begin", || begun(&file) == 1);
     crowd.nodes[holder].hall().kill();
-    eventually("the other to take the desk", || crowd.holder(other) == Some(other));
+    eventually("the other to take the leadership", || crowd.holder(other) == Some(other));
     crowd.database.sql("SELECT jobhall.submit('exec', '{\"script\": \"true\"}', tags => '{sql}')");
     let late = crowd.submit(other, "true", &[]);
     crowd.until(other, &late, "succeeded");
@@ -46,8 +46,8 @@ fn nodes_behind_a_pooler_work_and_go_on_without_their_holder() {
 }
 
 #[test]
-fn nodes_with_a_way_past_the_pooler_hear_of_desk_and_inbox() {
-    let heard = "LISTEN jobhall_desk, LISTEN jobhall_inbox";
+fn nodes_with_a_way_past_the_pooler_hear_of_leadership_and_inbox() {
+    let heard = "LISTEN jobhall_leadership, LISTEN jobhall_inbox";
     works_and_goes_on_without_its_holder(Crowd::pooled(2, true), heard);
 }
 

@@ -54,8 +54,8 @@ fn a_hall_of_one_node_has_its_jobs_where_it_was_told() {
     assert!(path.exists() && !rig.data().join("jobs.db").exists());
     let nodes = rig.json(&["nodes", "--json"]);
     assert_eq!(
-        (nodes[0]["holder"].as_bool(), nodes[0]["url"].as_str()),
-        (Some(true), Some(rig.url().as_str()))
+        (nodes[0]["role"].as_str(), nodes[0]["url"].as_str()),
+        (Some("leader"), Some(rig.url().as_str()))
     );
     assert_eq!(rig.run(&["server", "--database", "sqlite:"]).status.code(), Some(2));
 }

@@ -8,7 +8,7 @@ use jobhall_bench_raw_store::machine::{self, Sample};
 use jobhall_core::StateName;
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_store::Store;
-use jobhall_store_postgres::{Database, Kernel, Node};
+use jobhall_store_postgres::{Database, Leadership, Node};
 use jobhall_store_sqlite::{Sqlite, Stats};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
@@ -92,9 +92,9 @@ async fn kernel(url: &str) -> Result<Arc<dyn Store>, Failed> {
     let database = tokio::task::spawn_blocking(move || Database::open(options)).await??;
     let node = Node { name: "bench".to_owned(), url: String::new() };
     loop {
-        match database.kernel(node.clone()).await? {
-            Kernel::Mine(store) => return Ok(store),
-            Kernel::Theirs(_) => sleep(Duration::from_millis(50)).await,
+        match database.lead(node.clone()).await? {
+            Leadership::Mine(store) => return Ok(store),
+            Leadership::Theirs(_) => sleep(Duration::from_millis(50)).await,
         }
     }
 }

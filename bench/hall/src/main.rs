@@ -30,7 +30,7 @@ const USAGE: &str = "usage: jobhall-bench-hall cycle|start|get|true|polls|wake|e
 
   cycle    lives of jobs per second: --submitters (8) of --bulk (500) jobs at a time, --workers (4) with sessions
   start    from a submit to its idle worker, --jobs (1,000) times; beside it a sync, a request, a message
-  wake     from a submit at one node to its idle worker at another, against the same at the node that holds the desk
+  wake     from a submit at one node to its idle worker at another, against the same at the leader
   get      GET /jobs/{id} against an empty JSON route
   polls    memory of --polls (5,000) parked long polls, and the wake of one against an echo
   true     --jobs (10,000) times /bin/true on a worker of two slots, against xargs -P2

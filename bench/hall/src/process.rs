@@ -32,7 +32,7 @@ impl Server {
     }
 
     /// The nodes of a hall: one with an empty store, or as many as are asked for on the database. The first holds the
-    /// desk, because it is there before the others come.
+    /// leadership, because it is there before the others come.
     pub async fn nodes(options: &Options, count: usize) -> Result<Vec<Server>, Failed> {
         let Some(database) = &options.database else {
             return Ok(vec![Server::hall(&options.binary, &options.directory.join("hall")).await?]);

@@ -1,4 +1,4 @@
-//! From a submit at one node to a worker that waits at another, against the same at the node that holds the desk.
+//! From a submit at one node to a worker that waits at another, against the same at the leader.
 
 use jobhall_bench_raw_store::machine::{Sample, percentile};
 use jobhall_client::{Client, Session};

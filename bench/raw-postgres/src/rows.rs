@@ -16,7 +16,7 @@ const TABLES: [&str; 2] = [
 ];
 
 const FENCE: &str =
-    "SELECT 1 / count(*) FROM (SELECT 1 FROM jobhall.desk WHERE epoch = 1 FOR KEY SHARE) AS held";
+    "SELECT 1 / count(*) FROM (SELECT 1 FROM jobhall.leadership WHERE epoch = 1 FOR KEY SHARE) AS held";
 const INSERT_SPECS: &str = "INSERT INTO jobhall.specs (
         id, type, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at, params
     ) SELECT id, 'noop', 'default', '', 100, 5, 2, 5000, 3600000, 28, $3, params
@@ -45,7 +45,7 @@ pub enum Mode {
     FusedMixed,
 }
 
-/// Makes the tables where they are missing, and holds the desk.
+/// Makes the tables where they are missing, and leads.
 pub async fn make_tables(database: &str) -> Result<(), Failed> {
     let client = connect(database).await?;
     let there = client.query_one("SELECT to_regclass('jobhall.jobs') IS NOT NULL", &[]).await?;
@@ -55,7 +55,7 @@ pub async fn make_tables(database: &str) -> Result<(), Failed> {
             client.batch_execute(tables).await?;
         }
     }
-    client.batch_execute("UPDATE jobhall.desk SET epoch = 1").await?;
+    client.batch_execute("UPDATE jobhall.leadership SET epoch = 1").await?;
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A file is a row with its length and its chunks. Unlike a directory, the tables are shared: at a take-over the node
 //! before may still be at work. So nothing here relies on what is remembered. A write names the length it was decided
-//! on, in the transaction that changes it; a removal names the time; and where the epoch of the desk is known, every
-//! transaction holds on to it (`FOR KEY SHARE`), so that a node which lost the desk writes nothing at all.
+//! on, in the transaction that changes it; a removal names the time; and where the epoch of the leadership is known, every
+//! transaction holds on to it (`FOR KEY SHARE`), so that a node which lost the leadership writes nothing at all.
 //!
 //! A write is one transaction in one round trip: all its statements are sent at once, and each of them fails where its
 //! condition does not hold, which undoes the rest. Statements have no names and sessions no state, so a pooler that
@@ -38,8 +38,8 @@ pub struct Database {
     pub pool: Pool,
     /// Where their futures run, while a thread of the caller waits.
     pub runtime: Handle,
-    /// The epoch of the desk that this node holds: once another holds it, nothing is written any more. None when there
-    /// is no desk to hold.
+    /// The epoch of the leadership that this node holds: once another holds it, nothing is written any more. None when there
+    /// is no leadership to hold.
     pub epoch: Option<u64>,
 }
 

@@ -112,7 +112,9 @@ impl Exit {
                 | Code::GroupClosed
                 | Code::Conflict
                 | Code::PreconditionFailed => Exit::Conflict,
-                Code::Timeout | Code::Misdirected | Code::NoDesk | Code::DeskLost => Exit::Unreachable,
+                Code::Timeout | Code::Misdirected | Code::NoLeader | Code::OutcomeUnknown => {
+                    Exit::Unreachable
+                }
                 Code::Unavailable | Code::StorageFull | Code::Internal => Exit::Unexpected,
             },
         }

@@ -112,10 +112,10 @@ fn fix_of(code: Code) -> Option<&'static str> {
         Code::GroupClosed => "make another group with `jobhall group create`",
         Code::PreconditionFailed => "look at it as it is now, and try again",
         Code::Unavailable => "the hall is busy or stopping: try again in a moment",
-        Code::NoDesk => {
-            "a node takes the desk within seconds if it reaches the database: the log of each node tells whether it does"
+        Code::NoLeader => {
+            "a node takes the leadership within seconds if it reaches the database: the log of each node tells whether it does"
         }
-        Code::DeskLost => "look whether it was done before you try again",
+        Code::OutcomeUnknown => "look whether it was done before you try again",
         Code::StorageFull => "free disk space where the hall keeps its data",
         _ => return None,
     })

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jobhall_blobs::Blobs;
 use jobhall_core::Time;
 use jobhall_engine::{Config, Engine, SystemClock};
-use jobhall_protocol::{Node, Timestamp};
+use jobhall_protocol::{Node, NodeRole, Timestamp};
 use jobhall_server::{Hall, Listen, Nodes, Options, Running, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
@@ -107,7 +107,13 @@ pub async fn bind(listen: SocketAddr) -> Outcome<TcpListener> {
 /// The one node of a hall that has no other, seen whenever someone looks.
 fn alone(url: String) -> Nodes {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let node = Node { name: "alone".to_owned(), url, holder: true, version, seen_at: Timestamp(Time::EPOCH) };
+    let node = Node {
+        name: "alone".to_owned(),
+        url,
+        role: NodeRole::Leader,
+        version,
+        seen_at: Timestamp(Time::EPOCH),
+    };
     Nodes::new(move || {
         let seen_at = Timestamp(Time::from_ms(now_ms()).unwrap_or(Time::EPOCH));
         let node = Node { seen_at, ..node.clone() };

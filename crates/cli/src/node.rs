@@ -1,8 +1,8 @@
-//! The life of a node of a hall on PostgreSQL. All nodes are equal: each asks for the desk again and again. The one that
+//! The life of a node of a hall on PostgreSQL. All nodes are equal: each asks for the leadership again and again. The one that
 //! gets it runs the engine until it loses it; the others are doors that lead there.
 //!
 //! ```text
-//!            ┌──▶ mine: tokens, blobs, engine on the store ──▶ desk ──┐ lost: close everything,
+//!            ┌──▶ mine: tokens, blobs, engine on the store ──▶ leadership ──┐ lost: close everything,
 //!   ask ─────┤                                                        ├──▶ ask again
 //!            └──▶ theirs: a door to the holder; look every second ────┘
 //! ```
@@ -15,10 +15,10 @@ use jobhall_blobs::Blobs;
 use jobhall_client::{Trust, tls_config};
 use jobhall_core::{Time, WorkerName};
 use jobhall_engine::{Config, Engine, SystemClock};
-use jobhall_protocol::{Node as Told, Timestamp};
+use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
 use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
 use jobhall_store::{Store, StoreError};
-use jobhall_store_postgres::{Database, Desk, Holder, Node as Me, NodeSeen, Postgres};
+use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -28,15 +28,15 @@ use crate::failure::{Failure, Outcome};
 use crate::hall::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 use crate::listen::ListenArgs;
 
-/// How often a door looks whether the desk is free, and a node without a database whether that is back.
+/// How often a door looks whether the leadership is free, and a node without a database whether that is back.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a door still leads where it last heard the desk was, while the database does not answer.
+/// How long a door still leads where it last heard the leadership was, while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
 /// Connections for logs and artifacts.
 const BLOB_CONNECTIONS: usize = 8;
 /// How long a start waits until the node is something.
 const SETTLED: Duration = Duration::from_secs(10);
-/// Pause after a desk that could not be opened, so that another node may try.
+/// Pause after a leadership that could not be opened, so that another node may try.
 const REST: Duration = Duration::from_secs(5);
 
 /// A node that runs.
@@ -84,12 +84,12 @@ impl Node {
         Ok(Node { url: own_url, name, secret, stop, task })
     }
 
-    /// The token of a worker that comes along with this node: good whichever node holds the desk.
+    /// The token of a worker that comes along with this node: good whichever node leads.
     pub fn worker_token(&self) -> String {
         Tokens::of_node(&self.secret, &self.name)
     }
 
-    /// Lets requests and commits under way come to their end and gives the desk back. Leases go on elsewhere.
+    /// Lets requests and commits under way come to their end and gives the leadership back. Leases go on elsewhere.
     pub async fn close(self) {
         self.stop.send_replace(true);
         let _ = self.task.await;
@@ -113,7 +113,7 @@ fn failed(why: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Unexpected, "failed to use the database").why(why.to_string())
 }
 
-/// How a time at the desk ended.
+/// How a time on the leader ended.
 enum Ended {
     /// The node is to stop; what is to be stopped with it.
     Stop(Engine, Arc<Postgres>),
@@ -142,12 +142,12 @@ impl Monitor {
         let mut led: Option<(String, u64)> = None;
         let mut heard = Instant::now();
         loop {
-            let mut asking = self.database.desk(self.me.clone());
+            let mut asking = self.database.lead(self.me.clone());
             let asked = tokio::select! {
                 asked = &mut asking => asked,
                 () = stopped(self.stops.clone()) => {
-                    // It may be given the desk even now; the others must not wait for it.
-                    if let Ok(Desk::Mine(store)) = asking.await {
+                    // It may be given the leadership even now; the others must not wait for it.
+                    if let Ok(Leadership::Mine(store)) = asking.await {
                         store.leave().await;
                     }
                     break;
@@ -155,7 +155,7 @@ impl Monitor {
             };
             let mut pause = LOOK;
             match asked {
-                Ok(Desk::Mine(store)) => {
+                Ok(Leadership::Mine(store)) => {
                     led = None;
                     match self.hold(store).await {
                         Ended::Stop(engine, store) => return self.stop(engine, &store).await,
@@ -163,13 +163,13 @@ impl Monitor {
                         Ended::Lost => heard = Instant::now(),
                     }
                 }
-                Ok(Desk::Theirs(holder)) => {
+                Ok(Leadership::Theirs(holder)) => {
                     heard = Instant::now();
                     pause = pause.min(Duration::from_millis(holder.left_ms + 10));
-                    self.lead(holder, &mut led).await;
+                    self.follow(holder, &mut led).await;
                 }
                 Err(error) => {
-                    tracing::warn!("the database cannot be asked who holds the desk: {error}");
+                    tracing::warn!("the database cannot be asked who leads: {error}");
                     if heard.elapsed() > BELIEVED || led.is_none() {
                         led = None;
                         self.running.shut("the database cannot be reached").await;
@@ -193,7 +193,7 @@ impl Monitor {
         }
     }
 
-    /// Whoever waits is let go, what is under way is finished, and another node gets the desk.
+    /// Whoever waits is let go, what is under way is finished, and another node gets the leadership.
     async fn stop(self, engine: Engine, store: &Postgres) {
         self.running.stop().await;
         engine.stop().await;
@@ -208,28 +208,28 @@ impl Monitor {
         }
     }
 
-    /// Leads to whoever holds the desk, if it does not yet.
-    async fn lead(&self, holder: Holder, led: &mut Option<(String, u64)>) {
+    /// Leads to whoever leads, if it does not yet.
+    async fn follow(&self, holder: LeaderSeen, led: &mut Option<(String, u64)>) {
         let to = (holder.node.url, holder.epoch);
         if led.as_ref() == Some(&to) {
             return;
         }
-        tracing::info!(node = holder.node.name, url = to.0, "another node holds the desk");
+        tracing::info!(node = holder.node.name, url = to.0, "another node leads");
         let door = DoorTo { url: to.0.clone(), secret: self.node_secret.clone(), tls: self.tls.clone() };
-        if let Err(why) = self.running.lead(door).await {
-            tracing::error!(node = holder.node.name, "the node that holds the desk cannot be reached: {why}");
-            self.running.shut("the address of the node that holds the desk is wrong").await;
+        if let Err(why) = self.running.forward(door).await {
+            tracing::error!(node = holder.node.name, "the leader cannot be reached: {why}");
+            self.running.shut("the address of the leader is wrong").await;
         }
         *led = Some(to);
     }
 
-    /// Holds the desk until it is lost or the node stops.
+    /// leads until it is lost or the node stops.
     async fn hold(&mut self, store: Arc<Postgres>) -> Ended {
-        let (options, engine) = match self.desk_on(store.clone()).await {
+        let (options, engine) = match self.lead_on(store.clone()).await {
             Ok(made) => made,
             Err(why) => {
-                tracing::error!("the desk could not be opened: {why}");
-                self.running.shut("the desk could not be opened; the log of this node has more").await;
+                tracing::error!("the leadership could not be opened: {why}");
+                self.running.shut("the leadership could not be opened; the log of this node has more").await;
                 store.leave().await;
                 let _ = tokio::time::timeout(REST, stopped(self.stops.clone())).await;
                 return Ended::Lost;
@@ -237,20 +237,20 @@ impl Monitor {
         };
         self.running.open(options).await;
         self.settle();
-        tracing::info!(node = self.me.name, epoch = store.epoch(), "this node holds the desk");
+        tracing::info!(node = self.me.name, epoch = store.epoch(), "this node leads");
         let why = tokio::select! {
             why = store.lost() => why,
             why = engine.stopped() => why,
             () = stopped(self.stops.clone()) => return Ended::Stop(engine, store),
         };
-        tracing::error!("this node lost the desk: {why}");
-        self.running.shut("this node has just lost the desk").await;
+        tracing::error!("this node lost the leadership: {why}");
+        self.running.shut("this node has just lost the leadership").await;
         engine.stop().await;
         store.leave().await;
         Ended::Lost
     }
 
-    async fn desk_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
+    async fn lead_on(&self, store: Arc<Postgres>) -> Result<(Options, Engine), String> {
         let blobs = self.blobs(store.epoch()).await?;
         let store: Arc<dyn Store> = store;
         let tokens = Tokens::shared(&self.data, store.clone(), &self.secret).await;
@@ -274,7 +274,7 @@ impl Monitor {
         Ok((options, engine))
     }
 
-    /// The blobs of the hall, which are written only as long as this epoch of the desk lasts.
+    /// The blobs of the hall, which are written only as long as this epoch of the leadership lasts.
     async fn blobs(&self, epoch: u64) -> Result<Arc<Blobs>, String> {
         let pool = self.database.connections(BLOB_CONNECTIONS).map_err(|error| error.to_string())?;
         let place = jobhall_blobs::Database { pool, runtime: Handle::current(), epoch: Some(epoch) };
@@ -298,8 +298,13 @@ fn nodes(database: Database) -> Nodes {
 }
 
 fn told(seen: NodeSeen) -> Result<Told, StoreError> {
-    let NodeSeen { node: Me { name, url }, version, seen_ms, holds_desk, .. } = seen;
+    let NodeSeen { node: Me { name, url }, version, seen_ms, leads, gone, .. } = seen;
     let seen_at = i64::try_from(seen_ms).ok().and_then(|ms| Time::from_ms(ms).ok());
     let seen_at = seen_at.ok_or_else(|| StoreError::new(format!("node {name} was seen at no time")))?;
-    Ok(Told { name, url, holder: holds_desk, version, seen_at: Timestamp(seen_at) })
+    let role = match (leads, gone) {
+        (true, _) => NodeRole::Leader,
+        (false, true) => NodeRole::Gone,
+        (false, false) => NodeRole::Follower,
+    };
+    Ok(Told { name, url, role, version, seen_at: Timestamp(seen_at) })
 }

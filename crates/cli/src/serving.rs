@@ -38,7 +38,7 @@ impl Serving {
         }
     }
 
-    /// A link that lets a browser in once; none where the desk may be on another node.
+    /// A link that lets a browser in once; none where the leadership may be on another node.
     pub fn link(&self) -> Option<String> {
         match self {
             Serving::Alone(hall) => Some(format!("{}/?code={}", hall.url, hall.tokens.code())),

@@ -181,7 +181,7 @@ impl Client {
     /// has a good status.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
         let mut patience = if call.repeatable { Patience::of_a_call() } else { Patience::none() };
-        // While the desk goes from one node to another; what was not done can be asked for again.
+        // While the leadership goes from one node to another; what was not done can be asked for again.
         let mut between = Patience::of_a_stream();
         let mut others = self.places.count() - 1;
         loop {
@@ -197,7 +197,7 @@ impl Client {
                 others -= 1;
                 continue;
             }
-            let of_nodes = matches!(error.code(), Some(Code::NoDesk | Code::DeskLost));
+            let of_nodes = matches!(error.code(), Some(Code::NoLeader | Code::OutcomeUnknown));
             let pause = if harmless && of_nodes { between.pause() } else { patience.pause() };
             let Some(pause) = pause else { return Err(error) };
             tokio::time::sleep(pause).await;
@@ -236,7 +236,7 @@ impl Client {
         }
         let body = self.body(response).await.map_err(|error| Tried { error, unsent: false })?;
         let error = ClientError::from_answer(status.as_u16(), &body);
-        Err(Tried { unsent: error.code() == Some(Code::NoDesk), error })
+        Err(Tried { unsent: error.code() == Some(Code::NoLeader), error })
     }
 
     fn request(&self, place: Place<'_>, call: &Call) -> RequestBuilder {

@@ -72,7 +72,7 @@ impl ClientError {
     /// Whether the same may work in a moment: nobody answers, or the hall is stopping, full or between two nodes.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        let passes = |code| matches!(code, Code::Unavailable | Code::NoDesk | Code::DeskLost);
+        let passes = |code| matches!(code, Code::Unavailable | Code::NoLeader | Code::OutcomeUnknown);
         matches!(self, ClientError::Unreachable { .. }) || self.code().is_some_and(passes)
     }
 

@@ -36,7 +36,7 @@ pub use group::{CreateGroup, Group, GroupCounts};
 pub use job::{Attempt, Explanation, Failure, Indicator, Job, Page, Reason};
 pub use limit::{Limit, QueueSettings, Rate, SetQueue};
 pub use log_frame::{LogFrame, LogStream, NDJSON};
-pub use node::Node;
+pub use node::{Node, NodeRole};
 pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
 pub use schedule::{Schedule, SetSchedule, Tick};

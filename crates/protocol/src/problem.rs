@@ -45,10 +45,10 @@ pub enum Code {
     TooManyRequests,
     /// The hall has as much work as it may, or is stopping.
     Unavailable,
-    /// No node of the hall holds the desk, or the one that does cannot be reached. Nothing was done.
-    NoDesk,
-    /// The node that holds the desk was gone before it answered. Whether anything was done is not known.
-    DeskLost,
+    /// No node of the hall leads, or the one that does cannot be reached. Nothing was done.
+    NoLeader,
+    /// the leader was gone before it answered. Whether anything was done is not known.
+    OutcomeUnknown,
     /// The disk is full.
     StorageFull,
     /// Something is broken on our side.

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use crate::app::told;
 use crate::failures::Peer;
 use crate::front::Node;
+use crate::leader::DRAIN_TIME;
 use crate::metrics::Counted;
-use crate::open_desk::DRAIN_TIME;
 use crate::tls::Tls;
 
 /// Connections at once; more wait to be taken.

@@ -1,7 +1,7 @@
-//! A door: a node that does not hold the desk takes requests all the same and passes them on to the one that does.
+//! A door: a node that does not lead takes requests all the same and passes them on to the one that does.
 //!
 //! ```text
-//!   client ─▶ gate of the door: host, origin ─▶ ways ─▶ node at the desk: token, role, route
+//!   client ─▶ gate of the door: host, origin ─▶ ways ─▶ the leader: token, role, route
 //!          ◀── answer as it comes, piece by piece ◀──┘
 //!          ◀══════ bytes both ways, after an upgrade ══════▶
 //! ```
@@ -56,7 +56,7 @@ pub fn check_address(url: &str) -> Result<(), String> {
 /// Where a door leads.
 #[derive(Clone, Debug)]
 pub struct DoorTo {
-    /// Where the node is that holds the desk: `http://HOST:PORT` or `https://HOST:PORT`.
+    /// Where the node is that leads: `http://HOST:PORT` or `https://HOST:PORT`.
     pub url: String,
     /// What the nodes of the hall know each other by.
     pub secret: NodeSecret,
@@ -69,7 +69,7 @@ pub(crate) struct Door {
     ways: Ways,
     pub(crate) secret: NodeSecret,
     tunnels: Arc<Semaphore>,
-    /// Becomes true once: the desk is elsewhere, or this node stops.
+    /// Becomes true once: the leadership is elsewhere, or this node stops.
     close: watch::Sender<bool>,
     /// When the log was last told that it leads nowhere.
     complained: Mutex<Option<Instant>>,
@@ -127,7 +127,7 @@ impl Door {
         let reads = request.method().is_safe();
         let sent = tokio::select! {
             sent = self.ways.send(request) => sent,
-            () = self.closed() => Err(Failed::Unanswered("the desk went elsewhere meanwhile".to_owned())),
+            () = self.closed() => Err(Failed::Unanswered("the leader changed meanwhile".to_owned())),
         };
         sent.map_err(|failed| match failed {
             Failed::NotSent(why) => self.absent(&why),
@@ -137,22 +137,18 @@ impl Door {
 
     /// It was not sent.
     fn absent(&self, why: &str) -> Trouble {
-        self.complain("the node that holds the desk cannot be reached", why);
-        Trouble::new(Code::NoDesk, "the node that holds the desk cannot be reached; nothing was done")
+        self.complain("the leader cannot be reached", why);
+        Trouble::new(Code::NoLeader, "the leader cannot be reached; nothing was done")
     }
 
     /// It was sent, and no answer came.
     fn lost(&self, why: &str, reads: bool) -> Trouble {
-        self.complain("the node that holds the desk was gone before it answered", why);
+        self.complain("the leader was gone before it answered", why);
         if reads {
-            return Trouble::new(
-                Code::NoDesk,
-                "the node that holds the desk was gone before it answered; ask again",
-            );
+            return Trouble::new(Code::NoLeader, "the leader was gone before it answered; ask again");
         }
-        let words =
-            "the node that holds the desk was gone before it answered; whether it was done is not known";
-        Trouble::new(Code::DeskLost, words)
+        let words = "the leader was gone before it answered; whether it was done is not known";
+        Trouble::new(Code::OutcomeUnknown, words)
     }
 
     /// Whoever runs this node should know why, and not for each of a thousand requests.
@@ -174,12 +170,13 @@ impl Door {
     }
 
     /// Lets bytes through both ways until both sides have ended, or the door is closed.
-    fn tunnel(&self, client: OnUpgrade, desk: OnUpgrade, place: OwnedSemaphorePermit) {
+    fn tunnel(&self, client: OnUpgrade, leadership: OnUpgrade, place: OwnedSemaphorePermit) {
         let closed = self.closed();
         tokio::spawn(async move {
             let through = async {
-                let (client, desk) = tokio::try_join!(client, desk).map_err(std::io::Error::other)?;
-                copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(desk)).await
+                let (client, leadership) =
+                    tokio::try_join!(client, leadership).map_err(std::io::Error::other)?;
+                copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(leadership)).await
             };
             tokio::select! {
                 passed = through => if let Err(error) = passed {
@@ -191,7 +188,7 @@ impl Door {
         });
     }
 
-    /// Whether the node that holds the desk is ready; what it says.
+    /// Whether the leader is ready; what it says.
     pub(crate) async fn is_ready(&self, asked: &Request<Incoming>, vouched: Vouched) -> Answer {
         let path =
             asked.uri().query().map_or_else(|| "/readyz".to_owned(), |query| format!("/readyz?{query}"));
@@ -214,7 +211,7 @@ impl Door {
             .unwrap_or_else(|_| Err(self.lost("it does not answer", true)))
     }
 
-    /// Whether whoever asks may see the numbers of a node: the desk knows, for its own.
+    /// Whether whoever asks may see the numbers of a node: the leadership knows, for its own.
     pub(crate) async fn may_see_numbers(&self, asked: &Request<Incoming>, vouched: Vouched) -> Answer {
         Ok(self.send(self.question("/metrics", asked, vouched)?).await?.map(Body::new))
     }
@@ -254,7 +251,7 @@ impl hyper::body::Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if frame.is_pending() && self.closed.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(axum::Error::new("the desk went elsewhere meanwhile"))));
+            return Poll::Ready(Some(Err(axum::Error::new("the leader changed meanwhile"))));
         }
         frame.map_err(axum::Error::new)
     }

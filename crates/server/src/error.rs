@@ -117,8 +117,8 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
         Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request was meant for another host"),
         Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "The hall cannot take it now"),
-        Code::NoDesk => (StatusCode::SERVICE_UNAVAILABLE, "No node holds the desk"),
-        Code::DeskLost => (StatusCode::BAD_GATEWAY, "The node that holds the desk did not answer"),
+        Code::NoLeader => (StatusCode::SERVICE_UNAVAILABLE, "No node leads"),
+        Code::OutcomeUnknown => (StatusCode::BAD_GATEWAY, "the leader did not answer"),
         Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Something is broken"),
     }
@@ -212,10 +212,10 @@ fn storage(full: bool, inside: &str) -> Trouble {
     Trouble { inside: Some(inside.to_owned()), ..trouble }
 }
 
-/// A commit was under way when this node fell. Whoever may ask again should, here or at the next that holds the desk.
+/// A commit was under way when this node fell. Whoever may ask again should, here or at the next that leads.
 fn unknown(inside: &str) -> Trouble {
     let words = "this node stopped before it answered; whether it was done is not known";
-    Trouble { inside: Some(inside.to_owned()), ..Trouble::new(Code::DeskLost, words) }
+    Trouble { inside: Some(inside.to_owned()), ..Trouble::new(Code::OutcomeUnknown, words) }
 }
 
 impl From<CommitError> for Trouble {
@@ -382,7 +382,7 @@ mod tests {
         let refused = Trouble::from(Refused::Unknown("fenced".to_owned()));
         let failed = Trouble::from(CommitError::Unknown { message: "fenced".to_owned() });
         for trouble in [refused, failed] {
-            assert_eq!((trouble.code, trouble.inside()), (Code::DeskLost, Some("fenced")));
+            assert_eq!((trouble.code, trouble.inside()), (Code::OutcomeUnknown, Some("fenced")));
             assert!(trouble.detail().ends_with("whether it was done is not known"), "{trouble:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! What a node is at this moment, to whoever comes: the desk itself, a door that leads to it, or closed. A node listens
+//! What a node is at this moment, to whoever comes: the leadership itself, a door that leads to it, or closed. A node listens
 //! once; what it is may change between two requests on one connection.
 
 use std::convert::Infallible;
@@ -21,20 +21,20 @@ use crate::door::Door;
 use crate::error::{self, Answer, Trouble};
 use crate::failures::Peer;
 use crate::gate;
+use crate::leader::Leader;
 use crate::metrics::Metrics;
-use crate::open_desk::OpenDesk;
 use crate::vouch::{self, NodeSecret, Vouched};
 
 /// Why a request that another node passed on to a door goes no further.
-const ASTRAY: &str = "it was passed on to a node that does not hold the desk: the desk has just moved, or the node that \
+const ASTRAY: &str = "it was passed on to a node that does not lead: the leadership has just moved, or the node that \
                       holds it tells a wrong address of itself (--advertise)";
 
 /// See the module.
 pub(crate) enum Front {
     /// Nobody is served; why.
     Closed(String),
-    /// This node holds the desk.
-    Desk(OpenDesk),
+    /// This node leads.
+    Leader(Leader),
     /// Another node does.
     Door(Door),
 }
@@ -43,7 +43,7 @@ impl Front {
     fn secret(&self) -> Option<&NodeSecret> {
         match self {
             Front::Closed(_) => None,
-            Front::Desk(desk) => desk.secret.as_ref(),
+            Front::Leader(leader) => leader.secret.as_ref(),
             Front::Door(door) => Some(&door.secret),
         }
     }
@@ -52,13 +52,13 @@ impl Front {
     pub(crate) async fn end(&self) {
         match self {
             Front::Closed(_) => {}
-            Front::Desk(desk) => desk.end().await,
+            Front::Leader(leader) => leader.end().await,
             Front::Door(door) => door.close(),
         }
     }
 }
 
-/// The answer to come: of the desk's routes, or of a node without the desk.
+/// The answer to come: of the leadership's routes, or of a node without the leadership.
 type Answering = Either<
     <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future,
     BoxFuture<'static, Result<Response<Body>, Infallible>>,
@@ -84,12 +84,12 @@ impl Node {
     pub(crate) fn answer(self: &Arc<Node>, mut request: Request<Incoming>, from: Peer) -> Answering {
         let front = self.front.borrow().clone();
         let vouched = vouch::take(request.headers_mut(), front.secret());
-        if let Front::Desk(desk) = &*front {
+        if let Front::Leader(leader) = &*front {
             request.extensions_mut().insert(vouched.map_or(from, |vouched| vouched.from));
             if let Some(vouched) = vouched {
                 request.extensions_mut().insert(vouched);
             }
-            return Either::Left(TowerToHyperService::new(desk.router.clone()).call(request));
+            return Either::Left(TowerToHyperService::new(leader.router.clone()).call(request));
         }
         let node = self.clone();
         Either::Right(Box::pin(
@@ -97,7 +97,7 @@ impl Node {
         ))
     }
 
-    /// Answers where this node does not hold the desk.
+    /// Answers where this node does not lead.
     async fn outside(
         &self,
         front: &Front,
@@ -125,14 +125,14 @@ impl Node {
             // Whoever sent it here is behind the times, or was told a wrong address; it must not go round.
             (Ok(()), Front::Door(_)) if passed_on => {
                 tracing::warn!(from = %from.0, "{ASTRAY}");
-                Err(no_desk(ASTRAY))
+                Err(no_leader(ASTRAY))
             }
             (Ok(()), Front::Door(door)) => self.through(door, route, request, vouched).await,
-            (Ok(()), Front::Closed(why)) => Err(no_desk(why)),
-            (Ok(()), Front::Desk(_)) => Err(Trouble::internal("a desk was taken for a door")),
+            (Ok(()), Front::Closed(why)) => Err(no_leader(why)),
+            (Ok(()), Front::Leader(_)) => Err(Trouble::internal("a leadership was taken for a door")),
         };
         let response = match answer {
-            // What the desk said stays as it is.
+            // Whon the leader said stays as it is.
             Ok(response) if route == "door" => response,
             Ok(response) => gate::finish(response, &id),
             Err(trouble) => gate::finish(trouble.into_response(), &id),
@@ -150,7 +150,7 @@ impl Node {
     ) -> Answer {
         match route {
             "/readyz" => door.is_ready(&request, vouched).await,
-            // The numbers are this node's own; who may see them is known at the desk.
+            // The numbers are this node's own; who may see them is known on the leader.
             "/metrics" => {
                 let answer = door.may_see_numbers(&request, vouched).await?;
                 if answer.status().is_success() {
@@ -164,6 +164,6 @@ impl Node {
     }
 }
 
-fn no_desk(why: &str) -> Trouble {
-    Trouble::new(Code::NoDesk, format!("{why}; nothing was done"))
+fn no_leader(why: &str) -> Trouble {
+    Trouble::new(Code::NoLeader, format!("{why}; nothing was done"))
 }

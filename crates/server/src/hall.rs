@@ -16,8 +16,8 @@ use crate::app::Hosts;
 use crate::connections::accept;
 use crate::door::{Door, DoorTo};
 use crate::front::{Front, Node};
+use crate::leader::Leader;
 use crate::nodes::Nodes;
-use crate::open_desk::OpenDesk;
 use crate::tls::Tls;
 use crate::tokens::Tokens;
 use crate::vouch::NodeSecret;
@@ -34,7 +34,7 @@ pub struct Listen {
     pub insecure: bool,
 }
 
-/// What the desk of a hall is made of.
+/// Whon the leader of a hall is made of.
 pub struct Options {
     /// The engine. It is not stopped with the hall.
     pub engine: Engine,
@@ -84,13 +84,13 @@ impl fmt::Debug for Running {
 }
 
 impl Hall {
-    /// Serves on this listener, on the current tokio runtime, with the desk on this node.
+    /// Serves on this listener, on the current tokio runtime, with the leadership on this node.
     ///
     /// # Errors
     /// As [`Hall::listen`].
     pub fn serve(listener: TcpListener, listen: Listen, options: Options) -> std::io::Result<Running> {
         let running = Hall::listen(listener, listen)?;
-        running.turn(Front::Desk(running.desk_of(options)));
+        running.turn(Front::Leader(running.leader_of(options)));
         Ok(running)
     }
 
@@ -120,8 +120,8 @@ impl Hall {
 }
 
 impl Running {
-    fn desk_of(&self, options: Options) -> OpenDesk {
-        OpenDesk::new(options, &self.node, self.stop.subscribe())
+    fn leader_of(&self, options: Options) -> Leader {
+        Leader::new(options, &self.node, self.stop.subscribe())
     }
 
     /// From now on the node is this; what it was before.
@@ -129,17 +129,17 @@ impl Running {
         self.node.front.send_replace(Arc::new(front))
     }
 
-    /// This node holds the desk.
+    /// This node leads.
     pub async fn open(&self, options: Options) {
-        let before = self.turn(Front::Desk(self.desk_of(options)));
+        let before = self.turn(Front::Leader(self.leader_of(options)));
         before.end().await;
     }
 
-    /// Another node holds the desk: requests are passed on to it.
+    /// Another node leads: requests are passed on to it.
     ///
     /// # Errors
     /// Its address is none that a door can lead to.
-    pub async fn lead(&self, to: DoorTo) -> Result<(), String> {
+    pub async fn forward(&self, to: DoorTo) -> Result<(), String> {
         let before = self.turn(Front::Door(Door::new(to)?));
         before.end().await;
         Ok(())
@@ -154,8 +154,8 @@ impl Running {
     /// Takes no more work: submits are refused, long polls end, and `/readyz` says so. Everything else goes on, so
     /// that workers can finish and people can watch.
     pub fn drain(&self) {
-        if let Front::Desk(desk) = &**self.node.front.borrow() {
-            desk.drain();
+        if let Front::Leader(leader) = &**self.node.front.borrow() {
+            leader.drain();
         }
     }
 

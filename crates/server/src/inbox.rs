@@ -130,8 +130,8 @@ fn unmade(trouble: &Trouble) -> Unmade {
         | Code::Misdirected
         | Code::TooManyRequests
         | Code::Unavailable
-        | Code::NoDesk
-        | Code::DeskLost
+        | Code::NoLeader
+        | Code::OutcomeUnknown
         | Code::StorageFull
         | Code::Internal => Unmade::NotNow(trouble.inside().unwrap_or(trouble.detail()).to_owned()),
     }

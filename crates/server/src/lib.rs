@@ -9,7 +9,7 @@
 //!                          └──────◀── problem+json (error) ◀─────────────┘
 //! ```
 //!
-//! * `front` is what the node is at the moment: the desk, a `door` to the node that has it, or closed.
+//! * `front` is what the node is at the moment: the leadership, a `door` to the node that has it, or closed.
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
 //! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
@@ -41,10 +41,10 @@ mod front;
 mod gate;
 mod hall;
 mod inbox;
+mod leader;
 mod logs;
 mod metrics;
 mod nodes;
-mod open_desk;
 mod operations;
 mod params;
 mod place;

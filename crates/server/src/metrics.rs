@@ -72,7 +72,7 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { route, status: status.into() }).inc();
     }
 
-    /// What this node counts itself, without what is counted at the desk.
+    /// What this node counts itself, without what is counted on the leader.
     pub(crate) fn own_text(&self) -> String {
         let mut text = String::new();
         // Writing into a string cannot fail.

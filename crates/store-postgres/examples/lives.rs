@@ -11,7 +11,7 @@ use jobhall_core::{
     WorkerName, transition,
 };
 use jobhall_store::{Change, Insert, Store, Unit};
-use jobhall_store_postgres::{Database, Desk, Node, Options, Postgres};
+use jobhall_store_postgres::{Database, Leadership, Node, Options, Postgres};
 use jobhall_throwaway::Cluster;
 
 fn spec(key: Option<Key>) -> Spec {
@@ -97,7 +97,7 @@ async fn measure(cluster: &Cluster, time: Duration, course: Course) {
     let database = cluster.database();
     let node = Node { name: "lives".to_owned(), url: String::new() };
     let opened = Database::open(Options::new(database.url())).expect("a database");
-    let Ok(Desk::Mine(store)) = opened.desk(node).await else { panic!("the desk is free") };
+    let Ok(Leadership::Mine(store)) = opened.lead(node).await else { panic!("the leadership is free") };
     let begin = Instant::now();
     let lanes = (0..course.lanes).map(|lane| live(&store, time, course, lane));
     let lives: u64 = futures_util::future::join_all(lanes).await.into_iter().sum();

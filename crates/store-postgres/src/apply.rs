@@ -1,6 +1,6 @@
 //! How units are applied.
 //!
-//! Nearly every unit is refused by nobody, and only the holder of the desk writes. So the writes of all units are sent
+//! Nearly every unit is refused by nobody, and only the leader writes. So the writes of all units are sent
 //! at once together with their COMMIT, each statement telling the server how many rows it must meet; only when one
 //! meets another number is the transaction undone, and what the units touch is read and decided on as the reference
 //! does.

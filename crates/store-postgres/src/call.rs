@@ -12,7 +12,7 @@ pub(crate) enum Call {
     TakeBlock(u64, Reply<Block>),
     SettleBlocks(Vec<BlockChange>, Reply<()>),
     Prune(Prune, Reply<Pruned>),
-    /// Gives the desk back.
+    /// Gives the leadership back.
     Leave(oneshot::Sender<()>),
 }
 

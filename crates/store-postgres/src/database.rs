@@ -1,4 +1,4 @@
-//! The database that the nodes of a hall share: opening it, asking for its desk, and who else is there.
+//! The database that the nodes of a hall share: opening it, asking for its leadership, and who else is there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 
 use crate::Postgres;
 use crate::connect::Connector;
-use crate::desk::{FORGET_MS, Holder, Node, Term, term_ms};
+use crate::leadership::{FORGET_MS, LeaderSeen, Node, Term, term_ms};
 use crate::migrations::{self, Migration};
 use crate::options::Options;
 use crate::row::get;
@@ -22,13 +22,13 @@ use crate::wire::{Step, Wire};
 /// The oldest server that is known to do.
 const OLDEST: i32 = 140_000;
 
-/// What came of asking for the desk.
+/// What came of asking for the leadership.
 #[derive(Debug)]
-pub enum Desk {
+pub enum Leadership {
     /// This node holds it.
     Mine(Arc<Postgres>),
     /// Another node does.
-    Theirs(Holder),
+    Theirs(LeaderSeen),
 }
 
 /// A node that was seen lately.
@@ -42,8 +42,10 @@ pub struct NodeSeen {
     pub started_ms: u64,
     /// When it was last seen, likewise.
     pub seen_ms: u64,
-    /// Whether it holds the desk.
-    pub holds_desk: bool,
+    /// Whether it leads.
+    pub leads: bool,
+    /// Whether it has been silent for ten seconds.
+    pub gone: bool,
 }
 
 /// The runtime that connections live on. Dropping it does not wait, so that it may be dropped anywhere.
@@ -86,7 +88,7 @@ pub struct Database {
     pub(crate) connector: Connector,
     pub(crate) pool: Pool,
     pub(crate) options: Options,
-    /// Hears of the desk; a clone of it is never told when nobody can listen.
+    /// Hears of the leadership; a clone of it is never told when nobody can listen.
     changes: watch::Receiver<()>,
 }
 
@@ -121,42 +123,43 @@ impl Database {
         let pool = connector.pool(options.readers, options.patience)?;
         let (told, changes) = watch::channel(());
         if let Some(listener) = listener(&connector, &options)? {
-            drop(home.run(listener.listen("jobhall_desk", told)));
+            drop(home.run(listener.listen("jobhall_leadership", told)));
         }
         Ok(Database { home, connector, pool, options, changes })
     }
 
-    /// Takes the desk if it is free or its time is over; tells who has it otherwise. Being asked also tells the others
+    /// takes the leadership if it is free or its time is over; tells who has it otherwise. Being asked also tells the others
     /// that the node is there, so a door asks every second or so.
-    pub fn desk(&self, node: Node) -> Later<Result<Desk, StoreError>> {
+    pub fn lead(&self, node: Node) -> Later<Result<Leadership, StoreError>> {
         let database = self.clone();
         let taking = self.home.run(async move { database.take(node).await });
         Box::pin(async move { taking.await.unwrap_or_else(|| Err(ended())) })
     }
 
-    async fn take(self, node: Node) -> Result<Desk, StoreError> {
-        let failed = |trouble: Trouble| trouble.while_doing("ask for the desk");
+    async fn take(self, node: Node) -> Result<Leadership, StoreError> {
+        let failed = |trouble: Trouble| trouble.while_doing("ask for the leadership");
         let begun = Instant::now();
         let (sent, rows) = loop {
             let sent = Instant::now();
-            let step =
-                Step::new(include_str!("sql/take_desk.sql")).with(node.name.clone()).with(node.url.clone());
+            let step = Step::new(include_str!("sql/take_leadership.sql"))
+                .with(node.name.clone())
+                .with(node.url.clone());
             match self.ask(step.with(env!("CARGO_PKG_VERSION")).with(term_ms(&self.options))).await {
                 // A commit of the last holder is still under way.
                 Err(trouble) if trouble.is_passing() && begun.elapsed() < self.options.patience => {}
                 asked => break (sent, asked.map_err(failed)?),
             }
         };
-        let found = rows.first().ok_or_else(|| failed(damaged("desk", "it is missing")))?;
+        let found = rows.first().ok_or_else(|| failed(damaged("leadership", "it is missing")))?;
         let (mine, holder) = holder(found).map_err(failed)?;
         if !mine {
-            return Ok(Desk::Theirs(holder));
+            return Ok(Leadership::Theirs(holder));
         }
         let term = Arc::new(Term::new(sent, self.options.term));
-        Postgres::begin(self, holder.epoch, term).await.map(|store| Desk::Mine(Arc::new(store)))
+        Postgres::begin(self, holder.epoch, term).await.map(|store| Leadership::Mine(Arc::new(store)))
     }
 
-    /// Waits until the desk may have changed hands, and no longer than this. The database tells it at once, over the
+    /// Waits until the leadership may have changed hands, and no longer than this. The database tells it at once, over the
     /// direct URL if a pooler stands in between; without one the time simply passes.
     pub fn changed(&self, at_most: Duration) -> Later<()> {
         let mut changes = self.changes.clone();
@@ -184,7 +187,7 @@ impl Database {
         self.look("list the nodes", step, |rows| rows.iter().map(node_seen).collect())
     }
 
-    /// A node that holds no desk stops: the others need not wait for its row to grow old.
+    /// A node that holds no leadership stops: the others need not wait for its row to grow old.
     pub fn forget(&self, name: String) -> Later<Result<(), StoreError>> {
         let step = move || Step::new(include_str!("sql/forget_node.sql")).with(name.clone());
         self.look("forget a node", step, |_| Ok(()))
@@ -247,7 +250,7 @@ fn check(options: &Options) -> Result<(), StoreError> {
     let bounds = Duration::from_millis(10)..=Duration::from_secs(3_600);
     if !bounds.contains(&options.term) || options.renew_every * 2 > options.term {
         return Err(StoreError::new(
-            "the desk's term must be 10 ms to 1 h, and at least twice the time of renewing",
+            "the leadership's term must be 10 ms to 1 h, and at least twice the time of renewing",
         ));
     }
     if options.readers == 0 || options.waiting == 0 {
@@ -327,10 +330,10 @@ impl Server<'_> {
     }
 }
 
-fn holder(found: &Row) -> Result<(bool, Holder), Trouble> {
+fn holder(found: &Row) -> Result<(bool, LeaderSeen), Trouble> {
     let node = Node { name: get(found, 2)?, url: get(found, 3)? };
     let (epoch, left_ms) = (get::<i64>(found, 1)?, get::<i64>(found, 4)?);
-    Ok((get(found, 0)?, Holder { node, epoch: epoch.cast_unsigned(), left_ms: left_ms.cast_unsigned() }))
+    Ok((get(found, 0)?, LeaderSeen { node, epoch: epoch.cast_unsigned(), left_ms: left_ms.cast_unsigned() }))
 }
 
 fn node_seen(found: &Row) -> Result<NodeSeen, Trouble> {
@@ -339,7 +342,8 @@ fn node_seen(found: &Row) -> Result<NodeSeen, Trouble> {
         version: get(found, 2)?,
         started_ms: get::<i64>(found, 3)?.cast_unsigned(),
         seen_ms: get::<i64>(found, 4)?.cast_unsigned(),
-        holds_desk: get(found, 5)?,
+        leads: get(found, 5)?,
+        gone: get(found, 6)?,
     })
 }
 

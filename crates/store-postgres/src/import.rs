@@ -1,6 +1,6 @@
 //! Taking over all that another store held, in one transaction: it is all there or nothing is, whatever dies meanwhile.
 //!
-//! The transaction holds the desk's row, so no node begins before it ends. Every portion is read back and compared row by
+//! The transaction leads's row, so no node begins before it ends. Every portion is read back and compared row by
 //! row before the next one comes; at the end the tables are counted.
 
 mod check;
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Import {
 }
 
 impl Database {
-    /// Begins to take over what another store held. The hall must be empty, and no node may hold its desk.
+    /// Begins to take over what another store held. The hall must be empty, and no node may hold its leadership.
     pub fn import(&self) -> Later<Result<Import, StoreError>> {
         let database = self.clone();
         // The connection lives on the store's own runtime.
@@ -48,9 +48,7 @@ impl Import {
         let opening = [include_str!("sql/begin.sql"), include_str!("sql/import_begin.sql")].map(Step::new);
         import.wire().send(&opening).await.map_err(failed)?;
         if let Some(holder) = import.holder().await.map_err(failed)? {
-            return Err(StoreError::new(format!(
-                "{holder} holds the desk of the target: stop its nodes first"
-            )));
+            return Err(StoreError::new(format!("{holder} leads of the target: stop its nodes first")));
         }
         let (held, last_id) = import.counted().await.map_err(failed)?;
         if !held.is_empty() || last_id > 0 {
@@ -66,12 +64,12 @@ impl Import {
         self.database.connector.wire(&self.client)
     }
 
-    /// Who holds the desk, if anyone does. From here on nobody takes it.
+    /// Who leads, if anyone does. From here on nobody takes it.
     async fn holder(&self) -> Result<Option<String>, Trouble> {
-        let rows = self.wire().ask(Step::new(include_str!("sql/import_desk.sql"))).await?;
-        let desk = rows.first().ok_or_else(|| damaged("desk", "it is missing"))?;
-        let (node, url) = (text(desk, 0)?, text(desk, 1)?);
-        Ok(get::<bool>(desk, 2)?.then(|| format!("node {node} at {url}")))
+        let rows = self.wire().ask(Step::new(include_str!("sql/import_leadership.sql"))).await?;
+        let leadership = rows.first().ok_or_else(|| damaged("leadership", "it is missing"))?;
+        let (node, url) = (text(leadership, 0)?, text(leadership, 1)?);
+        Ok(get::<bool>(leadership, 2)?.then(|| format!("node {node} at {url}")))
     }
 
     async fn counted(&self) -> Result<(Holdings, u64), Trouble> {

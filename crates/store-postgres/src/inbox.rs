@@ -36,7 +36,7 @@ pub(crate) fn taking(keys: &[&SubmitKey]) -> Result<Option<Step>, Trouble> {
     Ok((count > 0).then(|| Step::new(include_str!("sql/take_inbox.sql")).with(ids).with(count)))
 }
 
-/// The rows, as the node that holds the desk has them.
+/// The rows, as the leader has them.
 pub(crate) struct Rows {
     database: Database,
     epoch: u64,

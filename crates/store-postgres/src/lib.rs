@@ -1,14 +1,14 @@
-//! The store that several nodes share: PostgreSQL, with one writer under the fence of the desk.
+//! The store that several nodes share: PostgreSQL, with one writer under the fence of the leadership.
 //!
 //! ```text
-//!   Database ── desk(node) ──▶ Theirs(holder): this node is a door
+//!   Database ── leadership(node) ──▶ Theirs(holder): this node is a door
 //!      │                  └──▶ Mine(Postgres): this node runs the engine
 //!      │                            │ commit, take_block, … ──▶ channel ──▶ writer task ──▶ one transaction for all
 //!      │                            │ jobs, feed, …         ──▶ pool of connections
-//!      └── nodes, secret            └ renews the desk by itself; `lost` tells when it is another's
+//!      └── nodes, secret            └ renews the leadership by itself; `lost` tells when it is another's
 //! ```
 //!
-//! At any time one node holds the desk, by a row of the database (`migrations/0002_desk.sql`). Every commit takes that
+//! At any time one node leads, by a row of the database (`migrations/0002_desk.sql`). Every commit takes that
 //! row at its epoch inside its transaction, so what a node sends after it was taken over commits nothing (`writer`).
 //! The tables are those of the embedded store. Every statement is a file in `sql/`.
 #![forbid(unsafe_code)]
@@ -17,10 +17,10 @@ mod apply;
 mod call;
 mod connect;
 mod database;
-mod desk;
 mod groups;
 mod import;
 mod inbox;
+mod leadership;
 mod lives;
 mod migrations;
 mod options;
@@ -48,13 +48,13 @@ use jobhall_store::{
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-pub use database::{Database, Desk, NodeSeen};
-pub use desk::{Holder, Node};
+pub use database::{Database, Leadership, NodeSeen};
 pub use import::Import;
+pub use leadership::{LeaderSeen, Node};
 pub use options::{Fault, Hook, Options, Point};
 
 use call::{Batch, Call, Reply};
-use desk::Term;
+use leadership::Term;
 use reads::Reads;
 use trouble::Trouble;
 use writer::Writer;
@@ -65,7 +65,7 @@ type Reading<'r, T> = Pin<Box<dyn Future<Output = Result<T, Trouble>> + Send + '
 /// Pause before a read is tried again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// The store, as the node that holds the desk has it. Dropping it lets every waiting call end, and gives the desk back;
+/// The store, as the leader has it. Dropping it lets every waiting call end, and gives the leadership back;
 /// that takes a moment.
 pub struct Postgres {
     database: Database,
@@ -90,9 +90,9 @@ impl Postgres {
     ) -> Result<Postgres, StoreError> {
         let Database { connector, options, home, .. } = &database;
         let writer = Writer::begin(connector.clone(), options.clone(), epoch, term.clone()).await;
-        let writer = writer.map_err(|trouble| trouble.while_doing("begin at the desk"))?;
+        let writer = writer.map_err(|trouble| trouble.while_doing("begin on the leader"))?;
         let (calls, receiver) = mpsc::channel(options.waiting);
-        tokio::spawn(desk::renew(connector.clone(), options.clone(), epoch, term.clone()));
+        tokio::spawn(leadership::renew(connector.clone(), options.clone(), epoch, term.clone()));
         let home = home.clone();
         tokio::spawn(async move {
             writer.serve(receiver).await;
@@ -103,19 +103,19 @@ impl Postgres {
         Ok(Postgres { database, epoch, term, calls, reads })
     }
 
-    /// The epoch at which this node holds the desk.
+    /// The epoch at which this node leads.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Tells why, once the desk is lost: taken over, given back, or not renewed in time by the monotonic clock.
+    /// Tells why, once the leadership is lost: taken over, given back, or not renewed in time by the monotonic clock.
     pub fn lost(&self) -> Later<String> {
         let term = self.term.clone();
         let losing = self.database.home.run(async move { term.lost().await });
         Box::pin(async move { losing.await.unwrap_or_else(|| "the store ended".to_owned()) })
     }
 
-    /// Gives the desk back, after the calls made so far, so that another node may take it at once.
+    /// Gives the leadership back, after the calls made so far, so that another node may take it at once.
     pub fn leave(&self) -> Later<()> {
         let (reply, left) = oneshot::channel();
         let (calls, term) = (self.calls.clone(), self.term.clone());
@@ -124,7 +124,7 @@ impl Postgres {
                 // A writer that ended has given it back already.
                 let _ = left.await;
             }
-            term.lose("the desk was given back");
+            term.lose("the leadership was given back");
         });
         Box::pin(async move { leaving.await.unwrap_or(()) })
     }

@@ -11,7 +11,7 @@ pub enum Point {
     Begin,
     /// A transaction is committed, nobody was answered.
     Committed,
-    /// Before the desk is renewed.
+    /// Before the leadership is renewed.
     Renew,
 }
 
@@ -20,7 +20,7 @@ pub enum Point {
 pub enum Fault {
     /// The connection breaks, so that the outcome is unknown.
     Break,
-    /// The desk is not renewed this time.
+    /// The leadership is not renewed this time.
     Skip,
 }
 
@@ -39,7 +39,7 @@ pub struct Options {
     /// Whether a pooler in transaction mode stands in between: then statements are not prepared, and nothing is left in
     /// a session.
     pub pooled: bool,
-    /// A way past the pooler on which the database can tell that the desk has changed hands. Without one, a node
+    /// A way past the pooler on which the database can tell thon the leader has changed hands. Without one, a node
     /// behind a pooler sees that when it looks.
     pub direct_url: Option<String>,
     /// How many connections read.
@@ -48,7 +48,7 @@ pub struct Options {
     pub waiting: usize,
     /// How many rows one transaction takes at most, unless a single call has more.
     pub rows_per_transaction: usize,
-    /// How long the desk is held without being renewed.
+    /// How long the leadership is held without being renewed.
     pub term: Duration,
     /// How often it is renewed.
     pub renew_every: Duration,

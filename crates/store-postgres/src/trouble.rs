@@ -7,7 +7,7 @@ use jobhall_store::StoreError;
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
-/// Raised by `begin_commit`: the desk is another's.
+/// Raised by `begin_commit`: another node leads.
 const FENCED: &str = "JH001";
 /// Raised by `begin_commit`: the number of the commit is taken.
 const NUMBERED: &str = "JH002";
@@ -41,7 +41,7 @@ impl Trouble {
         self.code().is_some_and(|found| found.code() == code)
     }
 
-    /// Whether another node has the desk.
+    /// Whether another node leads.
     pub(crate) fn is_fenced(&self) -> bool {
         self.is(FENCED)
     }

@@ -7,7 +7,7 @@
 //!                │ the server said no: rolled back, nothing was written, goes on
 //!                │ the connection broke: connects again; was COMMIT sent, the numbers of the commits tell their fate:
 //!                │     set by it: answered as decided; not set: set in its place, so that it never can be; done again
-//!                │ fenced, or the desk's term is over: stops
+//!                │ fenced, or the leadership's term is over: stops
 //! ```
 
 mod ahead;
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use crate::apply::Numbers;
 use crate::call::{Batch, Call};
 use crate::connect::Connector;
-use crate::desk::Term;
+use crate::leadership::Term;
 use crate::options::Options;
 use crate::trouble::Trouble;
 use ahead::{AHEAD, Sent, answered};
@@ -54,7 +54,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Connects, and reads what a writer must know, after the desk was taken: no other commits any more.
+    /// Connects, and reads what a writer must know, after the leadership was taken: no other commits any more.
     pub(crate) async fn begin(
         connector: Connector,
         options: Options,
@@ -65,7 +65,7 @@ impl Writer {
         Ok(Writer { line, waiting: VecDeque::new(), sent: VecDeque::new() })
     }
 
-    /// Until the store is dropped and nothing waits any more, or it must stop; then the desk is given back.
+    /// Until the store is dropped and nothing waits any more, or it must stop; then the leadership is given back.
     pub(crate) async fn serve(mut self, mut calls: mpsc::Receiver<Call>) {
         loop {
             match self.waiting.pop_front() {

@@ -181,7 +181,7 @@ fn authority(url: &str) -> &str {
 }
 
 #[test]
-fn while_the_database_is_away_the_desk_ends_with_its_term() {
+fn while_the_database_is_away_the_leadership_ends_with_its_term() {
     let cluster = Cluster::start();
     let database = cluster.database();
     let short = Options {
@@ -196,7 +196,7 @@ fn while_the_database_is_away_the_desk_ends_with_its_term() {
     let refused = wait(store.commit(vec![inserting([queued(2, None)])]));
     assert!(matches!(refused, Err(CommitError::Stopped { .. } | CommitError::Unknown { .. })), "{refused:?}");
     assert!(!store.stands());
-    assert_eq!(wait(store.lost()), "the desk was not renewed in time");
+    assert_eq!(wait(store.lost()), "the leadership was not renewed in time");
     assert!(wait(store.jobs(vec![fixture::id(1)])).is_err(), "a read gives up in the end");
     cluster.start_again();
     let next = take(patient(database.url()));

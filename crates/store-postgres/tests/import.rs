@@ -216,7 +216,7 @@ fn a_target_that_is_in_use_is_refused_and_says_why() {
     let database = Database::open(Options::new(target.url())).unwrap();
     let store = take_as(&database, "busy");
     let refused = move_up(&path, &database, 0).unwrap_err();
-    assert!(refused.message.contains("node busy at http://busy holds the desk"), "{refused}");
+    assert!(refused.message.contains("node busy at http://busy leads"), "{refused}");
     let first = wait(store.take_block(10)).unwrap().first.get();
     wait(store.commit(vec![inserting([queued(first, None)])])).unwrap();
     wait(store.leave());
@@ -225,12 +225,12 @@ fn a_target_that_is_in_use_is_refused_and_says_why() {
 }
 
 #[test]
-fn nobody_takes_the_desk_while_a_move_is_under_way() {
+fn nobody_takes_the_leadership_while_a_move_is_under_way() {
     let shared = Cluster::shared();
     let target = shared.database();
     let database = Database::open(Options::new(target.url())).unwrap();
     let import = wait(database.import()).unwrap();
-    let refused = wait(database.desk(fixture::node("early"))).unwrap_err();
+    let refused = wait(database.lead(fixture::node("early"))).unwrap_err();
     assert!(refused.message.contains("lock timeout"), "{refused}");
     drop(import);
     take_as(&database, "late");

@@ -192,7 +192,7 @@ fn a_connection_that_breaks_at_a_commit_makes_neither_two_jobs_of_a_row_nor_none
 }
 
 #[test]
-fn a_refused_row_is_kept_with_its_reason_by_the_holder_of_the_desk_alone() {
+fn a_refused_row_is_kept_with_its_reason_by_the_holder_of_the_leadership_alone() {
     let shared = Cluster::shared();
     let target = shared.database();
     let database = Database::open(Options::new(target.url())).unwrap();
@@ -204,7 +204,7 @@ fn a_refused_row_is_kept_with_its_reason_by_the_holder_of_the_desk_alone() {
     target.sql("SELECT jobhall.submit('t')");
     let row = ids(&*inbox)[0];
     let refused = wait(old.refuse(row, "late".to_owned())).unwrap_err();
-    assert!(refused.message.contains("another node has taken the desk"), "{refused}");
+    assert!(refused.message.contains("another node leads now"), "{refused}");
     wait(inbox.refuse(row, "no such group".to_owned())).unwrap();
     assert_eq!(ids(&*inbox), Vec::<u64>::new());
     let kept = "SELECT id, role = session_user, body, why FROM jobhall.inbox_refused";
@@ -232,7 +232,7 @@ fn a_role_needs_nothing_but_the_two_grants() {
     assert_eq!(said(&format!("SELECT coalesce(jobhall.job_of({row}), -1)")), "-1");
     assert_eq!(said("SELECT count(*) FROM jobhall.inbox"), "permission denied for table inbox");
     assert_eq!(said("DELETE FROM jobhall.inbox"), "permission denied for table inbox");
-    assert_eq!(said("SELECT jobhall.refuse(1, 1, 'x')"), "permission denied for table desk");
+    assert_eq!(said("SELECT jobhall.refuse(1, 1, 'x')"), "permission denied for table leadership");
     target.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 

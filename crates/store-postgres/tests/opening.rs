@@ -117,7 +117,7 @@ fn two_nodes_that_open_a_new_database_at_once_migrate_it_once() {
     for opened in opening {
         opened.join().unwrap().unwrap();
     }
-    assert_eq!(database.sql("SELECT count(*) FROM jobhall.desk"), "1");
+    assert_eq!(database.sql("SELECT count(*) FROM jobhall.leadership"), "1");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn bad_options_are_named_and_no_password_is_told() {
         (url("postgres://u:hidden@%2Ftmp/d?sslmode=require"), "there is no TLS on a unix socket"),
         (url("postgres://u:hidden@%2Fno%2Fsuch%2Fdirectory/d"), "failed to open the database"),
         (url("postgres://u:hidden@h/d?nonsense=1"), "failed to read the database url"),
-        (Options { term: Duration::ZERO, ..url("postgres://u:hidden@h/d") }, "the desk's term must be"),
+        (Options { term: Duration::ZERO, ..url("postgres://u:hidden@h/d") }, "the leadership's term must be"),
         (Options { readers: 0, ..url("postgres://u:hidden@h/d") }, "there must be a connection that reads"),
     ];
     for (options, part) in cases {

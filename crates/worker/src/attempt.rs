@@ -257,6 +257,6 @@ pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeRepo
 
 /// Whether trying again may help.
 pub(crate) fn is_passing(code: Code) -> bool {
-    let of_nodes = matches!(code, Code::NoDesk | Code::DeskLost);
+    let of_nodes = matches!(code, Code::NoLeader | Code::OutcomeUnknown);
     of_nodes || matches!(code, Code::Unavailable | Code::TooManyRequests | Code::StorageFull | Code::Internal)
 }

@@ -18,9 +18,9 @@ const ROW_BYTES: i64 = 512;
 
 /// What a statement fails with that asks for an epoch which is over.
 pub(super) const FENCED: SqlState = SqlState::DIVISION_BY_ZERO;
-/// Holds on to the desk until the transaction ends, or fails.
-const FENCE: &str = "WITH desk AS (SELECT FROM jobhall.desk WHERE epoch = $1 FOR KEY SHARE)
-SELECT 1 / (SELECT count(*) FROM desk)";
+/// Holds on to the leadership until the transaction ends, or fails.
+const FENCE: &str = "WITH leadership AS (SELECT FROM jobhall.leadership WHERE epoch = $1 FOR KEY SHARE)
+SELECT 1 / (SELECT count(*) FROM leadership)";
 
 type Parameter<'a> = (Box<dyn ToSql + Sync + 'a>, Type);
 type Sent<'a> = Pin<Box<dyn Future<Output = Result<u64, Error>> + 'a>>;

@@ -16,7 +16,7 @@ pub struct Tables {
     /// None where it is another's.
     database: Option<jobhall_throwaway::Database>,
     pool: Pool,
-    /// That of the desk that its blobs are opened with.
+    /// That of the leadership that its blobs are opened with.
     pub epoch: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl Tables {
         self.database.as_ref().unwrap().name()
     }
 
-    /// As a node opens them that holds the desk at this epoch.
+    /// As a node opens them that leads at this epoch.
     pub fn opened_at(&self, epoch: Option<u64>) -> Blobs {
         let database = Database { pool: self.pool.clone(), runtime: runtime().handle().clone(), epoch };
         Blobs::in_database(database).unwrap()

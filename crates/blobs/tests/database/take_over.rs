@@ -1,4 +1,4 @@
-//! Two nodes at one database: one that holds the desk, and one that held it before and does not know.
+//! Two nodes at one database: one that leads, and one that held it before and does not know.
 
 use std::sync::Barrier;
 use std::thread;
@@ -29,21 +29,21 @@ fn names(blobs: &Blobs) -> Vec<String> {
     kept.into_iter().map(|artifact| artifact.name.to_string()).collect()
 }
 
-/// What the desk is to these tables: a row with an epoch, which is no part of its key.
-fn with_desk() -> (Tables, Blobs) {
+/// Whon the leader is to these tables: a row with an epoch, which is no part of its key.
+fn with_leadership() -> (Tables, Blobs) {
     let tables = Tables::new();
     tables.query("CREATE SCHEMA jobhall", &[]);
-    tables.query("CREATE TABLE jobhall.desk (one boolean PRIMARY KEY, epoch bigint NOT NULL)", &[]);
-    tables.query("INSERT INTO jobhall.desk VALUES (true, 7)", &[]);
+    tables.query("CREATE TABLE jobhall.leadership (one boolean PRIMARY KEY, epoch bigint NOT NULL)", &[]);
+    tables.query("INSERT INTO jobhall.leadership VALUES (true, 7)", &[]);
     let blobs = tables.opened_at(Some(7));
     (tables, blobs)
 }
 
-/// The next holder, as it takes the desk: it waits for the transactions that hold on to it.
+/// The next holder, as it takes the leadership: it waits for the transactions that hold on to it.
 fn taken_over(tables: &Tables) -> Blobs {
     tables.query(
-        "WITH held AS (SELECT one FROM jobhall.desk FOR UPDATE)
-         UPDATE jobhall.desk SET epoch = 8 FROM held WHERE desk.one = held.one",
+        "WITH held AS (SELECT one FROM jobhall.leadership FOR UPDATE)
+         UPDATE jobhall.leadership SET epoch = 8 FROM held WHERE leadership.one = held.one",
         &[],
     );
     tables.opened_at(Some(8))
@@ -68,7 +68,7 @@ fn the_next_holder_reads_and_goes_on_with_all_that_was_told() {
     assert!(new.logs().finish(ATTEMPT, NOW_MS).unwrap().finished);
 }
 
-/// Without a desk, as far as lengths alone go: what the old holder remembers is wrong, so it looks again.
+/// Without a leadership, as far as lengths alone go: what the old holder remembers is wrong, so it looks again.
 #[test]
 fn an_old_holder_that_wakes_finds_its_offset_taken() {
     let Hall { blobs: old, place } = hall();
@@ -100,8 +100,8 @@ fn an_old_holder_does_not_take_a_log_for_empty_that_another_began() {
 }
 
 #[test]
-fn a_node_that_lost_the_desk_writes_nothing() {
-    let (tables, old) = with_desk();
+fn a_node_that_lost_the_leadership_writes_nothing() {
+    let (tables, old) = with_leadership();
     append(&old, 0, b"one.").unwrap();
     old.objects().put(&mut &b"content"[..], NO_LIMIT, NOW_MS).unwrap();
     let new = taken_over(&tables);
@@ -129,7 +129,7 @@ fn a_node_that_lost_the_desk_writes_nothing() {
 #[test]
 fn writes_and_a_take_over_exclude_each_other() {
     for round in 0..20 {
-        let (tables, old) = with_desk();
+        let (tables, old) = with_leadership();
         let barrier = Barrier::new(2);
         let (written, seen) = thread::scope(|scope| {
             let writer = scope.spawn(|| {

@@ -12,7 +12,7 @@ use crate::output::table::Table;
 const EXAMPLES: &str = "\
 Examples:
   jobhall nodes
-  jobhall nodes --json --fields name,holder";
+  jobhall nodes --json --fields name,role";
 
 /// Arguments of `nodes`.
 #[derive(Debug, Args)]
@@ -28,11 +28,11 @@ pub async fn run(context: &Context) -> Outcome {
 
 fn table(nodes: &[Node]) -> Table {
     let now = now_ms();
-    let mut table = Table::new(&["NAME", "DESK", "URL", "~VERSION", "~SEEN"]);
+    let mut table = Table::new(&["NAME", "ROLE", "URL", "~VERSION", "~SEEN"]);
     for node in nodes {
         table.row([
             (&node.name).into(),
-            if node.holder { "holds it" } else { "door" }.into(),
+            node.role.as_str().into(),
             (&node.url).into(),
             (&node.version).into(),
             format!("{} ago", age(node.seen_at, now)).into(),

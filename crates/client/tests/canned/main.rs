@@ -187,9 +187,9 @@ async fn a_read_is_repeated_when_the_hall_cannot_take_it_now() {
     assert_eq!(error.code(), Some(Code::Unavailable), "but nothing that could be done twice");
 }
 
-const NO_DESK: &str =
-    r#"{"type":"x","title":"t","status":503,"detail":"nobody holds the desk","code":"no_desk"}"#;
-const DESK_LOST: &str = r#"{"type":"x","title":"t","status":502,"detail":"it was gone","code":"desk_lost"}"#;
+const NO_LEADER: &str = r#"{"type":"x","title":"t","status":503,"detail":"nobody leads","code":"no_leader"}"#;
+const OUTCOME_UNKNOWN: &str =
+    r#"{"type":"x","title":"t","status":502,"detail":"it was gone","code":"outcome_unknown"}"#;
 
 fn client_of(places: &[&Server]) -> Client {
     let urls: Vec<_> = places.iter().map(|server| server.url()).collect();
@@ -212,7 +212,7 @@ async fn what_a_node_did_not_hear_or_do_is_asked_of_another_even_if_it_must_not_
     let made = r#"[{"id":7,"disposition":"created"}]"#;
     let gone = Server::start(Vec::new()).await;
     let (idle, good) =
-        (Server::start(vec![answer(503, NO_DESK)]).await, Server::start(vec![answer(200, made)]).await);
+        (Server::start(vec![answer(503, NO_LEADER)]).await, Server::start(vec![answer(200, made)]).await);
     let client = client_of(&[&gone, &idle, &good]);
     drop(gone);
     assert_eq!(client.submit(&SubmitJob::new("t"), None).await.unwrap().id, 7);
@@ -220,18 +220,19 @@ async fn what_a_node_did_not_hear_or_do_is_asked_of_another_even_if_it_must_not_
 }
 
 #[tokio::test]
-async fn a_client_waits_while_the_desk_goes_from_one_node_to_another() {
+async fn a_client_waits_while_the_leadership_goes_from_one_node_to_another() {
     let made = r#"[{"id":7,"disposition":"created"}]"#;
-    let answers = [vec![answer(503, NO_DESK); 5], vec![answer(200, made)]].concat();
+    let answers = [vec![answer(503, NO_LEADER); 5], vec![answer(200, made)]].concat();
     let server = Server::start(answers).await;
     assert_eq!(client(&server).submit(&SubmitJob::new("t"), None).await.unwrap().id, 7);
 }
 
 #[tokio::test]
 async fn what_may_have_been_done_is_not_asked_of_another_node() {
-    let (lost, other) = (Server::start(vec![answer(502, DESK_LOST)]).await, Server::start(Vec::new()).await);
+    let (lost, other) =
+        (Server::start(vec![answer(502, OUTCOME_UNKNOWN)]).await, Server::start(Vec::new()).await);
     let error = client_of(&[&lost, &other]).submit(&SubmitJob::new("t"), None).await.unwrap_err();
-    assert_eq!(error.code(), Some(Code::DeskLost));
+    assert_eq!(error.code(), Some(Code::OutcomeUnknown));
     let broken = Server::start(vec![String::new()]).await;
     let error = client_of(&[&broken, &other]).submit(&SubmitJob::new("t"), None).await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");

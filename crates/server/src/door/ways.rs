@@ -1,4 +1,4 @@
-//! Connections to the node that holds the desk. One serves one request at a time and is kept for the next.
+//! Connections to the leader. One serves one request at a time and is kept for the next.
 //!
 //! A request that was not sent is told apart from one whose answer did not come: the first was surely not done, the
 //! second nobody knows, so it is never sent again.
@@ -159,7 +159,7 @@ where
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!("a connection to the node that holds the desk ended: {error}");
+            tracing::debug!("a connection to the leader ended: {error}");
         }
     });
     Ok(sender)

@@ -1,8 +1,8 @@
-//! Tokens of a hall with several nodes: all of them are good whichever node holds the desk.
+//! Tokens of a hall with several nodes: all of them are good whichever node leads.
 //!
 //! The key of jobs' tokens is made of the secret that the nodes share. The administrator's token is stored as a hash
 //! like any other; the node that makes it, once for the hall, writes it to its own data directory. A node that finds
-//! such a file there believes it too while it holds the desk, so that one who lost the first can help himself.
+//! such a file there believes it too while it leads, so that one who lost the first can help himself.
 //!
 //! The worker that a node brings along shows `jh_node_<name>_<mac>`, made with the same key and stored nowhere.
 

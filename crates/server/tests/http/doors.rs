@@ -1,4 +1,4 @@
-//! Doors: a node that does not hold the desk passes on what it is asked, and nobody sees a difference.
+//! Doors: a node that does not lead passes on what it is asked, and nobody sees a difference.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub async fn node(listen: Listen) -> Running {
     Hall::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), listen).unwrap()
 }
 
-/// What a node is made of that holds the desk of this hall.
-pub fn desk(hall: &TestHall) -> Options {
+/// What a node is made of that leads of this hall.
+pub fn leadership(hall: &TestHall) -> Options {
     let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("of-the-holder")).unwrap();
     Options { secret: NodeSecret::new(SECRET), ..hall.options(blobs) }
 }
@@ -28,7 +28,7 @@ pub fn to(address: impl std::fmt::Display) -> DoorTo {
     DoorTo { url: format!("http://{address}"), secret: NodeSecret::new(SECRET).unwrap(), tls: None }
 }
 
-/// A hall with a node at the desk and a door, through which everything that the test sends goes.
+/// A hall with a the leader and a door, through which everything that the test sends goes.
 struct Doors {
     hall: TestHall,
     holder: Running,
@@ -40,11 +40,11 @@ impl Doors {
         Doors::listening(Listen::default(), Listen::default()).await
     }
 
-    async fn listening(at_desk: Listen, at_door: Listen) -> Doors {
+    async fn listening(at_leadership: Listen, at_door: Listen) -> Doors {
         let mut hall = TestHall::start().await;
-        let (holder, door) = (node(at_desk).await, node(at_door).await);
-        holder.open(desk(&hall)).await;
-        door.lead(to(holder.address)).await.unwrap();
+        let (holder, door) = (node(at_leadership).await, node(at_door).await);
+        holder.open(leadership(&hall)).await;
+        door.forward(to(holder.address)).await.unwrap();
         hall.address = door.address.to_string();
         Doors { hall, holder, door }
     }
@@ -65,7 +65,7 @@ async fn guess(from: [u8; 4], at: &str, more: &str) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_through_a_door_comes_back_as_the_desk_said_it() {
+async fn what_goes_through_a_door_comes_back_as_the_leadership_said_it() {
     let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
     let made = hall.post("/api/v1/jobs", r#"{"type":"a","params":{"n":1}}"#).await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -90,7 +90,7 @@ async fn what_goes_through_a_door_comes_back_as_the_desk_said_it() {
 async fn a_vacancy_parked_at_one_door_is_woken_by_a_job_from_another() {
     let Doors { hall, holder, door: _door } = Doors::open().await;
     let other = node(Listen::default()).await;
-    other.lead(to(holder.address)).await.unwrap();
+    other.forward(to(holder.address)).await.unwrap();
     let parked = async {
         let mut parked =
             hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], br#"{"slots":1,"wait_s":30}"#).await;
@@ -169,7 +169,7 @@ async fn large_artifacts_go_through_a_door_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_goes_through_a_door_and_ends_when_the_desk_is_elsewhere() {
+async fn a_session_goes_through_a_door_and_ends_when_the_leadership_is_elsewhere() {
     let Doors { hall, door, holder } = Doors::open().await;
     let client = Client::new(&format!("http://{}", door.address), Some(&hall.worker)).unwrap();
     let mut session = client.session(Hello::default()).await.unwrap();
@@ -185,18 +185,18 @@ async fn a_session_goes_through_a_door_and_ends_when_the_desk_is_elsewhere() {
         }
     };
     assert_eq!(tokio::time::timeout(Duration::from_secs(30), given).await.unwrap(), id);
-    door.shut("the desk is elsewhere").await;
+    door.shut("the leadership is elsewhere").await;
     let ended = async { while session.next().await.is_ok() {} };
     tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the tunnel is cut");
-    door.lead(to(holder.address)).await.unwrap();
+    door.forward(to(holder.address)).await.unwrap();
     client.session(Hello::default()).await.expect("another session through the same node");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_waits_at_a_desk_or_a_door_is_ended_when_the_node_becomes_something_else() {
-    for at_desk in [true, false] {
+async fn whatever_waits_at_a_leadership_or_a_door_is_ended_when_the_node_becomes_something_else() {
+    for at_leadership in [true, false] {
         let Doors { mut hall, door, holder } = Doors::open().await;
-        hall.address = if at_desk { holder.address } else { door.address }.to_string();
+        hall.address = if at_leadership { holder.address } else { door.address }.to_string();
         let vacancy = br#"{"slots":1,"wait_s":60}"#;
         let mut waiting = [
             hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], vacancy).await,
@@ -207,7 +207,7 @@ async fn whatever_waits_at_a_desk_or_a_door_is_ended_when_the_node_becomes_somet
         while !hall.get("/api/v1/workers").await.text().contains("\"w\"") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        if at_desk {
+        if at_leadership {
             holder.shut("gone").await;
         } else {
             door.shut("gone").await;
@@ -217,9 +217,9 @@ async fn whatever_waits_at_a_desk_or_a_door_is_ended_when_the_node_becomes_somet
             let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut rest));
             // However it ends, it ends; a stream that is cut is no whole answer.
             let _ = read.await.expect("an end");
-            assert!(!String::from_utf8_lossy(&rest).contains("\r\n0\r\n\r\n") || at_desk);
+            assert!(!String::from_utf8_lossy(&rest).contains("\r\n0\r\n\r\n") || at_leadership);
         }
-        hall.get("/api/v1/jobs").await.problem(503, "no_desk");
+        hall.get("/api/v1/jobs").await.problem(503, "no_leader");
     }
 }
 
@@ -231,14 +231,14 @@ async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = deaf.local_addr().unwrap();
     drop(deaf);
-    door.lead(to(address)).await.unwrap();
+    door.forward(to(address)).await.unwrap();
     let reply = hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await;
-    assert!(reply.problem(503, "no_desk").contains("nothing was done"));
+    assert!(reply.problem(503, "no_leader").contains("nothing was done"));
     assert!(reply.header("retry-after").is_some());
-    hall.get("/readyz").await.problem(503, "no_desk");
+    hall.get("/readyz").await.problem(503, "no_leader");
 
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    door.lead(to(mute.local_addr().unwrap())).await.unwrap();
+    door.forward(to(mute.local_addr().unwrap())).await.unwrap();
     let listening = async {
         let (mut stream, _) = mute.accept().await.unwrap();
         read_until(&mut stream, "\"type\":\"a\"").await;
@@ -253,16 +253,16 @@ async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
         reply = hall.post("/api/v1/jobs", r#"{"type":"a"}"#) => reply,
         () = listening => unreachable!(),
     };
-    assert!(reply.problem(502, "desk_lost").contains("not known"));
+    assert!(reply.problem(502, "outcome_unknown").contains("not known"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_breaks_off_at_the_desk_breaks_off_at_the_door() {
+async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_door() {
     let mut hall = TestHall::start().await;
     let door = node(Listen::default()).await;
     hall.address = door.address.to_string();
     let half = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    door.lead(to(half.local_addr().unwrap())).await.unwrap();
+    door.forward(to(half.local_addr().unwrap())).await.unwrap();
     let answering = async {
         let (mut stream, _) = half.accept().await.unwrap();
         read_until(&mut stream, "\r\n\r\n").await;
@@ -291,7 +291,7 @@ async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_door() {
     guess([127, 0, 0, 9], &hall.address, "").await.problem(401, "unauthorized");
     let at = holder.address.to_string();
     guess([127, 0, 0, 2], &at, "").await.problem(429, "too_many_requests");
-    // At the desk, too, nobody but a node names another address.
+    // At the leadership, too, nobody but a node names another address.
     let blamed = "Jobhall-Node: guess\r\nJobhall-Peer: http 127.0.0.3\r\n";
     for _ in 0..10 {
         guess([127, 0, 0, 4], &at, blamed).await.problem(401, "unauthorized");
@@ -303,15 +303,15 @@ async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_door() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_has_names_of_its_own_and_the_desk_takes_its_word() {
+async fn a_door_has_names_of_its_own_and_the_leadership_takes_its_word() {
     let named = |name: &str| Listen { hosts: vec![name.to_owned()], ..Listen::default() };
     let Doors { mut hall, holder, door: _door } =
-        Doors::listening(named("desk.example"), named("door.example")).await;
+        Doors::listening(named("leadership.example"), named("door.example")).await;
     let get = async |hall: &TestHall, host: &str, more: &[(&str, &str)]| {
         hall.send("GET", "/api/v1/jobs", &hall.viewer, &[&[("Host", host)], more].concat(), b"").await
     };
     assert_eq!(get(&hall, "door.example", &[]).await.status, 200);
-    get(&hall, "desk.example", &[]).await.problem(421, "misdirected");
+    get(&hall, "leadership.example", &[]).await.problem(421, "misdirected");
     let foreign = [("Host", "door.example"), ("Origin", "http://evil.example")];
     let body = br#"{"type":"a"}"#;
     hall.send("POST", "/api/v1/jobs", &hall.client, &foreign, body).await.problem(403, "forbidden");
@@ -320,11 +320,11 @@ async fn a_door_has_names_of_its_own_and_the_desk_takes_its_word() {
     hall.address = holder.address.to_string();
     let forged = [("Jobhall-Node", "guess"), ("Jobhall-Peer", "http 127.0.0.1")];
     get(&hall, "door.example", &forged).await.problem(421, "misdirected");
-    assert_eq!(get(&hall, "desk.example", &[]).await.status, 200);
+    assert_eq!(get(&hall, "leadership.example", &[]).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_speaks_tls_with_a_desk_behind_it_and_believes_no_other() {
+async fn a_door_speaks_tls_with_a_leadership_behind_it_and_believes_no_other() {
     let mut hall = TestHall::start().await;
     let files = tempfile::tempdir().unwrap();
     for name in ["a", "b"] {
@@ -333,7 +333,7 @@ async fn a_door_speaks_tls_with_a_desk_behind_it_and_believes_no_other() {
     let path = |name: &str| files.path().join(name);
     let tls = Tls::read(&path("a.crt"), &path("a.key")).unwrap();
     let holder = node(Listen { tls: Some(tls), ..Listen::default() }).await;
-    holder.open(desk(&hall)).await;
+    holder.open(leadership(&hall)).await;
     let door = node(Listen::default()).await;
     hall.address = door.address.to_string();
     let leading = |authority: Option<&str>| DoorTo {
@@ -341,24 +341,24 @@ async fn a_door_speaks_tls_with_a_desk_behind_it_and_believes_no_other() {
         tls: authority.map(|name| tls_config(&Trust::Authority(path(name))).unwrap()),
         ..to(holder.address)
     };
-    door.lead(leading(Some("a.crt"))).await.unwrap();
+    door.forward(leading(Some("a.crt"))).await.unwrap();
     assert_eq!(hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await.status, 201);
     let client = Client::new(&format!("http://{}", door.address), Some(&hall.worker)).unwrap();
     client.session(Hello::default()).await.expect("a session through the door");
-    door.lead(leading(Some("b.crt"))).await.unwrap();
-    hall.get("/api/v1/jobs").await.problem(503, "no_desk");
-    assert!(door.lead(leading(None)).await.unwrap_err().contains("nobody is believed"));
+    door.forward(leading(Some("b.crt"))).await.unwrap();
+    hall.get("/api/v1/jobs").await.problem(503, "no_leader");
+    assert!(door.forward(leading(None)).await.unwrap_err().contains("nobody is believed"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_does_not_go_round() {
     let mut hall = TestHall::start().await;
     let (one, two) = (node(Listen::default()).await, node(Listen::default()).await);
-    one.lead(to(two.address)).await.unwrap();
-    two.lead(to(one.address)).await.unwrap();
+    one.forward(to(two.address)).await.unwrap();
+    two.forward(to(one.address)).await.unwrap();
     hall.address = one.address.to_string();
-    hall.get("/api/v1/jobs").await.problem(503, "no_desk");
-    hall.get("/readyz").await.problem(503, "no_desk");
+    hall.get("/api/v1/jobs").await.problem(503, "no_leader");
+    hall.get("/readyz").await.problem(503, "no_leader");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -371,15 +371,15 @@ async fn a_node_tells_its_own_health_and_numbers_whatever_it_is() {
     let numbers = hall.get("/metrics").await;
     assert_eq!(numbers.status, 200);
     assert!(numbers.text().contains("route=\"door\"") || numbers.text().contains("route=\"/readyz\""));
-    assert!(!numbers.text().contains("jobhall_jobs"), "those of the jobs are the desk's");
+    assert!(!numbers.text().contains("jobhall_jobs"), "those of the jobs are the leadership's");
     hall.send("GET", "/metrics", "", &[], b"").await.problem(401, "unauthorized");
     hall.send("GET", "/metrics", &hall.worker, &[], b"").await.problem(403, "forbidden");
-    door.shut("nobody knows who holds the desk").await;
+    door.shut("nobody knows who leads").await;
     assert_eq!(hall.get("/livez").await.text(), "ok\n");
-    hall.get("/readyz").await.problem(503, "no_desk");
-    hall.get("/metrics").await.problem(503, "no_desk");
+    hall.get("/readyz").await.problem(503, "no_leader");
+    hall.get("/metrics").await.problem(503, "no_leader");
     let reply = hall.get("/api/v1/jobs").await;
-    assert!(reply.problem(503, "no_desk").contains("nobody knows who holds the desk"));
+    assert!(reply.problem(503, "no_leader").contains("nobody knows who leads"));
     assert!(reply.header("retry-after").is_some());
 }
 
@@ -396,10 +396,10 @@ async fn one_connection_meets_whatever_the_node_is_at_the_time() {
         stream.write_all(head.as_bytes()).await.unwrap();
         read_until(stream, wanted).await
     };
-    ask(&mut stream, "\"no_desk\"").await;
-    node.open(desk(&hall)).await;
+    ask(&mut stream, "\"no_leader\"").await;
+    node.open(leadership(&hall)).await;
     ask(&mut stream, "\"alone\"").await;
     let away = crate::doors::node(Listen::default()).await;
-    node.lead(to(away.address)).await.unwrap();
-    ask(&mut stream, "\"no_desk\"").await;
+    node.forward(to(away.address)).await.unwrap();
+    ask(&mut stream, "\"no_leader\"").await;
 }

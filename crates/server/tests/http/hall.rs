@@ -214,7 +214,13 @@ impl TestHall {
 pub fn nodes() -> Nodes {
     let seen_at = jobhall_protocol::Timestamp(jobhall_core::Time::EPOCH);
     let (url, version) = ("http://127.0.0.1:7450".to_owned(), "0".to_owned());
-    let node = jobhall_protocol::Node { name: "alone".to_owned(), url, holder: true, version, seen_at };
+    let node = jobhall_protocol::Node {
+        name: "alone".to_owned(),
+        url,
+        role: jobhall_protocol::NodeRole::Leader,
+        version,
+        seen_at,
+    };
     Nodes::new(move || {
         let node = node.clone();
         Box::pin(async move { Ok(vec![node]) })

@@ -1,4 +1,4 @@
-//! Hearing from the database that something is new, such as who has the desk. A hint: who misses it sees it when it looks.
+//! Hearing from the database that something is new, such as who leads. A hint: who misses it sees it when it looks.
 
 use std::future::poll_fn;
 use std::time::Duration;

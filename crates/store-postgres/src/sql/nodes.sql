@@ -1,7 +1,8 @@
--- Who was seen within the last $1 milliseconds, and who of them holds the desk.
+-- The nodes seen within the last $1 milliseconds, which of them leads, and which has been silent for ten seconds.
 SELECT nodes.name, nodes.url, nodes.version,
     (extract(epoch FROM nodes.started) * 1000)::bigint, (extract(epoch FROM nodes.seen) * 1000)::bigint,
-    desk.node = nodes.name AND desk.until > clock_timestamp()
-FROM jobhall.nodes CROSS JOIN jobhall.desk
+    leadership.node = nodes.name AND leadership.until > clock_timestamp(),
+    nodes.seen < clock_timestamp() - interval '10 seconds'
+FROM jobhall.nodes CROSS JOIN jobhall.leadership
 WHERE nodes.seen > clock_timestamp() - $1::bigint * interval '1 millisecond'
 ORDER BY nodes.started, nodes.name

@@ -16,7 +16,7 @@ use super::Writer;
 use super::transaction::{LATE, stopped_in};
 use crate::apply::{Numbers, believed};
 use crate::call::{Batch, Call};
-use crate::desk::Term;
+use crate::leadership::Term;
 use crate::options::Point;
 use crate::trouble::Trouble;
 use crate::wire::{Step, Wire};
@@ -37,7 +37,7 @@ pub(super) struct Sent {
     done: Done,
 }
 
-/// Waits for the answer to the first; an error if the desk is lost before, with the reason.
+/// Waits for the answer to the first; an error if the leadership is lost before, with the reason.
 pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<Result<(), Trouble>, String> {
     let Some(first) = sent.front_mut() else { return std::future::pending().await };
     tokio::select! {
@@ -46,7 +46,7 @@ pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<R
     }
 }
 
-/// What comes of it, unless it takes too long or the desk is lost.
+/// What comes of it, unless it takes too long or the leadership is lost.
 async fn in_time<T>(doing: impl Future<Output = T>, term: &Term) -> Option<T> {
     tokio::select! {
         done = timeout(LATE, doing) => done.ok(),
@@ -114,7 +114,7 @@ impl Writer {
     /// The first came to nothing, or nobody knows what came of it.
     async fn failed(&mut self, trouble: &Trouble) {
         if trouble.is_fenced() {
-            self.line.term.lose("another node has taken the desk");
+            self.line.term.lose("another node leads now");
             return self.give_all_up(&CommitError::Stopped { message: self.line.term.why() });
         }
         if trouble.is_broken() {

@@ -10,7 +10,7 @@ use super::{Outcome, Work, nothing};
 use crate::apply::{Decided, Numbers, believed};
 use crate::call::Batch;
 use crate::connect::Connector;
-use crate::desk::Term;
+use crate::leadership::Term;
 use crate::options::{Fault, Options, Point};
 use crate::row::get;
 use crate::trouble::{Trouble, damaged};
@@ -52,7 +52,7 @@ impl Line {
         Ok(Line { connector, options, term, epoch, client: Some(client), number, numbers })
     }
 
-    /// Does it, however often the connection breaks, as long as the desk is held.
+    /// Does it, however often the connection breaks, as long as the leadership is held.
     pub(super) async fn transact(&mut self, work: &Work<'_>) -> Result<Outcome, CommitError> {
         loop {
             let client = self.connected().await?;
@@ -69,7 +69,7 @@ impl Line {
                 return decided.ok_or_else(nothing);
             };
             if trouble.is_fenced() {
-                self.term.lose("another node has taken the desk");
+                self.term.lose("another node leads now");
                 return Err(CommitError::Stopped { message: self.term.why() });
             }
             if trouble.is_broken() {
@@ -98,7 +98,7 @@ impl Line {
         CommitError::NotCommitted { full: trouble.is_full(), message }
     }
 
-    /// The connection, made anew if it broke, as long as the desk is held.
+    /// The connection, made anew if it broke, as long as the leadership is held.
     pub(super) async fn connected(&mut self) -> Result<Arc<ClientWrapper>, CommitError> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -236,7 +236,7 @@ impl Line {
                     return Ok(committed);
                 }
                 Err(trouble) if trouble.is_fenced() => {
-                    self.term.lose("another node has taken the desk");
+                    self.term.lose("another node leads now");
                     return Err(stopped_in(&self.term.why(), true));
                 }
                 Err(trouble) => {
@@ -275,7 +275,7 @@ impl Line {
         Ok(committed(if ours { voided } else { through + 1 }))
     }
 
-    /// Gives the desk back, so that the next node need not wait for the end of its term.
+    /// Gives the leadership back, so that the next node need not wait for the end of its term.
     pub(super) async fn leave(&mut self) {
         if !self.term.stands() {
             return;
@@ -283,20 +283,20 @@ impl Line {
         if let Ok(client) = self.connected().await {
             let steps = [
                 Step::new(include_str!("../sql/begin.sql")),
-                Step::new(include_str!("../sql/leave_desk.sql")).with(self.epoch.cast_signed()),
+                Step::new(include_str!("../sql/leave_leadership.sql")).with(self.epoch.cast_signed()),
                 Step::new(include_str!("../sql/commit.sql")),
             ];
             let wire = self.connector.wire(&client);
             let left = tokio::time::timeout(self.options.term, wire.send(&steps)).await;
             if let Err(trouble) = left.unwrap_or(Err(Trouble::Late)) {
-                tracing::warn!("failed to give the desk back, it ends with its term: {trouble}");
+                tracing::warn!("failed to give the leadership back, it ends with its term: {trouble}");
             }
         }
-        self.term.lose("the desk was given back");
+        self.term.lose("the leadership was given back");
     }
 }
 
-/// What a caller hears when the desk is lost on the way.
+/// What a caller hears when the leadership is lost on the way.
 pub(super) fn stopped_in(why: &str, sent: bool) -> CommitError {
     let message = why.to_owned();
     if sent { CommitError::Unknown { message } } else { CommitError::Stopped { message } }

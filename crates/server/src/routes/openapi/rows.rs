@@ -330,8 +330,11 @@ fn workers() -> Vec<Row> {
             .problems(&[Code::BadRequest, Code::Unavailable]),
         get("/api/v1/workers", "listWorkers", "The workers that wait or have an attempt")
             .gives::<Page<wire::Worker>>("All of them"),
-        get("/api/v1/nodes", "listNodes", "The server processes of the hall, and which holds the desk")
-            .gives::<Page<wire::Node>>("All of them"),
+        get("/api/v1/nodes", "listNodes", "The server processes of the hall, and which leads").gives::<Page<
+            wire::Node,
+        >>(
+            "All of them"
+        ),
     ]
 }
 

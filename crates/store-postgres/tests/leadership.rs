@@ -1,4 +1,4 @@
-//! One node holds the desk; who was taken over commits nothing.
+//! One node leads; who was taken over commits nothing.
 #![allow(clippy::unwrap_used)] // what the tests share is test code too
 
 mod fixture;
@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use fixture::{
-    Database, Desk, Options, Postgres, inserting, node, present, queued, take_as, wait, wait_until,
+    Database, Leadership, Options, Postgres, inserting, node, present, queued, take_as, wait, wait_until,
 };
 use jobhall_store::{CommitError, SettingKind, SettingWrite, Store, Unit};
 use jobhall_store_postgres::{Fault, Point};
@@ -25,9 +25,9 @@ fn setup() -> (Shared, jobhall_throwaway::Database) {
     (shared, database)
 }
 
-/// Makes the desk free although its holder believes in its term: as if the holder had been paused.
+/// Makes the leadership free although its holder believes in its term: as if the holder had been paused.
 fn expire(database: &jobhall_throwaway::Database) {
-    database.sql("UPDATE jobhall.desk SET until = '-infinity'");
+    database.sql("UPDATE jobhall.leadership SET until = '-infinity'");
 }
 
 fn insert(store: &Postgres, n: u64) -> Result<Option<u64>, CommitError> {
@@ -42,20 +42,20 @@ fn configure() -> Vec<Unit> {
 }
 
 #[test]
-fn one_node_holds_the_desk_and_the_others_learn_who() {
+fn one_node_holds_the_leadership_and_the_others_learn_who() {
     let (_shared, database) = setup();
     let one = Database::open(patient(database.url())).unwrap();
     let two = Database::open(patient(database.url())).unwrap();
     let store = take_as(&one, "one");
     assert_eq!(store.epoch(), 1);
     for _ in 0..2 {
-        let Desk::Theirs(holder) = wait(two.desk(node("two"))).unwrap() else { panic!("it is taken") };
+        let Leadership::Theirs(holder) = wait(two.lead(node("two"))).unwrap() else { panic!("it is taken") };
         assert_eq!((holder.node, holder.epoch), (node("one"), 1));
         assert!(holder.left_ms <= 600_000);
     }
     assert!(store.stands());
     let seen = wait(two.nodes()).unwrap();
-    let names: Vec<_> = seen.iter().map(|seen| (seen.node.name.as_str(), seen.holds_desk)).collect();
+    let names: Vec<_> = seen.iter().map(|seen| (seen.node.name.as_str(), seen.leads)).collect();
     assert_eq!(names, [("one", true), ("two", false)]);
     assert!(
         seen.iter().all(|seen| seen.version == env!("CARGO_PKG_VERSION") && seen.started_ms <= seen.seen_ms)
@@ -65,7 +65,7 @@ fn one_node_holds_the_desk_and_the_others_learn_who() {
 }
 
 #[test]
-fn a_desk_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
+fn a_leadership_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
     let (_shared, database) = setup();
     let one = Database::open(patient(database.url())).unwrap();
     let two = Database::open(patient(database.url())).unwrap();
@@ -74,7 +74,7 @@ fn a_desk_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
     wait(store.leave());
     assert_eq!(wait(committed).unwrap().feed, Some(1), "what was asked for before the leaving is done");
     assert!(!store.stands());
-    assert_eq!(wait(store.lost()), "the desk was given back");
+    assert_eq!(wait(store.lost()), "the leadership was given back");
     assert!(matches!(insert(&store, 2), Err(CommitError::Stopped { .. })));
     let next = take_as(&two, "two");
     assert_eq!(next.epoch(), 2);
@@ -82,7 +82,7 @@ fn a_desk_that_is_left_is_free_at_once_and_goes_on_where_it_was() {
     assert_eq!(present(&next, 9), [1, 3]);
     assert!(wait(two.nodes()).unwrap().iter().all(|seen| seen.node.name != "one"));
     drop(next);
-    assert_eq!(take_as(&one, "three").epoch(), 3, "a dropped store gives the desk back too");
+    assert_eq!(take_as(&one, "three").epoch(), 3, "a dropped store gives the leadership back too");
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn a_node_that_was_taken_over_commits_nothing() {
     for calls in [vec![inserting([queued(2, None)])], configure()] {
         let refused = wait(one.commit(calls));
         let Err(CommitError::Stopped { message }) = refused else { panic!("{refused:?}") };
-        assert_eq!(message, "another node has taken the desk");
+        assert_eq!(message, "another node leads now");
     }
     assert!(matches!(wait(one.take_block(5)), Err(CommitError::Stopped { .. })));
     assert!(!one.stands());
-    assert_eq!(wait(one.lost()), "another node has taken the desk");
+    assert_eq!(wait(one.lost()), "another node leads now");
     assert_eq!(insert(&two, 3), Ok(Some(2)));
     assert_eq!(present(&two, 9), [1, 3]);
     assert_eq!(database.sql("SELECT count(*) FROM jobhall.settings"), "0");
@@ -167,23 +167,23 @@ fn a_commit_under_way_is_waited_for_and_never_skipped() {
     // The fence is passed and the transaction open.
     expire(&database);
     let two = Database::open(patient(database.url())).unwrap();
-    let taking = two.desk(node("two"));
-    let waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%take_desk%' AND wait_event_type = 'Lock' \
+    let taking = two.lead(node("two"));
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%take_leadership%' AND wait_event_type = 'Lock' \
                  AND datname = current_database()";
     wait_until("the taker to wait for the commit", || database.sql(waits) == "1");
     drop(go);
     assert!(wait(under_way).unwrap().results[0].is_ok(), "it was acknowledged");
     let taken = wait(taking).unwrap();
     let two = match taken {
-        Desk::Mine(store) => store,
-        Desk::Theirs(_) => Arc::new(take_as(&two, "two")),
+        Leadership::Mine(store) => store,
+        Leadership::Theirs(_) => Arc::new(take_as(&two, "two")),
     };
     assert_eq!(wait(two.settings()).unwrap().len(), 1);
     assert!(matches!(insert(&one, 1), Err(CommitError::Stopped { .. })));
 }
 
 #[test]
-fn a_desk_that_is_not_renewed_is_lost_before_it_can_be_taken() {
+fn a_leadership_that_is_not_renewed_is_lost_before_it_can_be_taken() {
     let (_shared, database) = setup();
     let hook = |point| (point == Point::Renew).then_some(Fault::Skip);
     let short = |url| Options {
@@ -197,17 +197,17 @@ fn a_desk_that_is_not_renewed_is_lost_before_it_can_be_taken() {
     let lost = one.lost();
     let two = take_as(&other, "two");
     assert!(!one.stands(), "the other has it, so this one must have stopped speaking");
-    assert_eq!(wait(lost), "the desk was not renewed in time");
+    assert_eq!(wait(lost), "the leadership was not renewed in time");
     assert!(matches!(insert(&one, 1), Err(CommitError::Stopped { .. })));
     assert_eq!(two.epoch(), 2);
 }
 
 #[test]
-fn a_desk_is_renewed_by_itself() {
+fn a_leadership_is_renewed_by_itself() {
     let (_shared, database) = setup();
     let options = Options { renew_every: Duration::from_millis(50), ..patient(database.url()) };
     let store = take_as(&Database::open(options).unwrap(), "one");
-    let until = || database.sql("SELECT until FROM jobhall.desk");
+    let until = || database.sql("SELECT until FROM jobhall.leadership");
     for _ in 0..3 {
         let before = until();
         wait_until("a renewal", || until() != before);
@@ -216,12 +216,8 @@ fn a_desk_is_renewed_by_itself() {
     let seen = "SELECT seen > started FROM jobhall.nodes";
     assert_eq!(database.sql(seen), "t", "a holder is seen by its renewing");
     expire(&database);
-    database.sql("UPDATE jobhall.desk SET epoch = epoch + 1");
-    assert_eq!(
-        wait(store.lost()),
-        "another node has taken the desk",
-        "a renewal learns it without any commit"
-    );
+    database.sql("UPDATE jobhall.leadership SET epoch = epoch + 1");
+    assert_eq!(wait(store.lost()), "another node leads now", "a renewal learns it without any commit");
 }
 
 #[test]
@@ -239,7 +235,7 @@ fn the_secret_of_the_hall_is_made_once() {
 /// How long the test waits at most, so that what comes sooner was told.
 const LONG: Duration = Duration::from_secs(120);
 
-fn hears_of_the_desk(listening: &Database, database: &jobhall_throwaway::Database) {
+fn hears_of_the_leadership(listening: &Database, database: &jobhall_throwaway::Database) {
     let wait_listening =
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()";
     wait_until("somebody to listen", || database.sql(wait_listening) != "0");
@@ -259,10 +255,10 @@ fn hears_of_the_desk(listening: &Database, database: &jobhall_throwaway::Databas
 }
 
 #[test]
-fn a_node_hears_at_once_that_the_desk_has_changed_hands() {
+fn a_node_hears_at_once_that_the_leadership_has_changed_hands() {
     let (_shared, database) = setup();
     let listening = Database::open(patient(database.url())).unwrap();
-    hears_of_the_desk(&listening, &database);
+    hears_of_the_leadership(&listening, &database);
 }
 
 #[test]
@@ -273,5 +269,5 @@ fn behind_a_pooler_a_node_hears_over_the_direct_url_or_looks() {
     let deaf = Database::open(pooled.clone()).unwrap();
     wait(deaf.changed(Duration::from_millis(1)));
     let listening = Database::open(Options { direct_url: Some(database.url()), ..pooled }).unwrap();
-    hears_of_the_desk(&listening, &database);
+    hears_of_the_leadership(&listening, &database);
 }

@@ -1,4 +1,4 @@
-//! The desk of a hall, open on this node: its routes, and the services that run beside them as long as it is here.
+//! The leadership of a hall, open on this node: its routes, and the services that run beside them as long as it is here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,13 +20,13 @@ use crate::tokens::Tokens;
 use crate::vouch::NodeSecret;
 use crate::{collector, inbox, routes};
 
-/// How long requests under way have when the desk ends.
+/// How long requests under way have when the leadership ends.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
 /// Pauses between two readings of the tokens.
 const REREAD: Duration = Duration::from_secs(2);
 
 /// See the module.
-pub(crate) struct OpenDesk {
+pub(crate) struct Leader {
     pub(crate) router: Router,
     pub(crate) secret: Option<NodeSecret>,
     app: Arc<App>,
@@ -35,9 +35,9 @@ pub(crate) struct OpenDesk {
     collecting: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl OpenDesk {
+impl Leader {
     /// Opens it on this node, until the node stops.
-    pub(crate) fn new(options: Options, node: &Node, stop: watch::Receiver<bool>) -> OpenDesk {
+    pub(crate) fn new(options: Options, node: &Node, stop: watch::Receiver<bool>) -> Leader {
         let ((drain, draining), (close, closing)) = (watch::channel(false), watch::channel(false));
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
         let every = Duration::from_millis(options.collect_ms);
@@ -49,7 +49,7 @@ impl OpenDesk {
         tokio::spawn(inbox::run(app.clone()));
         tokio::spawn(with_node(stop, [drain.clone(), close.clone()]));
         let (router, collecting) = (routes::router(&app), Mutex::new(Some(collecting)));
-        OpenDesk { router, secret, app, drain, close, collecting }
+        Leader { router, secret, app, drain, close, collecting }
     }
 
     pub(crate) fn drain(&self) {
@@ -68,12 +68,12 @@ impl OpenDesk {
             }
         };
         if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
-            tracing::warn!("what was still under way at the desk is cut");
+            tracing::warn!("what was still under way on the leader is cut");
         }
     }
 }
 
-/// A desk ends with its node at the latest.
+/// A leadership ends with its node at the latest.
 async fn with_node(stop: watch::Receiver<bool>, said: [watch::Sender<bool>; 2]) {
     let [drain, close] = said;
     tokio::select! {

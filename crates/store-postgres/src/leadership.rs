@@ -1,8 +1,8 @@
-//! Holding the desk: who has it, for how long, and what ends it.
+//! leading: who has it, for how long, and what ends it.
 //!
-//! The database's row says until when the desk is held, by its clock. This node believes a little less: its term counts
+//! The database's row says until when the leadership is held, by its clock. This node believes a little less: its term counts
 //! from the moment before the request was sent, by the monotonic clock. So it stops speaking before anybody can take
-//! the desk over, without the clocks agreeing on the time.
+//! the leadership over, without the clocks agreeing on the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,14 +32,14 @@ pub struct Node {
     pub url: String,
 }
 
-/// Who holds the desk.
+/// Who leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LeaderSeen {
     /// The node.
     pub node: Node,
     /// Its epoch.
     pub epoch: u64,
-    /// For how long it holds the desk if it does not renew.
+    /// For how long it leads if it does not renew.
     pub left_ms: u64,
 }
 
@@ -84,7 +84,7 @@ impl Term {
     /// Why it may no longer, once that is so.
     pub(crate) fn why(&self) -> String {
         if self.left().is_zero() {
-            self.lose("the desk was not renewed in time");
+            self.lose("the leadership was not renewed in time");
         }
         self.lost.borrow().clone().unwrap_or_else(|| "the writer ended unexpectedly".to_owned())
     }
@@ -113,7 +113,7 @@ pub(crate) fn term_ms(options: &Options) -> i64 {
     i64::try_from(options.term.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Renews the desk on a connection of its own until it is lost or given back.
+/// Renews the leadership on a connection of its own until it is lost or given back.
 pub(crate) async fn renew(connector: Connector, options: Options, epoch: u64, term: Arc<Term>) {
     let mut client = None;
     let mut pause = options.renew_every;
@@ -139,11 +139,11 @@ pub(crate) async fn renew(connector: Connector, options: Options, epoch: u64, te
                 options.renew_every
             }
             Ok(false) => {
-                term.lose("another node has taken the desk");
+                term.lose("another node leads now");
                 return;
             }
             Err(trouble) => {
-                tracing::warn!("failed to renew the desk: {trouble}");
+                tracing::warn!("failed to renew the leadership: {trouble}");
                 client = None;
                 AGAIN
             }
@@ -166,7 +166,8 @@ async fn once(
         None => client.insert(connector.connect().await?),
     };
     let wire = connector.wire(client);
-    let step = Step::new(include_str!("sql/renew_desk.sql")).with(epoch.cast_signed()).with(term_ms(options));
+    let step =
+        Step::new(include_str!("sql/renew_leadership.sql")).with(epoch.cast_signed()).with(term_ms(options));
     let renewed = !wire.ask(step.with(env!("CARGO_PKG_VERSION"))).await?.is_empty();
     if turn.is_multiple_of(FORGET_EVERY) {
         wire.ask(Step::new(include_str!("sql/forget_nodes.sql")).with(FORGET_MS)).await?;

@@ -1,5 +1,0 @@
--- Gives the desk back, so that the next may take it at once.
-WITH gone AS (
-    UPDATE jobhall.desk SET until = clock_timestamp() WHERE epoch = $1 RETURNING node
-), told AS (SELECT pg_notify('jobhall_desk', 'free') FROM gone)
-DELETE FROM jobhall.nodes USING gone WHERE name = gone.node AND EXISTS (SELECT FROM told)

@@ -1,0 +1,2 @@
+-- takes the leadership, or tells who has it.
+SELECT mine, epoch, node, url, left_ms FROM jobhall.take_leadership($1, $2, $3, $4)
