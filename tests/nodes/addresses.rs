@@ -31,15 +31,19 @@ fn an_address_that_cannot_be_one_is_refused_at_the_start() {
 fn where_the_holder_tells_the_address_of_another_node_that_is_said_and_logged() {
     let mut crowd = Crowd::of(1, &[]);
     let url = crowd.database.url();
-    let (mut wrong, door) = (Rig::new(), crowd.nodes[0].url());
-    wrong.start(&["server", "--log", "info", "--database", &url, "--advertise", &door]);
+    let (mut wrong, follower) = (Rig::new(), crowd.nodes[0].url());
+    wrong.start(&["server", "--log", "info", "--database", &url, "--advertise", &follower]);
     crowd.nodes[0].hall().kill();
     eventually("the other to lead", || wrong.said("hall").contains("this node leads"));
     let words = ["server", "--log", "info", "--database", url.as_str()];
     // It is never ready, so it is not waited for.
     let mut command = jobhall();
-    command.args(words).arg("--data").arg(crowd.nodes[0].data()).args(["--listen", &door["http://".len()..]]);
-    let _door = crowd.nodes[0].spawn(command, "hall");
+    command
+        .args(words)
+        .arg("--data")
+        .arg(crowd.nodes[0].data())
+        .args(["--listen", &follower["http://".len()..]]);
+    let _follower = crowd.nodes[0].spawn(command, "hall");
     eventually("it to be said", || {
         let ready = std::net::TcpStream::connect(crowd.nodes[0].address()).is_ok();
         ready

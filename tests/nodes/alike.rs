@@ -15,8 +15,9 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 fn a_job_submitted_at_one_node_wakes_a_vacancy_parked_at_another() {
     let crowd = Crowd::of(3, &[]);
     let holder = crowd.holder(0).unwrap();
-    let doors: Vec<usize> = (0..3).filter(|at| *at != holder).collect();
-    for (worker, submitter) in [(doors[0], doors[1]), (holder, doors[0]), (doors[1], holder)] {
+    let followers: Vec<usize> = (0..3).filter(|at| *at != holder).collect();
+    for (worker, submitter) in [(followers[0], followers[1]), (holder, followers[0]), (followers[1], holder)]
+    {
         let (parked, asking) = (crowd.client(worker), crowd.client(submitter));
         block_on(async {
             let vacancy = Vacancy { slots: 1, wait_s: 60, abilities: String::new(), accepts: String::new() };
@@ -108,8 +109,8 @@ fn the_nodes_are_listed_and_one_that_stops_is_gone() {
         assert!(nodes.iter().all(|node| node["version"].as_str().is_some_and(|version| !version.is_empty())));
     }
     let holder = crowd.holder(0).unwrap();
-    let door = (0..3).find(|at| *at != holder).unwrap();
-    crowd.nodes[door].hall().signal(Signal::TERM);
-    assert_eq!(crowd.nodes[door].hall().wait().code(), Some(0), "{}", crowd.nodes[door].said("hall"));
+    let follower = (0..3).find(|at| *at != holder).unwrap();
+    crowd.nodes[follower].hall().signal(Signal::TERM);
+    assert_eq!(crowd.nodes[follower].hall().wait().code(), Some(0), "{}", crowd.nodes[follower].said("hall"));
     eventually("a shorter list", || listed(&crowd, holder).len() == 2);
 }

@@ -25,12 +25,12 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     let mut crowd = Crowd::of(3, &[]);
     let holder = crowd.holder(0).unwrap();
     let other = (holder + 1) % 3;
-    // One worker was at the holder itself, one at a door; both know all addresses.
+    // One worker was at the holder itself, one at a follower; both know all addresses.
     let mut places: Vec<_> = crowd.nodes.iter().map(jobhall_tests::Rig::url).collect();
     places.rotate_left(holder);
     let _at_holder = crowd.worker("a", &places.join(","), &["--slots", "1"]);
     places.rotate_left(1);
-    let _at_door = crowd.worker("b", &places.join(","), &["--slots", "1"]);
+    let _at_follower = crowd.worker("b", &places.join(","), &["--slots", "1"]);
     let jobs: Vec<_> = ["one", "two"]
         .map(|name| {
             let (script, begun, go) = waiting(&crowd, name);
@@ -57,11 +57,11 @@ fn a_holder_that_is_killed_is_replaced_and_attempts_that_ran_go_on() {
     crowd.until(other, &late, "succeeded");
     assert!(jobs.iter().all(|(_, file, _)| begun(file) == 1), "nothing was run twice");
     crowd.start(holder);
-    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old one is a door now");
+    assert_eq!(crowd.job(holder, &late)["state"], "succeeded", "and the old one is a follower now");
 }
 
 #[test]
-fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_door() {
+fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_follower() {
     let mut crowd = Crowd::of(2, &[]);
     let holder = crowd.holder(0).unwrap();
     let other = 1 - holder;
@@ -90,7 +90,7 @@ fn a_holder_that_was_held_up_commits_nothing_more_and_becomes_a_door() {
     jobhall_tests::signal(pid, Signal::CONT);
     let answer = late.answer();
     assert_ne!(answer.status / 100, 2, "{answer:?}");
-    eventually("the old holder to be a door", || {
+    eventually("the old holder to be a follower", || {
         text(&crowd.nodes[holder].run(&["job", "show", &id, "--json"]).stdout).contains("succeeded")
     });
     assert_eq!(crowd.holder(holder), Some(other), "both agree");
@@ -169,7 +169,7 @@ fn a_log_is_followed_to_its_end_over_the_death_of_the_holder() {
     let (script, file, go) = waiting(&crowd, "one");
     let id = crowd.submit(other, &script, &["--max-attempts", "1"]);
     eventually("it to begin", || begun(&file) == 1);
-    // As text and in frames, both through a door.
+    // As text and in frames, both through a follower.
     let mut followers: Vec<_> = [
         ("text", &["job", "log", "-f", id.as_str()][..]),
         ("frames", &["job", "log", "-f", "--json", id.as_str()]),

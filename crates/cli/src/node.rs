@@ -1,10 +1,10 @@
 //! The life of a node of a hall on PostgreSQL. All nodes are equal: each asks for the leadership again and again. The one that
-//! gets it runs the engine until it loses it; the others are doors that lead there.
+//! gets it runs the engine until it loses it; the others are followers that lead there.
 //!
 //! ```text
 //!            ┌──▶ mine: tokens, blobs, engine on the store ──▶ leadership ──┐ lost: close everything,
 //!   ask ─────┤                                                        ├──▶ ask again
-//!            └──▶ theirs: a door to the holder; look every second ────┘
+//!            └──▶ theirs: a follower to the holder; look every second ────┘
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use jobhall_client::{Trust, tls_config};
 use jobhall_core::{Time, WorkerName};
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
-use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
+use jobhall_server::{ForwardTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
@@ -28,9 +28,9 @@ use crate::failure::{Failure, Outcome};
 use crate::hall::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 use crate::listen::ListenArgs;
 
-/// How often a door looks whether the leadership is free, and a node without a database whether that is back.
+/// How often a follower looks whether the leadership is free, and a node without a database whether that is back.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a door still leads where it last heard the leadership was, while the database does not answer.
+/// How long a follower still leads where it last heard the leadership was, while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
 /// Connections for logs and artifacts.
 const BLOB_CONNECTIONS: usize = 8;
@@ -200,7 +200,7 @@ impl Monitor {
         store.leave().await;
     }
 
-    /// A door stops: the others need not wait for it to be forgotten.
+    /// A follower stops: the others need not wait for it to be forgotten.
     async fn leave(self) {
         self.running.stop().await;
         if let Err(error) = self.database.forget(self.me.name).await {
@@ -215,8 +215,9 @@ impl Monitor {
             return;
         }
         tracing::info!(node = holder.node.name, url = to.0, "another node leads");
-        let door = DoorTo { url: to.0.clone(), secret: self.node_secret.clone(), tls: self.tls.clone() };
-        if let Err(why) = self.running.forward(door).await {
+        let follower =
+            ForwardTo { url: to.0.clone(), secret: self.node_secret.clone(), tls: self.tls.clone() };
+        if let Err(why) = self.running.forward(follower).await {
             tracing::error!(node = holder.node.name, "the leader cannot be reached: {why}");
             self.running.shut("the address of the leader is wrong").await;
         }

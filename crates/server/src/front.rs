@@ -1,4 +1,4 @@
-//! What a node is at this moment, to whoever comes: the leadership itself, a door that leads to it, or closed. A node listens
+//! What a node is at this moment, to whoever comes: the leadership itself, a follower that leads to it, or closed. A node listens
 //! once; what it is may change between two requests on one connection.
 
 use std::convert::Infallible;
@@ -17,15 +17,15 @@ use jobhall_protocol::Code;
 use tokio::sync::watch;
 
 use crate::app::Hosts;
-use crate::door::Door;
 use crate::error::{self, Answer, Trouble};
 use crate::failures::Peer;
+use crate::forward::Forwarder;
 use crate::gate;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::vouch::{self, NodeSecret, Vouched};
 
-/// Why a request that another node passed on to a door goes no further.
+/// Why a request that another node passed on to a follower goes no further.
 const ASTRAY: &str = "it was passed on to a node that does not lead: the leadership has just moved, or the node that \
                       holds it tells a wrong address of itself (--advertise)";
 
@@ -36,7 +36,7 @@ pub(crate) enum Front {
     /// This node leads.
     Leader(Leader),
     /// Another node does.
-    Door(Door),
+    Follower(Forwarder),
 }
 
 impl Front {
@@ -44,7 +44,7 @@ impl Front {
         match self {
             Front::Closed(_) => None,
             Front::Leader(leader) => leader.secret.as_ref(),
-            Front::Door(door) => Some(&door.secret),
+            Front::Follower(follower) => Some(&follower.secret),
         }
     }
 
@@ -53,7 +53,7 @@ impl Front {
         match self {
             Front::Closed(_) => {}
             Front::Leader(leader) => leader.end().await,
-            Front::Door(door) => door.close(),
+            Front::Follower(follower) => follower.close(),
         }
     }
 }
@@ -115,7 +115,7 @@ impl Node {
             "/livez" => "/livez",
             "/readyz" => "/readyz",
             "/metrics" => "/metrics",
-            _ => "door",
+            _ => "follower",
         };
         let checked = gate::check_host(&self.hosts, request.headers());
         let checked = checked.and_then(|()| gate::check_page(&request));
@@ -123,17 +123,17 @@ impl Node {
             (Err(trouble), _) => Err(trouble),
             (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),
             // Whoever sent it here is behind the times, or was told a wrong address; it must not go round.
-            (Ok(()), Front::Door(_)) if passed_on => {
+            (Ok(()), Front::Follower(_)) if passed_on => {
                 tracing::warn!(from = %from.0, "{ASTRAY}");
                 Err(no_leader(ASTRAY))
             }
-            (Ok(()), Front::Door(door)) => self.through(door, route, request, vouched).await,
+            (Ok(()), Front::Follower(follower)) => self.through(follower, route, request, vouched).await,
             (Ok(()), Front::Closed(why)) => Err(no_leader(why)),
-            (Ok(()), Front::Leader(_)) => Err(Trouble::internal("a leadership was taken for a door")),
+            (Ok(()), Front::Leader(_)) => Err(Trouble::internal("a leadership was taken for a follower")),
         };
         let response = match answer {
             // Whon the leader said stays as it is.
-            Ok(response) if route == "door" => response,
+            Ok(response) if route == "follower" => response,
             Ok(response) => gate::finish(response, &id),
             Err(trouble) => gate::finish(trouble.into_response(), &id),
         };
@@ -143,23 +143,23 @@ impl Node {
 
     async fn through(
         &self,
-        door: &Door,
+        follower: &Forwarder,
         route: &'static str,
         request: Request<Incoming>,
         vouched: Vouched,
     ) -> Answer {
         match route {
-            "/readyz" => door.is_ready(&request, vouched).await,
+            "/readyz" => follower.is_ready(&request, vouched).await,
             // The numbers are this node's own; who may see them is known on the leader.
             "/metrics" => {
-                let answer = door.may_see_numbers(&request, vouched).await?;
+                let answer = follower.may_see_numbers(&request, vouched).await?;
                 if answer.status().is_success() {
                     Ok(error::numbers(self.metrics.own_text()))
                 } else {
                     Ok(answer)
                 }
             }
-            _ => door.pass(request, vouched).await,
+            _ => follower.pass(request, vouched).await,
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::Hosts;
 use crate::connections::accept;
-use crate::door::{Door, DoorTo};
+use crate::forward::{ForwardTo, Forwarder};
 use crate::front::{Front, Node};
 use crate::leader::Leader;
 use crate::nodes::Nodes;
@@ -138,9 +138,9 @@ impl Running {
     /// Another node leads: requests are passed on to it.
     ///
     /// # Errors
-    /// Its address is none that a door can lead to.
-    pub async fn forward(&self, to: DoorTo) -> Result<(), String> {
-        let before = self.turn(Front::Door(Door::new(to)?));
+    /// Its address is none that a follower can lead to.
+    pub async fn forward(&self, to: ForwardTo) -> Result<(), String> {
+        let before = self.turn(Front::Follower(Forwarder::new(to)?));
         before.end().await;
         Ok(())
     }

@@ -9,7 +9,7 @@
 //!                          └──────◀── problem+json (error) ◀─────────────┘
 //! ```
 //!
-//! * `front` is what the node is at the moment: the leadership, a `door` to the node that has it, or closed.
+//! * `front` is what the node is at the moment: the leadership, a `follower` to the node that has it, or closed.
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
 //! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
@@ -28,7 +28,6 @@ mod audit;
 mod body;
 mod collector;
 mod connections;
-mod door;
 mod error;
 mod explain;
 mod exposition;
@@ -37,6 +36,7 @@ mod field;
 mod figures;
 mod filter;
 mod floor;
+mod forward;
 mod front;
 mod gate;
 mod hall;
@@ -60,7 +60,7 @@ mod tokens;
 mod upload;
 mod vouch;
 
-pub use door::{DoorTo, check_address};
+pub use forward::{ForwardTo, check_address};
 pub use hall::{Hall, Listen, Options, Running};
 pub use nodes::Nodes;
 pub use tls::{Tls, TlsError};

@@ -15,7 +15,7 @@ use crate::error::{self, Answer, Trouble};
 use crate::exposition::Exposition;
 use crate::{params, place};
 
-/// How long the store may take to show that it can be read: less than a door waits for the answer.
+/// How long the store may take to show that it can be read: less than a follower waits for the answer.
 const LOOK: Duration = Duration::from_secs(2);
 const TEXT: &str = "text/plain; charset=utf-8";
 

@@ -59,7 +59,7 @@ pub(super) async fn page(
             trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
         );
     };
-    let secure = request.extensions().get::<Vouched>().map_or(app.secure, |door| door.secure);
+    let secure = request.extensions().get::<Vouched>().map_or(app.secure, |follower| follower.secure);
     drop(request);
     enter(&app, &secret, secure).await
 }

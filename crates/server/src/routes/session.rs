@@ -1,4 +1,4 @@
-//! The door to a session: what must hold before a request becomes a WebSocket.
+//! The follower to a session: what must hold before a request becomes a WebSocket.
 
 use std::sync::Arc;
 

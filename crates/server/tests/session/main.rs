@@ -3,11 +3,11 @@
 
 mod bounds;
 mod cancels;
-mod door;
 mod garbage;
 #[allow(dead_code, reason = "shared with the tests over requests")]
 #[path = "../http/hall.rs"]
 mod hall;
+mod handshake;
 mod logs;
 mod messages;
 mod returns;

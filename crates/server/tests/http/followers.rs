@@ -1,10 +1,10 @@
-//! Doors: a node that does not lead passes on what it is asked, and nobody sees a difference.
+//! Followers: a node that does not lead passes on what it is asked, and nobody sees a difference.
 
 use std::time::Duration;
 
 use jobhall_client::{Client, Trust, tls_config};
 use jobhall_protocol::{Hello, ToHall, ToWorker};
-use jobhall_server::{DoorTo, Hall, Listen, NodeSecret, Options, Running, Tls};
+use jobhall_server::{ForwardTo, Hall, Listen, NodeSecret, Options, Running, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -24,29 +24,29 @@ pub fn leadership(hall: &TestHall) -> Options {
 }
 
 /// The way to the node at this address.
-pub fn to(address: impl std::fmt::Display) -> DoorTo {
-    DoorTo { url: format!("http://{address}"), secret: NodeSecret::new(SECRET).unwrap(), tls: None }
+pub fn to(address: impl std::fmt::Display) -> ForwardTo {
+    ForwardTo { url: format!("http://{address}"), secret: NodeSecret::new(SECRET).unwrap(), tls: None }
 }
 
-/// A hall with a the leader and a door, through which everything that the test sends goes.
-struct Doors {
+/// A hall with a the leader and a follower, through which everything that the test sends goes.
+struct Followers {
     hall: TestHall,
     holder: Running,
-    door: Running,
+    follower: Running,
 }
 
-impl Doors {
-    async fn open() -> Doors {
-        Doors::listening(Listen::default(), Listen::default()).await
+impl Followers {
+    async fn open() -> Followers {
+        Followers::listening(Listen::default(), Listen::default()).await
     }
 
-    async fn listening(at_leadership: Listen, at_door: Listen) -> Doors {
+    async fn listening(at_leadership: Listen, at_follower: Listen) -> Followers {
         let mut hall = TestHall::start().await;
-        let (holder, door) = (node(at_leadership).await, node(at_door).await);
+        let (holder, follower) = (node(at_leadership).await, node(at_follower).await);
         holder.open(leadership(&hall)).await;
-        door.forward(to(holder.address)).await.unwrap();
-        hall.address = door.address.to_string();
-        Doors { hall, holder, door }
+        follower.forward(to(holder.address)).await.unwrap();
+        hall.address = follower.address.to_string();
+        Followers { hall, holder, follower }
     }
 }
 
@@ -65,8 +65,8 @@ async fn guess(from: [u8; 4], at: &str, more: &str) -> Reply {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_through_a_door_comes_back_as_the_leadership_said_it() {
-    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+async fn what_goes_through_a_follower_comes_back_as_the_leadership_said_it() {
+    let Followers { hall, holder: _holder, follower: _follower } = Followers::open().await;
     let made = hall.post("/api/v1/jobs", r#"{"type":"a","params":{"n":1}}"#).await;
     assert_eq!(made.status, 201, "{made:?}");
     let id = made.json()["id"].as_u64().unwrap();
@@ -87,8 +87,8 @@ async fn what_goes_through_a_door_comes_back_as_the_leadership_said_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vacancy_parked_at_one_door_is_woken_by_a_job_from_another() {
-    let Doors { hall, holder, door: _door } = Doors::open().await;
+async fn a_vacancy_parked_at_one_follower_is_woken_by_a_job_from_another() {
+    let Followers { hall, holder, follower: _follower } = Followers::open().await;
     let other = node(Listen::default()).await;
     other.forward(to(holder.address)).await.unwrap();
     let parked = async {
@@ -113,8 +113,8 @@ async fn a_vacancy_parked_at_one_door_is_woken_by_a_job_from_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_come_through_a_door_as_they_happen() {
-    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+async fn events_come_through_a_follower_as_they_happen() {
+    let Followers { hall, holder: _holder, follower: _follower } = Followers::open().await;
     let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
     read_until(&mut events, "retry: 2000").await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
@@ -125,8 +125,8 @@ async fn events_come_through_a_door_as_they_happen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_is_followed_through_a_door_while_it_grows() {
-    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+async fn a_log_is_followed_through_a_follower_while_it_grows() {
+    let Followers { hall, holder: _holder, follower: _follower } = Followers::open().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let given = hall.take().await;
     let mut log =
@@ -140,8 +140,8 @@ async fn a_log_is_followed_through_a_door_while_it_grows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_artifacts_go_through_a_door_both_ways() {
-    let Doors { hall, holder: _holder, door: _door } = Doors::open().await;
+async fn large_artifacts_go_through_a_follower_both_ways() {
+    let Followers { hall, holder: _holder, follower: _follower } = Followers::open().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let given = hall.take().await;
     let bytes: Vec<u8> = (0..24_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -169,9 +169,9 @@ async fn large_artifacts_go_through_a_door_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_goes_through_a_door_and_ends_when_the_leadership_is_elsewhere() {
-    let Doors { hall, door, holder } = Doors::open().await;
-    let client = Client::new(&format!("http://{}", door.address), Some(&hall.worker)).unwrap();
+async fn a_session_goes_through_a_follower_and_ends_when_the_leadership_is_elsewhere() {
+    let Followers { hall, follower, holder } = Followers::open().await;
+    let client = Client::new(&format!("http://{}", follower.address), Some(&hall.worker)).unwrap();
     let mut session = client.session(Hello::default()).await.unwrap();
     session.send(&[ToHall::Vacancies { total: 1 }]).await.unwrap();
     let id = hall.submit(r#"{"type":"a"}"#).await;
@@ -185,18 +185,18 @@ async fn a_session_goes_through_a_door_and_ends_when_the_leadership_is_elsewhere
         }
     };
     assert_eq!(tokio::time::timeout(Duration::from_secs(30), given).await.unwrap(), id);
-    door.shut("the leadership is elsewhere").await;
+    follower.shut("the leadership is elsewhere").await;
     let ended = async { while session.next().await.is_ok() {} };
     tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the tunnel is cut");
-    door.forward(to(holder.address)).await.unwrap();
+    follower.forward(to(holder.address)).await.unwrap();
     client.session(Hello::default()).await.expect("another session through the same node");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_waits_at_a_leadership_or_a_door_is_ended_when_the_node_becomes_something_else() {
+async fn whatever_waits_at_a_leadership_or_a_follower_is_ended_when_the_node_becomes_something_else() {
     for at_leadership in [true, false] {
-        let Doors { mut hall, door, holder } = Doors::open().await;
-        hall.address = if at_leadership { holder.address } else { door.address }.to_string();
+        let Followers { mut hall, follower, holder } = Followers::open().await;
+        hall.address = if at_leadership { holder.address } else { follower.address }.to_string();
         let vacancy = br#"{"slots":1,"wait_s":60}"#;
         let mut waiting = [
             hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], vacancy).await,
@@ -210,7 +210,7 @@ async fn whatever_waits_at_a_leadership_or_a_door_is_ended_when_the_node_becomes
         if at_leadership {
             holder.shut("gone").await;
         } else {
-            door.shut("gone").await;
+            follower.shut("gone").await;
         }
         for stream in &mut waiting {
             let mut rest = Vec::new();
@@ -226,19 +226,19 @@ async fn whatever_waits_at_a_leadership_or_a_door_is_ended_when_the_node_becomes
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
     let mut hall = TestHall::start().await;
-    let door = node(Listen::default()).await;
-    hall.address = door.address.to_string();
+    let follower = node(Listen::default()).await;
+    hall.address = follower.address.to_string();
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = deaf.local_addr().unwrap();
     drop(deaf);
-    door.forward(to(address)).await.unwrap();
+    follower.forward(to(address)).await.unwrap();
     let reply = hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await;
     assert!(reply.problem(503, "no_leader").contains("nothing was done"));
     assert!(reply.header("retry-after").is_some());
     hall.get("/readyz").await.problem(503, "no_leader");
 
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    door.forward(to(mute.local_addr().unwrap())).await.unwrap();
+    follower.forward(to(mute.local_addr().unwrap())).await.unwrap();
     let listening = async {
         let (mut stream, _) = mute.accept().await.unwrap();
         read_until(&mut stream, "\"type\":\"a\"").await;
@@ -257,12 +257,12 @@ async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_door() {
+async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_follower() {
     let mut hall = TestHall::start().await;
-    let door = node(Listen::default()).await;
-    hall.address = door.address.to_string();
+    let follower = node(Listen::default()).await;
+    hall.address = follower.address.to_string();
     let half = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    door.forward(to(half.local_addr().unwrap())).await.unwrap();
+    follower.forward(to(half.local_addr().unwrap())).await.unwrap();
     let answering = async {
         let (mut stream, _) = half.accept().await.unwrap();
         read_until(&mut stream, "\r\n\r\n").await;
@@ -279,9 +279,9 @@ async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_door() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_door() {
-    let Doors { hall, holder, door: _door } = Doors::open().await;
-    // Whatever a client says of itself is taken off at the door.
+async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_follower() {
+    let Followers { hall, holder, follower: _follower } = Followers::open().await;
+    // Whatever a client says of itself is taken off at the follower.
     let forged = format!("Jobhall-Node: {SECRET}x\r\nJobhall-Peer: http 127.0.0.9\r\n");
     for _ in 0..10 {
         guess([127, 0, 0, 2], &hall.address, &forged).await.problem(401, "unauthorized");
@@ -303,28 +303,28 @@ async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_door() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_has_names_of_its_own_and_the_leadership_takes_its_word() {
+async fn a_follower_has_names_of_its_own_and_the_leadership_takes_its_word() {
     let named = |name: &str| Listen { hosts: vec![name.to_owned()], ..Listen::default() };
-    let Doors { mut hall, holder, door: _door } =
-        Doors::listening(named("leadership.example"), named("door.example")).await;
+    let Followers { mut hall, holder, follower: _follower } =
+        Followers::listening(named("leadership.example"), named("follower.example")).await;
     let get = async |hall: &TestHall, host: &str, more: &[(&str, &str)]| {
         hall.send("GET", "/api/v1/jobs", &hall.viewer, &[&[("Host", host)], more].concat(), b"").await
     };
-    assert_eq!(get(&hall, "door.example", &[]).await.status, 200);
+    assert_eq!(get(&hall, "follower.example", &[]).await.status, 200);
     get(&hall, "leadership.example", &[]).await.problem(421, "misdirected");
-    let foreign = [("Host", "door.example"), ("Origin", "http://evil.example")];
+    let foreign = [("Host", "follower.example"), ("Origin", "http://evil.example")];
     let body = br#"{"type":"a"}"#;
     hall.send("POST", "/api/v1/jobs", &hall.client, &foreign, body).await.problem(403, "forbidden");
-    let own = [("Host", "door.example"), ("Origin", "http://door.example")];
+    let own = [("Host", "follower.example"), ("Origin", "http://follower.example")];
     assert_eq!(hall.send("POST", "/api/v1/jobs", &hall.client, &own, body).await.status, 201);
     hall.address = holder.address.to_string();
     let forged = [("Jobhall-Node", "guess"), ("Jobhall-Peer", "http 127.0.0.1")];
-    get(&hall, "door.example", &forged).await.problem(421, "misdirected");
+    get(&hall, "follower.example", &forged).await.problem(421, "misdirected");
     assert_eq!(get(&hall, "leadership.example", &[]).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_door_speaks_tls_with_a_leadership_behind_it_and_believes_no_other() {
+async fn a_follower_speaks_tls_with_a_leadership_behind_it_and_believes_no_other() {
     let mut hall = TestHall::start().await;
     let files = tempfile::tempdir().unwrap();
     for name in ["a", "b"] {
@@ -334,20 +334,20 @@ async fn a_door_speaks_tls_with_a_leadership_behind_it_and_believes_no_other() {
     let tls = Tls::read(&path("a.crt"), &path("a.key")).unwrap();
     let holder = node(Listen { tls: Some(tls), ..Listen::default() }).await;
     holder.open(leadership(&hall)).await;
-    let door = node(Listen::default()).await;
-    hall.address = door.address.to_string();
-    let leading = |authority: Option<&str>| DoorTo {
+    let follower = node(Listen::default()).await;
+    hall.address = follower.address.to_string();
+    let leading = |authority: Option<&str>| ForwardTo {
         url: format!("https://localhost:{}", holder.address.port()),
         tls: authority.map(|name| tls_config(&Trust::Authority(path(name))).unwrap()),
         ..to(holder.address)
     };
-    door.forward(leading(Some("a.crt"))).await.unwrap();
+    follower.forward(leading(Some("a.crt"))).await.unwrap();
     assert_eq!(hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await.status, 201);
-    let client = Client::new(&format!("http://{}", door.address), Some(&hall.worker)).unwrap();
-    client.session(Hello::default()).await.expect("a session through the door");
-    door.forward(leading(Some("b.crt"))).await.unwrap();
+    let client = Client::new(&format!("http://{}", follower.address), Some(&hall.worker)).unwrap();
+    client.session(Hello::default()).await.expect("a session through the follower");
+    follower.forward(leading(Some("b.crt"))).await.unwrap();
     hall.get("/api/v1/jobs").await.problem(503, "no_leader");
-    assert!(door.forward(leading(None)).await.unwrap_err().contains("nobody is believed"));
+    assert!(follower.forward(leading(None)).await.unwrap_err().contains("nobody is believed"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -363,18 +363,18 @@ async fn a_request_does_not_go_round() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_tells_its_own_health_and_numbers_whatever_it_is() {
-    let Doors { hall, door, holder: _holder } = Doors::open().await;
+    let Followers { hall, follower, holder: _holder } = Followers::open().await;
     assert_eq!(hall.get("/livez").await.text(), "ok\n");
     assert_eq!(hall.get("/readyz").await.text(), "ok\n");
     assert!(hall.get("/readyz?verbose").await.text().contains("store writes: ok"));
     hall.get("/readyz?verbose=maybe").await.problem(400, "bad_request");
     let numbers = hall.get("/metrics").await;
     assert_eq!(numbers.status, 200);
-    assert!(numbers.text().contains("route=\"door\"") || numbers.text().contains("route=\"/readyz\""));
+    assert!(numbers.text().contains("route=\"follower\"") || numbers.text().contains("route=\"/readyz\""));
     assert!(!numbers.text().contains("jobhall_jobs"), "those of the jobs are the leadership's");
     hall.send("GET", "/metrics", "", &[], b"").await.problem(401, "unauthorized");
     hall.send("GET", "/metrics", &hall.worker, &[], b"").await.problem(403, "forbidden");
-    door.shut("nobody knows who leads").await;
+    follower.shut("nobody knows who leads").await;
     assert_eq!(hall.get("/livez").await.text(), "ok\n");
     hall.get("/readyz").await.problem(503, "no_leader");
     hall.get("/metrics").await.problem(503, "no_leader");
@@ -399,7 +399,7 @@ async fn one_connection_meets_whatever_the_node_is_at_the_time() {
     ask(&mut stream, "\"no_leader\"").await;
     node.open(leadership(&hall)).await;
     ask(&mut stream, "\"alone\"").await;
-    let away = crate::doors::node(Listen::default()).await;
+    let away = crate::followers::node(Listen::default()).await;
     node.forward(to(away.address)).await.unwrap();
     ask(&mut stream, "\"no_leader\"").await;
 }

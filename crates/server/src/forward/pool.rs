@@ -39,7 +39,7 @@ pub(super) enum Failed {
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Ways {
+pub(super) struct Pool {
     to: Arc<To>,
     idle: Arc<Mutex<VecDeque<Idle>>>,
 }
@@ -72,15 +72,15 @@ pub(super) fn place(url: &str) -> Result<(String, u16, bool), String> {
     Ok((host, uri.port_u16().unwrap_or(if secure { 443 } else { 80 }), secure))
 }
 
-impl Ways {
-    /// Ways to a node at this address, which reads `http://HOST:PORT` or `https://HOST:PORT`.
-    pub(super) fn new(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Ways, String> {
+impl Pool {
+    /// Pool to a node at this address, which reads `http://HOST:PORT` or `https://HOST:PORT`.
+    pub(super) fn new(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Pool, String> {
         let (host, port, secure) = place(url)?;
         let tls = match secure {
             true => Some(tls.ok_or_else(|| format!("nobody is believed to be {url:?}"))?),
             false => None,
         };
-        Ok(Ways { to: Arc::new(To { host, port, tls }), idle: Arc::default() })
+        Ok(Pool { to: Arc::new(To { host, port, tls }), idle: Arc::default() })
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -121,10 +121,10 @@ impl Ways {
 
     /// Keeps a connection once its answer was read to the end.
     fn keep(&self, mut sender: SendRequest<Body>) {
-        let ways = self.clone();
+        let pool = self.clone();
         tokio::spawn(async move {
             if sender.ready().await.is_ok() {
-                let mut idle = ways.idle();
+                let mut idle = pool.idle();
                 if idle.len() < IDLE {
                     idle.push_back(Idle { sender, since: Instant::now() });
                 }

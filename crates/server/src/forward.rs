@@ -1,17 +1,17 @@
-//! A door: a node that does not lead takes requests all the same and passes them on to the one that does.
+//! A follower: a node that does not lead takes requests all the same and passes them on to the one that does.
 //!
 //! ```text
-//!   client ─▶ gate of the door: host, origin ─▶ ways ─▶ the leader: token, role, route
+//!   client ─▶ gate of the follower: host, origin ─▶ pool ─▶ the leader: token, role, route
 //!          ◀── answer as it comes, piece by piece ◀──┘
-//!          ◀══════ bytes both ways, after an upgrade ══════▶
+//!          ◀══════ bytes both pool, after an upgrade ══════▶
 //! ```
 //!
 //! Nothing is kept here: bodies, streams and long polls go through as they come, and what ends on one side ends on the
-//! other. A door knows no tokens. It says where a request came from, so that wrong tokens are counted against whoever
+//! other. A follower knows no tokens. It says where a request came from, so that wrong tokens are counted against whoever
 //! sent them, and it is believed by the secret that the nodes share.
 
-mod hop;
-mod ways;
+mod headers;
+mod pool;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,7 +30,7 @@ use tokio::io::copy_bidirectional;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::rustls::ClientConfig;
 
-use self::ways::{Failed, Ways};
+use self::pool::{Failed, Pool};
 use crate::app::told;
 use crate::error::{Answer, Trouble};
 use crate::gate::REQUEST_ID;
@@ -50,12 +50,12 @@ const READY_BYTES: usize = 16 * 1024;
 /// # Errors
 /// It does not read `http://HOST:PORT` or `https://HOST:PORT`.
 pub fn check_address(url: &str) -> Result<(), String> {
-    ways::place(url).map(|_| ())
+    pool::place(url).map(|_| ())
 }
 
-/// Where a door leads.
+/// Where a follower leads.
 #[derive(Clone, Debug)]
-pub struct DoorTo {
+pub struct ForwardTo {
     /// Where the node is that leads: `http://HOST:PORT` or `https://HOST:PORT`.
     pub url: String,
     /// What the nodes of the hall know each other by.
@@ -65,8 +65,8 @@ pub struct DoorTo {
 }
 
 /// See the module.
-pub(crate) struct Door {
-    ways: Ways,
+pub(crate) struct Forwarder {
+    pool: Pool,
     pub(crate) secret: NodeSecret,
     tunnels: Arc<Semaphore>,
     /// Becomes true once: the leadership is elsewhere, or this node stops.
@@ -75,12 +75,12 @@ pub(crate) struct Door {
     complained: Mutex<Option<Instant>>,
 }
 
-impl Door {
-    pub(crate) fn new(to: DoorTo) -> Result<Door, String> {
-        let DoorTo { url, secret, tls } = to;
+impl Forwarder {
+    pub(crate) fn new(to: ForwardTo) -> Result<Forwarder, String> {
+        let ForwardTo { url, secret, tls } = to;
         let tunnels = Arc::new(Semaphore::new(TUNNELS));
-        let (ways, close) = (Ways::new(&url, tls)?, watch::Sender::new(false));
-        Ok(Door { ways, secret, tunnels, close, complained: Mutex::default() })
+        let (pool, close) = (Pool::new(&url, tls)?, watch::Sender::new(false));
+        Ok(Forwarder { pool, secret, tunnels, close, complained: Mutex::default() })
     }
 
     /// Ends whatever goes through: who was behind it comes back and is led elsewhere.
@@ -94,7 +94,7 @@ impl Door {
 
     /// Passes a request on.
     pub(crate) async fn pass(&self, mut request: Request<Incoming>, vouched: Vouched) -> Answer {
-        let upgrade = hop::strip(request.headers_mut());
+        let upgrade = headers::strip(request.headers_mut());
         // Before anything is sent: whom there is no room for is told so.
         let asked = match upgrade {
             Some(to) => Some((to, self.place()?, hyper::upgrade::on(&mut request))),
@@ -106,13 +106,13 @@ impl Door {
         let mut request = Request::from_parts(parts, Body::new(body));
         self.secret.vouch(request.headers_mut(), vouched);
         if let Some((to, ..)) = &asked {
-            hop::ask(request.headers_mut(), to.clone());
+            headers::ask(request.headers_mut(), to.clone());
         }
         let mut response = self.send(request).await?;
-        let agreed = hop::strip(response.headers_mut());
+        let agreed = headers::strip(response.headers_mut());
         match (response.status(), asked, agreed) {
             (StatusCode::SWITCHING_PROTOCOLS, Some((_, place, from)), Some(to)) => {
-                hop::ask(response.headers_mut(), to);
+                headers::ask(response.headers_mut(), to);
                 self.tunnel(from, hyper::upgrade::on(&mut response), place);
                 Ok(response.map(|_| Body::empty()))
             }
@@ -126,7 +126,7 @@ impl Door {
     async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Trouble> {
         let reads = request.method().is_safe();
         let sent = tokio::select! {
-            sent = self.ways.send(request) => sent,
+            sent = self.pool.send(request) => sent,
             () = self.closed() => Err(Failed::Unanswered("the leader changed meanwhile".to_owned())),
         };
         sent.map_err(|failed| match failed {
@@ -169,7 +169,7 @@ impl Door {
         })
     }
 
-    /// Lets bytes through both ways until both sides have ended, or the door is closed.
+    /// Lets bytes through both pool until both sides have ended, or the follower is closed.
     fn tunnel(&self, client: OnUpgrade, leadership: OnUpgrade, place: OwnedSemaphorePermit) {
         let closed = self.closed();
         tokio::spawn(async move {
@@ -235,7 +235,7 @@ impl Door {
     }
 }
 
-/// A body on its way through, cut when the door is closed.
+/// A body on its way through, cut when the follower is closed.
 struct Passing {
     body: Incoming,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
