@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 
 use crate::app::told;
 use crate::failures::Peer;
-use crate::front::Node;
 use crate::leader::DRAIN_TIME;
 use crate::metrics::Counted;
+use crate::role::Node;
 use crate::tls::Tls;
 
 /// Connections at once; more wait to be taken.
@@ -62,9 +62,9 @@ pub(crate) async fn accept(
         }
     }
     drop(listener);
-    let front = node.front.borrow().clone();
+    let role = node.role.borrow().clone();
     let ended = async { while connections.join_next().await.is_some() {} };
-    let (ended, ()) = tokio::join!(tokio::time::timeout(DRAIN_TIME, ended), front.end());
+    let (ended, ()) = tokio::join!(tokio::time::timeout(DRAIN_TIME, ended), role.end());
     if ended.is_err() {
         tracing::warn!("requests that were still under way are cut");
     }

@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use crate::app::Hosts;
 use crate::connections::accept;
 use crate::forward::{ForwardTo, Forwarder};
-use crate::front::{Front, Node};
 use crate::leader::Leader;
 use crate::nodes::Nodes;
+use crate::role::{Node, ServingRole};
 use crate::tls::Tls;
 use crate::tokens::Tokens;
 use crate::vouch::NodeSecret;
@@ -90,7 +90,7 @@ impl Hall {
     /// As [`Hall::listen`].
     pub fn serve(listener: TcpListener, listen: Listen, options: Options) -> std::io::Result<Running> {
         let running = Hall::listen(listener, listen)?;
-        running.turn(Front::Leader(running.leader_of(options)));
+        running.turn(ServingRole::Leader(running.leader_of(options)));
         Ok(running)
     }
 
@@ -125,13 +125,13 @@ impl Running {
     }
 
     /// From now on the node is this; what it was before.
-    fn turn(&self, front: Front) -> Arc<Front> {
-        self.node.front.send_replace(Arc::new(front))
+    fn turn(&self, role: ServingRole) -> Arc<ServingRole> {
+        self.node.role.send_replace(Arc::new(role))
     }
 
     /// This node leads.
     pub async fn open(&self, options: Options) {
-        let before = self.turn(Front::Leader(self.leader_of(options)));
+        let before = self.turn(ServingRole::Leader(self.leader_of(options)));
         before.end().await;
     }
 
@@ -140,21 +140,21 @@ impl Running {
     /// # Errors
     /// Its address is none that a follower can lead to.
     pub async fn forward(&self, to: ForwardTo) -> Result<(), String> {
-        let before = self.turn(Front::Follower(Forwarder::new(to)?));
+        let before = self.turn(ServingRole::Follower(Forwarder::new(to)?));
         before.end().await;
         Ok(())
     }
 
     /// Nobody is served until the node is something again; why. Whatever waits or streams is ended.
     pub async fn shut(&self, why: &str) {
-        let before = self.turn(Front::Closed(why.to_owned()));
+        let before = self.turn(ServingRole::Closed(why.to_owned()));
         before.end().await;
     }
 
     /// Takes no more work: submits are refused, long polls end, and `/readyz` says so. Everything else goes on, so
     /// that workers can finish and people can watch.
     pub fn drain(&self) {
-        if let Front::Leader(leader) = &**self.node.front.borrow() {
+        if let ServingRole::Leader(leader) = &**self.node.role.borrow() {
             leader.drain();
         }
     }

@@ -4,12 +4,12 @@
 //! nothing. What is the same for every request happens once, around the routes:
 //!
 //! ```text
-//!   connection ─▶ front ─▶ gate: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
+//!   connection ─▶ role ─▶ gate: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
 //!                          │                                             │
 //!                          └──────◀── problem+json (error) ◀─────────────┘
 //! ```
 //!
-//! * `front` is what the node is at the moment: the leadership, a `follower` to the node that has it, or closed.
+//! * `role` is what the node is at the moment: the leadership, a `follower` to the node that has it, or closed.
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
 //! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
@@ -37,7 +37,6 @@ mod figures;
 mod filter;
 mod floor;
 mod forward;
-mod front;
 mod gate;
 mod hall;
 mod inbox;
@@ -51,6 +50,7 @@ mod place;
 mod poll;
 mod range;
 mod reach;
+mod role;
 mod routes;
 mod session;
 mod stream;

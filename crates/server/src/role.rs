@@ -30,7 +30,7 @@ const ASTRAY: &str = "it was passed on to a node that does not lead: the leaders
                       holds it tells a wrong address of itself (--advertise)";
 
 /// See the module.
-pub(crate) enum Front {
+pub(crate) enum ServingRole {
     /// Nobody is served; why.
     Closed(String),
     /// This node leads.
@@ -39,21 +39,21 @@ pub(crate) enum Front {
     Follower(Forwarder),
 }
 
-impl Front {
+impl ServingRole {
     fn secret(&self) -> Option<&NodeSecret> {
         match self {
-            Front::Closed(_) => None,
-            Front::Leader(leader) => leader.secret.as_ref(),
-            Front::Follower(follower) => Some(&follower.secret),
+            ServingRole::Closed(_) => None,
+            ServingRole::Leader(leader) => leader.secret.as_ref(),
+            ServingRole::Follower(follower) => Some(&follower.secret),
         }
     }
 
     /// Ends whatever waits or streams, and waits until it has ended.
     pub(crate) async fn end(&self) {
         match self {
-            Front::Closed(_) => {}
-            Front::Leader(leader) => leader.end().await,
-            Front::Follower(follower) => follower.close(),
+            ServingRole::Closed(_) => {}
+            ServingRole::Leader(leader) => leader.end().await,
+            ServingRole::Follower(follower) => follower.close(),
         }
     }
 }
@@ -70,21 +70,21 @@ pub(crate) struct Node {
     pub metrics: Arc<Metrics>,
     /// Whether requests come over TLS.
     pub secure: bool,
-    pub front: watch::Sender<Arc<Front>>,
+    pub role: watch::Sender<Arc<ServingRole>>,
 }
 
 impl Node {
     pub(crate) fn new(hosts: Hosts, secure: bool) -> Node {
-        let front = watch::Sender::new(Arc::new(Front::Closed("this node has just started".to_owned())));
-        Node { hosts: Arc::new(hosts), metrics: Arc::default(), secure, front }
+        let role = watch::Sender::new(Arc::new(ServingRole::Closed("this node has just started".to_owned())));
+        Node { hosts: Arc::new(hosts), metrics: Arc::default(), secure, role }
     }
 
     /// Answers a request as what this node is now. Not a future of its own around the router's: a long poll that waits
     /// would keep the room of the request in each of them.
     pub(crate) fn answer(self: &Arc<Node>, mut request: Request<Incoming>, from: Peer) -> Answering {
-        let front = self.front.borrow().clone();
-        let vouched = vouch::take(request.headers_mut(), front.secret());
-        if let Front::Leader(leader) = &*front {
+        let role = self.role.borrow().clone();
+        let vouched = vouch::take(request.headers_mut(), role.secret());
+        if let ServingRole::Leader(leader) = &*role {
             request.extensions_mut().insert(vouched.map_or(from, |vouched| vouched.from));
             if let Some(vouched) = vouched {
                 request.extensions_mut().insert(vouched);
@@ -93,14 +93,14 @@ impl Node {
         }
         let node = self.clone();
         Either::Right(Box::pin(
-            async move { Ok(node.outside(&front, request, from, vouched.is_some()).await) },
+            async move { Ok(node.outside(&role, request, from, vouched.is_some()).await) },
         ))
     }
 
     /// Answers where this node does not lead.
     async fn outside(
         &self,
-        front: &Front,
+        role: &ServingRole,
         mut request: Request<Incoming>,
         from: Peer,
         passed_on: bool,
@@ -119,17 +119,21 @@ impl Node {
         };
         let checked = gate::check_host(&self.hosts, request.headers());
         let checked = checked.and_then(|()| gate::check_page(&request));
-        let answer = match (checked, front) {
+        let answer = match (checked, role) {
             (Err(trouble), _) => Err(trouble),
             (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),
             // Whoever sent it here is behind the times, or was told a wrong address; it must not go round.
-            (Ok(()), Front::Follower(_)) if passed_on => {
+            (Ok(()), ServingRole::Follower(_)) if passed_on => {
                 tracing::warn!(from = %from.0, "{ASTRAY}");
                 Err(no_leader(ASTRAY))
             }
-            (Ok(()), Front::Follower(follower)) => self.through(follower, route, request, vouched).await,
-            (Ok(()), Front::Closed(why)) => Err(no_leader(why)),
-            (Ok(()), Front::Leader(_)) => Err(Trouble::internal("a leadership was taken for a follower")),
+            (Ok(()), ServingRole::Follower(follower)) => {
+                self.through(follower, route, request, vouched).await
+            }
+            (Ok(()), ServingRole::Closed(why)) => Err(no_leader(why)),
+            (Ok(()), ServingRole::Leader(_)) => {
+                Err(Trouble::internal("a leadership was taken for a follower"))
+            }
         };
         let response = match answer {
             // Whon the leader said stays as it is.
