@@ -33,8 +33,8 @@ use tokio_rustls::rustls::ClientConfig;
 use self::pool::{Failed, Pool};
 use crate::app::told;
 use crate::error::{Answer, Trouble};
+use crate::forwarded_for::{ForwardedFor, NodeSecret};
 use crate::gate::REQUEST_ID;
-use crate::vouch::{NodeSecret, Vouched};
 
 /// Upgraded connections at once, as many as a hall has sessions.
 const TUNNELS: usize = 10_000;
@@ -93,7 +93,7 @@ impl Forwarder {
     }
 
     /// Passes a request on.
-    pub(crate) async fn pass(&self, mut request: Request<Incoming>, vouched: Vouched) -> Answer {
+    pub(crate) async fn pass(&self, mut request: Request<Incoming>, forwarded_for: ForwardedFor) -> Answer {
         let upgrade = headers::strip(request.headers_mut());
         // Before anything is sent: whom there is no room for is told so.
         let asked = match upgrade {
@@ -104,7 +104,7 @@ impl Forwarder {
         // The address of the way is settled already.
         parts.uri = parts.uri.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()));
         let mut request = Request::from_parts(parts, Body::new(body));
-        self.secret.vouch(request.headers_mut(), vouched);
+        self.secret.sign(request.headers_mut(), forwarded_for);
         if let Some((to, ..)) = &asked {
             headers::ask(request.headers_mut(), to.clone());
         }
@@ -189,10 +189,10 @@ impl Forwarder {
     }
 
     /// Whether the leader is ready; what it says.
-    pub(crate) async fn is_ready(&self, asked: &Request<Incoming>, vouched: Vouched) -> Answer {
+    pub(crate) async fn is_ready(&self, asked: &Request<Incoming>, forwarded_for: ForwardedFor) -> Answer {
         let path =
             asked.uri().query().map_or_else(|| "/readyz".to_owned(), |query| format!("/readyz?{query}"));
-        let question = self.question(&path, asked, vouched)?;
+        let question = self.question(&path, asked, forwarded_for)?;
         let answering = async {
             let (parts, body) = self.send(question).await?.into_parts();
             let bytes = Limited::new(body, READY_BYTES).collect().await;
@@ -212,8 +212,12 @@ impl Forwarder {
     }
 
     /// Whether whoever asks may see the numbers of a node: the leadership knows, for its own.
-    pub(crate) async fn may_see_numbers(&self, asked: &Request<Incoming>, vouched: Vouched) -> Answer {
-        Ok(self.send(self.question("/metrics", asked, vouched)?).await?.map(Body::new))
+    pub(crate) async fn may_see_numbers(
+        &self,
+        asked: &Request<Incoming>,
+        forwarded_for: ForwardedFor,
+    ) -> Answer {
+        Ok(self.send(self.question("/metrics", asked, forwarded_for)?).await?.map(Body::new))
     }
 
     /// A question of this node's own, for whoever asks.
@@ -221,7 +225,7 @@ impl Forwarder {
         &self,
         path: &str,
         asked: &Request<Incoming>,
-        vouched: Vouched,
+        forwarded_for: ForwardedFor,
     ) -> Result<Request<Body>, Trouble> {
         let mut question = Request::builder().uri(path).body(Body::empty()).map_err(Trouble::bad)?;
         let headers = question.headers_mut();
@@ -230,7 +234,7 @@ impl Forwarder {
                 headers.insert(name, shown.clone());
             }
         }
-        self.secret.vouch(headers, vouched);
+        self.secret.sign(headers, forwarded_for);
         Ok(question)
     }
 }

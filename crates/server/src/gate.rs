@@ -23,8 +23,8 @@ use crate::app::{App, Hosts};
 use crate::audit;
 use crate::error::{Trouble, foreign};
 use crate::failures::Peer;
+use crate::forwarded_for::ForwardedFor;
 use crate::tokens::Identity;
-use crate::vouch::Vouched;
 
 /// The cookie of a browser that came with a code.
 pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
@@ -109,7 +109,7 @@ async fn survived(route: impl Future<Output = Response>) -> Response {
 /// Refuses before anything of the body is read.
 async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), Trouble> {
     // What another node passed on was meant for that node, which has looked.
-    if request.extensions().get::<Vouched>().is_none() {
+    if request.extensions().get::<ForwardedFor>().is_none() {
         check_host(&app.hosts, request.headers())?;
     }
     check_page(request)?;

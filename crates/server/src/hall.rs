@@ -15,12 +15,12 @@ use tokio::task::JoinHandle;
 use crate::app::Hosts;
 use crate::connections::accept;
 use crate::forward::{ForwardTo, Forwarder};
+use crate::forwarded_for::NodeSecret;
 use crate::leader::Leader;
 use crate::nodes::Nodes;
 use crate::role::{Node, ServingRole};
 use crate::tls::Tls;
 use crate::tokens::Tokens;
-use crate::vouch::NodeSecret;
 
 /// How a node listens.
 #[derive(Debug, Default)]

@@ -11,13 +11,13 @@ use crate::app::{App, told};
 use crate::artifacts::Artifacts;
 use crate::failures::Failures;
 use crate::floor::Floor;
+use crate::forwarded_for::NodeSecret;
 use crate::hall::Options;
 use crate::logs::Logs;
 use crate::operations::{self, Operations};
 use crate::place::Place;
 use crate::role::Node;
 use crate::tokens::Tokens;
-use crate::vouch::NodeSecret;
 use crate::{collector, inbox, routes};
 
 /// How long requests under way have when the leadership ends.

@@ -20,10 +20,10 @@ use crate::app::Hosts;
 use crate::error::{self, Answer, Trouble};
 use crate::failures::Peer;
 use crate::forward::Forwarder;
+use crate::forwarded_for::{self, ForwardedFor, NodeSecret};
 use crate::gate;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
-use crate::vouch::{self, NodeSecret, Vouched};
 
 /// Why a request that another node passed on to a follower goes no further.
 const ASTRAY: &str = "it was passed on to a node that does not lead: the leadership has just moved, or the node that \
@@ -83,18 +83,18 @@ impl Node {
     /// would keep the room of the request in each of them.
     pub(crate) fn answer(self: &Arc<Node>, mut request: Request<Incoming>, from: Peer) -> Answering {
         let role = self.role.borrow().clone();
-        let vouched = vouch::take(request.headers_mut(), role.secret());
+        let forwarded_for = forwarded_for::take(request.headers_mut(), role.secret());
         if let ServingRole::Leader(leader) = &*role {
-            request.extensions_mut().insert(vouched.map_or(from, |vouched| vouched.from));
-            if let Some(vouched) = vouched {
-                request.extensions_mut().insert(vouched);
+            request.extensions_mut().insert(forwarded_for.map_or(from, |forwarded_for| forwarded_for.from));
+            if let Some(forwarded_for) = forwarded_for {
+                request.extensions_mut().insert(forwarded_for);
             }
             return Either::Left(TowerToHyperService::new(leader.router.clone()).call(request));
         }
         let node = self.clone();
-        Either::Right(Box::pin(
-            async move { Ok(node.outside(&role, request, from, vouched.is_some()).await) },
-        ))
+        Either::Right(Box::pin(async move {
+            Ok(node.outside(&role, request, from, forwarded_for.is_some()).await)
+        }))
     }
 
     /// Answers where this node does not lead.
@@ -110,7 +110,7 @@ impl Node {
         if let Ok(id) = HeaderValue::from_str(&id) {
             request.headers_mut().insert(gate::REQUEST_ID, id);
         }
-        let vouched = Vouched { from, secure: self.secure };
+        let forwarded_for = ForwardedFor { from, secure: self.secure };
         let route = match request.uri().path() {
             "/livez" => "/livez",
             "/readyz" => "/readyz",
@@ -128,7 +128,7 @@ impl Node {
                 Err(no_leader(ASTRAY))
             }
             (Ok(()), ServingRole::Follower(follower)) => {
-                self.through(follower, route, request, vouched).await
+                self.through(follower, route, request, forwarded_for).await
             }
             (Ok(()), ServingRole::Closed(why)) => Err(no_leader(why)),
             (Ok(()), ServingRole::Leader(_)) => {
@@ -150,20 +150,20 @@ impl Node {
         follower: &Forwarder,
         route: &'static str,
         request: Request<Incoming>,
-        vouched: Vouched,
+        forwarded_for: ForwardedFor,
     ) -> Answer {
         match route {
-            "/readyz" => follower.is_ready(&request, vouched).await,
+            "/readyz" => follower.is_ready(&request, forwarded_for).await,
             // The numbers are this node's own; who may see them is known on the leader.
             "/metrics" => {
-                let answer = follower.may_see_numbers(&request, vouched).await?;
+                let answer = follower.may_see_numbers(&request, forwarded_for).await?;
                 if answer.status().is_success() {
                     Ok(error::numbers(self.metrics.own_text()))
                 } else {
                     Ok(answer)
                 }
             }
-            _ => follower.pass(request, vouched).await,
+            _ => follower.pass(request, forwarded_for).await,
         }
     }
 }

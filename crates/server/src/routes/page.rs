@@ -19,8 +19,8 @@ use serde::Deserialize;
 use crate::access::READ_WHOLE;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
+use crate::forwarded_for::ForwardedFor;
 use crate::tokens::{Identity, SESSION_TIME};
-use crate::vouch::Vouched;
 use crate::{audit, gate, params};
 
 /// Failures, queues and workers that are shown.
@@ -59,7 +59,7 @@ pub(super) async fn page(
             trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
         );
     };
-    let secure = request.extensions().get::<Vouched>().map_or(app.secure, |follower| follower.secure);
+    let secure = request.extensions().get::<ForwardedFor>().map_or(app.secure, |follower| follower.secure);
     drop(request);
     enter(&app, &secret, secure).await
 }

@@ -43,18 +43,18 @@ impl NodeSecret {
     }
 
     /// Says where a request came from, and whether it was encrypted on its way.
-    pub(crate) fn vouch(&self, headers: &mut HeaderMap, vouched: Vouched) {
-        let scheme = if vouched.secure { "https" } else { "http" };
-        if let Ok(peer) = HeaderValue::from_str(&format!("{scheme} {}", vouched.from.0)) {
+    pub(crate) fn sign(&self, headers: &mut HeaderMap, forwarded_for: ForwardedFor) {
+        let scheme = if forwarded_for.secure { "https" } else { "http" };
+        if let Ok(peer) = HeaderValue::from_str(&format!("{scheme} {}", forwarded_for.from.0)) {
             headers.insert(NODE, self.header.clone());
             headers.insert(PEER, peer);
         }
     }
 }
 
-/// What another node vouches for.
+/// What another node signs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Vouched {
+pub(crate) struct ForwardedFor {
     /// Where the request came from.
     pub from: Peer,
     /// Whether it came over TLS.
@@ -62,7 +62,7 @@ pub(crate) struct Vouched {
 }
 
 /// Takes these headers off a request; what they say if they are to be believed.
-pub(crate) fn take(headers: &mut HeaderMap, secret: Option<&NodeSecret>) -> Option<Vouched> {
+pub(crate) fn take(headers: &mut HeaderMap, secret: Option<&NodeSecret>) -> Option<ForwardedFor> {
     // Nearly every request has none.
     let shown = headers.remove(NODE);
     let peer = headers.remove(PEER);
@@ -70,15 +70,15 @@ pub(crate) fn take(headers: &mut HeaderMap, secret: Option<&NodeSecret>) -> Opti
     secret.filter(|secret| secret.is(&shown))?;
     let (scheme, from) = peer.to_str().ok()?.split_once(' ')?;
     let from: IpAddr = from.parse().ok()?;
-    Some(Vouched { from: Peer(from), secure: scheme == "https" })
+    Some(ForwardedFor { from: Peer(from), secure: scheme == "https" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn vouched() -> Vouched {
-        Vouched { from: Peer("fd00::1".parse().unwrap()), secure: true }
+    fn forwarded_for() -> ForwardedFor {
+        ForwardedFor { from: Peer("fd00::1".parse().unwrap()), secure: true }
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         let (ours, other) = (NodeSecret::new("abc").unwrap(), NodeSecret::new("abd").unwrap());
         for (by, believed) in [(Some(&ours), true), (Some(&other), false), (None, false)] {
             let mut headers = HeaderMap::new();
-            ours.vouch(&mut headers, vouched());
+            ours.sign(&mut headers, forwarded_for());
             let told = take(&mut headers, by);
             assert_eq!(told.map(|told| (told.from.0, told.secure)).is_some(), believed);
             assert!(headers.is_empty(), "they go no further");
@@ -98,7 +98,7 @@ mod tests {
         let secret = NodeSecret::new("abc").unwrap();
         for wrong in ["", "http", "http nowhere", "10.0.0.5", "http 10.0.0.5 10.0.0.6"] {
             let mut headers = HeaderMap::new();
-            secret.vouch(&mut headers, vouched());
+            secret.sign(&mut headers, forwarded_for());
             headers.insert(PEER, HeaderValue::from_static(wrong));
             assert!(take(&mut headers, Some(&secret)).is_none(), "{wrong:?}");
         }
