@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use crate::artifacts::Artifacts;
 use crate::error::Trouble;
 use crate::failures::Failures;
-use crate::floor::Floor;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::operations::Operations;
 use crate::place::Place;
+use crate::poll_sessions::PollSessions;
 use crate::session::Sessions;
 use crate::tokens::Tokens;
 
@@ -30,7 +30,7 @@ pub(crate) struct App {
     pub artifacts: Artifacts,
     pub tokens: Arc<Tokens>,
     pub failures: Failures,
-    pub floor: Arc<Floor>,
+    pub poll_sessions: Arc<PollSessions>,
     pub sessions: Arc<Sessions>,
     pub metrics: Arc<Metrics>,
     pub place: Place,

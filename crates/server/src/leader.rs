@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 use crate::app::{App, told};
 use crate::artifacts::Artifacts;
 use crate::failures::Failures;
-use crate::floor::Floor;
 use crate::forwarded_for::NodeSecret;
 use crate::hall::Options;
 use crate::logs::Logs;
 use crate::operations::{self, Operations};
 use crate::place::Place;
+use crate::poll_sessions::PollSessions;
 use crate::role::Node;
 use crate::tokens::Tokens;
 use crate::{collector, inbox, routes};
@@ -87,7 +87,7 @@ async fn with_node(stop: watch::Receiver<bool>, said: [watch::Sender<bool>; 2]) 
 
 fn app(options: Options, node: &Node, drain: watch::Receiver<bool>, close: watch::Receiver<bool>) -> App {
     App {
-        floor: Arc::new(Floor::new(options.engine.clone())),
+        poll_sessions: Arc::new(PollSessions::new(options.engine.clone())),
         sessions: Arc::default(),
         engine: options.engine,
         operations: Operations::new(options.store.clone()),

@@ -12,12 +12,12 @@
 //! * `role` is what the node is at the moment: the leadership, a `follower` to the node that has it, or closed.
 //! * `error` is the only place that knows status codes.
 //! * `access` is the table of who may do what; a route that is not in it answers nobody.
-//! * `session` speaks with workers that keep a WebSocket open; `poll` and `floor` serve those that have nothing but
+//! * `session` speaks with workers that keep a WebSocket open; `poll` and `poll_sessions` serve those that have nothing but
 //!   requests.
 //! * What is counted about jobs comes from the engine: `figures` tells it as JSON, `exposition` to Prometheus, beside
 //!   what the server counts itself (`metrics`).
 //! * Every request has a span with its id, so each line that is logged within it has one.
-//! * `floor` remembers which engine session holds which attempt, because a worker with nothing but requests has no
+//! * `poll_sessions` remembers which engine session holds which attempt, because a worker with nothing but requests has no
 //!   connection that could.
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,6 @@ mod failures;
 mod field;
 mod figures;
 mod filter;
-mod floor;
 mod forward;
 mod forwarded_for;
 mod gate;
@@ -49,6 +48,7 @@ mod operations;
 mod params;
 mod place;
 mod poll;
+mod poll_sessions;
 mod range;
 mod reach;
 mod role;

@@ -11,8 +11,8 @@ use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::{Assignment, Refused, Session, SessionEvent, SessionId, VacancyId};
 
 use crate::app::App;
-use crate::floor::Floor;
 use crate::metrics::Counted;
+use crate::poll_sessions::PollSessions;
 
 /// What a worker offers.
 pub(crate) struct Offer {
@@ -25,16 +25,16 @@ pub(crate) struct Offer {
 
 /// Closes the session unless the worker was told of an assignment.
 struct Guard {
-    floor: Arc<Floor>,
+    poll_sessions: Arc<PollSessions>,
     session: SessionId,
     kept: bool,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.floor.waited(self.session);
+        self.poll_sessions.waited(self.session);
         if !self.kept {
-            self.floor.close(Some(self.session));
+            self.poll_sessions.close(Some(self.session));
         }
     }
 }
@@ -56,8 +56,8 @@ pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Refused
     let waiting = Counted::new(&app.metrics.waiting);
     let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
     let text: Arc<str> = abilities.to_string().into();
-    let session = app.floor.wait(&worker, abilities, accepts, slots).await?;
-    let guard = Guard { floor: app.floor.clone(), session: session.id(), kept: false };
+    let session = app.poll_sessions.wait(&worker, abilities, accepts, slots).await?;
+    let guard = Guard { poll_sessions: app.poll_sessions.clone(), session: session.id(), kept: false };
     let vacancy = session.vacancy(slots, wait_ms).await?;
     let (app, abilities, _waiting) = (app.clone(), text, waiting);
     Ok(Parked { app, session, vacancy, guard, worker, abilities, slots, _waiting })
@@ -76,7 +76,7 @@ impl Parked {
         let assignments = rest(&mut self.session, self.vacancy, first, self.slots).await?;
         self.guard.kept = true;
         let attempts: Vec<_> = assignments.iter().map(|given| (given.attempt, given.lease)).collect();
-        self.app.floor.keep(self.session, &self.worker, &self.abilities, &attempts);
+        self.app.poll_sessions.keep(self.session, &self.worker, &self.abilities, &attempts);
         Ok(assignments)
     }
 }

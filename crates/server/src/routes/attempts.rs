@@ -50,7 +50,7 @@ fn moved(app: &App, attempt: AttemptId, told: &Told) -> Answer {
         Told::State(state) => state.to_string(),
         other => return Err(Trouble::internal(format!("an answer of another kind: {other:?}"))),
     };
-    Ok(error::ok(&Moved { state, cancel: app.floor.is_cancelled(attempt) }))
+    Ok(error::ok(&Moved { state, cancel: app.poll_sessions.is_cancelled(attempt) }))
 }
 
 pub(super) async fn accept(
@@ -143,14 +143,15 @@ pub(super) async fn outcome(
     let given: OutcomeReport = body::json(request).await?;
     let Word { worker, attempt, lease } = &word;
     let ending = ending(worker, *attempt, *lease, &given)?;
-    let own = app.floor.knows(*attempt, *lease, worker) || note(&app, &word, Vec::new()).await.is_ok();
+    let own =
+        app.poll_sessions.knows(*attempt, *lease, worker) || note(&app, &word, Vec::new()).await.is_ok();
     if own {
         app.logs.finish(word.attempt).await?;
     }
     let attempt = word.attempt;
     let told = app.engine.ask(ending).await?;
     let answer = moved(&app, attempt, &told);
-    app.floor.forget(attempt);
+    app.poll_sessions.forget(attempt);
     app.sessions.forget(attempt);
     answer
 }

@@ -104,7 +104,7 @@ async fn inside(app: &App, who: &Identity) -> Result<String, Trouble> {
         format!("<p>Signed in as {}. Up for {} s.\n", text(&who.name), app.started.elapsed().as_secs());
     body += &glance(&counts);
     body += &queues(&counts.queues, counts.others.open());
-    body += &workers(&app.sessions.workers(app.floor.workers()));
+    body += &workers(&app.sessions.workers(app.poll_sessions.workers()));
     body += &failed(&failures);
     Ok(body)
 }

@@ -73,11 +73,11 @@ pub(super) async fn renewals(
         Ok((params::attempt_id(&held.id)?, params::lease(&held.lease)?))
     };
     let attempts = renewals.attempts.iter().map(held).collect::<Result<Vec<_>, Trouble>>()?;
-    Ok(error::ok(&app.floor.renew(&worker, attempts).await?))
+    Ok(error::ok(&app.poll_sessions.renew(&worker, attempts).await?))
 }
 
 pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
-    let mut items = app.sessions.workers(app.floor.workers());
+    let mut items = app.sessions.workers(app.poll_sessions.workers());
     let in_use = match app.engine.ask(jobhall_engine::Request::Workers).await? {
         jobhall_engine::Answer::Workers(in_use) => in_use,
         other => return Err(Trouble::internal(format!("an answer to something else: {other:?}"))),

@@ -1,4 +1,4 @@
-//! Who works on the floor: which engine session holds which attempt, and which long polls wait.
+//! Who works on the poll_sessions: which engine session holds which attempt, and which long polls wait.
 //!
 //! A worker with nothing but requests has no connection that could hold its leases. So the session that a long poll
 //! opened stays here after the answer, with a task that reads what the engine tells it: a cancel is noted until the
@@ -14,8 +14,8 @@ use jobhall_engine::{Engine, Refused, Request, Session, SessionEvent, SessionId}
 use jobhall_protocol::{Renewed, Worker};
 use tokio::runtime::Handle;
 
-/// The book of the floor.
-pub(crate) struct Floor {
+/// The book of the poll_sessions.
+pub(crate) struct PollSessions {
     engine: Engine,
     book: Mutex<Book>,
 }
@@ -42,16 +42,16 @@ struct Waiting {
     slots: u32,
 }
 
-impl Floor {
-    pub(crate) fn new(engine: Engine) -> Floor {
-        Floor { engine, book: Mutex::default() }
+impl PollSessions {
+    pub(crate) fn new(engine: Engine) -> PollSessions {
+        PollSessions { engine, book: Mutex::default() }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session for a long poll, which waits until [`Floor::waited`].
+    /// A session for a long poll, which waits until [`PollSessions::waited`].
     pub(crate) async fn wait(
         &self,
         worker: &WorkerName,
@@ -73,7 +73,7 @@ impl Floor {
 
     /// Keeps a session for the attempts it holds.
     pub(crate) fn keep(
-        self: &Arc<Floor>,
+        self: &Arc<PollSessions>,
         mut session: Session,
         worker: &WorkerName,
         abilities: &Arc<str>,
@@ -84,21 +84,21 @@ impl Floor {
             let (worker, abilities) = (worker.clone(), abilities.clone());
             self.book().add(attempt, Held { session: id, worker, lease, cancel: false, abilities });
         }
-        let floor = self.clone();
+        let poll_sessions = self.clone();
         tokio::spawn(async move {
             while let Some(event) = session.next().await {
                 match event {
                     SessionEvent::Cancel(attempt) | SessionEvent::TimeOut(attempt) => {
-                        floor.note_cancel(attempt);
+                        poll_sessions.note_cancel(attempt);
                     }
-                    SessionEvent::Revoked(attempt) => floor.forget_from(id, attempt),
+                    SessionEvent::Revoked(attempt) => poll_sessions.forget_from(id, attempt),
                     SessionEvent::Ended => break,
                     SessionEvent::Assigned(_)
                     | SessionEvent::VacancyEnded(..)
                     | SessionEvent::Resumed(..) => {}
                 }
             }
-            floor.book().end(id);
+            poll_sessions.book().end(id);
         });
     }
 
@@ -150,7 +150,7 @@ impl Floor {
 
     /// A worker says which attempts it still has. Those unknown here, as after a restart, get a session of their own.
     pub(crate) async fn renew(
-        self: &Arc<Floor>,
+        self: &Arc<PollSessions>,
         worker: &WorkerName,
         attempts: Vec<(AttemptId, LeaseId)>,
     ) -> Result<Renewed, Refused> {
@@ -186,7 +186,7 @@ impl Floor {
     }
 
     async fn bring_back(
-        self: &Arc<Floor>,
+        self: &Arc<PollSessions>,
         worker: &WorkerName,
         attempts: Vec<(AttemptId, LeaseId)>,
         renewed: &mut Renewed,
