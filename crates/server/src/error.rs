@@ -1,6 +1,6 @@
 //! Statuses: the one place that knows which code answers with which number.
 //!
-//! A [`Trouble`] travels inside the response until the gate, which knows the request's id, writes it as RFC 9457
+//! A [`Trouble`] travels inside the response until the guard, which knows the request's id, writes it as RFC 9457
 //! problem. What went wrong inside is logged there; the client learns only what it can act on.
 
 use axum::body::Body;

@@ -1,7 +1,7 @@
 //! A follower: a node that does not lead takes requests all the same and passes them on to the one that does.
 //!
 //! ```text
-//!   client ─▶ gate of the follower: host, origin ─▶ pool ─▶ the leader: token, role, route
+//!   client ─▶ guard of the follower: host, origin ─▶ pool ─▶ the leader: token, role, route
 //!          ◀── answer as it comes, piece by piece ◀──┘
 //!          ◀══════ bytes both pool, after an upgrade ══════▶
 //! ```
@@ -32,9 +32,9 @@ use tokio_rustls::rustls::ClientConfig;
 
 use self::pool::{Failed, Pool};
 use crate::app::told;
+use crate::auth::REQUEST_ID;
 use crate::error::{Answer, Trouble};
 use crate::forwarded_for::{ForwardedFor, NodeSecret};
-use crate::gate::REQUEST_ID;
 
 /// Upgraded connections at once, as many as a hall has sessions.
 const TUNNELS: usize = 10_000;

@@ -4,7 +4,7 @@
 //! nothing. What is the same for every request happens once, around the routes:
 //!
 //! ```text
-//!   connection ─▶ role ─▶ gate: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
+//!   connection ─▶ role ─▶ auth: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
 //!                          │                                             │
 //!                          └──────◀── problem+json (error) ◀─────────────┘
 //! ```
@@ -25,6 +25,7 @@ mod access;
 mod app;
 mod artifacts;
 mod audit;
+mod auth;
 mod body;
 mod collector;
 mod connections;
@@ -37,7 +38,6 @@ mod figures;
 mod filter;
 mod forward;
 mod forwarded_for;
-mod gate;
 mod hall;
 mod inbox;
 mod leader;
@@ -50,15 +50,15 @@ mod place;
 mod poll;
 mod poll_sessions;
 mod range;
-mod reach;
 mod role;
 mod routes;
 mod session;
 mod stream;
-mod tell;
 mod tls;
+mod to_wire;
 mod tokens;
 mod upload;
+mod visibility;
 
 pub use forward::{ForwardTo, check_address};
 pub use forwarded_for::NodeSecret;

@@ -17,11 +17,11 @@ use jobhall_protocol::Code;
 use tokio::sync::watch;
 
 use crate::app::Hosts;
+use crate::auth;
 use crate::error::{self, Answer, Trouble};
 use crate::failures::Peer;
 use crate::forward::Forwarder;
 use crate::forwarded_for::{self, ForwardedFor, NodeSecret};
-use crate::gate;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 
@@ -105,10 +105,10 @@ impl Node {
         from: Peer,
         passed_on: bool,
     ) -> Response<Body> {
-        let id = gate::request_id(request.headers());
+        let id = auth::request_id(request.headers());
         // One id goes through the logs of both nodes.
         if let Ok(id) = HeaderValue::from_str(&id) {
-            request.headers_mut().insert(gate::REQUEST_ID, id);
+            request.headers_mut().insert(auth::REQUEST_ID, id);
         }
         let forwarded_for = ForwardedFor { from, secure: self.secure };
         let route = match request.uri().path() {
@@ -117,8 +117,8 @@ impl Node {
             "/metrics" => "/metrics",
             _ => "follower",
         };
-        let checked = gate::check_host(&self.hosts, request.headers());
-        let checked = checked.and_then(|()| gate::check_page(&request));
+        let checked = auth::check_host(&self.hosts, request.headers());
+        let checked = checked.and_then(|()| auth::check_page(&request));
         let answer = match (checked, role) {
             (Err(trouble), _) => Err(trouble),
             (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),
@@ -138,8 +138,8 @@ impl Node {
         let response = match answer {
             // Whon the leader said stays as it is.
             Ok(response) if route == "follower" => response,
-            Ok(response) => gate::finish(response, &id),
-            Err(trouble) => gate::finish(trouble.into_response(), &id),
+            Ok(response) => auth::finish(response, &id),
+            Err(trouble) => auth::finish(trouble.into_response(), &id),
         };
         self.metrics.request(route, response.status().as_u16());
         response

@@ -19,7 +19,7 @@ use crate::artifacts::{pieces, told, too_large};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
 use crate::upload::discard;
-use crate::{params, range, reach};
+use crate::{params, range, visibility};
 
 /// Artifacts on a page of a list.
 const PAGE: usize = 1_000;
@@ -110,7 +110,7 @@ pub(super) async fn list(
     }
     let cursor = asked.cursor.as_deref().map(ArtifactName::new).transpose();
     let cursor = cursor.map_err(|error| Trouble::bad(format!("cursor: {error}")))?;
-    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
+    let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
     let Some(attempt) = attempt(&shown, asked.attempt.as_deref())? else {
         return Ok(error::ok(&Page::<()> { items: Vec::new(), next_cursor: None }));
     };
@@ -142,7 +142,7 @@ pub(super) async fn get(
 ) -> Answer {
     let (job, which): (_, ArtifactQuery) = (params::job_id(&id)?, params::query(&uri)?);
     let name = ArtifactName::new(&name).map_err(Trouble::bad)?;
-    let shown = reach::shown(&app, &who, job).await?;
+    let shown = visibility::shown(&app, &who, job).await?;
     let found = match attempt(&shown, which.attempt.as_deref())? {
         Some(attempt) => app.artifacts.find(attempt, name.clone()).await?,
         None => None,

@@ -12,7 +12,7 @@ use jobhall_protocol::{EditJob, FieldError};
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, params, reach, tell};
+use crate::{body, params, to_wire, visibility};
 
 pub(super) async fn edit(
     State(app): State<Arc<App>>,
@@ -21,7 +21,7 @@ pub(super) async fn edit(
     request: Request<Body>,
 ) -> Answer {
     let id = params::job_id(&id)?;
-    let shown = reach::shown(&app, &who, id).await?;
+    let shown = visibility::shown(&app, &who, id).await?;
     let given: EditJob = body::json(request).await?;
     if given.is_empty() {
         return Err(Trouble::bad("nothing is to change: give at least one field"));
@@ -80,7 +80,7 @@ pub(super) async fn run_now(
 
 async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, Trouble> {
     let id = params::job_id(id)?;
-    reach::check(app, who, id).await?;
+    visibility::check(app, who, id).await?;
     Ok(id)
 }
 
@@ -88,5 +88,5 @@ async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, Trouble> 
 async fn told(app: &App, who: &Identity, id: JobId, what: &'static str) -> Answer {
     app.acted(who, what, id, "").await;
     let shown = app.engine.show(id).await?;
-    Ok(error::ok(&tell::shown(&shown, now())?))
+    Ok(error::ok(&to_wire::shown(&shown, now())?))
 }

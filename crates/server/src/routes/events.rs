@@ -24,9 +24,9 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::metrics::Counted;
 use crate::params;
-use crate::reach::{self, Eyes};
 use crate::stream::{self, Left, Writer, pipe};
 use crate::tokens::Identity;
+use crate::visibility::{self, Eyes};
 
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -83,7 +83,7 @@ pub(super) async fn of_job(
     let end = end_of_feed(app.store.as_ref()).await?;
     // The watch begins before the look, so nothing can happen between them unseen.
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
-    let shown = reach::shown(&app, &who, id).await?;
+    let shown = visibility::shown(&app, &who, id).await?;
     let life = &shown.job.life;
     let beyond = asked.is_some_and(|asked| asked > end);
     let tells = asked.is_none() || beyond || life.state.is_terminal();

@@ -17,7 +17,7 @@ use super::submit::{IDEMPOTENCY_KEY, checked, submit_name};
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, params, tell};
+use crate::{body, params, to_wire};
 
 /// Groups on a page.
 const LIMIT: usize = 50;
@@ -41,7 +41,7 @@ pub(super) async fn create(
     let jobs = checked(&app, &who, &asked.jobs).await?;
     let (id, jobs) = app.engine.create_group(group, Submit { jobs, name }).await?;
     let shown = app.engine.group(id).await?;
-    Ok(error::made(true, &address(id), &tell::group(&shown, &jobs)?))
+    Ok(error::made(true, &address(id), &to_wire::group(&shown, &jobs)?))
 }
 
 fn new_group(asked: &CreateGroup) -> Result<NewGroup, Trouble> {
@@ -69,7 +69,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let before = asked.cursor.as_deref().map(from_cursor).transpose()?;
     let groups = app.engine.group_page(before, limit).await?;
-    let items = groups.iter().map(|shown| tell::group(shown, &[])).collect::<Result<Vec<_>, _>>()?;
+    let items = groups.iter().map(|shown| to_wire::group(shown, &[])).collect::<Result<Vec<_>, _>>()?;
     let last = groups.last().filter(|_| groups.len() == limit);
     let next_cursor = last.map(|shown| format!("g{:x}", shown.group.id.get()));
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
@@ -82,7 +82,7 @@ fn from_cursor(text: &str) -> Result<GroupId, Trouble> {
 
 pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
     let shown = app.engine.group(params::group_id(&id)?).await?;
-    Ok(error::ok(&tell::group(&shown, &[])?))
+    Ok(error::ok(&to_wire::group(&shown, &[])?))
 }
 
 pub(super) async fn close(
@@ -93,7 +93,7 @@ pub(super) async fn close(
     let id = params::group_id(&id)?;
     let shown = app.engine.close_group(id).await?;
     app.acted(&who, "group_closed", id, "").await;
-    Ok(error::ok(&tell::group(&shown, &[])?))
+    Ok(error::ok(&to_wire::group(&shown, &[])?))
 }
 
 pub(super) async fn cancel(
@@ -107,7 +107,7 @@ pub(super) async fn cancel(
     let reason = failure.reason.clone();
     let shown = app.engine.cancel_group(id, failure).await?;
     app.acted(&who, "group_cancelled", id, &reason).await;
-    Ok(error::ok(&tell::group(&shown, &[])?))
+    Ok(error::ok(&to_wire::group(&shown, &[])?))
 }
 
 pub(super) async fn retry(
@@ -124,5 +124,5 @@ pub(super) async fn retry(
     let made = app.engine.retry_group(id, name).await?;
     app.acted(&who, "group_retried", id, &format!("as group {made}")).await;
     let shown = app.engine.group(made).await?;
-    Ok(error::made(true, &address(made), &tell::group(&shown, &[])?))
+    Ok(error::made(true, &address(made), &to_wire::group(&shown, &[])?))
 }

@@ -20,7 +20,7 @@ use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
 use crate::stream::{self, Left, Writer, pipe};
 use crate::tokens::Identity;
-use crate::{params, range, reach};
+use crate::{params, range, visibility};
 
 /// How often a follower looks whether its attempt has begun or ended without a word.
 const LOOK: Duration = Duration::from_millis(200);
@@ -51,7 +51,7 @@ pub(super) async fn log(
     let id = params::job_id(&id)?;
     let asked: LogQuery = params::query(&uri)?;
     let form = Form::of(asked.stream.as_deref(), &headers)?;
-    let shown = reach::shown(&app, &who, id).await?;
+    let shown = visibility::shown(&app, &who, id).await?;
     let attempt = attempt(&shown, asked.attempt.as_deref())?;
     if asked.follow {
         return Ok(error::body(form.kind(), follow(&app, who, id, attempt, asked.from, form)));

@@ -12,7 +12,7 @@ use super::artifacts;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, params, reach, tell};
+use crate::{body, params, to_wire, visibility};
 
 /// The address of a job.
 pub(super) fn address(id: JobId) -> String {
@@ -24,8 +24,8 @@ pub(super) async fn show(
     Extension(who): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Answer {
-    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
-    let mut job = tell::shown(&shown, now())?;
+    let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
+    let mut job = to_wire::shown(&shown, now())?;
     if let Some(attempt) = may_have_large_result(&shown.job) {
         job.result_artifact = artifacts::result_of(&app, attempt).await?;
     }
@@ -49,13 +49,13 @@ pub(super) async fn cancel(
     request: Request<Body>,
 ) -> Answer {
     let id = params::job_id(&id)?;
-    reach::check(&app, &who, id).await?;
+    visibility::check(&app, &who, id).await?;
     let failure = why(&body::json_or_default(request).await?)?;
     let reason = failure.reason.clone();
     app.engine.cancel(id, failure).await?;
     app.acted(&who, "job_cancelled", id, &reason).await;
     let shown = app.engine.show(id).await?;
-    Ok(error::ok(&tell::shown(&shown, now())?))
+    Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 
 /// Why someone cancels, as errors will say.
@@ -76,12 +76,12 @@ pub(super) async fn retry(
 ) -> Answer {
     app.takes_work()?;
     let id = params::job_id(&id)?;
-    reach::check(&app, &who, id).await?;
+    visibility::check(&app, &who, id).await?;
     let made = app.engine.retry(id).await?;
     app.acted(&who, "job_retried", id, &format!("as job {}", made.id)).await;
     let shown = app.engine.show(made.id).await?;
     let new = made.disposition == jobhall_core::Disposition::Created;
-    Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
+    Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
 }
 
 pub(super) async fn explain(
@@ -90,7 +90,7 @@ pub(super) async fn explain(
     Path(id): Path<String>,
 ) -> Answer {
     let id = params::job_id(&id)?;
-    reach::check(&app, &who, id).await?;
+    visibility::check(&app, &who, id).await?;
     let explanation = app.engine.explain(id).await?;
     Ok(error::ok(&crate::explain::explanation(&explanation)))
 }
@@ -103,7 +103,7 @@ pub(super) async fn result(
     method: Method,
     headers: HeaderMap,
 ) -> Answer {
-    let shown = reach::shown(&app, &who, params::job_id(&id)?).await?;
+    let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
     if let Some(attempt) = may_have_large_result(&shown.job)
         && let Some(artifact) = app.artifacts.result(attempt).await?
     {

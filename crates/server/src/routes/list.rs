@@ -13,7 +13,7 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::filter::Filter;
 use crate::tokens::Identity;
-use crate::{params, tell};
+use crate::{params, to_wire};
 
 /// Jobs on a page.
 const LIMIT: usize = 50;
@@ -68,7 +68,7 @@ pub(super) async fn list(
     let filter =
         JobFilter { state, job_type, key, queue, group, owner, tag, q, created_after, created_before };
     let (jobs, next) = read(&app, &Filter::new(&filter, who.scope)?, before, limit).await?;
-    let items = jobs.iter().map(|job| tell::job(job, now())).collect::<Result<Vec<_>, _>>()?;
+    let items = jobs.iter().map(|job| to_wire::job(job, now())).collect::<Result<Vec<_>, _>>()?;
     let next_cursor = next.map(to_cursor);
     let link = next_cursor.as_deref().map(|cursor| params::next_page(&uri, cursor));
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))

@@ -40,7 +40,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::access::access;
 use crate::app::App;
-use crate::gate::{Gated, nowhere};
+use crate::auth::{Guarded, nowhere};
 
 /// One route.
 pub(crate) struct Route {
@@ -50,23 +50,23 @@ pub(crate) struct Route {
 }
 
 fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "GET", path, to: on(MethodFilter::GET, Gated::new(path, handler)) }
+    Route { method: "GET", path, to: on(MethodFilter::GET, Guarded::new(path, handler)) }
 }
 
 fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "POST", path, to: on(MethodFilter::POST, Gated::new(path, handler)) }
+    Route { method: "POST", path, to: on(MethodFilter::POST, Guarded::new(path, handler)) }
 }
 
 fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Gated::new(path, handler)) }
+    Route { method: "DELETE", path, to: on(MethodFilter::DELETE, Guarded::new(path, handler)) }
 }
 
 fn patch<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "PATCH", path, to: on(MethodFilter::PATCH, Gated::new(path, handler)) }
+    Route { method: "PATCH", path, to: on(MethodFilter::PATCH, Guarded::new(path, handler)) }
 }
 
 fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Route {
-    Route { method: "PUT", path, to: on(MethodFilter::PUT, Gated::new(path, handler)) }
+    Route { method: "PUT", path, to: on(MethodFilter::PUT, Guarded::new(path, handler)) }
 }
 
 /// All routes.
@@ -139,7 +139,7 @@ pub(crate) fn all() -> Vec<Route> {
     ]
 }
 
-/// The routes behind the gate.
+/// The routes behind authentication.
 pub(crate) fn router(app: &Arc<App>) -> Router {
     let listed = all().into_iter().filter(|route| access(route.method, route.path).is_some());
     let routes = listed.fold(Router::new(), |router, route| router.route(route.path, route.to));

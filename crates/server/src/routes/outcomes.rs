@@ -16,7 +16,7 @@ use super::attempts::report;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, params, tell};
+use crate::{body, params, to_wire};
 
 /// Jobs of one key looked at in one go.
 const PAGE: usize = 10;
@@ -45,7 +45,7 @@ pub(super) async fn finish(
     app.engine.ask(Ask::Finish { id, attempt, report }).await?;
     app.acted(&who, "job_finished", id, given.outcome.as_str()).await;
     let shown = app.engine.show(id).await?;
-    Ok(error::ok(&tell::shown(&shown, now())?))
+    Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 
 /// The job that someone has in work or has started; where there is none, the newest of its key.

@@ -21,7 +21,7 @@ use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::forwarded_for::ForwardedFor;
 use crate::tokens::{Identity, SESSION_TIME};
-use crate::{audit, gate, params};
+use crate::{audit, auth, params};
 
 /// Failures, queues and workers that are shown.
 const ROWS: usize = 20;
@@ -54,7 +54,7 @@ pub(super) async fn page(
         return Err(Trouble::bad(format!("code has {} bytes, the limit is {CODE_BYTES}", code.len())));
     }
     let Some(secret) = app.tokens.browsers.enter(&code) else {
-        let trouble = gate::wrong(&app, &request);
+        let trouble = auth::wrong(&app, &request);
         return Err(
             trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
         );
@@ -66,7 +66,7 @@ pub(super) async fn page(
 
 async fn enter(app: &App, secret: &str, secure: bool) -> Answer {
     let secure = if secure { "; Secure" } else { "" };
-    let (name, age) = (gate::SESSION_COOKIE, SESSION_TIME.as_secs());
+    let (name, age) = (auth::SESSION_COOKIE, SESSION_TIME.as_secs());
     let cookie = format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
     app.write_down(audit::entry("admin", "browser_entered", "", String::new())).await;
     Ok(error::see_other("/", &cookie))

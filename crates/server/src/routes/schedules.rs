@@ -17,7 +17,7 @@ use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, params, tell};
+use crate::{body, params, to_wire};
 
 /// Ticks told unless asked otherwise, and the most that are.
 const TICKS: u64 = 5;
@@ -42,12 +42,12 @@ async fn must_find(app: &App, name: &ScheduleName) -> Result<ShownSchedule, Trou
 /// The content is part of it, because a schedule that was removed begins with its first version again.
 fn tag(shown: &ShownSchedule) -> Result<String, Trouble> {
     let lasting = ShownSchedule { last: None, next_tick: None, ..shown.clone() };
-    let content = serde_json::to_vec(&tell::schedule(&lasting)?).map_err(Trouble::internal)?;
+    let content = serde_json::to_vec(&to_wire::schedule(&lasting)?).map_err(Trouble::internal)?;
     Ok(format!("\"{}-{}\"", shown.version, &blake3::hash(&content).to_hex()[..8]))
 }
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Answer {
-    let items = app.engine.schedules().await?.iter().map(tell::schedule).collect::<Result<Vec<_>, _>>()?;
+    let items = app.engine.schedules().await?.iter().map(to_wire::schedule).collect::<Result<Vec<_>, _>>()?;
     Ok(error::ok(&Page { items, next_cursor: None }))
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn show(
     if Wanted::of(&headers)?.has(Some(&tag)) {
         return Ok(error::unchanged(&tag));
     }
-    Ok(error::tagged(error::ok(&tell::schedule(&found)?), &tag))
+    Ok(error::tagged(error::ok(&to_wire::schedule(&found)?), &tag))
 }
 
 pub(super) async fn set(
@@ -88,7 +88,7 @@ pub(super) async fn set(
     app.acted(&who, "schedule_set", &name, "").await;
     let shown = must_find(&app, &name).await?;
     let address = format!("{}/schedules/{name}", wire::API);
-    Ok(error::tagged(error::made(version == 1, &address, &tell::schedule(&shown)?), &tag(&shown)?))
+    Ok(error::tagged(error::made(version == 1, &address, &to_wire::schedule(&shown)?), &tag(&shown)?))
 }
 
 pub(super) async fn remove(

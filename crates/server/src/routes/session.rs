@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::{Answer, Trouble};
 use crate::session::{self, Caller};
 use crate::tokens::Identity;
-use crate::{gate, params};
+use crate::{auth, params};
 
 pub(super) async fn session(
     State(app): State<Arc<App>>,
@@ -20,8 +20,8 @@ pub(super) async fn session(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
-    gate::check_origin(&headers)?;
-    let token = gate::token(&headers).unwrap_or_default().to_owned();
+    auth::check_origin(&headers)?;
+    let token = auth::token(&headers).unwrap_or_default().to_owned();
     let worker = params::worker(&who)?;
     let upgrade = upgrade.map_err(|error| Trouble::bad(format!("this route is a WebSocket: {error}")))?;
     let encoding = encoding(&upgrade)?;

@@ -15,7 +15,7 @@ use super::submit::checked;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, tell};
+use crate::{body, to_wire};
 
 /// How long a request may wait, in seconds: usually, and at most.
 const WAIT_S: (u64, u64) = (20, 60);
@@ -76,7 +76,7 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
         let Told::Shown(shown) = answer? else {
             return Err(Trouble::internal("an answer of another kind to a show"));
         };
-        let wire::Job { id, state, result, error, .. } = tell::job(&shown.job, now)?;
+        let wire::Job { id, state, result, error, .. } = to_wire::job(&shown.job, now)?;
         let bytes = result.as_ref().map_or(0, |result| result.get().len());
         let left_out = bytes > left && !told.is_empty();
         let result = result.filter(|_| !left_out);

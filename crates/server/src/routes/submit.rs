@@ -14,7 +14,7 @@ use super::types::Types;
 use crate::app::{App, now};
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, tell};
+use crate::{body, to_wire};
 
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -40,13 +40,13 @@ async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<Submi
     let made = submitted.first().ok_or_else(|| Trouble::internal("a submit without an answer"))?;
     let new = made.disposition == Disposition::Created;
     let shown = app.engine.show(made.id).await?;
-    Ok(error::made(new, &address(made.id), &tell::shown(&shown, now())?))
+    Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
 }
 
 async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
     let jobs = checked(app, who, &jobs).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
-    Ok(error::ok(&submitted.iter().map(tell::submitted).collect::<Vec<_>>()))
+    Ok(error::ok(&submitted.iter().map(to_wire::submitted).collect::<Vec<_>>()))
 }
 
 /// The key stands for this very body, byte by byte.

@@ -15,7 +15,7 @@ use super::versions::{self, ROUNDS, Wanted};
 use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::tokens::Identity;
-use crate::{body, tell};
+use crate::{body, to_wire};
 
 /// The types that someone submitted or configured.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Stored {
 
 pub(super) async fn types(State(app): State<Arc<App>>) -> Answer {
     let types = Types::read(&app).await?;
-    let items = types.0.iter().map(|(name, stored)| tell::type_settings(name, &stored.config)).collect();
+    let items = types.0.iter().map(|(name, stored)| to_wire::type_settings(name, &stored.config)).collect();
     Ok(error::ok(&Page { items, next_cursor: None }))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn show(
     if Wanted::of(&headers)?.has(Some(&tag)) {
         return Ok(error::unchanged(&tag));
     }
-    Ok(error::tagged(error::ok(&tell::type_settings(&name, &stored.config)), &tag))
+    Ok(error::tagged(error::ok(&to_wire::type_settings(&name, &stored.config)), &tag))
 }
 
 pub(super) async fn set(
@@ -83,7 +83,7 @@ pub(super) async fn set(
     let stored = Stored { rev, config };
     app.acted(&who, "type_set", &name, "").await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
-    let response = error::made(rev == 1, &address, &tell::type_settings(&name, &stored.config));
+    let response = error::made(rev == 1, &address, &to_wire::type_settings(&name, &stored.config));
     Ok(error::tagged(response, &stored.tag()?))
 }
 

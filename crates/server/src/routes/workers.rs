@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::{self, Answer, Trouble};
 use crate::poll::{self, Offer, Parked};
 use crate::tokens::Identity;
-use crate::{body, params, tell};
+use crate::{body, params, to_wire};
 
 /// How long a vacancy may wait.
 const WAIT_S: u64 = 60;
@@ -34,7 +34,7 @@ pub(super) async fn vacancy(
     if assignments.is_empty() {
         return Ok(error::nothing());
     }
-    let attempts = assignments.iter().map(|given| tell::assigned(given, app.lease_ms, &app.tokens));
+    let attempts = assignments.iter().map(|given| to_wire::assigned(given, app.lease_ms, &app.tokens));
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
 }
 

@@ -19,7 +19,7 @@ use super::reader::Told;
 use super::words::{Note, refused};
 use crate::app::App;
 use crate::error::Trouble;
-use crate::{routes, tell};
+use crate::{routes, to_wire};
 
 /// Events taken at once.
 const EVENTS: usize = 1_024;
@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
                     book.given += 1;
                     book.attempts.insert(attempt, Given { lease, logged: false });
                     drop(book);
-                    let job = tell::assigned_job(&assignment).map_err(|trouble| broken(&trouble))?;
+                    let job = to_wire::assigned_job(&assignment).map_err(|trouble| broken(&trouble))?;
                     let token = self.app.tokens.of_attempt(attempt, lease);
                     ToWorker::Assign { attempt, lease, token, job }
                 }

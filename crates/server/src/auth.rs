@@ -31,45 +31,45 @@ pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A route behind the gate. It is one future around another, not a layer: a long poll that waits keeps all of them.
-pub(crate) struct Gated<H, T> {
+/// A route behind authentication. It is one future around another, not a layer: a long poll that waits keeps all of them.
+pub(crate) struct Guarded<H, T> {
     route: &'static str,
     handler: H,
     takes: PhantomData<fn() -> T>,
 }
 
-impl<H: Clone, T> Clone for Gated<H, T> {
-    fn clone(&self) -> Gated<H, T> {
-        Gated { route: self.route, handler: self.handler.clone(), takes: PhantomData }
+impl<H: Clone, T> Clone for Guarded<H, T> {
+    fn clone(&self) -> Guarded<H, T> {
+        Guarded { route: self.route, handler: self.handler.clone(), takes: PhantomData }
     }
 }
 
-impl<H, T> Gated<H, T> {
-    pub(crate) fn new(route: &'static str, handler: H) -> Gated<H, T> {
-        Gated { route, handler, takes: PhantomData }
+impl<H, T> Guarded<H, T> {
+    pub(crate) fn new(route: &'static str, handler: H) -> Guarded<H, T> {
+        Guarded { route, handler, takes: PhantomData }
     }
 }
 
-impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Gated<H, T>, T), Arc<App>> for Gated<H, T> {
+impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Guarded<H, T>, T), Arc<App>> for Guarded<H, T> {
     type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
 
     fn call(self, request: Request<Body>, app: Arc<App>) -> Self::Future {
-        let Gated { route, handler, .. } = self;
+        let Guarded { route, handler, .. } = self;
         let state = app.clone();
-        Box::pin(gate(app, Some(route), request, move |request| handler.call(request, state)))
+        Box::pin(guard(app, Some(route), request, move |request| handler.call(request, state)))
     }
 }
 
 /// What no route answers: the path is unknown, or the method is for this path.
 pub(crate) async fn nowhere(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
-    gate(app, route, request, |_| async {
+    guard(app, route, request, |_| async {
         Trouble::internal("a route that is none was let in").into_response()
     })
     .await
 }
 
-async fn gate<F: Future<Output = Response> + Send>(
+async fn guard<F: Future<Output = Response> + Send>(
     app: Arc<App>,
     route: Option<&'static str>,
     mut request: Request<Body>,
