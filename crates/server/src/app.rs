@@ -11,7 +11,7 @@ use jobhall_store::Store;
 use tokio::sync::watch;
 
 use crate::artifacts::Artifacts;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::failures::Failures;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -54,9 +54,9 @@ impl App {
     }
 
     /// Refuses new work while the hall drains.
-    pub(crate) fn takes_work(&self) -> Result<(), Trouble> {
+    pub(crate) fn takes_work(&self) -> Result<(), ApiError> {
         if self.is_draining() {
-            return Err(Trouble::new(Code::Unavailable, "the hall is stopping and takes no more work"));
+            return Err(ApiError::new(Code::Unavailable, "the hall is stopping and takes no more work"));
         }
         Ok(())
     }

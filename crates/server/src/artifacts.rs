@@ -12,7 +12,7 @@ use jobhall_protocol::{self as wire, Code, Timestamp};
 use tokio::sync::Semaphore;
 
 use crate::app::now;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::logs::{key, now_ms};
 use crate::stream::pipe;
 use crate::upload::upload;
@@ -34,9 +34,9 @@ impl Artifacts {
     }
 
     /// Stores a body as an object, which nothing refers to yet.
-    pub(crate) async fn store(&self, body: Body) -> Result<Stored, Trouble> {
+    pub(crate) async fn store(&self, body: Body) -> Result<Stored, ApiError> {
         let _place = self.uploads.try_acquire().map_err(|_| {
-            Trouble::new(Code::Unavailable, format!("{UPLOADS} uploads are under way, which is the limit"))
+            ApiError::new(Code::Unavailable, format!("{UPLOADS} uploads are under way, which is the limit"))
         })?;
         let (pump, mut reader) = upload(body);
         let put = self.blocking(move |blobs| blobs.objects().put(&mut reader, ARTIFACT_BYTES, now_ms()));
@@ -44,7 +44,7 @@ impl Artifacts {
         pumped?;
         put?.map_err(|error| match error {
             PutError::TooLarge { .. } => too_large(),
-            PutError::Source(_) => Trouble::bad("the body did not arrive whole"),
+            PutError::Source(_) => ApiError::bad("the body did not arrive whole"),
             PutError::Blob(error) => error.into(),
         })
     }
@@ -56,7 +56,7 @@ impl Artifacts {
         name: ArtifactName,
         media_type: MediaType,
         stored: Stored,
-    ) -> Result<Artifact, Trouble> {
+    ) -> Result<Artifact, ApiError> {
         let (digest, size) = (stored.digest, stored.bytes);
         let artifact = Artifact { name, digest, size, media_type, at_ms: now_ms() };
         let kept = artifact.clone();
@@ -68,18 +68,18 @@ impl Artifacts {
         &self,
         attempt: AttemptId,
         name: ArtifactName,
-    ) -> Result<Option<Artifact>, Trouble> {
+    ) -> Result<Option<Artifact>, ApiError> {
         Ok(self.blocking(move |blobs| blobs.artifacts().find(key(attempt), &name)).await??)
     }
 
     /// The artifact that is the result of this attempt, if it left one.
-    pub(crate) async fn result(&self, attempt: AttemptId) -> Result<Option<Artifact>, Trouble> {
+    pub(crate) async fn result(&self, attempt: AttemptId) -> Result<Option<Artifact>, ApiError> {
         // Asked of every job that succeeded without a value, and few have artifacts: a look at a name costs a fraction
         // of the way to another thread and back.
         if !self.blobs.artifacts().has_any(key(attempt))? {
             return Ok(None);
         }
-        let name = ArtifactName::new(wire::RESULT_ARTIFACT).map_err(Trouble::internal)?;
+        let name = ArtifactName::new(wire::RESULT_ARTIFACT).map_err(ApiError::internal)?;
         self.find(attempt, name).await
     }
 
@@ -89,12 +89,12 @@ impl Artifacts {
         attempt: AttemptId,
         behind: Option<ArtifactName>,
         most: usize,
-    ) -> Result<Vec<Artifact>, Trouble> {
+    ) -> Result<Vec<Artifact>, ApiError> {
         Ok(self.blocking(move |blobs| blobs.artifacts().list(key(attempt), behind.as_ref(), most)).await??)
     }
 
     /// The content of an artifact, checked to its end: not a byte of a damaged one is given away.
-    pub(crate) async fn open(&self, digest: Digest) -> Result<Arc<SoundObject>, Trouble> {
+    pub(crate) async fn open(&self, digest: Digest) -> Result<Arc<SoundObject>, ApiError> {
         let opened = self.blocking(move |blobs| {
             let opened = blobs.objects().open_sound(&digest);
             if let Err(BlobError::Damaged { .. }) = opened {
@@ -107,7 +107,7 @@ impl Artifacts {
             Ok(object) => Ok(Arc::new(object)),
             Err(error @ (BlobError::Damaged { .. } | BlobError::Missing { .. })) => {
                 tracing::error!("failed to {error}");
-                Err(Trouble::new(Code::Internal, "the stored content of this artifact is damaged"))
+                Err(ApiError::new(Code::Internal, "the stored content of this artifact is damaged"))
             }
             Err(error) => Err(error.into()),
         }
@@ -116,16 +116,16 @@ impl Artifacts {
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Blobs) -> T + Send + 'static,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, ApiError> {
         let blobs = self.blobs.clone();
-        tokio::task::spawn_blocking(move || work(&blobs)).await.map_err(Trouble::internal)
+        tokio::task::spawn_blocking(move || work(&blobs)).await.map_err(ApiError::internal)
     }
 }
 
 /// The answer to an artifact past its limit.
-pub(crate) fn too_large() -> Trouble {
+pub(crate) fn too_large() -> ApiError {
     let detail = format!("the artifact has more than {ARTIFACT_BYTES} bytes, which is the limit");
-    Trouble::new(Code::TooLarge, detail)
+    ApiError::new(Code::TooLarge, detail)
 }
 
 /// Bytes from one offset to another, some at a time, so that a large object never lies in memory.

@@ -21,7 +21,7 @@ use tracing::Instrument as _;
 use crate::access::{Access, access, listed, methods};
 use crate::app::{App, Hosts};
 use crate::audit;
-use crate::error::{Trouble, foreign};
+use crate::error::{ApiError, foreign};
 use crate::failures::Peer;
 use crate::forwarded_for::ForwardedFor;
 use crate::tokens::Identity;
@@ -64,7 +64,7 @@ impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Guarded<H, T>, T), Arc<App>> 
 pub(crate) async fn nowhere(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
     guard(app, route, request, |_| async {
-        Trouble::internal("a route that is none was let in").into_response()
+        ApiError::internal("a route that is none was let in").into_response()
     })
     .await
 }
@@ -102,12 +102,12 @@ async fn guard<F: Future<Output = Response> + Send>(
 /// The response, or a trouble where the route panicked.
 async fn survived(route: impl Future<Output = Response>) -> Response {
     AssertUnwindSafe(route).catch_unwind().await.unwrap_or_else(|panic| {
-        Trouble::internal(format!("a route panicked: {}", words(panic.as_ref()))).into_response()
+        ApiError::internal(format!("a route panicked: {}", words(panic.as_ref()))).into_response()
     })
 }
 
 /// Refuses before anything of the body is read.
-async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), Trouble> {
+async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), ApiError> {
     // What another node passed on was meant for that node, which has looked.
     if request.extensions().get::<ForwardedFor>().is_none() {
         check_host(&app.hosts, request.headers())?;
@@ -128,32 +128,32 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>)
         (Some(access), _) if access.allows(&who) => Ok(()),
         (Some(Access::Whole(roles)), _) if roles.contains(&who.role) => {
             let detail = format!("{} reaches some queues only, and this is about all of them", who.name);
-            Err(Trouble::new(Code::Forbidden, detail))
+            Err(ApiError::new(Code::Forbidden, detail))
         }
         (Some(_), _) => {
             let detail = format!("{} has the role {} and may not do this", who.name, who.role.as_str());
-            Err(Trouble::new(Code::Forbidden, detail))
+            Err(ApiError::new(Code::Forbidden, detail))
         }
         (None, Some(route)) => {
             let allowed = methods(route).join(", ");
-            let trouble = Trouble::new(Code::MethodNotAllowed, format!("this route has {allowed}"));
+            let trouble = ApiError::new(Code::MethodNotAllowed, format!("this route has {allowed}"));
             Err(trouble.with_header(header::ALLOW, &allowed))
         }
-        (None, None) => Err(Trouble::new(Code::NotFound, "there is no such route")),
+        (None, None) => Err(ApiError::new(Code::NotFound, "there is no such route")),
     }
 }
 
 /// Whether a request is meant for us.
-pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), Trouble> {
+pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), ApiError> {
     let host = header_text(headers, header::HOST).unwrap_or_default();
     if hosts.knows(host) {
         return Ok(());
     }
-    Err(Trouble::new(Code::Misdirected, format!("this hall does not answer to the host {host:?}")))
+    Err(ApiError::new(Code::Misdirected, format!("this hall does not answer to the host {host:?}")))
 }
 
 /// Whether a page that makes a browser change something is one of ours.
-pub(crate) fn check_page<B>(request: &Request<B>) -> Result<(), Trouble> {
+pub(crate) fn check_page<B>(request: &Request<B>) -> Result<(), ApiError> {
     if is_read(request) { Ok(()) } else { check_origin(request.headers()) }
 }
 
@@ -190,11 +190,11 @@ fn believe(
     request: &Request<Body>,
     shown: &Shown,
     who: Option<Identity>,
-) -> Result<Identity, Trouble> {
+) -> Result<Identity, ApiError> {
     let cookie = matches!(shown, Shown::Cookie(_));
     match who {
         Some(_) if cookie && !is_read(request) && !request.headers().contains_key(header::ORIGIN) => {
-            Err(Trouble::new(Code::Forbidden, "a browser must say on whose page it changes something"))
+            Err(ApiError::new(Code::Forbidden, "a browser must say on whose page it changes something"))
         }
         Some(who) => Ok(who),
         // Who shows nothing guesses nothing.
@@ -204,7 +204,7 @@ fn believe(
 }
 
 /// Counts a wrong token, and writes the first of a minute down.
-pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> Trouble {
+pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> ApiError {
     let from = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let counted = app.failures.count(from);
     if counted.first {
@@ -213,7 +213,7 @@ pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> Trouble {
     }
     match counted.wait_s {
         None => challenge(),
-        Some(wait_s) => Trouble::new(Code::TooManyRequests, "too many wrong tokens came from this address")
+        Some(wait_s) => ApiError::new(Code::TooManyRequests, "too many wrong tokens came from this address")
             .with_header(header::RETRY_AFTER, &wait_s.to_string()),
     }
 }
@@ -230,7 +230,7 @@ fn is_read<B>(request: &Request<B>) -> bool {
 }
 
 /// A browser says on whose page a request was made: another's may not change anything, nor open a session.
-pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Trouble> {
+pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let host = header_text(headers, header::HOST).unwrap_or_default();
     let origin = origin.to_str().unwrap_or_default();
@@ -238,12 +238,12 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Trouble> {
     if same {
         Ok(())
     } else {
-        Err(Trouble::new(Code::Forbidden, "requests from pages of another origin are refused"))
+        Err(ApiError::new(Code::Forbidden, "requests from pages of another origin are refused"))
     }
 }
 
-fn challenge() -> Trouble {
-    let trouble = Trouble::new(Code::Unauthorized, "send a known token as Authorization: Bearer jh_…");
+fn challenge() -> ApiError {
+    let trouble = ApiError::new(Code::Unauthorized, "send a known token as Authorization: Bearer jh_…");
     trouble.with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"jobhall\"")
 }
 
@@ -276,7 +276,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> String {
 pub(crate) fn finish(mut response: Response, id: &str) -> Response {
     let problem =
         response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/problem+json");
-    let trouble = response.extensions_mut().remove::<Trouble>();
+    let trouble = response.extensions_mut().remove::<ApiError>();
     if let Some(trouble) = trouble.or_else(|| if problem { None } else { foreign(&response) }) {
         if let Some(inside) = trouble.inside() {
             tracing::error!("{inside}");

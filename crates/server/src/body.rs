@@ -13,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::field::field_at;
 
 /// The largest body.
@@ -22,7 +22,7 @@ pub(crate) const BODY_BYTES: usize = 1 << 20;
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The whole body.
-pub(crate) async fn bytes(request: Request<Body>) -> Result<Bytes, Trouble> {
+pub(crate) async fn bytes(request: Request<Body>) -> Result<Bytes, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > BODY_BYTES as u64) {
@@ -32,36 +32,36 @@ pub(crate) async fn bytes(request: Request<Body>) -> Result<Bytes, Trouble> {
     match tokio::time::timeout(BODY_TIME, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Trouble::bad("the body did not arrive whole")),
-        Err(_) => Err(Trouble::new(Code::Timeout, format!("the body took more than {BODY_TIME:?}"))),
+        Ok(Err(_)) => Err(ApiError::bad("the body did not arrive whole")),
+        Err(_) => Err(ApiError::new(Code::Timeout, format!("the body took more than {BODY_TIME:?}"))),
     }
 }
 
-fn too_large() -> Trouble {
-    Trouble::new(Code::TooLarge, format!("the body has more than {BODY_BYTES} bytes, which is the limit"))
+fn too_large() -> ApiError {
+    ApiError::new(Code::TooLarge, format!("the body has more than {BODY_BYTES} bytes, which is the limit"))
 }
 
 /// The body as this type.
-pub(crate) async fn json<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Trouble> {
+pub(crate) async fn json<T: DeserializeOwned>(request: Request<Body>) -> Result<T, ApiError> {
     parse(&bytes(request).await?)
 }
 
 /// The body as this type, or the default where there is none.
 pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     request: Request<Body>,
-) -> Result<T, Trouble> {
+) -> Result<T, ApiError> {
     let bytes = bytes(request).await?;
     if bytes.is_empty() { Ok(T::default()) } else { parse(&bytes) }
 }
 
 /// Many objects in an array.
-pub(crate) fn parse_many<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>, Trouble> {
+pub(crate) fn parse_many<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>, ApiError> {
     let many: Vec<Object<T>> = read(bytes)?;
     Ok(many.into_iter().map(|Object(one)| one).collect())
 }
 
 /// One object.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Trouble> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let Object(one) = read(bytes)?;
     Ok(one)
 }
@@ -96,7 +96,7 @@ pub(crate) fn is_array(bytes: &[u8]) -> bool {
 }
 
 /// Serde's words say what is wrong, with line and column; the field is told before them.
-fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Trouble> {
+fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(|error| {
         let words = error.to_string();
         let field = field_at(bytes, error.line(), error.column());
@@ -104,8 +104,8 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Trouble> {
         let named = words.starts_with("unknown field") || words.starts_with("duplicate field");
         let field = if named { field.rsplit_once('.').map_or("", |(outer, _)| outer) } else { &field };
         match field {
-            "" => Trouble::bad(format!("the body is wrong: {words}")),
-            field => Trouble::bad(format!("the body is wrong at {field}: {words}")),
+            "" => ApiError::bad(format!("the body is wrong: {words}")),
+            field => ApiError::bad(format!("the body is wrong at {field}: {words}")),
         }
     })
 }

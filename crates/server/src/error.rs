@@ -1,6 +1,6 @@
 //! Statuses: the one place that knows which code answers with which number.
 //!
-//! A [`Trouble`] travels inside the response until the guard, which knows the request's id, writes it as RFC 9457
+//! A [`ApiError`] travels inside the response until the guard, which knows the request's id, writes it as RFC 9457
 //! problem. What went wrong inside is logged there; the client learns only what it can act on.
 
 use axum::body::Body;
@@ -18,11 +18,11 @@ use serde::Serialize;
 const RETRY_AFTER_S: u64 = 2;
 
 /// The answer of a route.
-pub(crate) type Answer = Result<Response, Trouble>;
+pub(crate) type Answer = Result<Response, ApiError>;
 
 /// A request that failed.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct ApiError {
     code: Code,
     detail: String,
     /// For the log alone.
@@ -30,25 +30,25 @@ pub(crate) struct Trouble {
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
-impl Trouble {
-    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Trouble {
-        Trouble { code, detail: detail.into(), inside: None, header: None }
+impl ApiError {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> ApiError {
+        ApiError { code, detail: detail.into(), inside: None, header: None }
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
-    pub(crate) fn bad(detail: impl ToString) -> Trouble {
-        Trouble::new(Code::BadRequest, detail.to_string())
+    pub(crate) fn bad(detail: impl ToString) -> ApiError {
+        ApiError::new(Code::BadRequest, detail.to_string())
     }
 
     /// Our own fault: the client learns that it happened, the log what.
     #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
-    pub(crate) fn internal(inside: impl ToString) -> Trouble {
-        let trouble = Trouble::new(Code::Internal, "something went wrong inside the hall; its log has more");
-        Trouble { inside: Some(inside.to_string()), ..trouble }
+    pub(crate) fn internal(inside: impl ToString) -> ApiError {
+        let trouble = ApiError::new(Code::Internal, "something went wrong inside the hall; its log has more");
+        ApiError { inside: Some(inside.to_string()), ..trouble }
     }
 
-    pub(crate) fn with_header(self, name: HeaderName, value: &str) -> Trouble {
-        Trouble { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
+    pub(crate) fn with_header(self, name: HeaderName, value: &str) -> ApiError {
+        ApiError { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
     }
 
     /// What it is called, and what the client may know of it.
@@ -62,8 +62,8 @@ impl Trouble {
     }
 
     /// The same in other words.
-    pub(crate) fn saying(self, detail: &str) -> Trouble {
-        Trouble { detail: detail.to_owned(), ..self }
+    pub(crate) fn saying(self, detail: &str) -> ApiError {
+        ApiError { detail: detail.to_owned(), ..self }
     }
 
     /// What only the log may know.
@@ -134,7 +134,7 @@ pub(crate) fn word(code: Code) -> String {
     serde_json::to_string(&code).unwrap_or_default().trim_matches('"').to_owned()
 }
 
-impl IntoResponse for Trouble {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = meaning(self.code).0;
@@ -144,15 +144,15 @@ impl IntoResponse for Trouble {
 }
 
 /// What a response that no route made means, such as a path that is not UTF-8.
-pub(crate) fn foreign(response: &Response) -> Option<Trouble> {
+pub(crate) fn foreign(response: &Response) -> Option<ApiError> {
     let status = response.status();
     let trouble = match status.as_u16() {
         ..400 => return None,
-        404 => Trouble::new(Code::NotFound, "there is no such route"),
-        405 => Trouble::new(Code::MethodNotAllowed, "this route has other methods"),
-        413 => Trouble::new(Code::TooLarge, "the body is too large"),
-        400..500 => Trouble::bad("the request cannot be read"),
-        _ => Trouble::internal(format!("a response with status {status}")),
+        404 => ApiError::new(Code::NotFound, "there is no such route"),
+        405 => ApiError::new(Code::MethodNotAllowed, "this route has other methods"),
+        413 => ApiError::new(Code::TooLarge, "the body is too large"),
+        400..500 => ApiError::bad("the request cannot be read"),
+        _ => ApiError::internal(format!("a response with status {status}")),
     };
     match response.headers().get(header::ALLOW).and_then(|allow| allow.to_str().ok()) {
         Some(allow) => Some(trouble.with_header(header::ALLOW, allow)),
@@ -160,8 +160,8 @@ pub(crate) fn foreign(response: &Response) -> Option<Trouble> {
     }
 }
 
-impl From<Refused> for Trouble {
-    fn from(refused: Refused) -> Trouble {
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> ApiError {
         let code = match &refused {
             Refused::KeyHeld { .. } => Code::KeyHeld,
             Refused::SubmitKeyReused => Code::IdempotencyKeyReused,
@@ -195,90 +195,90 @@ impl From<Refused> for Trouble {
             Refused::Storage { full, message } => return storage(*full, message),
             Refused::Unknown(inside) => return unknown(inside),
             Refused::Stopped(inside) => {
-                let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
-                return Trouble { inside: Some(inside.clone()), ..trouble };
+                let trouble = ApiError::new(Code::Unavailable, "the hall is stopping");
+                return ApiError { inside: Some(inside.clone()), ..trouble };
             }
         };
-        Trouble::new(code, refused.to_string())
+        ApiError::new(code, refused.to_string())
     }
 }
 
-fn storage(full: bool, inside: &str) -> Trouble {
+fn storage(full: bool, inside: &str) -> ApiError {
     let trouble = if full {
-        Trouble::new(Code::StorageFull, "the hall's disk is full; nothing was stored")
+        ApiError::new(Code::StorageFull, "the hall's disk is full; nothing was stored")
     } else {
-        Trouble::new(Code::Unavailable, "the store cannot do it now; nothing was changed")
+        ApiError::new(Code::Unavailable, "the store cannot do it now; nothing was changed")
     };
-    Trouble { inside: Some(inside.to_owned()), ..trouble }
+    ApiError { inside: Some(inside.to_owned()), ..trouble }
 }
 
 /// A commit was under way when this node fell. Whoever may ask again should, here or at the next that leads.
-fn unknown(inside: &str) -> Trouble {
+fn unknown(inside: &str) -> ApiError {
     let words = "this node stopped before it answered; whether it was done is not known";
-    Trouble { inside: Some(inside.to_owned()), ..Trouble::new(Code::OutcomeUnknown, words) }
+    ApiError { inside: Some(inside.to_owned()), ..ApiError::new(Code::OutcomeUnknown, words) }
 }
 
-impl From<CommitError> for Trouble {
-    fn from(error: CommitError) -> Trouble {
+impl From<CommitError> for ApiError {
+    fn from(error: CommitError) -> ApiError {
         match error {
             CommitError::NotCommitted { full, message } => storage(full, &message),
             CommitError::Unknown { message } => unknown(&message),
             CommitError::Stopped { .. } => {
-                let trouble = Trouble::new(Code::Unavailable, "the hall is stopping");
-                Trouble { inside: Some(error.to_string()), ..trouble }
+                let trouble = ApiError::new(Code::Unavailable, "the hall is stopping");
+                ApiError { inside: Some(error.to_string()), ..trouble }
             }
         }
     }
 }
 
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Trouble {
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
         if error.away {
-            return Trouble { inside: Some(error.message), ..away() };
+            return ApiError { inside: Some(error.message), ..away() };
         }
-        Trouble::internal(error)
+        ApiError::internal(error)
     }
 }
 
 /// The store could not be asked.
-fn away() -> Trouble {
-    Trouble::new(Code::Unavailable, "the database does not answer; ask again")
+fn away() -> ApiError {
+    ApiError::new(Code::Unavailable, "the database does not answer; ask again")
 }
 
-impl From<BlobError> for Trouble {
-    fn from(error: BlobError) -> Trouble {
+impl From<BlobError> for ApiError {
+    fn from(error: BlobError) -> ApiError {
         match error {
             BlobError::Full { .. } => storage(true, &error.to_string()),
             BlobError::Overtaken { .. } => {
-                Trouble::new(Code::Unavailable, "another node speaks for the hall now; ask again")
+                ApiError::new(Code::Unavailable, "another node speaks for the hall now; ask again")
             }
             BlobError::Away { .. } => {
                 tracing::warn!("logs and artifacts cannot be reached: {error}");
                 away()
             }
-            BlobError::TooManyWatchers { .. } => Trouble::new(Code::Unavailable, "too many follow this log"),
-            _ => Trouble::internal(error),
+            BlobError::TooManyWatchers { .. } => ApiError::new(Code::Unavailable, "too many follow this log"),
+            _ => ApiError::internal(error),
         }
     }
 }
 
-impl From<AppendError> for Trouble {
-    fn from(error: AppendError) -> Trouble {
+impl From<AppendError> for ApiError {
+    fn from(error: AppendError) -> ApiError {
         match error {
             AppendError::Gap { .. } | AppendError::Conflict { .. } | AppendError::Finished { .. } => {
-                Trouble::new(Code::Conflict, error.to_string())
+                ApiError::new(Code::Conflict, error.to_string())
             }
-            AppendError::ChunkTooLarge { .. } => Trouble::new(Code::TooLarge, error.to_string()),
+            AppendError::ChunkTooLarge { .. } => ApiError::new(Code::TooLarge, error.to_string()),
             AppendError::Blob(error) => error.into(),
         }
     }
 }
 
-impl From<KeepError> for Trouble {
-    fn from(error: KeepError) -> Trouble {
+impl From<KeepError> for ApiError {
+    fn from(error: KeepError) -> ApiError {
         match error {
             KeepError::Blob(error) => error.into(),
-            _ => Trouble::new(Code::TooLarge, error.to_string()),
+            _ => ApiError::new(Code::TooLarge, error.to_string()),
         }
     }
 }
@@ -286,7 +286,7 @@ impl From<KeepError> for Trouble {
 fn with_json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => with_text(status, "application/json", bytes),
-        Err(error) => Trouble::internal(error).into_response(),
+        Err(error) => ApiError::internal(error).into_response(),
     }
 }
 
@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn what_may_have_been_stored_is_unknown_and_no_fault_so_that_it_is_asked_for_again() {
-        let refused = Trouble::from(Refused::Unknown("fenced".to_owned()));
-        let failed = Trouble::from(CommitError::Unknown { message: "fenced".to_owned() });
+        let refused = ApiError::from(Refused::Unknown("fenced".to_owned()));
+        let failed = ApiError::from(CommitError::Unknown { message: "fenced".to_owned() });
         for trouble in [refused, failed] {
             assert_eq!((trouble.code, trouble.inside()), (Code::OutcomeUnknown, Some("fenced")));
             assert!(trouble.detail().ends_with("whether it was done is not known"), "{trouble:?}");

@@ -12,7 +12,7 @@ use jobhall_protocol as wire;
 use jobhall_store::{JobFilter, JobPage};
 
 use crate::app::{App, now};
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::params::shown;
 
 /// A checked filter.
@@ -28,19 +28,19 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// For someone who reaches these queues.
-    pub(crate) fn new(asked: &wire::JobFilter, scope: Scope) -> Result<Filter, Trouble> {
+    pub(crate) fn new(asked: &wire::JobFilter, scope: Scope) -> Result<Filter, ApiError> {
         let names = states(asked.state.as_deref())?;
         let mut stored_names: Vec<_> = names.iter().flat_map(stored).copied().collect();
         stored_names.sort_unstable();
         stored_names.dedup();
         let stored = JobFilter {
             states: stored_names,
-            job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(Trouble::bad)?,
-            key: asked.key.as_deref().map(Key::new).transpose().map_err(Trouble::bad)?,
-            queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(Trouble::bad)?,
-            group: asked.group.map(GroupId::new).transpose().map_err(Trouble::bad)?,
-            owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(Trouble::bad)?,
-            tag: asked.tag.as_deref().map(Tag::new).transpose().map_err(Trouble::bad)?,
+            job_type: asked.job_type.as_deref().map(TypeName::new).transpose().map_err(ApiError::bad)?,
+            key: asked.key.as_deref().map(Key::new).transpose().map_err(ApiError::bad)?,
+            queue: asked.queue.as_deref().map(QueueName::new).transpose().map_err(ApiError::bad)?,
+            group: asked.group.map(GroupId::new).transpose().map_err(ApiError::bad)?,
+            owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(ApiError::bad)?,
+            tag: asked.tag.as_deref().map(Tag::new).transpose().map_err(ApiError::bad)?,
             created_after: asked.created_after.map(|at| at.0),
             created_before: asked.created_before.map(|at| at.0),
         };
@@ -64,7 +64,7 @@ impl Filter {
         app: &App,
         before: Option<JobId>,
         rows: usize,
-    ) -> Result<JobPage, Trouble> {
+    ) -> Result<JobPage, ApiError> {
         let moment = now();
         let page = app.engine.list(self.stored.clone(), before, rows).await?;
         let mut jobs = live(app, page.jobs).await?;
@@ -80,10 +80,10 @@ impl Filter {
 }
 
 /// Several states are separated by commas.
-fn states(text: Option<&str>) -> Result<Vec<StateName>, Trouble> {
+fn states(text: Option<&str>) -> Result<Vec<StateName>, ApiError> {
     let name = |word: &str| {
         let known = StateName::ALL.into_iter().find(|name| name.as_str() == word);
-        known.ok_or_else(|| Trouble::bad(format!("state: {} is not a state", shown(word))))
+        known.ok_or_else(|| ApiError::bad(format!("state: {} is not a state", shown(word))))
     };
     let mut names: Vec<_> = text.map_or(Ok(Vec::new()), |text| text.split(',').map(name).collect())?;
     names.sort_unstable();
@@ -104,9 +104,9 @@ fn stored(name: &StateName) -> &[StateName] {
     }
 }
 
-fn search(text: &str) -> Result<String, Trouble> {
+fn search(text: &str) -> Result<String, ApiError> {
     if !(1..=SEARCH_BYTES).contains(&text.len()) {
-        return Err(Trouble::bad(format!(
+        return Err(ApiError::bad(format!(
             "q has {} bytes, which is outside 1 to {SEARCH_BYTES}",
             text.len()
         )));
@@ -128,7 +128,7 @@ fn has(job: &Job, text: &str) -> bool {
 }
 
 /// The jobs, those in the hands of workers and those behind others as the engine knows them.
-async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
+async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, ApiError> {
     let ahead = |state: &State| state.held().is_some() || matches!(state, State::Blocked(_));
     let held: Vec<_> = (0..jobs.len()).filter(|&at| ahead(&jobs[at].life.state)).collect();
     let ask = held.iter().map(|&at| Request::Show(jobs[at].id)).collect();

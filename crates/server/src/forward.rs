@@ -33,7 +33,7 @@ use tokio_rustls::rustls::ClientConfig;
 use self::pool::{Failed, Pool};
 use crate::app::told;
 use crate::auth::REQUEST_ID;
-use crate::error::{Answer, Trouble};
+use crate::error::{Answer, ApiError};
 use crate::forwarded_for::{ForwardedFor, NodeSecret};
 
 /// Upgraded connections at once, as many as a hall has sessions.
@@ -123,7 +123,7 @@ impl Forwarder {
         }
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Trouble> {
+    async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, ApiError> {
         let reads = request.method().is_safe();
         let sent = tokio::select! {
             sent = self.pool.send(request) => sent,
@@ -136,19 +136,19 @@ impl Forwarder {
     }
 
     /// It was not sent.
-    fn absent(&self, why: &str) -> Trouble {
+    fn absent(&self, why: &str) -> ApiError {
         self.complain("the leader cannot be reached", why);
-        Trouble::new(Code::NoLeader, "the leader cannot be reached; nothing was done")
+        ApiError::new(Code::NoLeader, "the leader cannot be reached; nothing was done")
     }
 
     /// It was sent, and no answer came.
-    fn lost(&self, why: &str, reads: bool) -> Trouble {
+    fn lost(&self, why: &str, reads: bool) -> ApiError {
         self.complain("the leader was gone before it answered", why);
         if reads {
-            return Trouble::new(Code::NoLeader, "the leader was gone before it answered; ask again");
+            return ApiError::new(Code::NoLeader, "the leader was gone before it answered; ask again");
         }
         let words = "the leader was gone before it answered; whether it was done is not known";
-        Trouble::new(Code::OutcomeUnknown, words)
+        ApiError::new(Code::OutcomeUnknown, words)
     }
 
     /// Whoever runs this node should know why, and not for each of a thousand requests.
@@ -162,10 +162,10 @@ impl Forwarder {
         }
     }
 
-    fn place(&self) -> Result<OwnedSemaphorePermit, Trouble> {
+    fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let place = self.tunnels.clone().try_acquire_owned();
         place.map_err(|_| {
-            Trouble::new(Code::Unavailable, format!("{TUNNELS} sessions are open, which is the limit"))
+            ApiError::new(Code::Unavailable, format!("{TUNNELS} sessions are open, which is the limit"))
         })
     }
 
@@ -226,8 +226,8 @@ impl Forwarder {
         path: &str,
         asked: &Request<Incoming>,
         forwarded_for: ForwardedFor,
-    ) -> Result<Request<Body>, Trouble> {
-        let mut question = Request::builder().uri(path).body(Body::empty()).map_err(Trouble::bad)?;
+    ) -> Result<Request<Body>, ApiError> {
+        let mut question = Request::builder().uri(path).body(Body::empty()).map_err(ApiError::bad)?;
         let headers = question.headers_mut();
         for name in [header::HOST, header::AUTHORIZATION, header::COOKIE, REQUEST_ID] {
             if let Some(shown) = asked.headers().get(&name) {

@@ -15,7 +15,7 @@ use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, StoreError};
 
 use crate::app::App;
 use crate::body;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::routes::submit::{checked, named};
 use crate::tokens::{Identity, Role};
 
@@ -110,7 +110,7 @@ async fn submit_of(app: &App, row: &InboxRow) -> Result<Submit, Unmade> {
 }
 
 /// Only what is wrong with the row itself, or with what it asks for, puts it aside: any other trouble may pass.
-fn unmade(trouble: &Trouble) -> Unmade {
+fn unmade(trouble: &ApiError) -> Unmade {
     match trouble.words().0 {
         Code::BadRequest
         | Code::Forbidden

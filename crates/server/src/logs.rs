@@ -10,7 +10,7 @@ use jobhall_core::AttemptId;
 use tokio::sync::Notify;
 
 use crate::app::now;
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
@@ -48,7 +48,7 @@ impl Logs {
         offset: Option<u64>,
         stream: Stream,
         bytes: axum::body::Bytes,
-    ) -> Result<Appended, Trouble> {
+    ) -> Result<Appended, ApiError> {
         let limit = self.limit;
         let appended = self.blocking(move |blobs| {
             let offset = match offset {
@@ -62,7 +62,7 @@ impl Logs {
     }
 
     /// Makes a log durable and complete. One that was never written to stays without a file.
-    pub(crate) async fn finish(&self, attempt: AttemptId) -> Result<(), Trouble> {
+    pub(crate) async fn finish(&self, attempt: AttemptId) -> Result<(), ApiError> {
         Ok(self.blocking(move |blobs| finish(blobs, attempt)).await??)
     }
 
@@ -70,36 +70,36 @@ impl Logs {
     pub(crate) async fn finish_all(
         &self,
         attempts: Vec<AttemptId>,
-    ) -> Result<Vec<Result<(), Trouble>>, Trouble> {
+    ) -> Result<Vec<Result<(), ApiError>>, ApiError> {
         let finished = self.blocking(move |blobs| {
             let finished = attempts.into_iter().map(|attempt| finish(blobs, attempt));
-            finished.map(|result| result.map_err(Trouble::from)).collect()
+            finished.map(|result| result.map_err(ApiError::from)).collect()
         });
         finished.await
     }
 
-    pub(crate) async fn info(&self, attempt: AttemptId) -> Result<LogInfo, Trouble> {
+    pub(crate) async fn info(&self, attempt: AttemptId) -> Result<LogInfo, ApiError> {
         Ok(self.blocking(move |blobs| blobs.logs().info(key(attempt))).await??)
     }
 
     /// Some bytes from an offset on, up to another.
-    pub(crate) async fn read(&self, attempt: AttemptId, from: u64, to: u64) -> Result<Vec<u8>, Trouble> {
+    pub(crate) async fn read(&self, attempt: AttemptId, from: u64, to: u64) -> Result<Vec<u8>, ApiError> {
         let range = ByteRange::FromTo(from, to.saturating_sub(1));
         let piece = self.blocking(move |blobs| blobs.logs().read(key(attempt), range, PIECE)).await?;
         match piece {
             Ok(piece) => Ok(piece.bytes),
-            Err(ReadError::Range(error)) => Err(Trouble::internal(error)),
+            Err(ReadError::Range(error)) => Err(ApiError::internal(error)),
             Err(ReadError::Blob(error)) => Err(error.into()),
         }
     }
 
     /// Some chunks from an offset on.
-    pub(crate) async fn entries(&self, attempt: AttemptId, from: u64) -> Result<Entries, Trouble> {
+    pub(crate) async fn entries(&self, attempt: AttemptId, from: u64) -> Result<Entries, ApiError> {
         Ok(self.blocking(move |blobs| blobs.logs().entries(key(attempt), from, PIECE)).await??)
     }
 
     /// Follows a log from an offset.
-    pub(crate) async fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, Trouble> {
+    pub(crate) async fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, ApiError> {
         let news = Arc::new(Notify::new());
         let wake = news.clone();
         // It waits for the collector when that is at a log, and with it for a database.
@@ -112,22 +112,22 @@ impl Logs {
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Blobs) -> T + Send + 'static,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, ApiError> {
         let blobs = self.blobs.clone();
-        tokio::task::spawn_blocking(move || work(&blobs)).await.map_err(Trouble::internal)
+        tokio::task::spawn_blocking(move || work(&blobs)).await.map_err(ApiError::internal)
     }
 }
 
 impl Follow {
     /// What is there now.
-    pub(crate) async fn look(&mut self) -> Result<Found, Trouble> {
+    pub(crate) async fn look(&mut self) -> Result<Found, ApiError> {
         let Some(mut tail) = self.tail.take() else { return Ok(Found::End) };
         let (tail, step) = tokio::task::spawn_blocking(move || {
             let step = tail.next(PIECE);
             (tail, step)
         })
         .await
-        .map_err(Trouble::internal)?;
+        .map_err(ApiError::internal)?;
         self.tail = Some(tail);
         Ok(match step? {
             Step::News(entries) => Found::Chunks(entries),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, OnceCell, watch};
 
 use crate::app::now;
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 pub(crate) use runner::run;
 
@@ -56,7 +56,7 @@ impl Operations {
     }
 
     /// The book, read from the store when it is first needed.
-    async fn book(&self) -> Result<&Mutex<Book>, Trouble> {
+    async fn book(&self) -> Result<&Mutex<Book>, ApiError> {
         self.book.get_or_try_init(async || Ok(Mutex::new(read(self.store.as_ref()).await?))).await
     }
 
@@ -66,12 +66,12 @@ impl Operations {
         who: &str,
         asked: StartOperation,
         up_to: u64,
-    ) -> Result<Operation, Trouble> {
+    ) -> Result<Operation, ApiError> {
         let mut book = self.book().await?.lock().await;
         let waiting = book.values().filter(|kept| kept.is_running()).count();
         if waiting >= WAITING {
             let detail = format!("{waiting} operations are running or waiting, which is the limit");
-            return Err(Trouble::new(Code::Unavailable, detail));
+            return Err(ApiError::new(Code::Unavailable, detail));
         }
         let at = Timestamp(now());
         let operation = Operation {
@@ -104,13 +104,13 @@ impl Operations {
     }
 
     /// One operation.
-    pub(crate) async fn get(&self, id: u64) -> Result<Operation, Trouble> {
+    pub(crate) async fn get(&self, id: u64) -> Result<Operation, ApiError> {
         let book = self.book().await?.lock().await;
         book.get(&id).map(|kept| kept.record.operation.clone()).ok_or_else(|| unknown(id))
     }
 
     /// Operations below a number, newest first, at most so many; and whether there are more.
-    pub(crate) async fn list(&self, before: u64, limit: usize) -> Result<(Vec<Operation>, bool), Trouble> {
+    pub(crate) async fn list(&self, before: u64, limit: usize) -> Result<(Vec<Operation>, bool), ApiError> {
         let book = self.book().await?.lock().await;
         let mut older = book.range(..before).rev();
         let page = older.by_ref().take(limit).map(|(_, kept)| kept.record.operation.clone()).collect();
@@ -118,12 +118,12 @@ impl Operations {
     }
 
     /// Asks an operation to stop, or says how it ended.
-    pub(crate) async fn cancel(&self, id: u64) -> Result<Operation, Trouble> {
+    pub(crate) async fn cancel(&self, id: u64) -> Result<Operation, ApiError> {
         match self.get(id).await?.state {
             OperationState::Running => {}
             OperationState::Cancelled => return self.get(id).await,
             OperationState::Succeeded | OperationState::Failed => {
-                return Err(Trouble::new(Code::Conflict, format!("operation {id} has ended")));
+                return Err(ApiError::new(Code::Conflict, format!("operation {id} has ended")));
             }
         }
         let record = self.update(id, |record| record.operation.cancel_requested = true).await?;
@@ -131,7 +131,7 @@ impl Operations {
     }
 
     /// Waits until an operation has counted its jobs or ended, at most so long; and tells it as it is then.
-    pub(crate) async fn counted(&self, id: u64, patience: Duration) -> Result<Operation, Trouble> {
+    pub(crate) async fn counted(&self, id: u64, patience: Duration) -> Result<Operation, ApiError> {
         let mut changes = self.changes.subscribe();
         let counted = async {
             loop {
@@ -150,7 +150,7 @@ impl Operations {
     }
 
     /// Changes a record, durably.
-    async fn update(&self, id: u64, change: impl FnOnce(&mut Record)) -> Result<Record, Trouble> {
+    async fn update(&self, id: u64, change: impl FnOnce(&mut Record)) -> Result<Record, ApiError> {
         let mut book = self.book().await?.lock().await;
         let kept = book.get_mut(&id).ok_or_else(|| unknown(id))?;
         let mut record = kept.record.clone();
@@ -164,16 +164,16 @@ impl Operations {
         Ok(record)
     }
 
-    async fn write(&self, settings: Vec<SettingWrite>) -> Result<(), Trouble> {
+    async fn write(&self, settings: Vec<SettingWrite>) -> Result<(), ApiError> {
         let committed = self.store.commit(vec![Unit { settings, ..Unit::default() }]).await?;
         match committed.results.into_iter().next() {
             Some(Ok(_)) => Ok(()),
-            other => Err(Trouble::internal(format!("an operation was not recorded: {other:?}"))),
+            other => Err(ApiError::internal(format!("an operation was not recorded: {other:?}"))),
         }
     }
 
     /// The oldest operation that is not at its end; waits until there is one.
-    async fn next(&self) -> Result<Record, Trouble> {
+    async fn next(&self) -> Result<Record, ApiError> {
         let mut changes = self.changes.subscribe();
         loop {
             let book = self.book().await?.lock().await;
@@ -203,8 +203,8 @@ impl Record {
     }
 }
 
-fn unknown(id: u64) -> Trouble {
-    Trouble::new(Code::NotFound, format!("there is no operation {id}"))
+fn unknown(id: u64) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no operation {id}"))
 }
 
 /// The oldest records that have ended, as many as must go for a new one.
@@ -218,11 +218,11 @@ fn write(id: u64, expected: u32, record: Option<&Record>) -> SettingWrite {
     SettingWrite { kind: SettingKind::Operation, name: id.to_string(), expected, value }
 }
 
-async fn read(store: &dyn Store) -> Result<Book, Trouble> {
+async fn read(store: &dyn Store) -> Result<Book, ApiError> {
     let settings = store.settings().await?.into_iter();
     let operations = settings.filter(|setting| setting.kind == SettingKind::Operation);
     let read = operations.map(|setting| {
-        let wrong = |why: String| Trouble::internal(format!("operation {}: {why}", setting.name));
+        let wrong = |why: String| ApiError::internal(format!("operation {}: {why}", setting.name));
         let record: Record =
             serde_json::from_str(&setting.value).map_err(|error| wrong(error.to_string()))?;
         Ok((record.operation.id, Kept { record, rev: setting.rev }))

@@ -6,7 +6,7 @@ use jobhall_core::{AttemptId, GroupId, JobId, LeaseId, WorkerName};
 use jobhall_protocol::{Code, LEASE_HEADER};
 use serde::de::DeserializeOwned;
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::tokens::Identity;
 
 /// A text from outside, as an error may show it.
@@ -15,61 +15,61 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// A job's number in a path.
-pub(crate) fn job_id(text: &str) -> Result<JobId, Trouble> {
-    let wrong = |_| Trouble::bad(format!("{} is not the number of a job", shown(text)));
-    JobId::new(text.parse().map_err(wrong)?).map_err(Trouble::bad)
+pub(crate) fn job_id(text: &str) -> Result<JobId, ApiError> {
+    let wrong = |_| ApiError::bad(format!("{} is not the number of a job", shown(text)));
+    JobId::new(text.parse().map_err(wrong)?).map_err(ApiError::bad)
 }
 
 /// A group's number in a path.
-pub(crate) fn group_id(text: &str) -> Result<GroupId, Trouble> {
-    let wrong = |_| Trouble::bad(format!("{} is not the number of a group", shown(text)));
-    GroupId::new(text.parse().map_err(wrong)?).map_err(Trouble::bad)
+pub(crate) fn group_id(text: &str) -> Result<GroupId, ApiError> {
+    let wrong = |_| ApiError::bad(format!("{} is not the number of a group", shown(text)));
+    GroupId::new(text.parse().map_err(wrong)?).map_err(ApiError::bad)
 }
 
 /// An attempt in a path or body.
-pub(crate) fn attempt_id(text: &str) -> Result<AttemptId, Trouble> {
-    text.parse().map_err(Trouble::bad)
+pub(crate) fn attempt_id(text: &str) -> Result<AttemptId, ApiError> {
+    text.parse().map_err(ApiError::bad)
 }
 
 /// 32 hex digits.
-pub(crate) fn lease(text: &str) -> Result<LeaseId, Trouble> {
+pub(crate) fn lease(text: &str) -> Result<LeaseId, ApiError> {
     let hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = u128::from_str_radix(text, 16).ok().filter(|_| hex);
-    number.map(LeaseId).ok_or_else(|| Trouble::bad("a lease has 32 hex digits"))
+    number.map(LeaseId).ok_or_else(|| ApiError::bad("a lease has 32 hex digits"))
 }
 
 /// The lease that every word about an attempt must show.
-pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, Trouble> {
+pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, ApiError> {
     let value = headers.get(LEASE_HEADER);
-    let value = value.ok_or_else(|| Trouble::bad(format!("the header {LEASE_HEADER} is missing")))?;
+    let value = value.ok_or_else(|| ApiError::bad(format!("the header {LEASE_HEADER} is missing")))?;
     lease(value.to_str().unwrap_or_default())
 }
 
 /// A worker is who its credential says, whatever a body claims.
-pub(crate) fn worker(who: &Identity) -> Result<WorkerName, Trouble> {
-    WorkerName::new(&who.name).map_err(|error| Trouble::new(Code::Forbidden, format!("this token: {error}")))
+pub(crate) fn worker(who: &Identity) -> Result<WorkerName, ApiError> {
+    WorkerName::new(&who.name).map_err(|error| ApiError::new(Code::Forbidden, format!("this token: {error}")))
 }
 
 /// The query as this type, which names what it does not know.
-pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Trouble> {
+pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     let Query(query) = Query::try_from_uri(uri)
-        .map_err(|error| Trouble::bad(format!("the query is wrong: {}", source(&error))))?;
+        .map_err(|error| ApiError::bad(format!("the query is wrong: {}", source(&error))))?;
     Ok(query)
 }
 
 /// How many are wanted on a page.
-pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Trouble> {
+pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ApiError> {
     let limit = asked.unwrap_or(usual);
     if (1..=most).contains(&limit) {
         return Ok(limit);
     }
-    Err(Trouble::bad(format!("limit of {limit} is outside 1 to {most}")))
+    Err(ApiError::bad(format!("limit of {limit} is outside 1 to {most}")))
 }
 
 /// The number in a cursor, behind the letter of its list.
-pub(crate) fn cursor(letter: char, text: &str) -> Result<u64, Trouble> {
+pub(crate) fn cursor(letter: char, text: &str) -> Result<u64, ApiError> {
     let hex = text.strip_prefix(letter).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let wrong = || Trouble::bad(format!("cursor: {} is not a cursor of this list", shown(text)));
+    let wrong = || ApiError::bad(format!("cursor: {} is not a cursor of this list", shown(text)));
     hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()).ok_or_else(wrong)
 }
 

@@ -6,18 +6,18 @@ use axum::http::{HeaderMap, header};
 use jobhall_blobs::{ByteRange, RangeError};
 use jobhall_protocol::Code;
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 /// The bytes that a request asks for of so many, or none if it asks for all.
-pub(crate) fn asked(headers: &HeaderMap, total: u64) -> Result<Option<Range<u64>>, Trouble> {
+pub(crate) fn asked(headers: &HeaderMap, total: u64) -> Result<Option<Range<u64>>, ApiError> {
     let range = headers.get(header::RANGE).and_then(|range| parse(range.to_str().ok()?));
     let resolved = range.map(|range| range.resolve(total)).transpose();
     resolved.map_err(|error| match error {
         RangeError::Unsatisfiable { total } => {
-            let trouble = Trouble::new(Code::RangeNotSatisfiable, error.to_string());
+            let trouble = ApiError::new(Code::RangeNotSatisfiable, error.to_string());
             trouble.with_header(header::CONTENT_RANGE, &format!("bytes */{total}"))
         }
-        RangeError::Backwards { .. } => Trouble::bad(error),
+        RangeError::Backwards { .. } => ApiError::bad(error),
     })
 }
 

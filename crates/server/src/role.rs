@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::app::Hosts;
 use crate::auth;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::failures::Peer;
 use crate::forward::Forwarder;
 use crate::forwarded_for::{self, ForwardedFor, NodeSecret};
@@ -132,7 +132,7 @@ impl Node {
             }
             (Ok(()), ServingRole::Closed(why)) => Err(no_leader(why)),
             (Ok(()), ServingRole::Leader(_)) => {
-                Err(Trouble::internal("a leadership was taken for a follower"))
+                Err(ApiError::internal("a leadership was taken for a follower"))
             }
         };
         let response = match answer {
@@ -168,6 +168,6 @@ impl Node {
     }
 }
 
-fn no_leader(why: &str) -> Trouble {
-    Trouble::new(Code::NoLeader, format!("{why}; nothing was done"))
+fn no_leader(why: &str) -> ApiError {
+    ApiError::new(Code::NoLeader, format!("{why}; nothing was done"))
 }

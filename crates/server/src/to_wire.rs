@@ -11,21 +11,21 @@ use jobhall_protocol as wire;
 use jobhall_protocol::{BackoffKind, Span, Timestamp};
 use serde_json::value::RawValue;
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::tokens::Tokens;
 
 /// A document that was checked when it came in.
-pub(crate) fn raw(json: &Json) -> Result<Box<RawValue>, Trouble> {
-    RawValue::from_string(json.as_str().to_owned()).map_err(Trouble::internal)
+pub(crate) fn raw(json: &Json) -> Result<Box<RawValue>, ApiError> {
+    RawValue::from_string(json.as_str().to_owned()).map_err(ApiError::internal)
 }
 
-fn failure(failure: &Failure) -> Result<wire::Failure, Trouble> {
+fn failure(failure: &Failure) -> Result<wire::Failure, ApiError> {
     let data = failure.data.as_ref().map(raw).transpose()?;
     Ok(wire::Failure { reason: failure.reason.clone(), explanation: failure.explanation.clone(), data })
 }
 
 /// A job without its attempts, as lists have it.
-pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, Trouble> {
+pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
     let (spec, life) = (&job.spec, as_of(job, now));
     let tenure = life.state.tenure();
     let result = match &life.state {
@@ -86,7 +86,7 @@ fn as_of(job: &Job, now: Time) -> Cow<'_, Life> {
 }
 
 /// A job with its attempts and progress.
-pub(crate) fn shown(shown: &Shown, now: Time) -> Result<wire::Job, Trouble> {
+pub(crate) fn shown(shown: &Shown, now: Time) -> Result<wire::Job, ApiError> {
     let mut attempts =
         shown.past.iter().map(|past| past_attempt(&shown.job, past)).collect::<Result<Vec<_>, _>>()?;
     attempts.extend(last_attempt(&shown.job)?);
@@ -100,7 +100,7 @@ fn indicator(indicator: &Indicator) -> wire::Indicator {
     wire::Indicator { name, step, total, message }
 }
 
-fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, Trouble> {
+fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError> {
     Ok(wire::Attempt {
         id: format!("{}-{}", job.id, past.claim),
         worker: past.worker.to_string(),
@@ -114,7 +114,7 @@ fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, Trouble>
 }
 
 /// The attempt that goes on, or the one that ended the job.
-fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, Trouble> {
+fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
     let Some(Tenure { worker, assigned_at, accepted_at, started_at, .. }) = job.life.state.tenure() else {
         return Ok(None);
     };
@@ -140,7 +140,7 @@ pub(crate) fn assigned(
     assignment: &Assignment,
     lease_ms: u64,
     tokens: &Tokens,
-) -> Result<wire::Assigned, Trouble> {
+) -> Result<wire::Assigned, ApiError> {
     Ok(wire::Assigned {
         id: assignment.attempt.to_string(),
         lease: format!("{:032x}", assignment.lease.0),
@@ -151,7 +151,7 @@ pub(crate) fn assigned(
 }
 
 /// What a worker needs to know of a job.
-pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob, Trouble> {
+pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob, ApiError> {
     let spec = &assignment.spec;
     Ok(wire::AssignedJob {
         id: assignment.attempt.job.get(),
@@ -165,7 +165,7 @@ pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob,
 }
 
 /// A group with its members counted, and the jobs that were just made with it.
-pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Result<wire::Group, Trouble> {
+pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Result<wire::Group, ApiError> {
     let ShownGroup { group, state, counts } = shown;
     Ok(wire::Group {
         id: group.id.get(),
@@ -215,7 +215,7 @@ fn retry(policy: &RetryPolicy) -> wire::Retry {
 }
 
 /// A schedule.
-pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, Trouble> {
+pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError> {
     let schedule = &shown.config.schedule;
     let (cron, every) = match &schedule.when {
         Rhythm::Cron(cron) => (Some(cron.to_string()), None),
@@ -239,7 +239,7 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, Trouble>
 }
 
 /// The job of a schedule, as it would be submitted; what is as it is by default is left out.
-fn template(job: &SubmitJob) -> Result<wire::SubmitJob, Trouble> {
+fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     // Every field is named: one that is new must be told too.
     Ok(wire::SubmitJob {

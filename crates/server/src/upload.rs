@@ -10,7 +10,7 @@ use jobhall_protocol::Code;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 /// Pieces that may wait for a slow disk; then the client waits.
 const AHEAD: usize = 4;
@@ -65,9 +65,9 @@ pub(crate) fn upload(body: Body) -> (Pump, Reader) {
 
 impl Pump {
     /// Brings everything over. A reader that left will say why itself.
-    pub(crate) async fn run(mut self) -> Result<(), Trouble> {
+    pub(crate) async fn run(mut self) -> Result<(), ApiError> {
         let late = |time: Duration, part: &str| {
-            Trouble::new(Code::Timeout, format!("{part} of the body took more than {time:?}"))
+            ApiError::new(Code::Timeout, format!("{part} of the body took more than {time:?}"))
         };
         let pieces = async {
             loop {
@@ -78,7 +78,7 @@ impl Pump {
                         Ok(bytes) => Piece::Bytes(bytes),
                         Err(_) => continue,
                     },
-                    Some(Err(_)) => return Err(Trouble::bad("the body did not arrive whole")),
+                    Some(Err(_)) => return Err(ApiError::bad("the body did not arrive whole")),
                     None => Piece::End,
                 };
                 let over = matches!(piece, Piece::End);

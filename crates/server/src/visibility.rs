@@ -9,12 +9,12 @@ use jobhall_engine::{Refused, Shown, Watched};
 use jobhall_store::Store;
 
 use crate::app::App;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::tokens::Identity;
 
 /// All about a job that this one may see.
-pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown, Trouble> {
-    let none = || Trouble::from(Refused::NoSuchJob(id));
+pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown, ApiError> {
+    let none = || ApiError::from(Refused::NoSuchJob(id));
     if !who.sees_id(id) {
         return Err(none());
     }
@@ -23,7 +23,7 @@ pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown,
 }
 
 /// Refuses what this one may not see, before anything is done with it.
-pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), Trouble> {
+pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), ApiError> {
     if who.sees_all() { Ok(()) } else { shown(app, who, id).await.map(drop) }
 }
 
@@ -55,7 +55,7 @@ impl Eyes {
     }
 
     /// What it may see of this.
-    pub(crate) async fn see(&mut self, watched: Watched) -> Result<Option<Watched>, Trouble> {
+    pub(crate) async fn see(&mut self, watched: Watched) -> Result<Option<Watched>, ApiError> {
         if self.who.sees_all() && self.group.is_none() {
             return Ok(Some(watched));
         }
@@ -77,7 +77,7 @@ impl Eyes {
         self.known.get(&id) == Some(&true)
     }
 
-    async fn look(&mut self, mut ids: Vec<JobId>) -> Result<(), Trouble> {
+    async fn look(&mut self, mut ids: Vec<JobId>) -> Result<(), ApiError> {
         if self.known.len() > REMEMBERED {
             self.known.clear();
         }

@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use jobhall_core::JobId;
 use jobhall_store::{Committed, Done, Excerpt, KeyPlace, News, Unit, key_place, pack};
 
+use crate::error::{PgError, damaged};
 use crate::lives::{Lives, key_of};
 use crate::row::number;
 use crate::spec::Specs;
-use crate::trouble::{Trouble, damaged};
 use crate::wire::{Step, Wire};
 use company::Company;
 
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
 }
 
 /// The writes of units that are believed to be refused by nobody; none if they need to be looked at.
-pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<Plan>, Trouble> {
+pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<Plan>, PgError> {
     let units = || calls.iter().flatten();
     if !units().all(is_plain) || !distinct(units()) {
         return Ok(None);
@@ -119,7 +119,7 @@ fn push_inserts<'a>(
     inserts: &Lives<'a>,
     specs: &Specs<'a>,
     replaced: &Specs<'a>,
-) -> Result<(), Trouble> {
+) -> Result<(), PgError> {
     if !inserts.is_empty() {
         steps.extend(inserts.inserted()?);
         steps.extend(specs.inserted()?);
@@ -140,7 +140,7 @@ fn finish<'a>(
     results: Vec<Results>,
     mut numbers: Numbers,
     believed: bool,
-) -> Result<Plan, Trouble> {
+) -> Result<Plan, PgError> {
     let mut company = Company::default();
     for unit in applied {
         company.add(unit)?;
@@ -181,7 +181,7 @@ pub(crate) struct Decided {
 
 impl Decided {
     /// Reads what the units touch inside the open transaction, and decides them in order.
-    pub(crate) async fn read(wire: &Wire<'_>, calls: &[Vec<Unit>]) -> Result<Decided, Trouble> {
+    pub(crate) async fn read(wire: &Wire<'_>, calls: &[Vec<Unit>]) -> Result<Decided, PgError> {
         let (excerpt, places) = touched::read(wire, calls).await?;
         let mut decided = Decided { excerpt, places, ..Decided::default() };
         for units in calls {
@@ -203,7 +203,7 @@ impl Decided {
     }
 
     /// The writes: every touched job once, as the units leave it.
-    pub(crate) fn plan<'a>(&'a self, calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Plan, Trouble> {
+    pub(crate) fn plan<'a>(&'a self, calls: &'a [Vec<Unit>], numbers: Numbers) -> Result<Plan, PgError> {
         let (mut puts, mut inserts) = (Lives::default(), Lives::default());
         let (mut specs, mut replaced) = (Specs::default(), Specs::default());
         let mut movers = Vec::new();
@@ -235,7 +235,7 @@ impl Decided {
         finish(steps, calls, &applied, self.results.clone(), numbers, false)
     }
 
-    fn job(&self, id: JobId) -> Result<&jobhall_core::Job, Trouble> {
+    fn job(&self, id: JobId) -> Result<&jobhall_core::Job, PgError> {
         self.excerpt
             .job(id)
             .ok_or_else(|| damaged("job", format_args!("job {id} was decided on, but not read")))

@@ -11,8 +11,8 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::error::PgError;
 use crate::options::Options;
-use crate::trouble::Trouble;
 use crate::wire::Wire;
 
 /// How long a connection may take to come about.
@@ -40,7 +40,7 @@ impl Connector {
         let (plain, wanted) = tls::split(url)?;
         // The parser's words may contain parts of the URL, and so of a password: only its own are told.
         let mut config: Config = plain.parse().map_err(|error: tokio_postgres::Error| {
-            Trouble::from(error).while_doing("read the database url")
+            PgError::from(error).while_doing("read the database url")
         })?;
         let tls = wanted.connector()?;
         config.ssl_mode(wanted.mode()).application_name("jobhall").connect_timeout(CONNECT);
@@ -61,7 +61,7 @@ impl Connector {
     }
 
     /// A new connection, served by a task of the runtime.
-    pub(crate) async fn connect(&self) -> Result<ClientWrapper, Trouble> {
+    pub(crate) async fn connect(&self) -> Result<ClientWrapper, PgError> {
         macro_rules! connect {
             ($tls:expr) => {{
                 let (client, connection) = self.config.connect($tls).await?;
@@ -73,17 +73,17 @@ impl Connector {
             }};
         }
         let connecting = async {
-            Ok::<_, Trouble>(match &self.tls {
+            Ok::<_, PgError>(match &self.tls {
                 Some(tls) => connect!(tls.clone()),
                 None => connect!(NoTls),
             })
         };
-        tokio::time::timeout(CONNECT * 2, connecting).await.map_err(|_| Trouble::Late)?
+        tokio::time::timeout(CONNECT * 2, connecting).await.map_err(|_| PgError::Late)?
     }
 
     /// A connection for the writer. Its statements are sent before it is known that BEGIN was done; where the session
     /// can be told so, none of them writes outside a transaction that says that it does.
-    pub(crate) async fn connect_writer(&self) -> Result<ClientWrapper, Trouble> {
+    pub(crate) async fn connect_writer(&self) -> Result<ClientWrapper, PgError> {
         let client = self.connect().await?;
         if self.prepares {
             client.batch_execute("SET default_transaction_read_only = on").await?;

@@ -12,11 +12,11 @@ use tokio_postgres::Row;
 
 use crate::Postgres;
 use crate::connect::Connector;
+use crate::error::{POOLED, PgError, damaged};
 use crate::leadership::{FORGET_MS, LeaderSeen, Node, Term, term_ms};
 use crate::migrations::{self, Migration};
 use crate::options::Options;
 use crate::row::get;
-use crate::trouble::{POOLED, Trouble, damaged};
 use crate::wire::{Step, Wire};
 
 /// The oldest server that is known to do.
@@ -137,7 +137,7 @@ impl Database {
     }
 
     async fn take(self, node: Node) -> Result<Leadership, StoreError> {
-        let failed = |trouble: Trouble| trouble.while_doing("ask for the leadership");
+        let failed = |trouble: PgError| trouble.while_doing("ask for the leadership");
         let begun = Instant::now();
         let (sent, rows) = loop {
             let sent = Instant::now();
@@ -206,7 +206,7 @@ impl Database {
         &self,
         what: &'static str,
         step: impl FnOnce() -> Step + Send + 'static,
-        read: impl FnOnce(&[Row]) -> Result<T, Trouble> + Send + 'static,
+        read: impl FnOnce(&[Row]) -> Result<T, PgError> + Send + 'static,
     ) -> Later<Result<T, StoreError>> {
         let database = self.clone();
         let looking = self.home.run(async move {
@@ -217,18 +217,18 @@ impl Database {
     }
 
     /// Sends one step on a connection for reads.
-    pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, Trouble> {
+    pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, PgError> {
         let client = self.client().await?;
         let wire = self.connector.wire(&client);
-        tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| Trouble::Late)?
+        tokio::time::timeout(self.options.patience, wire.ask(step)).await.map_err(|_| PgError::Late)?
     }
 
     /// A connection for reads.
-    pub(crate) async fn client(&self) -> Result<deadpool_postgres::Client, Trouble> {
+    pub(crate) async fn client(&self) -> Result<deadpool_postgres::Client, PgError> {
         use deadpool_postgres::PoolError;
         self.pool.get().await.map_err(|error| match error {
-            PoolError::Backend(error) => Trouble::Sql(error),
-            _ => Trouble::Late,
+            PoolError::Backend(error) => PgError::Sql(error),
+            _ => PgError::Late,
         })
     }
 }
@@ -260,7 +260,7 @@ fn check(options: &Options) -> Result<(), StoreError> {
 }
 
 async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreError> {
-    let failed = |trouble: Trouble| trouble.while_doing("open the database");
+    let failed = |trouble: PgError| trouble.while_doing("open the database");
     let client: ClientWrapper = connector.connect().await.map_err(failed)?;
     if connector.prepares && is_pooled(connector, &client).await.map_err(failed)? {
         return Err(StoreError::new(format!("{POOLED}; nothing was changed in it")));
@@ -277,8 +277,8 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
 }
 
 /// Whether a pooler in transaction mode is seen to stand in between: two connections at once have the same server process,
-/// or one has another by and by. Other clients of the pooler may hide that, so [`Trouble`] tells of it too.
-async fn is_pooled(connector: &Connector, client: &ClientWrapper) -> Result<bool, Trouble> {
+/// or one has another by and by. Other clients of the pooler may hide that, so [`PgError`] tells of it too.
+async fn is_pooled(connector: &Connector, client: &ClientWrapper) -> Result<bool, PgError> {
     let other = connector.connect().await?;
     let mut seen = Vec::new();
     for client in [client, &other, client, &other] {
@@ -299,7 +299,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn read(found: &Row) -> Result<Server<'_>, Trouble> {
+    fn read(found: &Row) -> Result<Server<'_>, PgError> {
         Ok(Server {
             version: get(found, 0)?,
             fsync: get(found, 1)?,
@@ -330,13 +330,13 @@ impl Server<'_> {
     }
 }
 
-fn holder(found: &Row) -> Result<(bool, LeaderSeen), Trouble> {
+fn holder(found: &Row) -> Result<(bool, LeaderSeen), PgError> {
     let node = Node { name: get(found, 2)?, url: get(found, 3)? };
     let (epoch, left_ms) = (get::<i64>(found, 1)?, get::<i64>(found, 4)?);
     Ok((get(found, 0)?, LeaderSeen { node, epoch: epoch.cast_unsigned(), left_ms: left_ms.cast_unsigned() }))
 }
 
-fn node_seen(found: &Row) -> Result<NodeSeen, Trouble> {
+fn node_seen(found: &Row) -> Result<NodeSeen, PgError> {
     Ok(NodeSeen {
         node: Node { name: get(found, 0)?, url: get(found, 1)? },
         version: get(found, 2)?,

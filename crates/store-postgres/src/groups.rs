@@ -4,10 +4,10 @@ use jobhall_core::{Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict,
 use jobhall_store::{Link, Member};
 use tokio_postgres::Row;
 
+use crate::error::{PgError, damaged};
 use crate::reads::{Reads, limit};
 use crate::row::{self, from_json, get, number, to_json};
 use crate::spec;
-use crate::trouble::{Trouble, damaged};
 use crate::wire::Step;
 
 const GROUP_ROW: &str = include_str!("sql/group_row.sql");
@@ -22,7 +22,7 @@ pub(crate) fn reading(ids: impl IntoIterator<Item = GroupId>) -> Step {
 }
 
 /// The step that writes these groups.
-pub(crate) fn writing(groups: &[&Group]) -> Result<Step, Trouble> {
+pub(crate) fn writing(groups: &[&Group]) -> Result<Step, PgError> {
     let mut tags = Vec::new();
     let mut cancels = Vec::new();
     let mut counts = Vec::new();
@@ -54,7 +54,7 @@ fn numbers(counts: GroupCounts) -> [u64; 6] {
 
 impl Reads<'_> {
     /// The groups with these ids, in the order asked.
-    pub(crate) async fn groups(&self, ids: &[GroupId]) -> Result<Vec<Option<Group>>, Trouble> {
+    pub(crate) async fn groups(&self, ids: &[GroupId]) -> Result<Vec<Option<Group>>, PgError> {
         let rows = self.0.ask(reading(ids.iter().copied())).await?;
         let found = rows.iter().map(group).collect::<Result<Vec<_>, _>>()?;
         Ok(ids.iter().map(|&id| found.iter().find(|group| group.id == id).cloned()).collect())
@@ -66,7 +66,7 @@ impl Reads<'_> {
         before: Option<GroupId>,
         at_most: usize,
         open: bool,
-    ) -> Result<Vec<Group>, Trouble> {
+    ) -> Result<Vec<Group>, PgError> {
         let sql = if open { include_str!("sql/open_groups.sql") } else { include_str!("sql/group_page.sql") };
         let step = Step::new(sql).with(before.map_or(i64::MAX, group_number)).with(limit(at_most));
         self.0.ask(step).await?.iter().map(group).collect()
@@ -78,7 +78,7 @@ impl Reads<'_> {
         group: GroupId,
         after: Option<JobId>,
         at_most: usize,
-    ) -> Result<Vec<Member>, Trouble> {
+    ) -> Result<Vec<Member>, PgError> {
         let step = Step::new(include_str!("sql/members.sql")).with(group_number(group));
         let rows = self.0.ask(step.with(after.map_or(0, number)).with(limit(at_most))).await?;
         rows.iter().map(member).collect()
@@ -89,14 +89,14 @@ impl Reads<'_> {
         &self,
         after: Option<&(JobId, String)>,
         at_most: usize,
-    ) -> Result<Vec<Link>, Trouble> {
+    ) -> Result<Vec<Link>, PgError> {
         let (parent, call) = after.map_or((0, ""), |(parent, call)| (number(*parent), call.as_str()));
         let step = Step::new(include_str!("sql/links.sql")).with(parent).with(call).with(limit(at_most));
         self.0.ask(step).await?.iter().map(link).collect()
     }
 }
 
-fn member(found: &Row) -> Result<Member, Trouble> {
+fn member(found: &Row) -> Result<Member, PgError> {
     Ok(Member {
         id: row::job_id(found, 0)?,
         copy_of: row::job_id_or_null(found, 1)?,
@@ -106,13 +106,13 @@ fn member(found: &Row) -> Result<Member, Trouble> {
 }
 
 /// A row of `links.sql`.
-pub(crate) fn link(found: &Row) -> Result<Link, Trouble> {
+pub(crate) fn link(found: &Row) -> Result<Link, PgError> {
     let call = row::text(found, 1)?.to_owned();
     Ok(Link { parent: row::job_id(found, 0)?, call, job: row::job_id(found, 2)? })
 }
 
 /// A row in the order of `group_row.sql`.
-pub(crate) fn group(found: &Row) -> Result<Group, Trouble> {
+pub(crate) fn group(found: &Row) -> Result<Group, PgError> {
     Ok(Group {
         id: GroupId::of(row::job_id(found, 0)?),
         rev: row::bits(found, 1)?,
@@ -129,7 +129,7 @@ pub(crate) fn group(found: &Row) -> Result<Group, Trouble> {
     })
 }
 
-fn end(found: &Row) -> Result<Option<GroupEnd>, Trouble> {
+fn end(found: &Row) -> Result<Option<GroupEnd>, PgError> {
     let Some(code) = get::<Option<i16>>(found, 10)? else { return Ok(None) };
     let verdict = usize::try_from(code).ok().and_then(|code| GroupVerdict::ALL.get(code).copied());
     let verdict = verdict.ok_or_else(|| damaged("verdict code", code))?;

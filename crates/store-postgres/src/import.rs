@@ -11,11 +11,11 @@ use jobhall_store::{AuditRow, Block, Holdings, Later, Marks, Portion, Setting, S
 
 use crate::Database;
 use crate::apply::{attempts, links, submit_keys};
+use crate::error::{PgError, damaged};
 use crate::groups;
 use crate::lives::Lives;
 use crate::row::{get, number, text};
 use crate::spec::Specs;
-use crate::trouble::{Trouble, damaged};
 use crate::wire::{Step, Wire};
 
 /// A move into a database that is under way. Dropped, nothing of it remains.
@@ -42,7 +42,7 @@ impl Database {
 
 impl Import {
     async fn begin(database: Database) -> Result<Import, StoreError> {
-        let failed = |trouble: Trouble| trouble.while_doing("begin the move");
+        let failed = |trouble: PgError| trouble.while_doing("begin the move");
         let client = database.connector.connect().await.map_err(failed)?;
         let import = Import { client, database };
         let opening = [include_str!("sql/begin.sql"), include_str!("sql/import_begin.sql")].map(Step::new);
@@ -65,14 +65,14 @@ impl Import {
     }
 
     /// Who leads, if anyone does. From here on nobody takes it.
-    async fn holder(&self) -> Result<Option<String>, Trouble> {
+    async fn holder(&self) -> Result<Option<String>, PgError> {
         let rows = self.wire().ask(Step::new(include_str!("sql/import_leadership.sql"))).await?;
         let leadership = rows.first().ok_or_else(|| damaged("leadership", "it is missing"))?;
         let (node, url) = (text(leadership, 0)?, text(leadership, 1)?);
         Ok(get::<bool>(leadership, 2)?.then(|| format!("node {node} at {url}")))
     }
 
-    async fn counted(&self) -> Result<(Holdings, u64), Trouble> {
+    async fn counted(&self) -> Result<(Holdings, u64), PgError> {
         let rows = self.wire().ask(Step::new(include_str!("sql/import_holdings.sql"))).await?;
         let found = rows.first().ok_or_else(|| damaged("count", "it is missing"))?;
         let count = |column| get::<i64>(found, column).map(i64::cast_unsigned);
@@ -91,7 +91,7 @@ impl Import {
 
     /// Writes a portion, reads it back, and compares.
     pub async fn put(&self, portion: &Portion) -> Result<(), StoreError> {
-        let failed = |trouble: Trouble| trouble.while_doing("write to the target");
+        let failed = |trouble: PgError| trouble.while_doing("write to the target");
         self.wire().send(&steps(portion).map_err(failed)?).await.map_err(failed)?;
         match check::differs(&self.wire(), portion).await.map_err(failed)? {
             Some(what) => Err(StoreError::new(format!("{what} is not in the target what it was"))),
@@ -101,7 +101,7 @@ impl Import {
 
     /// Ends the move: sets the numbers that are given once, compares the counts, and makes all of it last.
     pub async fn finish(self, marks: Marks, held: Holdings) -> Result<(), StoreError> {
-        let failed = |trouble: Trouble| trouble.while_doing("end the move");
+        let failed = |trouble: PgError| trouble.while_doing("end the move");
         let put = |name: &'static str, value: u64| {
             Step::new(include_str!("sql/put_meta.sql")).with(name).with(value.cast_signed())
         };
@@ -121,7 +121,7 @@ impl Import {
     }
 }
 
-fn steps(portion: &Portion) -> Result<Vec<Step>, Trouble> {
+fn steps(portion: &Portion) -> Result<Vec<Step>, PgError> {
     Ok(match portion {
         Portion::Settings(all) => vec![settings(all)],
         Portion::Blocks(all) => all.iter().map(block).collect(),

@@ -15,9 +15,9 @@ use tokio_postgres::Row;
 
 use crate::Database;
 use crate::database::{ended, listener};
+use crate::error::{PgError, damaged};
 use crate::reads::limit;
 use crate::row::get;
-use crate::trouble::{Trouble, damaged};
 use crate::wire::Step;
 
 const CHANNEL: &str = "jobhall_inbox";
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The step that takes rows of the inbox away with the submit keys that stand for them. A row that is not there ends the
 /// transaction: its job was made, or the request was taken back.
-pub(crate) fn taking(keys: &[&SubmitKey]) -> Result<Option<Step>, Trouble> {
+pub(crate) fn taking(keys: &[&SubmitKey]) -> Result<Option<Step>, PgError> {
     let of_inbox = keys.iter().filter(|key| key.scope == INBOX_SCOPE);
     let ids =
         of_inbox.map(|key| key.key.parse::<i64>().map_err(|error| damaged("number of the inbox", error)));
@@ -65,7 +65,7 @@ impl Rows {
         &self,
         what: &'static str,
         step: Step,
-        read: impl FnOnce(&[Row]) -> Result<T, Trouble> + Send + 'static,
+        read: impl FnOnce(&[Row]) -> Result<T, PgError> + Send + 'static,
     ) -> Later<Result<T, StoreError>> {
         let database = self.database.clone();
         let asking = self.database.home.run(async move {
@@ -102,6 +102,6 @@ impl Inbox for Rows {
     }
 }
 
-fn inbox_row(found: &Row) -> Result<InboxRow, Trouble> {
+fn inbox_row(found: &Row) -> Result<InboxRow, PgError> {
     Ok(InboxRow { id: get::<i64>(found, 0)?.cast_unsigned(), body: get(found, 1)? })
 }

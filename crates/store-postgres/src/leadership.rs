@@ -12,8 +12,8 @@ use deadpool_postgres::ClientWrapper;
 use tokio::sync::watch;
 
 use crate::connect::Connector;
+use crate::error::PgError;
 use crate::options::{Fault, Options, Point};
-use crate::trouble::Trouble;
 use crate::wire::Step;
 
 /// After how many renewals nodes that are gone are forgotten.
@@ -130,7 +130,7 @@ pub(crate) async fn renew(connector: Connector, options: Options, epoch: u64, te
         let renewing =
             tokio::time::timeout(options.term / 3, once(&connector, &mut client, &options, epoch, turn));
         let renewed = tokio::select! {
-            renewed = renewing => renewed.unwrap_or(Err(Trouble::Late)),
+            renewed = renewing => renewed.unwrap_or(Err(PgError::Late)),
             _ = term.lost() => return,
         };
         pause = match renewed {
@@ -157,7 +157,7 @@ async fn once(
     options: &Options,
     epoch: u64,
     turn: u32,
-) -> Result<bool, Trouble> {
+) -> Result<bool, PgError> {
     if client.as_ref().is_none_or(|client| client.is_closed()) {
         *client = None;
     }

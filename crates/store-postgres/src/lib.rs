@@ -17,6 +17,7 @@ mod apply;
 mod call;
 mod connect;
 mod database;
+mod error;
 mod groups;
 mod import;
 mod inbox;
@@ -29,7 +30,6 @@ mod row;
 mod shapes;
 mod spec;
 mod submitted;
-mod trouble;
 mod upkeep;
 mod wire;
 mod writer;
@@ -54,13 +54,13 @@ pub use leadership::{LeaderSeen, Node};
 pub use options::{Fault, Hook, Options, Point};
 
 use call::{Batch, Call, Reply};
+use error::PgError;
 use leadership::Term;
 use reads::Reads;
-use trouble::Trouble;
 use writer::Writer;
 
 /// A read on its way.
-type Reading<'r, T> = Pin<Box<dyn Future<Output = Result<T, Trouble>> + Send + 'r>>;
+type Reading<'r, T> = Pin<Box<dyn Future<Output = Result<T, PgError>> + Send + 'r>>;
 
 /// Pause before a read is tried again.
 const AGAIN: Duration = Duration::from_millis(50);

@@ -3,9 +3,9 @@
 use jobhall_core::{Held, Job, JobId, Key, Life, State, StopWhy, Tenure, Time, WaitFor};
 use jobhall_store::{KeyPlace, key_place};
 
+use crate::error::PgError;
 use crate::row::{StoredStop, StoredWait, number, to_json};
 use crate::shapes::Shapes;
-use crate::trouble::Trouble;
 use crate::wire::{Lease, Step};
 
 /// The text that stands for a (type, key). A type has no `/`, so no two pairs have the same.
@@ -55,7 +55,7 @@ impl<'a> Lives<'a> {
     }
 
     /// New jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
-    pub(crate) fn inserted(&self) -> Result<Vec<Step>, Trouble> {
+    pub(crate) fn inserted(&self) -> Result<Vec<Step>, PgError> {
         if self.odd || self.rows.iter().any(|row| row.life.state.ended_at().is_some()) {
             return Ok(vec![self.placed(include_str!("sql/insert_job.sql"))?]);
         }
@@ -64,7 +64,7 @@ impl<'a> Lives<'a> {
     }
 
     /// Changes that are believed to meet their revs. Where none of them is odd, the others are cleared unsent.
-    pub(crate) fn changed(&self) -> Result<Vec<Step>, Trouble> {
+    pub(crate) fn changed(&self) -> Result<Vec<Step>, PgError> {
         if self.odd {
             let step = self.columns(include_str!("sql/change_job.sql"))?;
             let step = step.with(self.column(|row| row.expected.cast_signed()));
@@ -85,14 +85,14 @@ impl<'a> Lives<'a> {
     }
 
     /// For `insert_job` and `put_job`.
-    pub(crate) fn placed(&self, sql: &'static str) -> Result<Step, Trouble> {
+    pub(crate) fn placed(&self, sql: &'static str) -> Result<Step, PgError> {
         let step = self.columns(sql)?;
         let step = step.with(self.column(|row| row.key(KeyPlace::Live)));
         Ok(step.with(self.column(|row| row.key(KeyPlace::Next))).with(self.count()))
     }
 
     /// All columns, in the order of the parameters of `insert_job`, `change_job` and `put_job`.
-    fn columns(&self, sql: &'static str) -> Result<Step, Trouble> {
+    fn columns(&self, sql: &'static str) -> Result<Step, PgError> {
         let step = Step::new(sql).with(self.column(|row| number(row.id)));
         let step =
             step.with(self.column(Row::rev)).with(self.column(Row::state)).with(self.column(Row::claim));
@@ -115,7 +115,7 @@ impl<'a> Lives<'a> {
         self.rows.iter().map(of).collect()
     }
 
-    fn texts(&self, of: impl Fn(&Row<'a>) -> Text) -> Result<Vec<Option<String>>, Trouble> {
+    fn texts(&self, of: impl Fn(&Row<'a>) -> Text) -> Result<Vec<Option<String>>, PgError> {
         self.rows.iter().map(of).collect()
     }
 
@@ -150,7 +150,7 @@ fn lived_alike(a: &Row<'_>, b: &Row<'_>) -> bool {
     counted(a) == counted(b) && held(a) == held(b) && a.worker() == b.worker()
 }
 
-type Text = Result<Option<String>, Trouble>;
+type Text = Result<Option<String>, PgError>;
 
 impl<'a> Row<'a> {
     fn rev(&self) -> i32 {
@@ -293,13 +293,13 @@ impl<'a> Row<'a> {
     }
 }
 
-fn stored_stop(held: &Held) -> Result<Option<String>, Trouble> {
+fn stored_stop(held: &Held) -> Result<Option<String>, PgError> {
     let Some(stop) = &held.stop else { return Ok(None) };
     let timed_out = stop.why == StopWhy::TimeOut;
     to_json(&StoredStop { at: stop.at.as_ms(), failure: stop.failure.clone(), timed_out }).map(Some)
 }
 
-fn stored_wait(state: &State) -> Result<Option<String>, Trouble> {
+fn stored_wait(state: &State) -> Result<Option<String>, PgError> {
     let State::Waiting(waiting) = state else { return Ok(None) };
     let until = match waiting.on {
         WaitFor::Outside { until } => Some(until.as_ms()),

@@ -9,8 +9,8 @@ mod tests;
 
 use jobhall_store::StoreError;
 
+use crate::error::PgError;
 use crate::row::get;
-use crate::trouble::Trouble;
 use crate::wire::{Step, Wire};
 
 /// Held while a migration runs: "JOBH".
@@ -42,12 +42,12 @@ fn checksum(text: &str) -> i64 {
 
 /// Refuses what this program must not touch, and runs what has not run yet.
 pub(crate) async fn run(wire: &Wire<'_>, list: &[Migration]) -> Result<(), StoreError> {
-    let failed = |trouble: Trouble| trouble.while_doing("migrate the database");
+    let failed = |trouble: PgError| trouble.while_doing("migrate the database");
     loop {
-        wire.client.batch_execute(&format!("BEGIN; {LOCK}")).await.map_err(Trouble::from).map_err(failed)?;
+        wire.client.batch_execute(&format!("BEGIN; {LOCK}")).await.map_err(PgError::from).map_err(failed)?;
         let ran = next(wire, list).await;
         let end = if ran.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        let ended = wire.client.batch_execute(end).await.map_err(Trouble::from).map_err(failed);
+        let ended = wire.client.batch_execute(end).await.map_err(PgError::from).map_err(failed);
         if !ran? {
             return ended;
         }
@@ -57,14 +57,14 @@ pub(crate) async fn run(wire: &Wire<'_>, list: &[Migration]) -> Result<(), Store
 
 /// Runs the next one; false if there is none.
 async fn next(wire: &Wire<'_>, list: &[Migration]) -> Result<bool, StoreError> {
-    let failed = |trouble: Trouble| trouble.while_doing("migrate the database");
+    let failed = |trouble: PgError| trouble.while_doing("migrate the database");
     let applied = applied(wire).await?;
     compare(&applied, list)?;
     let Some(migration) = list.get(applied.len()) else { return Ok(false) };
     let first = if applied.is_empty() { "CREATE SCHEMA IF NOT EXISTS jobhall" } else { "" };
     let table = include_str!("sql/migrations.sql");
     let text = format!("{first};\n{table};\n{}", migration.sql);
-    wire.client.batch_execute(&text).await.map_err(Trouble::from).map_err(failed)?;
+    wire.client.batch_execute(&text).await.map_err(PgError::from).map_err(failed)?;
     let n = i32::try_from(applied.len() + 1).unwrap_or(i32::MAX);
     let record = Step::new(include_str!("sql/insert_migration.sql")).with(n);
     wire.ask(record.with(migration.name).with(checksum(migration.sql))).await.map_err(failed)?;
@@ -73,7 +73,7 @@ async fn next(wire: &Wire<'_>, list: &[Migration]) -> Result<bool, StoreError> {
 
 /// The recorded migrations in order. A schema of our name without that record is another program's.
 async fn applied(wire: &Wire<'_>) -> Result<Vec<(i32, String, i64)>, StoreError> {
-    let failed = |trouble: Trouble| trouble.while_doing("read the migrations of the database");
+    let failed = |trouble: PgError| trouble.while_doing("read the migrations of the database");
     let step = Step::new(include_str!("sql/recorded.sql"));
     let rows = wire.ask(step).await.map_err(failed)?;
     let (objects, recorded): (i64, bool) = match rows.first() {
@@ -90,7 +90,7 @@ async fn applied(wire: &Wire<'_>) -> Result<Vec<(i32, String, i64)>, StoreError>
     }
     let rows = wire.ask(Step::new(include_str!("sql/applied.sql"))).await.map_err(failed)?;
     let read = |found| Ok((get(found, 0)?, get(found, 1)?, get(found, 2)?));
-    rows.iter().map(read).collect::<Result<_, Trouble>>().map_err(failed)
+    rows.iter().map(read).collect::<Result<_, PgError>>().map_err(failed)
 }
 
 fn compare(applied: &[(i32, String, i64)], list: &[Migration]) -> Result<(), StoreError> {

@@ -9,8 +9,8 @@ use jobhall_store::{
 };
 use tokio_postgres::Row;
 
+use crate::error::{PgError, damaged};
 use crate::row::{self, get, number};
-use crate::trouble::{Trouble, damaged};
 use crate::upkeep;
 use crate::wire::{Step, Wire};
 
@@ -40,7 +40,7 @@ pub(crate) fn reading(ids: impl IntoIterator<Item = JobId>) -> Step {
 
 impl Reads<'_> {
     /// The jobs with these ids, in the order asked.
-    pub(crate) async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, Trouble> {
+    pub(crate) async fn jobs(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, PgError> {
         let rows = self.0.ask(reading(ids.iter().copied())).await?;
         let jobs = rows.iter().map(row::job).collect::<Result<Vec<_>, _>>()?;
         let found: HashMap<JobId, Job> = jobs.into_iter().map(|job| (job.id, job)).collect();
@@ -48,26 +48,26 @@ impl Reads<'_> {
     }
 
     /// The ended attempts of a job.
-    pub(crate) async fn attempts_of(&self, id: JobId) -> Result<Vec<PastAttempt>, Trouble> {
+    pub(crate) async fn attempts_of(&self, id: JobId) -> Result<Vec<PastAttempt>, PgError> {
         let step = Step::new(include_str!("sql/attempts.sql")).with(number(id));
         self.0.ask(step).await?.iter().map(row::attempt).collect()
     }
 
     /// The blocks that are not closed.
-    pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, Trouble> {
+    pub(crate) async fn all_blocks(&self) -> Result<Vec<Block>, PgError> {
         let rows = self.0.ask(Step::new(include_str!("sql/blocks.sql"))).await?;
         rows.iter().map(upkeep::block).collect()
     }
 
     /// Open jobs in id order from the blocks.
-    pub(crate) async fn open(&self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, Trouble> {
+    pub(crate) async fn open(&self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, PgError> {
         self.0.ask(Step::new(include_str!("sql/snapshot.sql"))).await?;
         let found = self.open_in_snapshot(after, at_most).await;
         self.0.ask(Step::new(include_str!("sql/commit.sql"))).await?;
         found
     }
 
-    async fn open_in_snapshot(&self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, Trouble> {
+    async fn open_in_snapshot(&self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, PgError> {
         let mut found = Vec::new();
         for block in self.all_blocks().await? {
             if found.len() >= at_most {
@@ -85,7 +85,7 @@ impl Reads<'_> {
         block: &Block,
         after: Option<JobId>,
         at_most: usize,
-    ) -> Result<Vec<Job>, Trouble> {
+    ) -> Result<Vec<Job>, PgError> {
         if let Some(live) = &block.live {
             let mut later: Vec<JobId> = live.iter().copied().filter(|&id| after < Some(id)).collect();
             later.sort_unstable();
@@ -102,7 +102,7 @@ impl Reads<'_> {
         &self,
         before: Option<JobId>,
         at_most: usize,
-    ) -> Result<Vec<Completed>, Trouble> {
+    ) -> Result<Vec<Completed>, PgError> {
         let step = Step::new(include_str!("sql/completed.sql")).with(before.map_or(i64::MAX, number));
         self.0.ask(step.with(limit(at_most))).await?.iter().map(completed).collect()
     }
@@ -113,7 +113,7 @@ impl Reads<'_> {
         filter: &JobFilter,
         before: Option<JobId>,
         at_most: usize,
-    ) -> Result<JobPage, Trouble> {
+    ) -> Result<JobPage, PgError> {
         let Some((lowest, highest)) = self.id_span().await? else {
             return Ok(JobPage { jobs: Vec::new(), next: None });
         };
@@ -135,7 +135,7 @@ impl Reads<'_> {
         Ok(JobPage { jobs, next })
     }
 
-    async fn id_span(&self) -> Result<Option<(i64, i64)>, Trouble> {
+    async fn id_span(&self) -> Result<Option<(i64, i64)>, PgError> {
         let rows = self.0.ask(Step::new(include_str!("sql/id_span.sql"))).await?;
         let Some(span) = rows.first() else { return Ok(None) };
         let (lowest, highest): (Option<i64>, Option<i64>) = (get(span, 0)?, get(span, 1)?);
@@ -143,20 +143,20 @@ impl Reads<'_> {
     }
 
     /// All settings.
-    pub(crate) async fn all_settings(&self) -> Result<Vec<Setting>, Trouble> {
+    pub(crate) async fn all_settings(&self) -> Result<Vec<Setting>, PgError> {
         let rows = self.0.ask(Step::new(include_str!("sql/settings.sql"))).await?;
         rows.iter().map(setting).collect()
     }
 
     /// Acts, newest first.
-    pub(crate) async fn acts(&self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, Trouble> {
+    pub(crate) async fn acts(&self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, PgError> {
         let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         let step = Step::new(include_str!("sql/audit.sql")).with(below).with(limit(at_most));
         self.0.ask(step).await?.iter().map(act).collect()
     }
 
     /// A stretch of the feed.
-    pub(crate) async fn feed_page(&self, after: u64, at_most: usize) -> Result<FeedPage, Trouble> {
+    pub(crate) async fn feed_page(&self, after: u64, at_most: usize) -> Result<FeedPage, PgError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let step = Step::new(include_str!("sql/feed.sql")).with(after).with(limit(at_most));
         let rows = self.0.ask(step).await?;
@@ -170,7 +170,7 @@ impl Reads<'_> {
     }
 }
 
-fn completed(found: &Row) -> Result<Completed, Trouble> {
+fn completed(found: &Row) -> Result<Completed, PgError> {
     Ok(Completed {
         id: row::job_id(found, 0)?,
         job_type: row::job_type(row::text(found, 1)?)?,
@@ -183,7 +183,7 @@ fn completed(found: &Row) -> Result<Completed, Trouble> {
 }
 
 /// A row of `settings.sql` or `setting.sql`.
-pub(crate) fn setting(found: &Row) -> Result<Setting, Trouble> {
+pub(crate) fn setting(found: &Row) -> Result<Setting, PgError> {
     let kind = row::text(found, 0)?;
     let known = SettingKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let kind = known.ok_or_else(|| damaged("setting", format_args!("unknown kind {kind}")))?;
@@ -191,7 +191,7 @@ pub(crate) fn setting(found: &Row) -> Result<Setting, Trouble> {
 }
 
 /// A row of `audit.sql`.
-pub(crate) fn act(found: &Row) -> Result<AuditRow, Trouble> {
+pub(crate) fn act(found: &Row) -> Result<AuditRow, PgError> {
     let entry = AuditEntry {
         at: row::time(found, 1)?,
         who: get(found, 2)?,
@@ -202,7 +202,7 @@ pub(crate) fn act(found: &Row) -> Result<AuditRow, Trouble> {
     Ok(AuditRow { n: get::<i64>(found, 0)?.cast_unsigned(), entry })
 }
 
-fn feed_row(found: &Row) -> Result<Option<FeedRow>, Trouble> {
+fn feed_row(found: &Row) -> Result<Option<FeedRow>, PgError> {
     let Some(n) = get::<Option<i64>>(found, 1)? else { return Ok(None) };
     let entries = unpack(get(found, 3)?).ok_or_else(|| damaged("feed", "its entries do not unpack"))?;
     Ok(Some(FeedRow { n: n.cast_unsigned(), at: row::time(found, 2)?, entries }))

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
+use crate::error::{PgError, damaged};
 use crate::spec;
-use crate::trouble::{Trouble, damaged};
 
 /// A stop on its way, as stored.
 #[derive(Serialize, Deserialize)]
@@ -37,22 +37,22 @@ pub(crate) fn number(id: JobId) -> i64 {
 }
 
 /// JSON for a column.
-pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Trouble> {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, PgError> {
     serde_json::to_string(value).map_err(|error| damaged("JSON", error))
 }
 
 /// JSON of a column.
-pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> Result<T, Trouble> {
+pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> Result<T, PgError> {
     serde_json::from_str(text).map_err(|error| damaged(what, error))
 }
 
 /// A value of a column.
-pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Trouble> {
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, PgError> {
     row.try_get(column).map_err(|error| damaged("column", error))
 }
 
 /// A whole job, in the order of the columns of `job.sql`.
-pub(crate) fn job(row: &Row) -> Result<Job, Trouble> {
+pub(crate) fn job(row: &Row) -> Result<Job, PgError> {
     let life = Life {
         rev: bits(row, 1)?,
         claim: bits(row, 3)?,
@@ -69,7 +69,7 @@ pub(crate) fn job(row: &Row) -> Result<Job, Trouble> {
     Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), life })
 }
 
-fn state(row: &Row) -> Result<State, Trouble> {
+fn state(row: &Row) -> Result<State, PgError> {
     let error = || text_or_null(row, 20)?.map(|text| from_json::<Failure>("error", text)).transpose();
     let name = state_name(row, 2)?;
     Ok(match name {
@@ -101,7 +101,7 @@ fn state(row: &Row) -> Result<State, Trouble> {
     })
 }
 
-fn held(row: &Row, error: Option<Failure>) -> Result<Box<Held>, Trouble> {
+fn held(row: &Row, error: Option<Failure>) -> Result<Box<Held>, PgError> {
     let tenure = tenure(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
     let stop = match text_or_null(row, 18)? {
         Some(text) => {
@@ -115,7 +115,7 @@ fn held(row: &Row, error: Option<Failure>) -> Result<Box<Held>, Trouble> {
     Ok(Box::new(Held { tenure, stop, error, early }))
 }
 
-fn waiting(row: &Row) -> Result<Waiting, Trouble> {
+fn waiting(row: &Row) -> Result<Waiting, PgError> {
     let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
@@ -125,7 +125,7 @@ fn waiting(row: &Row) -> Result<Waiting, Trouble> {
     Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })
 }
 
-fn tenure(row: &Row) -> Result<Option<Tenure>, Trouble> {
+fn tenure(row: &Row) -> Result<Option<Tenure>, PgError> {
     let Some(lease) = get::<Option<&[u8]>>(row, 10)? else { return Ok(None) };
     Ok(Some(Tenure {
         lease: LeaseId(number128(lease)?),
@@ -138,7 +138,7 @@ fn tenure(row: &Row) -> Result<Option<Tenure>, Trouble> {
 }
 
 /// A row of `attempts.sql`.
-pub(crate) fn attempt(row: &Row) -> Result<PastAttempt, Trouble> {
+pub(crate) fn attempt(row: &Row) -> Result<PastAttempt, PgError> {
     let claim: i64 = get(row, 0)?;
     Ok(PastAttempt {
         claim: u32::try_from(claim).map_err(|error| damaged("claim", error))?,
@@ -153,94 +153,94 @@ pub(crate) fn attempt(row: &Row) -> Result<PastAttempt, Trouble> {
     })
 }
 
-fn code(row: &Row, column: usize) -> Result<usize, Trouble> {
+fn code(row: &Row, column: usize) -> Result<usize, PgError> {
     let code: i16 = get(row, column)?;
     usize::try_from(code).map_err(|error| damaged("code", error))
 }
 
 /// The name of a state code.
-pub(crate) fn state_name(row: &Row, column: usize) -> Result<StateName, Trouble> {
+pub(crate) fn state_name(row: &Row, column: usize) -> Result<StateName, PgError> {
     let code = code(row, column)?;
     StateName::ALL.get(code).copied().ok_or_else(|| damaged("state code", code))
 }
 
-fn outcome(row: &Row, column: usize) -> Result<Outcome, Trouble> {
+fn outcome(row: &Row, column: usize) -> Result<Outcome, PgError> {
     let code = code(row, column)?;
     Outcome::ALL.get(code).copied().ok_or_else(|| damaged("outcome code", code))
 }
 
 /// A type's name.
-pub(crate) fn job_type(text: &str) -> Result<TypeName, Trouble> {
+pub(crate) fn job_type(text: &str) -> Result<TypeName, PgError> {
     TypeName::new(text).map_err(|error| damaged("type", error))
 }
 
 /// A job's key.
-pub(crate) fn key(text: &str) -> Result<Key, Trouble> {
+pub(crate) fn key(text: &str) -> Result<Key, PgError> {
     Key::new(text).map_err(|error| damaged("key", error))
 }
 
-fn worker(row: &Row, column: usize) -> Result<WorkerName, Trouble> {
+fn worker(row: &Row, column: usize) -> Result<WorkerName, PgError> {
     WorkerName::new(text(row, column)?).map_err(|error| damaged("worker", error))
 }
 
-fn moment(ms: i64) -> Result<Time, Trouble> {
+fn moment(ms: i64) -> Result<Time, PgError> {
     Time::from_ms(ms).map_err(|error| damaged("time", error))
 }
 
 /// A moment.
-pub(crate) fn time(row: &Row, column: usize) -> Result<Time, Trouble> {
+pub(crate) fn time(row: &Row, column: usize) -> Result<Time, PgError> {
     moment(get(row, column)?)
 }
 
-fn time_or_null(row: &Row, column: usize) -> Result<Option<Time>, Trouble> {
+fn time_or_null(row: &Row, column: usize) -> Result<Option<Time>, PgError> {
     get::<Option<i64>>(row, column)?.map(moment).transpose()
 }
 
-fn id(number: i64) -> Result<JobId, Trouble> {
+fn id(number: i64) -> Result<JobId, PgError> {
     JobId::new(number.cast_unsigned()).map_err(|error| damaged("id", error))
 }
 
 /// A job's id.
-pub(crate) fn job_id(row: &Row, column: usize) -> Result<JobId, Trouble> {
+pub(crate) fn job_id(row: &Row, column: usize) -> Result<JobId, PgError> {
     id(get(row, column)?)
 }
 
 /// A job's id, or NULL.
-pub(crate) fn job_id_or_null(row: &Row, column: usize) -> Result<Option<JobId>, Trouble> {
+pub(crate) fn job_id_or_null(row: &Row, column: usize) -> Result<Option<JobId>, PgError> {
     get::<Option<i64>>(row, column)?.map(id).transpose()
 }
 
 /// Ids out of numbers.
-pub(crate) fn ids(numbers: impl IntoIterator<Item = i64>) -> Result<Vec<JobId>, Trouble> {
+pub(crate) fn ids(numbers: impl IntoIterator<Item = i64>) -> Result<Vec<JobId>, PgError> {
     numbers.into_iter().map(id).collect()
 }
 
 /// true, or NULL.
-pub(crate) fn flag(row: &Row, column: usize) -> Result<bool, Trouble> {
+pub(crate) fn flag(row: &Row, column: usize) -> Result<bool, PgError> {
     Ok(get::<Option<bool>>(row, column)?.unwrap_or(false))
 }
 
 /// A text, not copied.
-pub(crate) fn text(row: &Row, column: usize) -> Result<&str, Trouble> {
+pub(crate) fn text(row: &Row, column: usize) -> Result<&str, PgError> {
     get(row, column)
 }
 
 /// A text, not copied, or NULL.
-pub(crate) fn text_or_null(row: &Row, column: usize) -> Result<Option<&str>, Trouble> {
+pub(crate) fn text_or_null(row: &Row, column: usize) -> Result<Option<&str>, PgError> {
     get(row, column)
 }
 
 /// A number of 32 bits.
-pub(crate) fn bits(row: &Row, column: usize) -> Result<u32, Trouble> {
+pub(crate) fn bits(row: &Row, column: usize) -> Result<u32, PgError> {
     Ok(get::<i32>(row, column)?.cast_unsigned())
 }
 
-fn small(row: &Row, column: usize) -> Result<u16, Trouble> {
+fn small(row: &Row, column: usize) -> Result<u16, PgError> {
     u16::try_from(get::<i32>(row, column)?).map_err(|error| damaged("count", error))
 }
 
 /// A number of 16 bytes.
-pub(crate) fn number128(bytes: &[u8]) -> Result<u128, Trouble> {
+pub(crate) fn number128(bytes: &[u8]) -> Result<u128, PgError> {
     let bytes = bytes.try_into().map_err(|_| damaged("number", "it has not 16 bytes"))?;
     Ok(u128::from_be_bytes(bytes))
 }

@@ -8,11 +8,11 @@ use jobhall_core::{
 use serde::Serialize;
 use tokio_postgres::Row;
 
+use crate::error::{PgError, damaged};
 use crate::row::{
     bits, flag, from_json, get, ids, job_id_or_null, job_type, key, number, text, text_or_null, time, to_json,
 };
 use crate::shapes::Shapes;
-use crate::trouble::{Trouble, damaged};
 use crate::wire::Step;
 
 /// Rows of `specs` to be written.
@@ -42,7 +42,7 @@ impl<'a> Specs<'a> {
     }
 
     /// Those of new jobs. Where none of them is odd, half the columns are not sent, and the rest as shapes.
-    pub(crate) fn inserted(&self) -> Result<Vec<Step>, Trouble> {
+    pub(crate) fn inserted(&self) -> Result<Vec<Step>, PgError> {
         if self.odd {
             return Ok(vec![self.step(include_str!("sql/insert_spec.sql"))?]);
         }
@@ -61,7 +61,7 @@ impl<'a> Specs<'a> {
     }
 
     /// All columns, in the order of the parameters of `insert_spec` and `replace_spec`.
-    pub(crate) fn step(&self, sql: &'static str) -> Result<Step, Trouble> {
+    pub(crate) fn step(&self, sql: &'static str) -> Result<Step, PgError> {
         let step = Step::new(sql).with(self.column(|row| number(row.id))).with(self.column(Asked::job_type));
         let step = step
             .with(self.column(Asked::key))
@@ -91,7 +91,7 @@ impl<'a> Specs<'a> {
     }
 
     /// Whom they belong to and come after.
-    fn company(&self, step: Step) -> Result<Step, Trouble> {
+    fn company(&self, step: Step) -> Result<Step, PgError> {
         let step = step.with(self.texts(|spec| spec.after.iter().map(|id| id.get()).collect::<Vec<_>>())?);
         let step = step.with(self.column(|row| row.spec.after_any.then_some(true)));
         let step = step.with(self.column(|row| row.spec.parent.map(number)));
@@ -108,7 +108,7 @@ impl<'a> Specs<'a> {
     }
 
     /// Lists as JSON; none where a list is empty.
-    fn texts<T: Serialize>(&self, of: impl Fn(&'a Spec) -> Vec<T>) -> Result<Vec<Option<String>>, Trouble> {
+    fn texts<T: Serialize>(&self, of: impl Fn(&'a Spec) -> Vec<T>) -> Result<Vec<Option<String>>, PgError> {
         let lists = self.rows.iter().map(|row| of(row.spec));
         lists.map(|list| (!list.is_empty()).then(|| to_json(&list)).transpose()).collect()
     }
@@ -176,7 +176,7 @@ fn outcome_bits(set: OutcomeSet) -> i16 {
 }
 
 /// A spec whose first column is at `first`, in the order of `job.sql`.
-pub(crate) fn spec(row: &Row, first: usize) -> Result<Spec, Trouble> {
+pub(crate) fn spec(row: &Row, first: usize) -> Result<Spec, PgError> {
     Ok(Spec {
         job_type: job_type(text(row, first)?)?,
         key: text_or_null(row, first + 1)?.map(key).transpose()?,
@@ -219,11 +219,11 @@ pub(crate) fn spec(row: &Row, first: usize) -> Result<Spec, Trouble> {
     })
 }
 
-fn retry(row: &Row, first: usize) -> Result<RetryPolicy, Trouble> {
+fn retry(row: &Row, first: usize) -> Result<RetryPolicy, PgError> {
     let ms = get::<i64>(row, first + 2)?.cast_unsigned();
     let cap_ms = || {
         let cap = get::<Option<i64>>(row, first + 3)?.ok_or_else(|| damaged("backoff", "it has no cap"))?;
-        Ok::<_, Trouble>(cap.cast_unsigned())
+        Ok::<_, PgError>(cap.cast_unsigned())
     };
     let backoff = match get::<i16>(row, first + 1)? {
         0 => Backoff::Constant { ms },
@@ -237,17 +237,17 @@ fn retry(row: &Row, first: usize) -> Result<RetryPolicy, Trouble> {
     Ok(RetryPolicy { max_attempts, backoff, on: OutcomeSet::of(&on) })
 }
 
-fn ms_or_null(row: &Row, column: usize) -> Result<Option<u64>, Trouble> {
+fn ms_or_null(row: &Row, column: usize) -> Result<Option<u64>, PgError> {
     Ok(get::<Option<i64>>(row, column)?.map(i64::cast_unsigned))
 }
 
 /// An owner.
-pub(crate) fn owner(text: &str) -> Result<Owner, Trouble> {
+pub(crate) fn owner(text: &str) -> Result<Owner, PgError> {
     Owner::new(text).map_err(|error| damaged("owner", error))
 }
 
 /// JSON list of tags.
-pub(crate) fn tags(text: &str) -> Result<Box<[Tag]>, Trouble> {
+pub(crate) fn tags(text: &str) -> Result<Box<[Tag]>, PgError> {
     let texts: Vec<String> = from_json("tags", text)?;
     texts.iter().map(|tag| Tag::new(tag).map_err(|error| damaged("tag", error))).collect()
 }

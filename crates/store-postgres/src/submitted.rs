@@ -2,22 +2,22 @@
 
 use jobhall_core::{Disposition, JobId, Submitted};
 
+use crate::error::{PgError, damaged};
 use crate::row::{from_json, to_json};
-use crate::trouble::{Trouble, damaged};
 
 /// The text of an answer.
-pub(crate) fn to_text(answer: &[Submitted]) -> Result<String, Trouble> {
+pub(crate) fn to_text(answer: &[Submitted]) -> Result<String, PgError> {
     let pairs: Vec<(u64, u8)> = answer.iter().map(|one| (one.id.get(), one.disposition as u8)).collect();
     to_json(&pairs)
 }
 
 /// The answer of a text.
-pub(crate) fn from_text(text: &str) -> Result<Vec<Submitted>, Trouble> {
+pub(crate) fn from_text(text: &str) -> Result<Vec<Submitted>, PgError> {
     let pairs: Vec<(u64, u8)> = from_json("answer", text)?;
     pairs.into_iter().map(|(id, code)| one(id, code)).collect()
 }
 
-fn one(id: u64, code: u8) -> Result<Submitted, Trouble> {
+fn one(id: u64, code: u8) -> Result<Submitted, PgError> {
     let id = JobId::new(id).map_err(|error| damaged("answer", error))?;
     let disposition = Disposition::ALL.get(usize::from(code)).copied();
     Ok(Submitted { id, disposition: disposition.ok_or_else(|| damaged("disposition code", code))? })

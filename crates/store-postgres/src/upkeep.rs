@@ -4,15 +4,15 @@ use jobhall_core::{GroupId, JobId, Time};
 use jobhall_store::{Block, BlockChange, Prune, Pruned};
 use tokio_postgres::Row;
 
+use crate::error::{PgError, damaged};
 use crate::row::{self, get, ids, number};
-use crate::trouble::{Trouble, damaged};
 use crate::wire::{Step, Wire};
 
 /// The largest id there can be.
 const LARGEST: i64 = jobhall_core::bounds::JOB_ID.cast_signed();
 
 /// Lends the next ids; none when so many are not left.
-pub(crate) async fn lend_block(wire: &Wire<'_>, size: u64) -> Result<Option<Block>, Trouble> {
+pub(crate) async fn lend_block(wire: &Wire<'_>, size: u64) -> Result<Option<Block>, PgError> {
     let Some(size) = i64::try_from(size.max(1)).ok().filter(|&size| size <= LARGEST) else { return Ok(None) };
     let step = Step::new(include_str!("sql/lend_block.sql")).with(size).with(LARGEST);
     let rows = wire.ask(step).await?;
@@ -21,7 +21,7 @@ pub(crate) async fn lend_block(wire: &Wire<'_>, size: u64) -> Result<Option<Bloc
 }
 
 /// Closes or shrinks blocks, in order.
-pub(crate) async fn settle(wire: &Wire<'_>, changes: &[BlockChange]) -> Result<(), Trouble> {
+pub(crate) async fn settle(wire: &Wire<'_>, changes: &[BlockChange]) -> Result<(), PgError> {
     let step = |change: &BlockChange| match change {
         BlockChange::Close(first) => {
             Step::new(include_str!("sql/close_block.sql")).with(vec![number(*first)])
@@ -36,7 +36,7 @@ pub(crate) async fn settle(wire: &Wire<'_>, changes: &[BlockChange]) -> Result<(
 }
 
 /// Removes what upkeep chose.
-pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, Trouble> {
+pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, PgError> {
     let mut pruned = Pruned::default();
     if !prune.jobs.is_empty() {
         let jobs: Vec<i64> = prune.jobs.iter().copied().map(number).collect();
@@ -53,21 +53,21 @@ pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, Tro
     Ok(pruned)
 }
 
-async fn older(wire: &Wire<'_>, sql: &'static str, before: Option<Time>) -> Result<u64, Trouble> {
+async fn older(wire: &Wire<'_>, sql: &'static str, before: Option<Time>) -> Result<u64, PgError> {
     match before {
         Some(before) => count(wire, Step::new(sql).with(before.as_ms())).await,
         None => Ok(0),
     }
 }
 
-async fn count(wire: &Wire<'_>, step: Step) -> Result<u64, Trouble> {
+async fn count(wire: &Wire<'_>, step: Step) -> Result<u64, PgError> {
     let rows = wire.ask(step).await?;
     let counted = rows.first().ok_or_else(|| damaged("count", "it is missing"))?;
     Ok(get::<i64>(counted, 0)?.cast_unsigned())
 }
 
 /// A row of `blocks.sql`.
-pub(crate) fn block(found: &Row) -> Result<Block, Trouble> {
+pub(crate) fn block(found: &Row) -> Result<Block, PgError> {
     let live: Option<Vec<JobId>> = get::<Option<Vec<i64>>>(found, 2)?.map(ids).transpose()?;
     Ok(Block { first: row::job_id(found, 0)?, last: row::job_id(found, 1)?, live })
 }

@@ -6,7 +6,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Row, Statement};
 
-use crate::trouble::Trouble;
+use crate::error::PgError;
 
 /// A value or a column of values whose type in PostgreSQL is known without asking the server.
 pub(crate) trait Param: ToSql + Sync + Send {
@@ -123,12 +123,12 @@ pub(crate) struct Wire<'c> {
 
 impl Wire<'_> {
     /// Sends the steps without waiting in between, and tells what each gave up to the first that failed.
-    pub(crate) async fn send(&self, steps: &[Step]) -> Result<Vec<Vec<Row>>, Trouble> {
+    pub(crate) async fn send(&self, steps: &[Step]) -> Result<Vec<Vec<Row>>, PgError> {
         self.send_prepared(steps, &self.prepare(steps).await?).await
     }
 
     /// What [`Wire::send_prepared`] needs.
-    pub(crate) async fn prepare(&self, steps: &[Step]) -> Result<Vec<Option<Statement>>, Trouble> {
+    pub(crate) async fn prepare(&self, steps: &[Step]) -> Result<Vec<Option<Statement>>, PgError> {
         let mut ready = Vec::with_capacity(steps.len());
         for step in steps {
             ready.push(self.prepared(step).await?);
@@ -141,13 +141,13 @@ impl Wire<'_> {
         &self,
         steps: &[Step],
         ready: &[Option<Statement>],
-    ) -> Result<Vec<Vec<Row>>, Trouble> {
+    ) -> Result<Vec<Vec<Row>>, PgError> {
         let sent = steps.iter().zip(ready).map(|(step, statement)| self.one(step, statement.as_ref()));
         Ok(join_all(sent).await.into_iter().collect::<Result<Vec<_>, Error>>()?)
     }
 
     /// Sends one step.
-    pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, Trouble> {
+    pub(crate) async fn ask(&self, step: Step) -> Result<Vec<Row>, PgError> {
         let statement = self.prepared(&step).await?;
         Ok(self.one(&step, statement.as_ref()).await?)
     }

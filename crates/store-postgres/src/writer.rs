@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 use crate::apply::Numbers;
 use crate::call::{Batch, Call};
 use crate::connect::Connector;
+use crate::error::PgError;
 use crate::leadership::Term;
 use crate::options::Options;
-use crate::trouble::Trouble;
 use ahead::{AHEAD, Sent, answered};
 use transaction::Line;
 
@@ -60,7 +60,7 @@ impl Writer {
         options: Options,
         epoch: u64,
         term: Arc<Term>,
-    ) -> Result<Writer, Trouble> {
+    ) -> Result<Writer, PgError> {
         let line = Line::begin(connector, options, epoch, term).await?;
         Ok(Writer { line, waiting: VecDeque::new(), sent: VecDeque::new() })
     }

@@ -20,14 +20,14 @@ use jobhall_store::{
 };
 use rusqlite::Statement;
 
+use crate::error::{SqlError, damaged};
 use crate::row;
 use crate::spec;
 use crate::statements::Writes;
 use crate::submitted;
-use crate::trouble::{Trouble, damaged};
 
 /// Executes a statement without parameters.
-pub(crate) fn run(statement: &mut Statement<'_>) -> Result<usize, Trouble> {
+pub(crate) fn run(statement: &mut Statement<'_>) -> Result<usize, SqlError> {
     Ok(statement.raw_execute()?)
 }
 
@@ -56,7 +56,11 @@ fn placed(place: KeyPlace, key: Option<&str>) -> (Option<&str>, Option<&str>) {
 
 impl Writes<'_> {
     /// Applies the units in order, and writes one feed row under the next number if a job changed.
-    pub(crate) fn commit_units(&mut self, units: &[Unit], feed_last: &mut u64) -> Result<Committed, Trouble> {
+    pub(crate) fn commit_units(
+        &mut self,
+        units: &[Unit],
+        feed_last: &mut u64,
+    ) -> Result<Committed, SqlError> {
         let mut news = News::default();
         let mut results = Vec::with_capacity(units.len());
         for unit in units {
@@ -77,7 +81,7 @@ impl Writes<'_> {
         Ok(Committed { feed: Some(*feed_last), results })
     }
 
-    fn apply(&mut self, unit: &Unit) -> Result<Result<Done, Vec<Conflict>>, Trouble> {
+    fn apply(&mut self, unit: &Unit) -> Result<Result<Done, Vec<Conflict>>, SqlError> {
         if let Some(conflict) = self.submit_key_conflict(unit.submit_key.as_ref())? {
             return Ok(Err(vec![conflict]));
         }
@@ -109,7 +113,7 @@ impl Writes<'_> {
         if conflicts.is_empty() { Ok(Ok(Done { specs: self.specs(unit)? })) } else { Ok(Err(conflicts)) }
     }
 
-    fn submit_key_conflict(&mut self, submit_key: Option<&SubmitKey>) -> Result<Option<Conflict>, Trouble> {
+    fn submit_key_conflict(&mut self, submit_key: Option<&SubmitKey>) -> Result<Option<Conflict>, SqlError> {
         let Some(wanted) = submit_key else { return Ok(None) };
         self.submit_key.raw_bind_parameter(1, wanted.scope.as_str())?;
         self.submit_key.raw_bind_parameter(2, wanted.key.as_str())?;
@@ -124,7 +128,7 @@ impl Writes<'_> {
         }
     }
 
-    fn checks_and_settings(&mut self, unit: &Unit) -> Result<Vec<Conflict>, Trouble> {
+    fn checks_and_settings(&mut self, unit: &Unit) -> Result<Vec<Conflict>, SqlError> {
         let mut conflicts = Vec::new();
         for check in &unit.checks {
             match check {
@@ -147,7 +151,7 @@ impl Writes<'_> {
         Ok(conflicts)
     }
 
-    fn is_open(&mut self, id: JobId) -> Result<bool, Trouble> {
+    fn is_open(&mut self, id: JobId) -> Result<bool, SqlError> {
         self.state.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.state.raw_query();
         match rows.next()? {
@@ -156,7 +160,7 @@ impl Writes<'_> {
         }
     }
 
-    fn stored_setting(&mut self, wanted: &SettingWrite) -> Result<Option<Setting>, Trouble> {
+    fn stored_setting(&mut self, wanted: &SettingWrite) -> Result<Option<Setting>, SqlError> {
         self.setting.raw_bind_parameter(1, wanted.kind.as_str())?;
         self.setting.raw_bind_parameter(2, wanted.name.as_str())?;
         let mut rows = self.setting.raw_query();
@@ -166,7 +170,7 @@ impl Writes<'_> {
     }
 
     /// Tries the changes by their guarded statements; false, and nothing more is tried, at the first that misses.
-    fn try_changes(&mut self, unit: &Unit) -> Result<bool, Trouble> {
+    fn try_changes(&mut self, unit: &Unit) -> Result<bool, SqlError> {
         for change in &unit.changes {
             let Change { id, expected, life, .. } = change;
             let hits = match key_place(&life.state) {
@@ -198,7 +202,7 @@ impl Writes<'_> {
     }
 
     /// Inserts what can be inserted, and lists what stands against the others.
-    fn insert_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, Trouble> {
+    fn insert_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, SqlError> {
         let mut conflicts = Vec::new();
         for insert in &unit.inserts {
             conflicts.extend(self.insert(insert)?);
@@ -206,7 +210,7 @@ impl Writes<'_> {
         Ok(conflicts)
     }
 
-    fn insert(&mut self, insert: &Insert) -> Result<Option<Conflict>, Trouble> {
+    fn insert(&mut self, insert: &Insert) -> Result<Option<Conflict>, SqlError> {
         let Insert { job, reuse_since } = insert;
         if let Some(since) = reuse_since
             && let Some(conflict) = self.reusable(job, *since)?
@@ -232,7 +236,7 @@ impl Writes<'_> {
         Ok(None)
     }
 
-    fn insert_spec_of(&mut self, job: &Job) -> Result<(), Trouble> {
+    fn insert_spec_of(&mut self, job: &Job) -> Result<(), SqlError> {
         let insert = match job.spec.group {
             None if job.spec.is_plain() => {
                 spec::bind(&mut self.insert_spec, job.id, &job.spec)?;
@@ -251,7 +255,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn reusable(&mut self, job: &Job, since: Time) -> Result<Option<Conflict>, Trouble> {
+    fn reusable(&mut self, job: &Job, since: Time) -> Result<Option<Conflict>, SqlError> {
         let Some(key) = &job.spec.key else { return Ok(None) };
         if let Some(stored) = self.stored_job(job.id)? {
             return Ok(Some(Conflict::Stale { id: job.id, job: Some(stored) }));
@@ -271,7 +275,7 @@ impl Writes<'_> {
         id: JobId,
         place: KeyPlace,
         key: Option<&str>,
-    ) -> Result<Conflict, Trouble> {
+    ) -> Result<Conflict, SqlError> {
         if let Some(stored) = self.stored_job(id)? {
             return Ok(Conflict::Stale { id, job: Some(stored) });
         }
@@ -283,7 +287,7 @@ impl Writes<'_> {
         Ok(Conflict::KeyHeld { id, job: self.known_job(holder)? })
     }
 
-    fn holder(&mut self, place: KeyPlace, key: &str) -> Result<Option<JobId>, Trouble> {
+    fn holder(&mut self, place: KeyPlace, key: &str) -> Result<Option<JobId>, SqlError> {
         let statement = match place {
             KeyPlace::Live => &mut self.live_holder,
             KeyPlace::Next => &mut self.next_holder,
@@ -293,18 +297,18 @@ impl Writes<'_> {
         first_id(statement)
     }
 
-    fn stored_job(&mut self, id: JobId) -> Result<Option<Job>, Trouble> {
+    fn stored_job(&mut self, id: JobId) -> Result<Option<Job>, SqlError> {
         self.job.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.job.raw_query();
         rows.next()?.map(row::job).transpose()
     }
 
-    fn known_job(&mut self, id: JobId) -> Result<Job, Trouble> {
+    fn known_job(&mut self, id: JobId) -> Result<Job, SqlError> {
         self.stored_job(id)?.ok_or_else(|| damaged("job", format_args!("job {id} is named, but not there")))
     }
 
     /// What an applied unit leaves besides its jobs.
-    fn write_company(&mut self, unit: &Unit) -> Result<(), Trouble> {
+    fn write_company(&mut self, unit: &Unit) -> Result<(), SqlError> {
         for change in &unit.changes {
             if let Some(spec) = &change.spec {
                 spec::bind_whole(&mut self.replace_spec, change.id, spec)?;
@@ -333,7 +337,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn record_act(&mut self, entry: &AuditEntry) -> Result<(), Trouble> {
+    fn record_act(&mut self, entry: &AuditEntry) -> Result<(), SqlError> {
         let AuditEntry { at, who, act, subject, detail } = entry;
         self.insert_audit.raw_bind_parameter(1, at.as_ms())?;
         for (place, text) in [(2, who), (3, act), (4, subject), (5, detail)] {
@@ -343,7 +347,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn record_setting(&mut self, write: &SettingWrite) -> Result<(), Trouble> {
+    fn record_setting(&mut self, write: &SettingWrite) -> Result<(), SqlError> {
         let SettingWrite { kind, name, expected, value } = write;
         let statement = if value.is_some() { &mut self.put_setting } else { &mut self.remove_setting };
         statement.raw_bind_parameter(1, kind.as_str())?;
@@ -356,7 +360,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn specs(&mut self, unit: &Unit) -> Result<Vec<Arc<jobhall_core::Spec>>, Trouble> {
+    fn specs(&mut self, unit: &Unit) -> Result<Vec<Arc<jobhall_core::Spec>>, SqlError> {
         let mut specs = Vec::new();
         for change in unit.changes.iter().filter(|change| change.want_spec) {
             self.spec.raw_bind_parameter(1, change.id.get().cast_signed())?;
@@ -368,7 +372,7 @@ impl Writes<'_> {
     }
 }
 
-fn first_id(statement: &mut Statement<'_>) -> Result<Option<JobId>, Trouble> {
+fn first_id(statement: &mut Statement<'_>) -> Result<Option<JobId>, SqlError> {
     let mut rows = statement.raw_query();
     rows.next()?.map(|found| row::job_id(found, 0)).transpose()
 }

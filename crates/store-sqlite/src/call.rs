@@ -3,8 +3,8 @@
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
 use tokio::sync::oneshot;
 
+use crate::error::SqlError;
 use crate::statements::Writes;
-use crate::trouble::Trouble;
 
 /// Where an answer goes.
 type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
@@ -57,7 +57,7 @@ fn failure<T: Send + 'static>(reply: Reply<T>) -> Answer {
     answer(reply, Err(CommitError::NotCommitted { full: false, message: "it was given up".to_owned() }))
 }
 
-fn settle<T: Send + 'static>(reply: Reply<T>, done: Result<T, Trouble>) -> (Answer, Result<(), Trouble>) {
+fn settle<T: Send + 'static>(reply: Reply<T>, done: Result<T, SqlError>) -> (Answer, Result<(), SqlError>) {
     match done {
         Ok(value) => (answer(reply, Ok(value)), Ok(())),
         Err(trouble) => (failure(reply), Err(trouble)),
@@ -86,7 +86,11 @@ impl Call {
     }
 
     /// Does it inside the open transaction.
-    pub(crate) fn apply(self, writes: &mut Writes<'_>, feed_last: &mut u64) -> (Answer, Result<(), Trouble>) {
+    pub(crate) fn apply(
+        self,
+        writes: &mut Writes<'_>,
+        feed_last: &mut u64,
+    ) -> (Answer, Result<(), SqlError>) {
         match self {
             Call::Commit(units, reply) => settle(reply, writes.commit_units(&units, feed_last)),
             Call::SettleBlocks(changes, reply) => settle(reply, writes.settle(&changes)),

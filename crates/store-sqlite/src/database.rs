@@ -6,8 +6,8 @@ use jobhall_store::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::error::SqlError;
 use crate::migrations::{self, Migration, Observer};
-use crate::trouble::Trouble;
 
 /// From 3.51.3 on a bug that could damage a file in WAL mode is gone.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -32,7 +32,7 @@ const READER: &str = "
 ";
 
 /// An error that names the file.
-pub(crate) fn failed(verb: &str, path: &Path, trouble: &Trouble) -> StoreError {
+pub(crate) fn failed(verb: &str, path: &Path, trouble: &SqlError) -> StoreError {
     let hint = if trouble.is_damage() { ", it is damaged or not a database of ours" } else { "" };
     StoreError::new(format!("failed to {verb} {}{hint}: {trouble}", path.display()))
 }
@@ -72,20 +72,20 @@ fn look_at(path: &Path, list: &[Migration]) -> Result<(), StoreError> {
     }
 }
 
-fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Trouble> {
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, SqlError> {
     Ok(Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
 
-fn set_up(conn: &Connection) -> Result<(), Trouble> {
+fn set_up(conn: &Connection) -> Result<(), SqlError> {
     let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
-        return Err(Trouble::Damaged(format!("journal mode WAL was refused, it is {mode}")));
+        return Err(SqlError::Damaged(format!("journal mode WAL was refused, it is {mode}")));
     }
     Ok(conn.execute_batch(WRITER)?)
 }
 
 /// Opens a reader's connection.
-pub(crate) fn open_reader(path: &Path) -> Result<Connection, Trouble> {
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, SqlError> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     conn.execute_batch(READER)?;
     Ok(conn)

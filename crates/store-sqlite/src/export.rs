@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use crate::database::{failed, open_reader};
+use crate::error::SqlError;
 use crate::migrations;
 use crate::moved;
 use crate::options::Options;
@@ -19,7 +20,6 @@ use crate::reads::limit;
 use crate::row;
 use crate::statements::Reads;
 use crate::submitted;
-use crate::trouble::Trouble;
 
 /// Rows of one portion at most.
 const ROWS: usize = 1_000;
@@ -128,7 +128,7 @@ impl Export {
     }
 
     /// What comes at this stage, and the stage after it.
-    fn step(&self) -> Result<Option<(Portion, Stage)>, Trouble> {
+    fn step(&self) -> Result<Option<(Portion, Stage)>, SqlError> {
         let mut reads = Reads::prepare(&self.conn)?;
         Ok(Some(match &self.stage {
             Stage::Settings => (Portion::Settings(reads.all_settings()?), Stage::Blocks),
@@ -146,7 +146,7 @@ impl Export {
                     let past = reads.attempts_of(job.id)?;
                     Ok((job, past))
                 });
-                (Portion::Jobs(with_past.collect::<Result<_, Trouble>>()?), next)
+                (Portion::Jobs(with_past.collect::<Result<_, SqlError>>()?), next)
             }
             Stage::Links(after) => {
                 let links = reads.links_after(after.as_ref(), ROWS)?;
@@ -168,7 +168,7 @@ impl Export {
         }))
     }
 
-    fn jobs(&self, after: i64) -> Result<Vec<Job>, Trouble> {
+    fn jobs(&self, after: i64) -> Result<Vec<Job>, SqlError> {
         let mut statement = self.conn.prepare_cached(include_str!("sql/export_jobs.sql"))?;
         let mut rows = statement.query([after])?;
         let (mut jobs, mut bytes) = (Vec::new(), 0);
@@ -183,7 +183,7 @@ impl Export {
         Ok(jobs)
     }
 
-    fn submit_keys(&self, scope: &str, key: &str) -> Result<Vec<SubmitKey>, Trouble> {
+    fn submit_keys(&self, scope: &str, key: &str) -> Result<Vec<SubmitKey>, SqlError> {
         let mut statement = self.conn.prepare_cached(include_str!("sql/export_submit_keys.sql"))?;
         let mut rows = statement.query((scope, key, limit(ROWS)))?;
         let mut found = Vec::new();
@@ -203,7 +203,7 @@ impl Export {
 }
 
 /// About how many bytes a job takes: its result and error by their columns, its params by themselves.
-fn size(found: &rusqlite::Row<'_>, job: &Job) -> Result<usize, Trouble> {
-    let length = |column| Ok::<_, Trouble>(row::text_or_null(found, column)?.map_or(0, str::len));
+fn size(found: &rusqlite::Row<'_>, job: &Job) -> Result<usize, SqlError> {
+    let length = |column| Ok::<_, SqlError>(row::text_or_null(found, column)?.map_or(0, str::len));
     Ok(job.spec.params.as_str().len() + length(20)? + length(21)?)
 }

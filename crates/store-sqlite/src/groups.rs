@@ -5,19 +5,19 @@ use jobhall_store::{Conflict, GroupWrite, Link, Member, Unit};
 use rusqlite::{Row, Statement};
 
 use crate::apply::run;
+use crate::error::{SqlError, damaged};
 use crate::reads::limit;
 use crate::row::{self, from_json, to_json};
 use crate::spec;
 use crate::statements::{Reads, Writes};
-use crate::trouble::{Trouble, damaged};
 
 impl Writes<'_> {
     /// Whether a group exists and takes members.
-    pub(crate) fn is_joinable(&mut self, id: GroupId) -> Result<bool, Trouble> {
+    pub(crate) fn is_joinable(&mut self, id: GroupId) -> Result<bool, SqlError> {
         Ok(self.group_standing(id)?.is_some_and(|(_, closed)| !closed))
     }
 
-    fn group_standing(&mut self, id: GroupId) -> Result<Option<(u32, bool)>, Trouble> {
+    fn group_standing(&mut self, id: GroupId) -> Result<Option<(u32, bool)>, SqlError> {
         self.group_rev.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.group_rev.raw_query();
         let Some(found) = rows.next()? else { return Ok(None) };
@@ -29,7 +29,7 @@ impl Writes<'_> {
         &mut self,
         write: usize,
         wanted: &GroupWrite,
-    ) -> Result<Option<Conflict>, Trouble> {
+    ) -> Result<Option<Conflict>, SqlError> {
         let rev = self.group_standing(wanted.group.id)?.map_or(0, |(rev, _)| rev);
         if rev == wanted.expected {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Writes<'_> {
     }
 
     /// The groups and links of an applied unit.
-    pub(crate) fn write_groups(&mut self, unit: &Unit) -> Result<(), Trouble> {
+    pub(crate) fn write_groups(&mut self, unit: &Unit) -> Result<(), SqlError> {
         for write in &unit.groups {
             bind(&mut self.put_group, &write.group)?;
             run(&mut self.put_group)?;
@@ -60,7 +60,7 @@ impl Writes<'_> {
 
 impl Reads<'_> {
     /// The groups with these ids, in the order asked.
-    pub(crate) fn groups(&mut self, ids: &[GroupId]) -> Result<Vec<Option<Group>>, Trouble> {
+    pub(crate) fn groups(&mut self, ids: &[GroupId]) -> Result<Vec<Option<Group>>, SqlError> {
         ids.iter().map(|&id| one(&mut self.group_row, id)).collect()
     }
 
@@ -70,7 +70,7 @@ impl Reads<'_> {
         before: Option<GroupId>,
         at_most: usize,
         open: bool,
-    ) -> Result<Vec<Group>, Trouble> {
+    ) -> Result<Vec<Group>, SqlError> {
         let statement = if open { &mut self.open_groups } else { &mut self.group_page };
         statement.raw_bind_parameter(1, before.map_or(i64::MAX, |before| before.get().cast_signed()))?;
         statement.raw_bind_parameter(2, limit(at_most))?;
@@ -88,7 +88,7 @@ impl Reads<'_> {
         group: GroupId,
         after: Option<JobId>,
         at_most: usize,
-    ) -> Result<Vec<Member>, Trouble> {
+    ) -> Result<Vec<Member>, SqlError> {
         self.members.raw_bind_parameter(1, group.get().cast_signed())?;
         self.members.raw_bind_parameter(2, after.map_or(0, |after| after.get().cast_signed()))?;
         self.members.raw_bind_parameter(3, limit(at_most))?;
@@ -110,7 +110,7 @@ impl Reads<'_> {
         &mut self,
         after: Option<&(JobId, String)>,
         at_most: usize,
-    ) -> Result<Vec<Link>, Trouble> {
+    ) -> Result<Vec<Link>, SqlError> {
         let (parent, call) = after.map_or((0, ""), |(parent, call)| (parent.get().cast_signed(), call));
         self.links.raw_bind_parameter(1, parent)?;
         self.links.raw_bind_parameter(2, call)?;
@@ -125,14 +125,14 @@ impl Reads<'_> {
     }
 }
 
-fn one(statement: &mut Statement<'_>, id: GroupId) -> Result<Option<Group>, Trouble> {
+fn one(statement: &mut Statement<'_>, id: GroupId) -> Result<Option<Group>, SqlError> {
     statement.raw_bind_parameter(1, id.get().cast_signed())?;
     let mut rows = statement.raw_query();
     rows.next()?.map(group).transpose()
 }
 
 /// Binds a group to `put_group`.
-fn bind(to: &mut Statement<'_>, group: &Group) -> Result<(), Trouble> {
+fn bind(to: &mut Statement<'_>, group: &Group) -> Result<(), SqlError> {
     let tags: Vec<&str> = group.tags.iter().map(Tag::as_str).collect();
     to.raw_bind_parameter(1, group.id.get().cast_signed())?;
     to.raw_bind_parameter(2, group.rev)?;
@@ -156,7 +156,7 @@ fn numbers(counts: GroupCounts) -> [u64; 6] {
 }
 
 /// A row in the order of `group_row.sql`.
-fn group(found: &Row<'_>) -> Result<Group, Trouble> {
+fn group(found: &Row<'_>) -> Result<Group, SqlError> {
     Ok(Group {
         id: GroupId::of(row::job_id(found, 0)?),
         rev: found.get(1)?,
@@ -173,7 +173,7 @@ fn group(found: &Row<'_>) -> Result<Group, Trouble> {
     })
 }
 
-fn end(found: &Row<'_>) -> Result<Option<GroupEnd>, Trouble> {
+fn end(found: &Row<'_>) -> Result<Option<GroupEnd>, SqlError> {
     let Some(code) = found.get::<_, Option<u8>>(10)? else { return Ok(None) };
     let verdict = GroupVerdict::ALL.get(usize::from(code)).copied();
     let verdict = verdict.ok_or_else(|| damaged("verdict code", code))?;

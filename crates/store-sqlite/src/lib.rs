@@ -13,6 +13,7 @@
 mod apply;
 mod call;
 mod database;
+mod error;
 mod export;
 mod file_system;
 mod groups;
@@ -27,7 +28,6 @@ mod spec;
 mod statements;
 mod stats;
 mod submitted;
-mod trouble;
 mod upkeep;
 mod writer;
 

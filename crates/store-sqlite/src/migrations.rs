@@ -14,7 +14,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, ErrorCode};
 
 use crate::database::failed;
-use crate::trouble::Trouble;
+use crate::error::SqlError;
 
 /// Marks a SQLite file as ours: "JOBH".
 const APPLICATION_ID: i32 = 0x4A4F_4248;
@@ -42,7 +42,7 @@ pub(crate) type Observer<'a> = &'a mut dyn FnMut();
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// It could not be read or written.
-    Trouble(Trouble),
+    SqlError(SqlError),
     /// It is not for this program.
     Foreign(String),
 }
@@ -51,7 +51,7 @@ impl Refusal {
     /// The error, with the file's name.
     pub(crate) fn of(self, path: &Path) -> StoreError {
         match self {
-            Refusal::Trouble(trouble) => failed("open", path, &trouble),
+            Refusal::SqlError(trouble) => failed("open", path, &trouble),
             Refusal::Foreign(why) => {
                 StoreError::new(format!("{} {why}; nothing was changed in it", path.display()))
             }
@@ -61,7 +61,7 @@ impl Refusal {
     /// What SQLite said, if it did.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
-            Refusal::Trouble(Trouble::Sql(error)) => error.sqlite_error_code(),
+            Refusal::SqlError(SqlError::Sql(error)) => error.sqlite_error_code(),
             _ => None,
         }
     }
@@ -69,7 +69,7 @@ impl Refusal {
 
 impl From<rusqlite::Error> for Refusal {
     fn from(error: rusqlite::Error) -> Refusal {
-        Refusal::Trouble(error.into())
+        Refusal::SqlError(error.into())
     }
 }
 

@@ -11,9 +11,9 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::database::{failed, open_reader};
+use crate::error::SqlError;
 use crate::options::Options;
 use crate::statements::Reads;
-use crate::trouble::Trouble;
 
 /// A read: gets the statements, or why there are none, and answers whoever asked.
 type Read = Box<dyn FnOnce(Result<&mut Reads<'_>, StoreError>) + Send>;
@@ -45,7 +45,7 @@ impl Readers {
     /// Reads on one snapshot.
     pub(crate) fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut Reads<'_>) -> Result<T, Trouble> + Send + 'static,
+        read: impl FnOnce(&mut Reads<'_>) -> Result<T, SqlError> + Send + 'static,
     ) -> Later<Result<T, StoreError>> {
         let (reply, answer) = oneshot::channel();
         let path = self.path.clone();
@@ -81,8 +81,8 @@ impl Readers {
 
 fn on_snapshot<T>(
     reads: &mut Reads<'_>,
-    read: impl FnOnce(&mut Reads<'_>) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    read: impl FnOnce(&mut Reads<'_>) -> Result<T, SqlError>,
+) -> Result<T, SqlError> {
     let snapshot = reads.conn.unchecked_transaction()?;
     let result = read(reads);
     snapshot.finish()?;
@@ -95,7 +95,7 @@ fn next(waiting: &Mutex<Receiver<Read>>) -> Option<Read> {
 
 fn serve(path: &Path, waiting: &Mutex<Receiver<Read>>) {
     while let Some(first) = next(waiting) {
-        let refuse = |trouble: Trouble| Err(failed("read", path, &trouble));
+        let refuse = |trouble: SqlError| Err(failed("read", path, &trouble));
         let conn: Connection = match open_reader(path) {
             Ok(conn) => conn,
             Err(trouble) => {

@@ -6,9 +6,9 @@ use jobhall_store::{
     AuditEntry, AuditRow, Block, FeedPage, FeedRow, JobFilter, JobPage, Setting, SettingKind, unpack,
 };
 
+use crate::error::{SqlError, damaged};
 use crate::row;
 use crate::statements::Reads;
-use crate::trouble::{Trouble, damaged};
 use crate::upkeep::{self, FEED_PRUNED_TO};
 
 /// Ids looked at for one page of a list.
@@ -30,18 +30,18 @@ pub(crate) fn limit(rows: usize) -> i64 {
 
 impl Reads<'_> {
     /// The jobs with these ids, in the order asked.
-    pub(crate) fn jobs(&mut self, ids: &[JobId]) -> Result<Vec<Option<Job>>, Trouble> {
+    pub(crate) fn jobs(&mut self, ids: &[JobId]) -> Result<Vec<Option<Job>>, SqlError> {
         ids.iter().map(|&id| self.one_job(id)).collect()
     }
 
-    fn one_job(&mut self, id: JobId) -> Result<Option<Job>, Trouble> {
+    fn one_job(&mut self, id: JobId) -> Result<Option<Job>, SqlError> {
         self.job.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.job.raw_query();
         rows.next()?.map(row::job).transpose()
     }
 
     /// The ended attempts of a job.
-    pub(crate) fn attempts_of(&mut self, id: JobId) -> Result<Vec<PastAttempt>, Trouble> {
+    pub(crate) fn attempts_of(&mut self, id: JobId) -> Result<Vec<PastAttempt>, SqlError> {
         self.attempts.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.attempts.raw_query();
         let mut found = Vec::new();
@@ -52,7 +52,7 @@ impl Reads<'_> {
     }
 
     /// The blocks that are not closed.
-    pub(crate) fn all_blocks(&mut self) -> Result<Vec<Block>, Trouble> {
+    pub(crate) fn all_blocks(&mut self) -> Result<Vec<Block>, SqlError> {
         let mut rows = self.blocks.raw_query();
         let mut found = Vec::new();
         while let Some(block) = rows.next()? {
@@ -62,7 +62,7 @@ impl Reads<'_> {
     }
 
     /// Open jobs in id order from the blocks.
-    pub(crate) fn open(&mut self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, Trouble> {
+    pub(crate) fn open(&mut self, after: Option<JobId>, at_most: usize) -> Result<Vec<Job>, SqlError> {
         let mut found = Vec::new();
         for block in self.all_blocks()? {
             if found.len() >= at_most || after.is_some_and(|after| block.last <= after) {
@@ -82,7 +82,7 @@ impl Reads<'_> {
         after: Option<JobId>,
         at_most: usize,
         found: &mut Vec<Job>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SqlError> {
         for &id in live.iter().filter(|&&id| after.is_none_or(|after| id > after)) {
             if found.len() >= at_most {
                 break;
@@ -98,7 +98,7 @@ impl Reads<'_> {
         after: Option<JobId>,
         at_most: usize,
         found: &mut Vec<Job>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SqlError> {
         let first = after.map_or(0, |after| after.get() + 1).max(block.first.get());
         self.open_jobs.raw_bind_parameter(1, first.cast_signed())?;
         self.open_jobs.raw_bind_parameter(2, block.last.get().cast_signed())?;
@@ -111,7 +111,11 @@ impl Reads<'_> {
     }
 
     /// Completed jobs, newest id first.
-    pub(crate) fn ended(&mut self, before: Option<JobId>, at_most: usize) -> Result<Vec<Completed>, Trouble> {
+    pub(crate) fn ended(
+        &mut self,
+        before: Option<JobId>,
+        at_most: usize,
+    ) -> Result<Vec<Completed>, SqlError> {
         let below = before.map_or(i64::MAX, |before| before.get().cast_signed());
         self.completed.raw_bind_parameter(1, below)?;
         self.completed.raw_bind_parameter(2, limit(at_most))?;
@@ -137,7 +141,7 @@ impl Reads<'_> {
         filter: &JobFilter,
         before: Option<JobId>,
         at_most: usize,
-    ) -> Result<JobPage, Trouble> {
+    ) -> Result<JobPage, SqlError> {
         let Some((lowest, highest)) = self.id_span()? else {
             return Ok(JobPage { jobs: Vec::new(), next: None });
         };
@@ -165,7 +169,7 @@ impl Reads<'_> {
         Ok(JobPage { jobs, next })
     }
 
-    fn id_span(&mut self) -> Result<Option<(i64, i64)>, Trouble> {
+    fn id_span(&mut self) -> Result<Option<(i64, i64)>, SqlError> {
         let mut rows = self.id_span.raw_query();
         let Some(span) = rows.next()? else { return Ok(None) };
         let (lowest, highest): (Option<i64>, Option<i64>) = (span.get(0)?, span.get(1)?);
@@ -173,7 +177,7 @@ impl Reads<'_> {
     }
 
     /// All settings.
-    pub(crate) fn all_settings(&mut self) -> Result<Vec<Setting>, Trouble> {
+    pub(crate) fn all_settings(&mut self) -> Result<Vec<Setting>, SqlError> {
         let mut rows = self.settings.raw_query();
         let mut found = Vec::new();
         while let Some(setting) = rows.next()? {
@@ -187,7 +191,7 @@ impl Reads<'_> {
     }
 
     /// Acts, newest first.
-    pub(crate) fn acts(&mut self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, Trouble> {
+    pub(crate) fn acts(&mut self, before: Option<u64>, at_most: usize) -> Result<Vec<AuditRow>, SqlError> {
         let below = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
         self.audit.raw_bind_parameter(1, below)?;
         self.audit.raw_bind_parameter(2, limit(at_most))?;
@@ -207,7 +211,7 @@ impl Reads<'_> {
     }
 
     /// A stretch of the feed.
-    pub(crate) fn feed_page(&mut self, after: u64, at_most: usize) -> Result<FeedPage, Trouble> {
+    pub(crate) fn feed_page(&mut self, after: u64, at_most: usize) -> Result<FeedPage, SqlError> {
         let pruned_to = upkeep::number(&mut self.meta, FEED_PRUNED_TO)?;
         self.feed.raw_bind_parameter(1, i64::try_from(after).unwrap_or(i64::MAX))?;
         self.feed.raw_bind_parameter(2, limit(at_most))?;

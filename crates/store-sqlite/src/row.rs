@@ -10,8 +10,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{SqlError, damaged};
 use crate::spec;
-use crate::trouble::{Trouble, damaged};
 
 /// A stop on its way, as stored.
 #[derive(Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub(crate) fn bind_life(
     id: JobId,
     expected: u32,
     life: &Life,
-) -> Result<(), Trouble> {
+) -> Result<(), SqlError> {
     let state = &life.state;
     bind_plain(to, id, expected, life)?;
     to.raw_bind_parameter(17, stored_stop(state)?)?;
@@ -53,7 +53,7 @@ pub(crate) fn bind_plain(
     id: JobId,
     expected: u32,
     life: &Life,
-) -> Result<(), Trouble> {
+) -> Result<(), SqlError> {
     let state = &life.state;
     to.raw_bind_parameter(1, id.get().cast_signed())?;
     to.raw_bind_parameter(2, expected)?;
@@ -70,7 +70,7 @@ pub(crate) fn bind_plain(
 }
 
 /// Binds ?26 to ?30: what most jobs never have.
-fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), Trouble> {
+fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), SqlError> {
     let depends = matches!(life.state, State::Blocked(blocked) if blocked.dependencies);
     let waits = match &life.state {
         State::Waiting(waiting) => {
@@ -101,7 +101,7 @@ fn holding(state: &State) -> Option<&Held> {
 }
 
 /// Binds ?12 to ?16.
-fn bind_tenure(to: &mut Statement<'_>, tenure: Option<&Tenure>) -> Result<(), Trouble> {
+fn bind_tenure(to: &mut Statement<'_>, tenure: Option<&Tenure>) -> Result<(), SqlError> {
     to.raw_bind_parameter(12, tenure.map(|tenure| tenure.lease.0.to_be_bytes()))?;
     to.raw_bind_parameter(13, tenure.map(|tenure| tenure.worker.as_str()))?;
     to.raw_bind_parameter(14, tenure.map(|tenure| tenure.assigned_at.as_ms()))?;
@@ -111,7 +111,7 @@ fn bind_tenure(to: &mut Statement<'_>, tenure: Option<&Tenure>) -> Result<(), Tr
 }
 
 /// Binds ?20 to ?23: what a blocked or a completed job has. A statement that ends a job has no ?20.
-pub(crate) fn bind_end(to: &mut Statement<'_>, state: &State) -> Result<(), Trouble> {
+pub(crate) fn bind_end(to: &mut Statement<'_>, state: &State) -> Result<(), SqlError> {
     let (behind, outcome, value) = match state {
         State::Blocked(blocked) => (blocked.holder.map(|id| id.get().cast_signed()), None, None),
         State::Succeeded(success) => (None, Some(success.outcome), Some(success.value.as_str())),
@@ -132,35 +132,35 @@ pub(crate) fn bind_keys(
     to: &mut Statement<'_>,
     live_key: Option<&str>,
     next_key: Option<&str>,
-) -> Result<(), Trouble> {
+) -> Result<(), SqlError> {
     to.raw_bind_parameter(24, live_key)?;
     to.raw_bind_parameter(25, next_key)?;
     Ok(())
 }
 
-fn stored_stop(state: &State) -> Result<Option<String>, Trouble> {
+fn stored_stop(state: &State) -> Result<Option<String>, SqlError> {
     let Some(stop) = holding(state).and_then(|held| held.stop.as_ref()) else { return Ok(None) };
     let timed_out = stop.why == StopWhy::TimeOut;
     to_json(&StoredStop { at: stop.at.as_ms(), failure: stop.failure.clone(), timed_out }).map(Some)
 }
 
-fn stored_error(state: &State) -> Result<Option<String>, Trouble> {
+fn stored_error(state: &State) -> Result<Option<String>, SqlError> {
     let before = state.held().and_then(|held| held.error.as_ref());
     before.or(state.error()).map(to_json).transpose()
 }
 
 /// JSON for a column.
-pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Trouble> {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, SqlError> {
     serde_json::to_string(value).map_err(|error| damaged("JSON", error))
 }
 
 /// JSON of a column.
-pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> Result<T, Trouble> {
+pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> Result<T, SqlError> {
     serde_json::from_str(text).map_err(|error| damaged(what, error))
 }
 
 /// A whole job, in the order of the columns of `job.sql`.
-pub(crate) fn job(row: &Row<'_>) -> Result<Job, Trouble> {
+pub(crate) fn job(row: &Row<'_>) -> Result<Job, SqlError> {
     let life = Life {
         rev: row.get(1)?,
         claim: row.get(3)?,
@@ -177,7 +177,7 @@ pub(crate) fn job(row: &Row<'_>) -> Result<Job, Trouble> {
     Ok(Job { id: job_id(row, 0)?, spec: Arc::new(spec::spec(row, 27)?), life })
 }
 
-fn state(row: &Row<'_>) -> Result<State, Trouble> {
+fn state(row: &Row<'_>) -> Result<State, SqlError> {
     let error = || text_or_null(row, 20)?.map(|text| from_json::<Failure>("error", text)).transpose();
     let name = state_name(row.get(2)?)?;
     Ok(match name {
@@ -209,7 +209,7 @@ fn state(row: &Row<'_>) -> Result<State, Trouble> {
     })
 }
 
-fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Held>, Trouble> {
+fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Held>, SqlError> {
     let tenure = tenure(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
     let stop = match text_or_null(row, 18)? {
         Some(text) => {
@@ -223,7 +223,7 @@ fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Held>, Trouble> {
     Ok(Box::new(Held { tenure, stop, error, early }))
 }
 
-fn waiting(row: &Row<'_>) -> Result<Waiting, Trouble> {
+fn waiting(row: &Row<'_>) -> Result<Waiting, SqlError> {
     let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
@@ -233,7 +233,7 @@ fn waiting(row: &Row<'_>) -> Result<Waiting, Trouble> {
     Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })
 }
 
-fn tenure(row: &Row<'_>) -> Result<Option<Tenure>, Trouble> {
+fn tenure(row: &Row<'_>) -> Result<Option<Tenure>, SqlError> {
     if row.get_ref(10)? == ValueRef::Null {
         return Ok(None);
     }
@@ -248,7 +248,7 @@ fn tenure(row: &Row<'_>) -> Result<Option<Tenure>, Trouble> {
 }
 
 /// A row of `attempts.sql`.
-pub(crate) fn attempt(row: &Row<'_>) -> Result<PastAttempt, Trouble> {
+pub(crate) fn attempt(row: &Row<'_>) -> Result<PastAttempt, SqlError> {
     Ok(PastAttempt {
         claim: row.get(0)?,
         lease: LeaseId(number128(row, 1)?),
@@ -263,7 +263,7 @@ pub(crate) fn attempt(row: &Row<'_>) -> Result<PastAttempt, Trouble> {
 }
 
 /// Binds an ended attempt to `insert_attempt`.
-pub(crate) fn bind_attempt(to: &mut Statement<'_>, id: JobId, past: &PastAttempt) -> Result<(), Trouble> {
+pub(crate) fn bind_attempt(to: &mut Statement<'_>, id: JobId, past: &PastAttempt) -> Result<(), SqlError> {
     to.raw_bind_parameter(1, id.get().cast_signed())?;
     to.raw_bind_parameter(2, past.claim)?;
     to.raw_bind_parameter(3, past.lease.0.to_be_bytes())?;
@@ -278,69 +278,69 @@ pub(crate) fn bind_attempt(to: &mut Statement<'_>, id: JobId, past: &PastAttempt
 }
 
 /// The name of a state code.
-pub(crate) fn state_name(code: u8) -> Result<StateName, Trouble> {
+pub(crate) fn state_name(code: u8) -> Result<StateName, SqlError> {
     StateName::ALL.get(usize::from(code)).copied().ok_or_else(|| damaged("state code", code))
 }
 
-fn outcome(code: u8) -> Result<Outcome, Trouble> {
+fn outcome(code: u8) -> Result<Outcome, SqlError> {
     Outcome::ALL.get(usize::from(code)).copied().ok_or_else(|| damaged("outcome code", code))
 }
 
 /// A type's name.
-pub(crate) fn job_type(text: &str) -> Result<TypeName, Trouble> {
+pub(crate) fn job_type(text: &str) -> Result<TypeName, SqlError> {
     TypeName::new(text).map_err(|error| damaged("type", error))
 }
 
 /// A job's key.
-pub(crate) fn key(text: &str) -> Result<Key, Trouble> {
+pub(crate) fn key(text: &str) -> Result<Key, SqlError> {
     Key::new(text).map_err(|error| damaged("key", error))
 }
 
-fn worker(text: &str) -> Result<WorkerName, Trouble> {
+fn worker(text: &str) -> Result<WorkerName, SqlError> {
     WorkerName::new(text).map_err(|error| damaged("worker", error))
 }
 
-fn moment(ms: i64) -> Result<Time, Trouble> {
+fn moment(ms: i64) -> Result<Time, SqlError> {
     Time::from_ms(ms).map_err(|error| damaged("time", error))
 }
 
 /// A moment.
-pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<Time, Trouble> {
+pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<Time, SqlError> {
     moment(row.get(column)?)
 }
 
-fn time_or_null(row: &Row<'_>, column: usize) -> Result<Option<Time>, Trouble> {
+fn time_or_null(row: &Row<'_>, column: usize) -> Result<Option<Time>, SqlError> {
     row.get::<_, Option<i64>>(column)?.map(moment).transpose()
 }
 
 /// A job's id.
-pub(crate) fn job_id(row: &Row<'_>, column: usize) -> Result<JobId, Trouble> {
+pub(crate) fn job_id(row: &Row<'_>, column: usize) -> Result<JobId, SqlError> {
     let number: i64 = row.get(column)?;
     JobId::new(number.cast_unsigned()).map_err(|error| damaged("id", error))
 }
 
 /// A job's id, or NULL.
-pub(crate) fn job_id_or_null(row: &Row<'_>, column: usize) -> Result<Option<JobId>, Trouble> {
+pub(crate) fn job_id_or_null(row: &Row<'_>, column: usize) -> Result<Option<JobId>, SqlError> {
     row.get::<_, Option<i64>>(column)?.map(|_| job_id(row, column)).transpose()
 }
 
 /// 1, or NULL.
-pub(crate) fn flag(row: &Row<'_>, column: usize) -> Result<bool, Trouble> {
+pub(crate) fn flag(row: &Row<'_>, column: usize) -> Result<bool, SqlError> {
     Ok(row.get::<_, Option<i64>>(column)?.is_some())
 }
 
 /// A text, not copied.
-pub(crate) fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, Trouble> {
+pub(crate) fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str, SqlError> {
     Ok(row.get_ref(column)?.as_str()?)
 }
 
 /// A text, not copied, or NULL.
-pub(crate) fn text_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, Trouble> {
+pub(crate) fn text_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, SqlError> {
     Ok(row.get_ref(column)?.as_str_or_null()?)
 }
 
 /// A number of 16 bytes.
-pub(crate) fn number128(row: &Row<'_>, column: usize) -> Result<u128, Trouble> {
+pub(crate) fn number128(row: &Row<'_>, column: usize) -> Result<u128, SqlError> {
     let bytes = row.get_ref(column)?.as_blob()?;
     let bytes = bytes.try_into().map_err(|_| damaged("number", "it has not 16 bytes"))?;
     Ok(u128::from_be_bytes(bytes))

@@ -7,12 +7,12 @@ use jobhall_core::{
 };
 use rusqlite::{Row, Statement};
 
+use crate::error::{SqlError, damaged};
 use crate::row::{flag, from_json, job_id_or_null, job_type, key, text, text_or_null, time, to_json};
-use crate::trouble::{Trouble, damaged};
 use crate::upkeep;
 
 /// Binds a spec to `insert_spec`.
-pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), Trouble> {
+pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), SqlError> {
     let (backoff, ms, cap_ms) = match spec.retry.backoff {
         Backoff::Constant { ms } => (0u8, ms, None),
         Backoff::Linear { ms, cap_ms } => (1, ms, Some(cap_ms)),
@@ -41,14 +41,14 @@ pub(crate) fn bind_member(
     id: JobId,
     spec: &Spec,
     group: GroupId,
-) -> Result<(), Trouble> {
+) -> Result<(), SqlError> {
     bind(to, id, spec)?;
     to.raw_bind_parameter(15, group.get().cast_signed())?;
     Ok(())
 }
 
 /// Binds a spec to `insert_spec_whole` or `replace_spec`.
-pub(crate) fn bind_whole(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), Trouble> {
+pub(crate) fn bind_whole(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), SqlError> {
     let flag = |set: bool| set.then_some(1);
     let number = |id: Option<JobId>| id.map(|id| id.get().cast_signed());
     let after: Vec<u64> = spec.after.iter().map(|id| id.get()).collect();
@@ -77,7 +77,7 @@ fn outcome_bits(set: OutcomeSet) -> u8 {
 }
 
 /// A spec whose first column is at `first`, in the order of `spec.sql`.
-pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<Spec, Trouble> {
+pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<Spec, SqlError> {
     Ok(Spec {
         job_type: job_type(text(row, first)?)?,
         key: text_or_null(row, first + 1)?.map(key).transpose()?,
@@ -117,7 +117,7 @@ pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<Spec, Trouble> {
     })
 }
 
-fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, Trouble> {
+fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, SqlError> {
     let ms = row.get::<_, i64>(first + 2)?.cast_unsigned();
     let cap_ms = row.get::<_, Option<i64>>(first + 3)?.unwrap_or_default().cast_unsigned();
     let backoff = match row.get::<_, u8>(first + 1)? {
@@ -131,17 +131,17 @@ fn retry(row: &Row<'_>, first: usize) -> Result<RetryPolicy, Trouble> {
     Ok(RetryPolicy { max_attempts: row.get(first)?, backoff, on: OutcomeSet::of(&on) })
 }
 
-fn ms_or_null(row: &Row<'_>, column: usize) -> Result<Option<u64>, Trouble> {
+fn ms_or_null(row: &Row<'_>, column: usize) -> Result<Option<u64>, SqlError> {
     Ok(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned))
 }
 
 /// An owner.
-pub(crate) fn owner(text: &str) -> Result<Owner, Trouble> {
+pub(crate) fn owner(text: &str) -> Result<Owner, SqlError> {
     Owner::new(text).map_err(|error| damaged("owner", error))
 }
 
 /// JSON list of tags.
-pub(crate) fn tags(text: &str) -> Result<Box<[Tag]>, Trouble> {
+pub(crate) fn tags(text: &str) -> Result<Box<[Tag]>, SqlError> {
     let texts: Vec<String> = from_json("tags", text)?;
     texts.iter().map(|tag| Tag::new(tag).map_err(|error| damaged("tag", error))).collect()
 }

@@ -5,9 +5,9 @@ use jobhall_store::{Block, BlockChange, Prune, Pruned};
 use rusqlite::Statement;
 
 use crate::apply::run;
+use crate::error::{SqlError, damaged};
 use crate::row::{self, to_json};
 use crate::statements::Writes;
-use crate::trouble::{Trouble, damaged};
 
 /// The highest id ever lent: outlives blocks and jobs, so that no id is given twice.
 const LAST_ID: &str = "last_id";
@@ -15,7 +15,7 @@ const LAST_ID: &str = "last_id";
 pub(crate) const FEED_PRUNED_TO: &str = "feed_pruned_to";
 
 /// A number of `meta`.
-pub(crate) fn number(meta: &mut Statement<'_>, name: &str) -> Result<u64, Trouble> {
+pub(crate) fn number(meta: &mut Statement<'_>, name: &str) -> Result<u64, SqlError> {
     meta.raw_bind_parameter(1, name)?;
     let mut rows = meta.raw_query();
     let found = rows.next()?.ok_or_else(|| damaged("meta", format_args!("{name} is missing")))?;
@@ -24,7 +24,7 @@ pub(crate) fn number(meta: &mut Statement<'_>, name: &str) -> Result<u64, Troubl
 
 impl Writes<'_> {
     /// Lends the next ids; none when so many are not left.
-    pub(crate) fn lend_block(&mut self, size: u64) -> Result<Option<Block>, Trouble> {
+    pub(crate) fn lend_block(&mut self, size: u64) -> Result<Option<Block>, SqlError> {
         let last = number(&mut self.meta, LAST_ID)?;
         let (Ok(first), Ok(last)) = (JobId::new(last + 1), JobId::new(last.saturating_add(size.max(1))))
         else {
@@ -38,7 +38,7 @@ impl Writes<'_> {
     }
 
     /// Closes or shrinks blocks.
-    pub(crate) fn settle(&mut self, changes: &[BlockChange]) -> Result<(), Trouble> {
+    pub(crate) fn settle(&mut self, changes: &[BlockChange]) -> Result<(), SqlError> {
         for change in changes {
             match change {
                 BlockChange::Close(first) => {
@@ -57,7 +57,7 @@ impl Writes<'_> {
     }
 
     /// Removes what upkeep chose.
-    pub(crate) fn remove(&mut self, prune: &Prune) -> Result<Pruned, Trouble> {
+    pub(crate) fn remove(&mut self, prune: &Prune) -> Result<Pruned, SqlError> {
         let mut pruned = Pruned::default();
         for id in &prune.jobs {
             pruned.jobs += self.remove_job(*id)?;
@@ -80,7 +80,7 @@ impl Writes<'_> {
         Ok(pruned)
     }
 
-    fn remove_job(&mut self, id: JobId) -> Result<u64, Trouble> {
+    fn remove_job(&mut self, id: JobId) -> Result<u64, SqlError> {
         self.prune_job.raw_bind_parameter(1, id.get().cast_signed())?;
         if run(&mut self.prune_job)? == 0 {
             return Ok(0);
@@ -94,7 +94,7 @@ impl Writes<'_> {
         Ok(1)
     }
 
-    fn remove_feed(&mut self, before: Time) -> Result<u64, Trouble> {
+    fn remove_feed(&mut self, before: Time) -> Result<u64, SqlError> {
         let last = self.last_feed_number()?;
         self.feed_kept_from.raw_bind_parameter(1, before.as_ms())?;
         let mut rows = self.feed_kept_from.raw_query();
@@ -113,13 +113,13 @@ impl Writes<'_> {
     }
 
     /// The highest feed number ever given.
-    pub(crate) fn last_feed_number(&mut self) -> Result<u64, Trouble> {
+    pub(crate) fn last_feed_number(&mut self) -> Result<u64, SqlError> {
         let mut rows = self.feed_last.raw_query();
         let found = rows.next()?.ok_or_else(|| damaged("feed", "it has no last number"))?;
         Ok(found.get::<_, i64>(0)?.cast_unsigned())
     }
 
-    fn put_number(&mut self, name: &str, value: u64) -> Result<(), Trouble> {
+    fn put_number(&mut self, name: &str, value: u64) -> Result<(), SqlError> {
         self.put_meta.raw_bind_parameter(1, name)?;
         self.put_meta.raw_bind_parameter(2, value.cast_signed())?;
         run(&mut self.put_meta)?;
@@ -128,7 +128,7 @@ impl Writes<'_> {
 }
 
 /// A row of `blocks.sql`.
-pub(crate) fn block(found: &rusqlite::Row<'_>) -> Result<Block, Trouble> {
+pub(crate) fn block(found: &rusqlite::Row<'_>) -> Result<Block, SqlError> {
     let live = match row::text_or_null(found, 2)? {
         Some(text) => Some(ids(&row::from_json::<Vec<u64>>("block", text)?)?),
         None => None,
@@ -136,6 +136,6 @@ pub(crate) fn block(found: &rusqlite::Row<'_>) -> Result<Block, Trouble> {
     Ok(Block { first: row::job_id(found, 0)?, last: row::job_id(found, 1)?, live })
 }
 
-pub(crate) fn ids(numbers: &[u64]) -> Result<Vec<JobId>, Trouble> {
+pub(crate) fn ids(numbers: &[u64]) -> Result<Vec<JobId>, SqlError> {
     numbers.iter().map(|&n| JobId::new(n).map_err(|error| damaged("block", error))).collect()
 }

@@ -25,10 +25,10 @@ use rusqlite::{Connection, ffi};
 
 use crate::apply::run;
 use crate::call::{Answer, Call};
+use crate::error::SqlError;
 use crate::options::{Fault, Hook, Options, Point};
 use crate::statements::Writes;
 use crate::stats::{Counters, add};
-use crate::trouble::Trouble;
 
 /// After how many pages the write-ahead log is copied into the file. Measured at batches of 1,000 jobs: the 99th
 /// percentile of a commit is 6–12 ms with 1,000 pages, 4–24 ms with 4,000, 21–41 ms with 10,000.
@@ -65,7 +65,7 @@ struct Writer<'c> {
 }
 
 /// The thread. `ready` hears whether it could begin.
-pub(crate) fn serve(task: Task, ready: &SyncSender<Result<(), Trouble>>) {
+pub(crate) fn serve(task: Task, ready: &SyncSender<Result<(), SqlError>>) {
     let Task { mut conn, path, calls, shared, options } = task;
     let wal_pages = Arc::new(AtomicI32::new(0));
     let told = wal_pages.clone();
@@ -73,7 +73,7 @@ pub(crate) fn serve(task: Task, ready: &SyncSender<Result<(), Trouble>>) {
         told.store(pages, Ordering::Relaxed);
         Ok(())
     }));
-    let begun = hooked.and_then(|()| Writes::prepare(&conn)).map_err(Trouble::from);
+    let begun = hooked.and_then(|()| Writes::prepare(&conn)).map_err(SqlError::from);
     let begun = begun.and_then(|mut writes| Ok((writes.last_feed_number()?, writes)));
     let (feed_last, writes) = match begun {
         Ok(begun) => begun,
@@ -133,7 +133,7 @@ impl Writer<'_> {
         calls: &Receiver<Call>,
         answers: &mut Vec<Answer>,
         rows: &mut usize,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SqlError> {
         if let Err(trouble) = self.fault(Point::Begin).and_then(|()| run(&mut self.writes.begin)) {
             answers.push(first.give_up());
             return Err(trouble);
@@ -164,7 +164,7 @@ impl Writer<'_> {
     }
 
     /// Rolls back; tells what the callers must hear.
-    fn give_up(&mut self, trouble: &Trouble) -> CommitError {
+    fn give_up(&mut self, trouble: &SqlError) -> CommitError {
         // Some errors, such as a full disk, roll back by themselves.
         if !self.writes.conn.is_autocommit()
             && let Err(second) = run(&mut self.writes.rollback)
@@ -178,7 +178,7 @@ impl Writer<'_> {
         CommitError::NotCommitted { full: trouble.is_full(), message }
     }
 
-    fn unknown(&self, trouble: &Trouble) -> CommitError {
+    fn unknown(&self, trouble: &SqlError) -> CommitError {
         CommitError::Unknown { message: format!("{}: {trouble}", self.path.display()) }
     }
 
@@ -214,7 +214,7 @@ impl Writer<'_> {
         ControlFlow::Continue(())
     }
 
-    fn checkpoint(&mut self) -> Result<(), Trouble> {
+    fn checkpoint(&mut self) -> Result<(), SqlError> {
         let mut rows = self.writes.checkpoint.raw_query();
         while rows.next()?.is_some() {}
         Ok(())
@@ -233,7 +233,7 @@ impl Writer<'_> {
     }
 
     /// What a test lets go wrong here.
-    fn fault(&self, point: Point) -> Result<(), Trouble> {
+    fn fault(&self, point: Point) -> Result<(), SqlError> {
         let Some(fault) = self.hook.as_ref().and_then(|hook| hook(point)) else { return Ok(()) };
         let code = match fault {
             Fault::Full => ffi::SQLITE_FULL,
@@ -241,6 +241,6 @@ impl Writer<'_> {
             Fault::Corrupt => ffi::SQLITE_CORRUPT,
             Fault::Other => ffi::SQLITE_NOMEM,
         };
-        Err(Trouble::Sql(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)))
+        Err(SqlError::Sql(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)))
     }
 }

@@ -9,7 +9,7 @@ use jobhall_protocol::{Operation, OperationState, Verb};
 
 use super::Record;
 use crate::app::App;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::filter::Filter;
 
 /// Jobs read, and changed, at once.
@@ -54,7 +54,7 @@ struct Tally {
     error: Option<String>,
 }
 
-async fn carry_out(app: &App, record: Record) -> Result<(), Trouble> {
+async fn carry_out(app: &App, record: Record) -> Result<(), ApiError> {
     let id = record.operation.id;
     let filter = match Filter::new(&record.operation.filter, Scope::default()) {
         Ok(filter) => filter,
@@ -74,7 +74,7 @@ async fn carry_out(app: &App, record: Record) -> Result<(), Trouble> {
 }
 
 /// How many jobs are meant; none if it was to stop meanwhile.
-async fn count(app: &App, record: &Record, filter: &Filter) -> Result<Option<u64>, Trouble> {
+async fn count(app: &App, record: &Record, filter: &Filter) -> Result<Option<u64>, ApiError> {
     if record.operation.up_to == 0 {
         return Ok(Some(0));
     }
@@ -92,7 +92,7 @@ async fn count(app: &App, record: &Record, filter: &Filter) -> Result<Option<u64
     }
 }
 
-async fn work(app: &App, mut record: Record, filter: &Filter) -> Result<(), Trouble> {
+async fn work(app: &App, mut record: Record, filter: &Filter) -> Result<(), ApiError> {
     let id = record.operation.id;
     loop {
         if is_to_stop(app, id).await? {
@@ -117,23 +117,23 @@ async fn work(app: &App, mut record: Record, filter: &Filter) -> Result<(), Trou
 }
 
 /// Whether the hall stops, or the operation was asked to.
-async fn is_to_stop(app: &App, id: u64) -> Result<bool, Trouble> {
+async fn is_to_stop(app: &App, id: u64) -> Result<bool, ApiError> {
     Ok(app.is_draining() || app.operations.get(id).await?.cancel_requested)
 }
 
 /// It stops: for good if it was asked to, otherwise until the next start.
-async fn stop(app: &App, id: u64) -> Result<(), Trouble> {
+async fn stop(app: &App, id: u64) -> Result<(), ApiError> {
     if app.operations.get(id).await?.cancel_requested {
         end(app, id, OperationState::Cancelled).await?;
     }
     Ok(())
 }
 
-async fn end(app: &App, id: u64, state: OperationState) -> Result<(), Trouble> {
+async fn end(app: &App, id: u64, state: OperationState) -> Result<(), ApiError> {
     app.operations.update(id, |record| record.operation.state = state).await.map(drop)
 }
 
-async fn fail(app: &App, id: u64, why: &str) -> Result<(), Trouble> {
+async fn fail(app: &App, id: u64, why: &str) -> Result<(), ApiError> {
     let update = app.operations.update(id, |record| {
         record.operation.state = OperationState::Failed;
         record.operation.error = Some(why.chars().take(ERROR_CHARS).collect());

@@ -16,7 +16,7 @@ use super::attempts::{Word, note, word};
 use super::job_log::attempt;
 use crate::app::App;
 use crate::artifacts::{pieces, told, too_large};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::upload::discard;
 use crate::{params, range, visibility};
@@ -53,7 +53,7 @@ pub(super) async fn put(
     let stored = app.artifacts.store(body).await?;
     if let Some(expected) = expected.filter(|expected| *expected != stored.digest) {
         let detail = format!("{DIGEST_HEADER} is {expected}, but the body has {}", stored.digest);
-        return Err(Trouble::bad(detail));
+        return Err(ApiError::bad(detail));
     }
     note(&app, &word, Vec::new()).await?;
     let artifact = app.artifacts.keep(word.attempt, name, media_type, stored).await?;
@@ -66,22 +66,22 @@ fn given(
     id: &str,
     name: &str,
     request: &Request<Body>,
-) -> Result<(Word, ArtifactName, MediaType, Option<Digest>), Trouble> {
+) -> Result<(Word, ArtifactName, MediaType, Option<Digest>), ApiError> {
     let word = word(who, id, request)?;
-    let name = ArtifactName::new(name).map_err(Trouble::bad)?;
+    let name = ArtifactName::new(name).map_err(ApiError::bad)?;
     Ok((word, name, media_type(request.headers())?, digest(request.headers())?))
 }
 
-fn media_type(headers: &HeaderMap) -> Result<MediaType, Trouble> {
+fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
     match headers.get(header::CONTENT_TYPE) {
-        Some(text) => MediaType::new(text.to_str().unwrap_or_default()).map_err(Trouble::bad),
+        Some(text) => MediaType::new(text.to_str().unwrap_or_default()).map_err(ApiError::bad),
         None => Ok(MediaType::unknown()),
     }
 }
 
-fn digest(headers: &HeaderMap) -> Result<Option<Digest>, Trouble> {
+fn digest(headers: &HeaderMap) -> Result<Option<Digest>, ApiError> {
     let read = |text: &HeaderValue| text.to_str().unwrap_or_default().parse();
-    let wrong = |error| Trouble::bad(format!("the header {DIGEST_HEADER}: {error}"));
+    let wrong = |error| ApiError::bad(format!("the header {DIGEST_HEADER}: {error}"));
     headers.get(DIGEST_HEADER).map(read).transpose().map_err(wrong)
 }
 
@@ -106,10 +106,10 @@ pub(super) async fn list(
     let asked: ArtifactsQuery = params::query(&uri)?;
     let limit = asked.limit.unwrap_or(PAGE);
     if !(1..=PAGE).contains(&limit) {
-        return Err(Trouble::bad(format!("limit of {limit} is outside 1 to {PAGE}")));
+        return Err(ApiError::bad(format!("limit of {limit} is outside 1 to {PAGE}")));
     }
     let cursor = asked.cursor.as_deref().map(ArtifactName::new).transpose();
-    let cursor = cursor.map_err(|error| Trouble::bad(format!("cursor: {error}")))?;
+    let cursor = cursor.map_err(|error| ApiError::bad(format!("cursor: {error}")))?;
     let shown = visibility::shown(&app, &who, params::job_id(&id)?).await?;
     let Some(attempt) = attempt(&shown, asked.attempt.as_deref())? else {
         return Ok(error::ok(&Page::<()> { items: Vec::new(), next_cursor: None }));
@@ -141,7 +141,7 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Answer {
     let (job, which): (_, ArtifactQuery) = (params::job_id(&id)?, params::query(&uri)?);
-    let name = ArtifactName::new(&name).map_err(Trouble::bad)?;
+    let name = ArtifactName::new(&name).map_err(ApiError::bad)?;
     let shown = visibility::shown(&app, &who, job).await?;
     let found = match attempt(&shown, which.attempt.as_deref())? {
         Some(attempt) => app.artifacts.find(attempt, name.clone()).await?,
@@ -149,7 +149,7 @@ pub(super) async fn get(
     };
     match found {
         Some(artifact) => content(&app, &artifact, &method, &headers).await,
-        None => Err(Trouble::new(Code::NotFound, format!("job {job} has no artifact {name}"))),
+        None => Err(ApiError::new(Code::NotFound, format!("job {job} has no artifact {name}"))),
     }
 }
 
@@ -211,7 +211,7 @@ fn disposition(name: &ArtifactName) -> String {
 pub(super) async fn result_of(
     app: &App,
     attempt: AttemptId,
-) -> Result<Option<jobhall_protocol::Artifact>, Trouble> {
+) -> Result<Option<jobhall_protocol::Artifact>, ApiError> {
     Ok(app.artifacts.result(attempt).await?.map(|artifact| told(attempt, &artifact)))
 }
 

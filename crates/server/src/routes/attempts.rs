@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::log_form::stream_of;
 use crate::app::App;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::{Bound, Identity};
 use crate::{body, params};
 
@@ -31,11 +31,11 @@ pub(crate) struct Word {
 }
 
 /// A worker shows the lease; the process of a job has a token that stands for it, and speaks for its worker.
-pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, Trouble> {
+pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, ApiError> {
     if let Some(Bound { attempt, lease, worker }) = &who.bound {
         let own = params::attempt_id(id)? == *attempt;
         let word = Word { worker: worker.clone(), attempt: *attempt, lease: *lease };
-        let foreign = || Trouble::new(Code::NotFound, format!("there is no attempt {id}"));
+        let foreign = || ApiError::new(Code::NotFound, format!("there is no attempt {id}"));
         return own.then_some(word).ok_or_else(foreign);
     }
     Ok(Word {
@@ -48,7 +48,7 @@ pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<
 fn moved(app: &App, attempt: AttemptId, told: &Told) -> Answer {
     let state = match told {
         Told::State(state) => state.to_string(),
-        other => return Err(Trouble::internal(format!("an answer of another kind: {other:?}"))),
+        other => return Err(ApiError::internal(format!("an answer of another kind: {other:?}"))),
     };
     Ok(error::ok(&Moved { state, cancel: app.poll_sessions.is_cancelled(attempt) }))
 }
@@ -78,24 +78,24 @@ pub(super) async fn progress(
 }
 
 /// Progress, which is also how a lease is checked.
-pub(super) async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, Trouble> {
+pub(super) async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, ApiError> {
     let Word { worker, attempt, lease } = word;
     let ask = Ask::Progress { worker: worker.clone(), attempt: *attempt, lease: *lease, indicators };
     Ok(app.engine.ask(ask).await?)
 }
 
 /// Measures of progress, checked.
-pub(crate) fn indicators(given: Vec<wire::Indicator>) -> Result<Vec<Indicator>, Trouble> {
+pub(crate) fn indicators(given: Vec<wire::Indicator>) -> Result<Vec<Indicator>, ApiError> {
     if given.len() > INDICATORS {
-        return Err(Trouble::bad(format!("more than {INDICATORS} indicators at once")));
+        return Err(ApiError::bad(format!("more than {INDICATORS} indicators at once")));
     }
     given.into_iter().map(indicator).collect()
 }
 
-fn indicator(indicator: wire::Indicator) -> Result<Indicator, Trouble> {
+fn indicator(indicator: wire::Indicator) -> Result<Indicator, ApiError> {
     let wire::Indicator { name, step, total, message } = indicator;
     if name.len() > INDICATOR_BYTES || message.len() > INDICATOR_BYTES {
-        return Err(Trouble::bad(format!(
+        return Err(ApiError::bad(format!(
             "name and message of an indicator have {INDICATOR_BYTES} bytes at most"
         )));
     }
@@ -162,29 +162,29 @@ pub(crate) fn ending(
     attempt: AttemptId,
     lease: LeaseId,
     given: &OutcomeReport,
-) -> Result<Ask, Trouble> {
+) -> Result<Ask, ApiError> {
     let worker = worker.clone();
     if given.outcome != wire::Outcome::Started {
         return Ok(Ask::Report { worker, attempt, lease, report: report(given)? });
     }
     let OutcomeReport { value, error, retry, params, .. } = given;
     if value.is_some() || error.is_some() || retry.is_some() || params.is_some() {
-        return Err(Trouble::bad("work that was started has no value, error, retry nor params yet"));
+        return Err(ApiError::bad("work that was started has no value, error, retry nor params yet"));
     }
     Ok(Ask::Started { worker, attempt, lease })
 }
 
 /// A success has a value and no error, anything else the other way round.
-pub(crate) fn report(given: &OutcomeReport) -> Result<Report, Trouble> {
+pub(crate) fn report(given: &OutcomeReport) -> Result<Report, ApiError> {
     let success = matches!(given.outcome, wire::Outcome::Passed | wire::Outcome::Skipped);
     if success && (given.error.is_some() || given.retry.is_some() || given.params.is_some()) {
-        return Err(Trouble::bad("a success has a value, but neither error, retry nor params"));
+        return Err(ApiError::bad("a success has a value, but neither error, retry nor params"));
     }
     if !success && given.value.is_some() {
-        return Err(Trouble::bad("only a success has a value"));
+        return Err(ApiError::bad("only a success has a value"));
     }
     let value = || match &given.value {
-        Some(value) => Json::value(value.get()).map_err(Trouble::bad),
+        Some(value) => Json::value(value.get()).map_err(ApiError::bad),
         None => Ok(Json::null()),
     };
     Ok(match given.outcome {
@@ -194,26 +194,26 @@ pub(crate) fn report(given: &OutcomeReport) -> Result<Report, Trouble> {
         wire::Outcome::Crashed => Report::Crashed(failure(given, "crashed")?, verdict(given)?),
         wire::Outcome::TimedOut => Report::TimedOut(failure(given, "timed_out")?, verdict(given)?),
         wire::Outcome::Cancelled => Report::Cancelled,
-        wire::Outcome::Started => return Err(Trouble::bad("started is no outcome")),
+        wire::Outcome::Started => return Err(ApiError::bad("started is no outcome")),
     })
 }
 
-fn failure(given: &OutcomeReport, word: &str) -> Result<Failure, Trouble> {
+fn failure(given: &OutcomeReport, word: &str) -> Result<Failure, ApiError> {
     let Some(error) = &given.error else { return Ok(Failure::new(word, "")) };
     let data = error.data.as_ref().map(|data| data.get());
-    Failure::checked(&error.reason, &error.explanation, data).map_err(Trouble::bad)
+    Failure::checked(&error.reason, &error.explanation, data).map_err(ApiError::bad)
 }
 
-fn verdict(given: &OutcomeReport) -> Result<Option<Verdict>, Trouble> {
+fn verdict(given: &OutcomeReport) -> Result<Option<Verdict>, ApiError> {
     let params = given.params.as_ref().map(|params| Json::params(params.get())).transpose();
-    let params = params.map_err(Trouble::bad)?;
+    let params = params.map_err(ApiError::bad)?;
     let when = match given.retry {
         Some(RetryVerdict::Never) => When::Never,
         Some(RetryVerdict::Now) => When::Now,
         Some(RetryVerdict::In(span)) => When::In(span.0),
         Some(RetryVerdict::Snooze(span)) => When::Snooze(span.0),
         None if params.is_none() => return Ok(None),
-        None => return Err(Trouble::bad("params for the next attempt need a retry verdict")),
+        None => return Err(ApiError::bad("params for the next attempt need a retry verdict")),
     };
     Ok(Some(Verdict { when, params }))
 }

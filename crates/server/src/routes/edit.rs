@@ -10,7 +10,7 @@ use jobhall_engine::Edit;
 use jobhall_protocol::{EditJob, FieldError};
 
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire, visibility};
 
@@ -24,9 +24,9 @@ pub(super) async fn edit(
     let shown = visibility::shown(&app, &who, id).await?;
     let given: EditJob = body::json(request).await?;
     if given.is_empty() {
-        return Err(Trouble::bad("nothing is to change: give at least one field"));
+        return Err(ApiError::bad("nothing is to change: give at least one field"));
     }
-    let edit = checked(&given, shown.job.spec.retry).map_err(Trouble::bad)?;
+    let edit = checked(&given, shown.job.spec.retry).map_err(ApiError::bad)?;
     app.engine.edit(id, edit).await?;
     told(&app, &who, id, "job_edited").await
 }
@@ -78,7 +78,7 @@ pub(super) async fn run_now(
     told(&app, &who, id, "job_run_now").await
 }
 
-async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, Trouble> {
+async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, ApiError> {
     let id = params::job_id(id)?;
     visibility::check(app, who, id).await?;
     Ok(id)

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::metrics::Counted;
 use crate::params;
 use crate::stream::{self, Left, Writer, pipe};
@@ -58,7 +58,7 @@ pub(super) async fn of_all(
 ) -> Answer {
     let query: AllEventsQuery = params::query(&uri)?;
     let asked = position(query.after, &headers)?;
-    let group = query.group.map(GroupId::new).transpose().map_err(Trouble::bad)?;
+    let group = query.group.map(GroupId::new).transpose().map_err(ApiError::bad)?;
     if let Some(group) = group.filter(|_| !who.sees_all()) {
         return Err(Refused::NoSuchGroup(group).into());
     }
@@ -92,14 +92,14 @@ pub(super) async fn of_job(
     Ok(open(&app, Telling { watch, job: Some(id), seen_rev }, Eyes::new(app.store.clone(), who), first))
 }
 
-fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, Trouble> {
+fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(header) = headers.get("last-event-id") else { return Ok(after) };
     let number = header.to_str().ok().and_then(|text| text.parse().ok());
-    number.map(Some).ok_or_else(|| Trouble::bad("Last-Event-ID is not a position of this stream"))
+    number.map(Some).ok_or_else(|| ApiError::bad("Last-Event-ID is not a position of this stream"))
 }
 
 /// The last position, found by halving: positions are dense.
-async fn end_of_feed(store: &dyn Store) -> Result<u64, Trouble> {
+async fn end_of_feed(store: &dyn Store) -> Result<u64, ApiError> {
     let page = store.feed(0, 1).await?;
     let mut below = page.rows.last().map_or(page.pruned_to, |row| row.n).max(page.pruned_to);
     let mut step = 1u64;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::jobs::why;
 use super::submit::{IDEMPOTENCY_KEY, checked, submit_name};
 use crate::app::App;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
@@ -44,12 +44,12 @@ pub(super) async fn create(
     Ok(error::made(true, &address(id), &to_wire::group(&shown, &jobs)?))
 }
 
-fn new_group(asked: &CreateGroup) -> Result<NewGroup, Trouble> {
+fn new_group(asked: &CreateGroup) -> Result<NewGroup, ApiError> {
     let name = asked.name.as_deref().map(Key::new).transpose();
     Ok(NewGroup {
-        name: name.map_err(|error| Trouble::bad(format!("name: {error}")))?,
-        owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(Trouble::bad)?,
-        tags: asked.tags.iter().map(|tag| Tag::new(tag)).collect::<Result<_, _>>().map_err(Trouble::bad)?,
+        name: name.map_err(|error| ApiError::bad(format!("name: {error}")))?,
+        owner: asked.owner.as_deref().map(Owner::new).transpose().map_err(ApiError::bad)?,
+        tags: asked.tags.iter().map(|tag| Tag::new(tag)).collect::<Result<_, _>>().map_err(ApiError::bad)?,
         closed: asked.closed,
     })
 }
@@ -76,8 +76,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
-fn from_cursor(text: &str) -> Result<GroupId, Trouble> {
-    GroupId::new(params::cursor('g', text)?).map_err(Trouble::bad)
+fn from_cursor(text: &str) -> Result<GroupId, ApiError> {
+    GroupId::new(params::cursor('g', text)?).map_err(ApiError::bad)
 }
 
 pub(super) async fn show(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::stats::disk;
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::exposition::Exposition;
 use crate::{params, place};
 
@@ -37,7 +37,7 @@ pub(super) async fn livez() -> Answer {
 pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let asked: ReadyQuery = params::query(&uri)?;
     if let Some(other) = asked.verbose.as_deref().filter(|word| !["", "true", "1"].contains(word)) {
-        return Err(Trouble::bad(format!("verbose is true or nothing, not {}", params::shown(other))));
+        return Err(ApiError::bad(format!("verbose is true or nothing, not {}", params::shown(other))));
     }
     let checks = checks(&app).await;
     let line = |(check, found): &(&str, Result<(), String>)| match found {
@@ -51,7 +51,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
         failed = true;
     }
     match (failed, asked.verbose.is_some()) {
-        (true, _) => Err(Trouble::new(Code::Unavailable, lines.join("; "))),
+        (true, _) => Err(ApiError::new(Code::Unavailable, lines.join("; "))),
         (false, true) => Ok(error::body(TEXT, lines.join("\n") + "\n")),
         (false, false) => Ok(error::body(TEXT, "ok\n")),
     }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::log_form::Form;
 use crate::app::App;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::logs::{Follow, Found};
 use crate::metrics::Counted;
 use crate::stream::{self, Left, Writer, pipe};
@@ -72,7 +72,7 @@ fn claims(shown: &Shown) -> Vec<u32> {
 }
 
 /// The attempt that is asked for; the last one if none is named.
-pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, Trouble> {
+pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, ApiError> {
     let (job, claims) = (shown.job.id, claims(shown));
     let Some(text) = asked else {
         return Ok(claims.last().map(|claim| AttemptId { job, claim: *claim }));
@@ -84,7 +84,7 @@ pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<Attem
             claims.contains(&attempt.claim).then_some(attempt.claim).filter(|_| attempt.job == job)
         }
     };
-    let none = || Trouble::new(Code::NotFound, format!("job {job} has no attempt {}", params::shown(text)));
+    let none = || ApiError::new(Code::NotFound, format!("job {job} has no attempt {}", params::shown(text)));
     Ok(Some(AttemptId { job, claim: claim.ok_or_else(none)? }))
 }
 
@@ -103,7 +103,7 @@ async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &
 }
 
 /// All chunks from an offset to where the log ends now, in some form.
-async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Result<Body, Trouble> {
+async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Result<Body, ApiError> {
     // Before anything is answered: whoever asks a database that is away is told so.
     let end = app.logs.info(attempt).await?.len;
     let (writer, body) = pipe();
@@ -115,7 +115,7 @@ async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -
                 from = entries.next;
                 writer.write(form.write(entries.items)?).await.map_err(|Left| None)?;
             }
-            Ok::<_, Option<Trouble>>(())
+            Ok::<_, Option<ApiError>>(())
         };
         if let Err(Some(trouble)) = told.await {
             broken_off(&writer, &trouble).await;
@@ -124,14 +124,14 @@ async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -
     Ok(body)
 }
 
-async fn broken_off(writer: &Writer, trouble: &Trouble) {
+async fn broken_off(writer: &Writer, trouble: &ApiError) {
     tracing::error!("a log broke off: {}", trouble.inside().unwrap_or(trouble.detail()));
     writer.fail().await;
 }
 
 /// Bytes from one offset to another, some at a time, so that a large log never lies in memory. The first are read before
 /// anything is answered.
-async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Result<Body, Trouble> {
+async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Result<Body, ApiError> {
     if from >= to {
         return Ok(Body::empty());
     }
@@ -193,7 +193,7 @@ async fn follow_job(
     attempt: Option<AttemptId>,
     from: u64,
     form: Form,
-) -> Result<(), Option<Trouble>> {
+) -> Result<(), Option<ApiError>> {
     let attempt = match attempt {
         Some(attempt) => attempt,
         None => match first_attempt(app, id).await? {
@@ -224,7 +224,7 @@ async fn wait(follow: &Follow) {
     let _ = tokio::time::timeout(LOOK, follow.news()).await;
 }
 
-async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, Trouble> {
+async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, ApiError> {
     loop {
         let shown = app.engine.show(id).await?;
         let found = attempt(&shown, None)?;
@@ -236,7 +236,7 @@ async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, Troubl
 }
 
 /// Whether nobody works on this attempt any more.
-async fn is_over(app: &App, attempt: AttemptId) -> Result<bool, Trouble> {
+async fn is_over(app: &App, attempt: AttemptId) -> Result<bool, ApiError> {
     let shown = app.engine.show(attempt.job).await?;
     let life = &shown.job.life;
     Ok(life.claim != attempt.claim || life.state.held().is_none())

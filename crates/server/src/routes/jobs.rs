@@ -10,7 +10,7 @@ use jobhall_protocol::{Cancel, Code};
 
 use super::artifacts;
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire, visibility};
 
@@ -59,11 +59,11 @@ pub(super) async fn cancel(
 }
 
 /// Why someone cancels, as errors will say.
-pub(super) fn why(cancel: &Cancel) -> Result<Failure, Trouble> {
+pub(super) fn why(cancel: &Cancel) -> Result<Failure, ApiError> {
     match &cancel.error {
         Some(error) => {
             let data = error.data.as_ref().map(|data| data.get());
-            Failure::checked(&error.reason, &error.explanation, data).map_err(Trouble::bad)
+            Failure::checked(&error.reason, &error.explanation, data).map_err(ApiError::bad)
         }
         None => Ok(Failure::new("cancelled", "cancelled on request")),
     }
@@ -115,7 +115,7 @@ pub(super) async fn result(
         }
         _ => {
             let state = shown.job.life.name(now());
-            Err(Trouble::new(Code::Conflict, format!("job {id} is {state} and has no result")))
+            Err(ApiError::new(Code::Conflict, format!("job {id} is {state} and has no result")))
         }
     }
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::filter::Filter;
 use crate::tokens::Identity;
 use crate::{params, to_wire};
@@ -80,7 +80,7 @@ async fn read(
     filter: &Filter,
     mut before: Option<JobId>,
     limit: usize,
-) -> Result<(Vec<Job>, Option<JobId>), Trouble> {
+) -> Result<(Vec<Job>, Option<JobId>), ApiError> {
     let mut jobs = Vec::new();
     for _ in 0..READS {
         let rows = if filter.is_searching() { SEARCHED } else { limit - jobs.len() };
@@ -102,6 +102,6 @@ fn to_cursor(id: JobId) -> String {
     format!("b{:x}", id.get())
 }
 
-fn from_cursor(text: &str) -> Result<JobId, Trouble> {
-    JobId::new(params::cursor('b', text)?).map_err(Trouble::bad)
+fn from_cursor(text: &str) -> Result<JobId, ApiError> {
+    JobId::new(params::cursor('b', text)?).map_err(ApiError::bad)
 }

@@ -6,7 +6,7 @@ use jobhall_core::Time;
 use jobhall_protocol::{LogFrame, LogStream, NDJSON, Timestamp};
 
 use crate::app::now;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::params::shown;
 
 /// A log is bytes of any kind: nothing may take them for a page.
@@ -21,7 +21,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    pub(super) fn of(stream: Option<&str>, headers: &HeaderMap) -> Result<Form, Trouble> {
+    pub(super) fn of(stream: Option<&str>, headers: &HeaderMap) -> Result<Form, ApiError> {
         let accepted =
             headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
         let kinds = accepted.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
@@ -40,14 +40,14 @@ impl Form {
     }
 
     /// What is told of these chunks.
-    pub(super) fn write(self, entries: Vec<Entry>) -> Result<Vec<u8>, Trouble> {
+    pub(super) fn write(self, entries: Vec<Entry>) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         for entry in entries {
             if self.stream.is_some_and(|stream| stream != entry.stream) {
                 continue;
             }
             if self.framed {
-                serde_json::to_writer(&mut out, &frame(entry)).map_err(Trouble::internal)?;
+                serde_json::to_writer(&mut out, &frame(entry)).map_err(ApiError::internal)?;
                 out.push(b'\n');
             } else {
                 out.extend(entry.bytes);
@@ -58,11 +58,11 @@ impl Form {
 }
 
 /// A stream by its name.
-pub(super) fn stream_of(text: &str) -> Result<Stream, Trouble> {
+pub(super) fn stream_of(text: &str) -> Result<Stream, ApiError> {
     match text {
         "stdout" => Ok(Stream::Stdout),
         "stderr" => Ok(Stream::Stderr),
-        other => Err(Trouble::bad(format!("stream is stdout or stderr, not {}", shown(other)))),
+        other => Err(ApiError::bad(format!("stream is stdout or stderr, not {}", shown(other)))),
     }
 }
 

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::app::App;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::filter::Filter;
 use crate::tokens::{Identity, Role};
 use crate::{body, params};
@@ -37,10 +37,10 @@ pub(super) async fn start(
     app.takes_work()?;
     let asked: StartOperation = body::json(request).await?;
     if asked.verb == Verb::Delete && who.role != Role::Admin {
-        return Err(Trouble::new(Code::Forbidden, "only an administrator deletes jobs"));
+        return Err(ApiError::new(Code::Forbidden, "only an administrator deletes jobs"));
     }
     if Filter::new(&asked.filter, Scope::default())?.is_all() && !asked.all {
-        return Err(Trouble::bad("a filter without any condition means all jobs; say so with all: true"));
+        return Err(ApiError::bad("a filter without any condition means all jobs; say so with all: true"));
     }
     let up_to = up_to(&app, asked.up_to).await?;
     let started = app.operations.start(&who.name, asked, up_to).await?;
@@ -50,9 +50,9 @@ pub(super) async fn start(
 }
 
 /// The newest job there is, or an older one that was asked for; 0 if there is none.
-async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, Trouble> {
+async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, ApiError> {
     if let Some(asked) = asked.filter(|asked| *asked > JOB_ID) {
-        return Err(Trouble::bad(format!("up_to of {asked} is outside 0 to {JOB_ID}")));
+        return Err(ApiError::bad(format!("up_to of {asked} is outside 0 to {JOB_ID}")));
     }
     let page = app.engine.list(JobFilter::default(), None, 1).await?;
     let newest = page.jobs.first().map_or(0, |job| job.id.get());
@@ -79,8 +79,8 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
-fn number(text: &str) -> Result<u64, Trouble> {
-    let wrong = |_| Trouble::bad(format!("{} is not the number of an operation", params::shown(text)));
+fn number(text: &str) -> Result<u64, ApiError> {
+    let wrong = |_| ApiError::bad(format!("{} is not the number of an operation", params::shown(text)));
     text.parse().map_err(wrong)
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::attempts::report;
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
@@ -36,8 +36,8 @@ pub(super) async fn finish(
     uri: Uri,
     request: Request<Body>,
 ) -> Answer {
-    let job_type = TypeName::new(&job_type).map_err(Trouble::bad)?;
-    let key = Key::new(&key).map_err(Trouble::bad)?;
+    let job_type = TypeName::new(&job_type).map_err(ApiError::bad)?;
+    let key = Key::new(&key).map_err(ApiError::bad)?;
     let OutcomeQuery { attempt } = params::query(&uri)?;
     let given: OutcomeReport = body::json(request).await?;
     let report = report(&given)?;
@@ -49,7 +49,7 @@ pub(super) async fn finish(
 }
 
 /// The job that someone has in work or has started; where there is none, the newest of its key.
-async fn meant(app: &App, who: &Identity, job_type: &TypeName, key: &Key) -> Result<JobId, Trouble> {
+async fn meant(app: &App, who: &Identity, job_type: &TypeName, key: &Key) -> Result<JobId, ApiError> {
     let filter =
         JobFilter { job_type: Some(job_type.clone()), key: Some(key.clone()), ..JobFilter::default() };
     let (mut newest, mut before) = (None, None);
@@ -63,7 +63,7 @@ async fn meant(app: &App, who: &Identity, job_type: &TypeName, key: &Key) -> Res
             (None, None, Some(next)) => before = Some(next),
             (None, None, None) => {
                 let detail = format!("there is no job of type {job_type} with key {key}");
-                return Err(Trouble::new(Code::NotFound, detail));
+                return Err(ApiError::new(Code::NotFound, detail));
             }
         }
     }

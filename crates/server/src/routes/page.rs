@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::access::READ_WHOLE;
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::forwarded_for::ForwardedFor;
 use crate::tokens::{Identity, SESSION_TIME};
 use crate::{audit, auth, params};
@@ -51,7 +51,7 @@ pub(super) async fn page(
         return show(&app, who.map(|Extension(who)| who)).await;
     };
     if code.len() > CODE_BYTES {
-        return Err(Trouble::bad(format!("code has {} bytes, the limit is {CODE_BYTES}", code.len())));
+        return Err(ApiError::bad(format!("code has {} bytes, the limit is {CODE_BYTES}", code.len())));
     }
     let Some(secret) = app.tokens.browsers.enter(&code) else {
         let trouble = auth::wrong(&app, &request);
@@ -95,7 +95,7 @@ fn whole(body: &str) -> Response {
     response
 }
 
-async fn inside(app: &App, who: &Identity) -> Result<String, Trouble> {
+async fn inside(app: &App, who: &Identity) -> Result<String, ApiError> {
     let counts = app.engine.counts().await?;
     let states = vec![StateName::Failed, StateName::Crashed];
     let filter = JobFilter { states, ..JobFilter::default() };

@@ -13,14 +13,14 @@ use jobhall_protocol::{Code, Limit, QueueSettings, SetQueue};
 use super::versions::{self, ROUNDS, Wanted};
 use crate::app::App;
 use crate::body;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 
 /// The queues that someone configured, with their versions.
 pub(super) struct Configs(BTreeMap<QueueName, (u32, QueueConfig)>);
 
 impl Configs {
-    pub(super) async fn read(app: &App) -> Result<Configs, Trouble> {
+    pub(super) async fn read(app: &App) -> Result<Configs, ApiError> {
         let configs = app.engine.queue_configs().await?.into_iter();
         Ok(Configs(configs.map(|(name, rev, config)| (name, (rev, config))).collect()))
     }
@@ -31,7 +31,7 @@ impl Configs {
     }
 
     /// The version of its configuration; none if nobody configured it.
-    pub(super) fn tag(&self, name: &QueueName) -> Result<Option<String>, Trouble> {
+    pub(super) fn tag(&self, name: &QueueName) -> Result<Option<String>, ApiError> {
         self.0.get(name).map(|(rev, config)| versions::tag(*rev, config)).transpose()
     }
 }
@@ -50,7 +50,7 @@ pub(super) async fn set(
     let name = reached(&who, &name)?;
     let wanted = Wanted::of(request.headers())?;
     let given: SetQueue = body::json(request).await?;
-    let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(Trouble::bad)?;
+    let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(ApiError::bad)?;
     let make = |before: QueueConfig| {
         Some(QueueConfig {
             paused: given.paused.unwrap_or(before.paused),
@@ -58,7 +58,7 @@ pub(super) async fn set(
         })
     };
     let (rev, config) = change(&app, &wanted, &name, make).await?;
-    let config = config.ok_or_else(|| Trouble::internal("a queue without its configuration"))?;
+    let config = config.ok_or_else(|| ApiError::internal("a queue without its configuration"))?;
     let what = match given.paused {
         Some(true) => "queue_paused",
         Some(false) => "queue_resumed",
@@ -80,20 +80,20 @@ pub(super) async fn reset(
     let name = reached(&who, &name)?;
     let wanted = Wanted::of(&headers)?;
     if Configs::read(&app).await?.tag(&name)?.is_none() {
-        return Err(Trouble::new(Code::NotFound, format!("nobody configured a queue {name}")));
+        return Err(ApiError::new(Code::NotFound, format!("nobody configured a queue {name}")));
     }
     change(&app, &wanted, &name, |_| None).await?;
     app.acted(&who, "queue_reset", &name, "").await;
     Ok(error::nothing())
 }
 
-fn reached(who: &Identity, name: &str) -> Result<QueueName, Trouble> {
-    let name = QueueName::new(name).map_err(Trouble::bad)?;
+fn reached(who: &Identity, name: &str) -> Result<QueueName, ApiError> {
+    let name = QueueName::new(name).map_err(ApiError::bad)?;
     if who.scope.reaches(name.as_str()) {
         return Ok(name);
     }
     let detail = format!("queue {name} is outside of what this token reaches: {}", who.scope);
-    Err(Trouble::new(Code::Forbidden, detail))
+    Err(ApiError::new(Code::Forbidden, detail))
 }
 
 /// Changes what is there, guarded by its rev. Without a wish for a version it is tried again on what others made.
@@ -102,7 +102,7 @@ async fn change(
     wanted: &Wanted,
     name: &QueueName,
     make: impl Fn(QueueConfig) -> Option<QueueConfig>,
-) -> Result<(u32, Option<QueueConfig>), Trouble> {
+) -> Result<(u32, Option<QueueConfig>), ApiError> {
     for _ in 0..ROUNDS {
         let configs = Configs::read(app).await?;
         let tag = configs.tag(name)?;
@@ -111,7 +111,7 @@ async fn change(
                 Some(tag) => format!("queue {name} is configured, as version {tag}"),
                 None => format!("nobody configured a queue {name}"),
             };
-            return Err(Trouble::new(Code::PreconditionFailed, detail));
+            return Err(ApiError::new(Code::PreconditionFailed, detail));
         }
         let config = make(configs.config(name));
         let rev = configs.0.get(name).map_or(0, |(rev, _)| *rev);

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::queue_settings::{Configs, limits};
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{figures, params};
 
@@ -56,10 +56,10 @@ pub(super) async fn show(
     Extension(who): Extension<Identity>,
     Path(name): Path<String>,
 ) -> Answer {
-    let name = QueueName::new(&name).map_err(Trouble::bad)?;
+    let name = QueueName::new(&name).map_err(ApiError::bad)?;
     let found = app.engine.queue(name.clone()).await?.filter(|_| who.scope.reaches(name.as_str()));
     let unknown =
-        || Trouble::new(Code::NotFound, format!("there is no queue {name} with an open job or settings"));
+        || ApiError::new(Code::NotFound, format!("there is no queue {name} with an open job or settings"));
     let (tally, takers) = found.ok_or_else(unknown)?;
     let configs = Configs::read(&app).await?;
     let tag = configs.tag(&name)?;
@@ -77,7 +77,7 @@ fn queue(name: &QueueName, tally: &Tally, configs: &Configs) -> Queue {
     Queue { paused: config.paused, limits: limits(&config), ..figures::queue(name, tally, now()) }
 }
 
-fn from_cursor(text: &str) -> Result<QueueName, Trouble> {
+fn from_cursor(text: &str) -> Result<QueueName, ApiError> {
     let name = text.strip_prefix('a').and_then(|name| QueueName::new(name).ok());
-    name.ok_or_else(|| Trouble::bad(format!("cursor: {} is not a cursor of this list", params::shown(text))))
+    name.ok_or_else(|| ApiError::bad(format!("cursor: {} is not a cursor of this list", params::shown(text))))
 }

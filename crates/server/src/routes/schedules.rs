@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::submit::template;
 use super::versions::{ROUNDS, Wanted};
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
@@ -23,26 +23,26 @@ use crate::{body, params, to_wire};
 const TICKS: u64 = 5;
 const TICKS_MAX: u64 = 100;
 
-fn checked(name: &str) -> Result<ScheduleName, Trouble> {
-    ScheduleName::new(name).map_err(Trouble::bad)
+fn checked(name: &str) -> Result<ScheduleName, ApiError> {
+    ScheduleName::new(name).map_err(ApiError::bad)
 }
 
-fn unknown(name: &ScheduleName) -> Trouble {
-    Trouble::new(Code::NotFound, format!("there is no schedule {name}"))
+fn unknown(name: &ScheduleName) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no schedule {name}"))
 }
 
-async fn find(app: &App, name: &ScheduleName) -> Result<Option<ShownSchedule>, Trouble> {
+async fn find(app: &App, name: &ScheduleName) -> Result<Option<ShownSchedule>, ApiError> {
     Ok(app.engine.schedules().await?.into_iter().find(|shown| shown.name == *name))
 }
 
-async fn must_find(app: &App, name: &ScheduleName) -> Result<ShownSchedule, Trouble> {
+async fn must_find(app: &App, name: &ScheduleName) -> Result<ShownSchedule, ApiError> {
     find(app, name).await?.ok_or_else(|| unknown(name))
 }
 
 /// The content is part of it, because a schedule that was removed begins with its first version again.
-fn tag(shown: &ShownSchedule) -> Result<String, Trouble> {
+fn tag(shown: &ShownSchedule) -> Result<String, ApiError> {
     let lasting = ShownSchedule { last: None, next_tick: None, ..shown.clone() };
-    let content = serde_json::to_vec(&to_wire::schedule(&lasting)?).map_err(Trouble::internal)?;
+    let content = serde_json::to_vec(&to_wire::schedule(&lasting)?).map_err(ApiError::internal)?;
     Ok(format!("\"{}-{}\"", shown.version, &blake3::hash(&content).to_hex()[..8]))
 }
 
@@ -79,9 +79,9 @@ pub(super) async fn set(
     };
     let make = |before: Option<&ShownSchedule>| {
         let before = before.map(|shown| &*shown.config);
-        let schedule = given.over(before.map(|config| &config.schedule)).map_err(Trouble::bad)?;
+        let schedule = given.over(before.map(|config| &config.schedule)).map_err(ApiError::bad)?;
         let job = job.clone().or_else(|| before.map(|config| config.job.clone()));
-        let job = job.ok_or_else(|| Trouble::bad("a new schedule needs job"))?;
+        let job = job.ok_or_else(|| ApiError::bad("a new schedule needs job"))?;
         Ok(Some(Arc::new(ScheduleConfig { schedule, job })))
     };
     let version = change(&wanted, &app, &name, make).await?;
@@ -134,7 +134,7 @@ pub(super) async fn ticks(
     let asked: TicksQuery = params::query(&uri)?;
     let n = asked.n.unwrap_or(TICKS);
     if !(1..=TICKS_MAX).contains(&n) {
-        return Err(Trouble::bad(format!("n of {n} is outside 1 to {TICKS_MAX}")));
+        return Err(ApiError::bad(format!("n of {n} is outside 1 to {TICKS_MAX}")));
     }
     let found = must_find(&app, &checked(&name)?).await?;
     let schedule = &found.config.schedule;
@@ -148,14 +148,14 @@ pub(super) async fn ticks(
     Ok(error::ok(&Page { items, next_cursor: None }))
 }
 
-type Made = Result<Option<Arc<ScheduleConfig>>, Trouble>;
+type Made = Result<Option<Arc<ScheduleConfig>>, ApiError>;
 
-fn check(wanted: &Wanted, name: &ScheduleName, stored: Option<&ShownSchedule>) -> Result<(), Trouble> {
+fn check(wanted: &Wanted, name: &ScheduleName, stored: Option<&ShownSchedule>) -> Result<(), ApiError> {
     let tag = stored.map(tag).transpose()?;
     if wanted.allows(tag.as_deref()) {
         return Ok(());
     }
-    Err(Trouble::new(
+    Err(ApiError::new(
         Code::PreconditionFailed,
         match tag {
             Some(tag) => format!("schedule {name} is there, as version {tag}"),
@@ -170,7 +170,7 @@ async fn change(
     app: &App,
     name: &ScheduleName,
     make: impl Fn(Option<&ShownSchedule>) -> Made,
-) -> Result<u32, Trouble> {
+) -> Result<u32, ApiError> {
     for _ in 0..ROUNDS {
         let stored = find(app, name).await?;
         check(wanted, name, stored.as_ref())?;

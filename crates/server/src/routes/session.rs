@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use jobhall_protocol::{Encoding, FRAME_BYTES};
 
 use crate::app::App;
-use crate::error::{Answer, Trouble};
+use crate::error::{Answer, ApiError};
 use crate::session::{self, Caller};
 use crate::tokens::Identity;
 use crate::{auth, params};
@@ -23,7 +23,7 @@ pub(super) async fn session(
     auth::check_origin(&headers)?;
     let token = auth::token(&headers).unwrap_or_default().to_owned();
     let worker = params::worker(&who)?;
-    let upgrade = upgrade.map_err(|error| Trouble::bad(format!("this route is a WebSocket: {error}")))?;
+    let upgrade = upgrade.map_err(|error| ApiError::bad(format!("this route is a WebSocket: {error}")))?;
     let encoding = encoding(&upgrade)?;
     let place = app.sessions.place()?;
     // A frame that is somewhat too long is read, so that its sender can be told what was wrong with it.
@@ -35,7 +35,7 @@ pub(super) async fn session(
 }
 
 /// The first that both know; JSON where nothing was asked for.
-fn encoding(upgrade: &WebSocketUpgrade) -> Result<Encoding, Trouble> {
+fn encoding(upgrade: &WebSocketUpgrade) -> Result<Encoding, ApiError> {
     let asked: Vec<_> = upgrade.requested_protocols().filter_map(|name| name.to_str().ok()).collect();
     let known = Encoding::ALL.into_iter().find(|encoding| asked.contains(&encoding.subprotocol()));
     match known {
@@ -43,7 +43,7 @@ fn encoding(upgrade: &WebSocketUpgrade) -> Result<Encoding, Trouble> {
         None if asked.is_empty() => Ok(Encoding::Json),
         None => {
             let names = Encoding::ALL.map(Encoding::subprotocol).join(" and ");
-            Err(Trouble::bad(format!("this hall knows the subprotocols {names}, not {}", asked.join(", "))))
+            Err(ApiError::bad(format!("this hall knows the subprotocols {names}, not {}", asked.join(", "))))
         }
     }
 }

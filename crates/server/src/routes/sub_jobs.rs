@@ -13,7 +13,7 @@ use super::attempts::{Word, word};
 use super::jobs::address;
 use super::submit::checked;
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, to_wire};
 
@@ -31,7 +31,7 @@ pub(super) async fn ask(
     let word = word(&who, &id, &request)?;
     let sub_job: SubJob = body::json(request).await?;
     let called = call(&app, &who, &word, &sub_job).await?;
-    let id = JobId::new(called.id).map_err(Trouble::internal)?;
+    let id = JobId::new(called.id).map_err(ApiError::internal)?;
     Ok(error::made(called.disposition == Disposition::Created.as_str(), &address(id), &called))
 }
 
@@ -41,40 +41,40 @@ pub(crate) async fn call(
     who: &Identity,
     word: &Word,
     sub_job: &SubJob,
-) -> Result<Called, Trouble> {
-    let call = sub_job.name().map_err(Trouble::bad)?;
+) -> Result<Called, ApiError> {
+    let call = sub_job.name().map_err(ApiError::bad)?;
     let queue = app.engine.show(word.attempt.job).await?.job.spec.queue.clone();
     let mut job = sub_job.job.clone();
     job.queue.get_or_insert_with(|| queue.to_string());
     // Who gave a process its work is not known here, so it reaches no queue but its own.
     let who = match &who.bound {
         Some(_) => {
-            &Identity { scope: Scope::new(&[queue.as_str()]).map_err(Trouble::internal)?, ..who.clone() }
+            &Identity { scope: Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?, ..who.clone() }
         }
         None => who,
     };
     let job = checked(app, who, &[job]).await?.pop().map(Box::new);
-    let job = job.ok_or_else(|| Trouble::internal("a checked job that is none"))?;
+    let job = job.ok_or_else(|| ApiError::internal("a checked job that is none"))?;
     let Word { worker, attempt, lease } = word;
     let (worker, attempt, lease) = (worker.clone(), *attempt, *lease);
     let made = match app.engine.ask(Ask::Call { worker, attempt, lease, call, job }).await? {
         Told::Submitted(made) => made.first().copied(),
         _ => None,
     };
-    let made = made.ok_or_else(|| Trouble::internal("an answer of another kind to a call"))?;
+    let made = made.ok_or_else(|| ApiError::internal("an answer of another kind to a call"))?;
     let job = states(app, &[made.id]).await?.pop();
-    let job = job.ok_or_else(|| Trouble::internal("a called job that is not there"))?;
+    let job = job.ok_or_else(|| ApiError::internal("a called job that is not there"))?;
     let SubJobState { id, state, result, .. } = job;
     Ok(Called { id, disposition: made.disposition.to_string(), state, result })
 }
 
 /// What became of these jobs, in order.
-pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, Trouble> {
+pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, ApiError> {
     let (now, mut left) = (now(), RESULT_BYTES);
     let mut told = Vec::with_capacity(ids.len());
     for answer in app.engine.ask_many(ids.iter().map(|&id| Ask::Show(id)).collect()).await? {
         let Told::Shown(shown) = answer? else {
-            return Err(Trouble::internal("an answer of another kind to a show"));
+            return Err(ApiError::internal("an answer of another kind to a show"));
         };
         let wire::Job { id, state, result, error, .. } = to_wire::job(&shown.job, now)?;
         let bytes = result.as_ref().map_or(0, |result| result.get().len());
@@ -88,9 +88,9 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
 }
 
 /// The numbers of jobs, checked.
-pub(crate) fn job_ids(given: Option<Vec<u64>>) -> Result<Option<Vec<JobId>>, Trouble> {
+pub(crate) fn job_ids(given: Option<Vec<u64>>) -> Result<Option<Vec<JobId>>, ApiError> {
     let ids = given.map(|ids| ids.into_iter().map(JobId::new).collect::<Result<_, _>>());
-    ids.transpose().map_err(|error| Trouble::bad(format!("jobs: {error}")))
+    ids.transpose().map_err(|error| ApiError::bad(format!("jobs: {error}")))
 }
 
 pub(super) async fn wait(
@@ -104,7 +104,7 @@ pub(super) async fn wait(
     let (usual, most) = WAIT_S;
     let wait_s = given.wait_s.unwrap_or(usual);
     if wait_s > most {
-        return Err(Trouble::bad(format!("wait_s of {wait_s} is outside 0 to {most}")));
+        return Err(ApiError::bad(format!("wait_s of {wait_s} is outside 0 to {most}")));
     }
     let jobs = job_ids(given.jobs)?;
     let Word { worker, attempt, lease } = word;
@@ -116,6 +116,6 @@ pub(super) async fn wait(
     match told {
         Told::Waited { jobs, over: true } => Ok(error::ok(&Waited { jobs: states(&app, &jobs).await? })),
         Told::Waited { over: false, .. } => Ok(error::nothing()),
-        other => Err(Trouble::internal(format!("an answer of another kind: {other:?}"))),
+        other => Err(ApiError::internal(format!("an answer of another kind: {other:?}"))),
     }
 }

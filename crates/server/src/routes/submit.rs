@@ -12,7 +12,7 @@ use jobhall_protocol as wire;
 use super::jobs::address;
 use super::types::Types;
 use crate::app::{App, now};
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, to_wire};
 
@@ -37,7 +37,7 @@ pub(super) async fn submit(
 async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<SubmitName>) -> Answer {
     let jobs = checked(app, who, &[job]).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
-    let made = submitted.first().ok_or_else(|| Trouble::internal("a submit without an answer"))?;
+    let made = submitted.first().ok_or_else(|| ApiError::internal("a submit without an answer"))?;
     let new = made.disposition == Disposition::Created;
     let shown = app.engine.show(made.id).await?;
     Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
@@ -50,8 +50,8 @@ async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Optio
 }
 
 /// The key stands for this very body, byte by byte.
-pub(super) fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, Trouble> {
-    let wrong = || Trouble::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
+pub(super) fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, ApiError> {
+    let wrong = || ApiError::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
     let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
     Ok(named(&who.name, key, body))
 }
@@ -68,13 +68,13 @@ pub(crate) async fn checked(
     app: &App,
     who: &Identity,
     jobs: &[wire::SubmitJob],
-) -> Result<Vec<SubmitJob>, Trouble> {
+) -> Result<Vec<SubmitJob>, ApiError> {
     // Only a policy that is given in part needs to know what the type has.
     let types =
         if jobs.iter().any(|job| job.retry.is_some()) { Types::read(app).await? } else { Types::default() };
     let place = |at: usize, trouble: String| match jobs.len() {
-        1 => Trouble::bad(trouble),
-        _ => Trouble::bad(format!("job {at}: {trouble}")),
+        1 => ApiError::bad(trouble),
+        _ => ApiError::bad(format!("job {at}: {trouble}")),
     };
     let checked = jobs.iter().enumerate().map(|(at, job)| {
         let job = check(job, &types).map_err(|error| place(at, error.to_string()))?;
@@ -84,16 +84,20 @@ pub(crate) async fn checked(
 }
 
 /// The job of a schedule. It is checked as if it were submitted now.
-pub(super) async fn template(app: &App, who: &Identity, job: &wire::SubmitJob) -> Result<SubmitJob, Trouble> {
+pub(super) async fn template(
+    app: &App,
+    who: &Identity,
+    job: &wire::SubmitJob,
+) -> Result<SubmitJob, ApiError> {
     let mut jobs = checked(app, who, std::slice::from_ref(job)).await?;
-    jobs.pop().ok_or_else(|| Trouble::internal("a job that was checked away"))
+    jobs.pop().ok_or_else(|| ApiError::internal("a job that was checked away"))
 }
 
 /// Only into queues that the token reaches, and nothing in another one answers.
-fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, Trouble> {
+fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, ApiError> {
     if !who.scope.reaches(job.queue.as_str()) {
         let detail = format!("queue {} is outside of what this token reaches: {}", job.queue, who.scope);
-        return Err(Trouble::new(wire::Code::Forbidden, detail));
+        return Err(ApiError::new(wire::Code::Forbidden, detail));
     }
     // A group has jobs of all queues, so it is not there for a token that reaches some only.
     if let Some(group) = job.group.filter(|_| !who.sees_all()) {

@@ -13,7 +13,7 @@ use jobhall_protocol::{Code, Limit, Page, SetType};
 
 use super::versions::{self, ROUNDS, Wanted};
 use crate::app::App;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, to_wire};
 
@@ -29,7 +29,7 @@ struct Stored {
 }
 
 impl Types {
-    pub(super) async fn read(app: &App) -> Result<Types, Trouble> {
+    pub(super) async fn read(app: &App) -> Result<Types, ApiError> {
         let types = app.engine.types().await?.into_iter();
         Ok(Types(types.map(|(name, rev, config)| (name, Stored { rev, config })).collect()))
     }
@@ -41,7 +41,7 @@ impl Types {
 }
 
 impl Stored {
-    fn tag(&self) -> Result<String, Trouble> {
+    fn tag(&self) -> Result<String, ApiError> {
         versions::tag(self.rev, &self.config)
     }
 }
@@ -57,7 +57,7 @@ pub(super) async fn show(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Answer {
-    let name = TypeName::new(&name).map_err(Trouble::bad)?;
+    let name = TypeName::new(&name).map_err(ApiError::bad)?;
     let types = Types::read(&app).await?;
     let stored = types.0.get(&name).ok_or_else(|| unknown(&name))?;
     let tag = stored.tag()?;
@@ -73,13 +73,13 @@ pub(super) async fn set(
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Answer {
-    let name = TypeName::new(&name).map_err(Trouble::bad)?;
+    let name = TypeName::new(&name).map_err(ApiError::bad)?;
     let wanted = Wanted::of(request.headers())?;
     let given: SetType = body::json(request).await?;
-    let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(Trouble::bad)?;
+    let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(ApiError::bad)?;
     let make = |before| Some(changed(before, &given, limits.clone()));
     let (rev, config) = change(&app, &wanted, &name, make).await?;
-    let config = config.ok_or_else(|| Trouble::internal("a type without its configuration"))?;
+    let config = config.ok_or_else(|| ApiError::internal("a type without its configuration"))?;
     let stored = Stored { rev, config };
     app.acted(&who, "type_set", &name, "").await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
@@ -94,7 +94,7 @@ pub(super) async fn reset(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Answer {
-    let name = TypeName::new(&name).map_err(Trouble::bad)?;
+    let name = TypeName::new(&name).map_err(ApiError::bad)?;
     let wanted = Wanted::of(&headers)?;
     if !Types::read(&app).await?.0.contains_key(&name) {
         return Err(unknown(&name));
@@ -104,8 +104,8 @@ pub(super) async fn reset(
     Ok(error::nothing())
 }
 
-fn unknown(name: &TypeName) -> Trouble {
-    Trouble::new(Code::NotFound, format!("there is no type {name}"))
+fn unknown(name: &TypeName) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no type {name}"))
 }
 
 fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) -> TypeConfig {
@@ -128,7 +128,7 @@ async fn change(
     wanted: &Wanted,
     name: &TypeName,
     make: impl Fn(TypeConfig) -> Option<TypeConfig>,
-) -> Result<(u32, Option<TypeConfig>), Trouble> {
+) -> Result<(u32, Option<TypeConfig>), ApiError> {
     for _ in 0..ROUNDS {
         let types = Types::read(app).await?;
         let tag = types.0.get(name).map(Stored::tag).transpose()?;
@@ -137,7 +137,7 @@ async fn change(
                 Some(tag) => format!("type {name} is there, as version {tag}"),
                 None => format!("there is no type {name}"),
             };
-            return Err(Trouble::new(Code::PreconditionFailed, detail));
+            return Err(ApiError::new(Code::PreconditionFailed, detail));
         }
         let config = make(types.config(name));
         let rev = types.0.get(name).map_or(0, |stored| stored.rev);

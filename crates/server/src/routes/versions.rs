@@ -5,14 +5,14 @@ use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 use serde::Serialize;
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 /// Changes without `If-Match` that met another one are made anew this often.
 pub(super) const ROUNDS: usize = 20;
 
 /// Names a version. The content is part of it, because a configuration that was removed begins with its first rev again.
-pub(super) fn tag(rev: u32, content: &impl Serialize) -> Result<String, Trouble> {
-    let content = serde_json::to_vec(content).map_err(Trouble::internal)?;
+pub(super) fn tag(rev: u32, content: &impl Serialize) -> Result<String, ApiError> {
+    let content = serde_json::to_vec(content).map_err(ApiError::internal)?;
     let digest = blake3::hash(&content);
     Ok(format!("\"{rev}-{}\"", &digest.to_hex()[..8]))
 }
@@ -24,7 +24,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn of(headers: &HeaderMap) -> Result<Wanted, Trouble> {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Wanted, ApiError> {
         Ok(Wanted { matching: tags(headers, &IF_MATCH)?, none_matching: tags(headers, &IF_NONE_MATCH)? })
     }
 
@@ -56,10 +56,10 @@ impl Tags {
 }
 
 /// Tags read `"…"` and are separated by commas; a star stands for any.
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Trouble> {
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let wrong =
-        || Trouble::bad(format!("{name} is neither * nor a list of entity tags such as \"2-0a1b2c3d\""));
+        || ApiError::bad(format!("{name} is neither * nor a list of entity tags such as \"2-0a1b2c3d\""));
     let text = value.to_str().map_err(|_| wrong())?.trim();
     if text == "*" {
         return Ok(Some(Tags::Any));

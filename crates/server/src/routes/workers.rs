@@ -9,7 +9,7 @@ use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_protocol::{Assignments, Code, Page, Renewals, Vacancy};
 
 use crate::app::App;
-use crate::error::{self, Answer, Trouble};
+use crate::error::{self, Answer, ApiError};
 use crate::poll::{self, Offer, Parked};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
@@ -38,13 +38,13 @@ pub(super) async fn vacancy(
     Ok(error::ok(&Assignments { attempts: attempts.collect::<Result<_, _>>()? }))
 }
 
-async fn park(app: &Arc<App>, who: &Identity, request: Request<Body>) -> Result<Parked, Trouble> {
+async fn park(app: &Arc<App>, who: &Identity, request: Request<Body>) -> Result<Parked, ApiError> {
     app.takes_work()?;
     let vacancy: Vacancy = body::json(request).await?;
     if vacancy.wait_s > WAIT_S {
-        return Err(Trouble::bad(format!("wait_s of {} is outside 0 to {WAIT_S}", vacancy.wait_s)));
+        return Err(ApiError::bad(format!("wait_s of {} is outside 0 to {WAIT_S}", vacancy.wait_s)));
     }
-    let named = |field: &str, error: &dyn ToString| Trouble::bad(format!("{field}: {}", error.to_string()));
+    let named = |field: &str, error: &dyn ToString| ApiError::bad(format!("{field}: {}", error.to_string()));
     let offer = Offer {
         worker: params::worker(who)?,
         abilities: Abilities::parse(&vacancy.abilities).map_err(|error| named("abilities", &error))?,
@@ -55,8 +55,8 @@ async fn park(app: &Arc<App>, who: &Identity, request: Request<Body>) -> Result<
     Ok(poll::park(app, offer).await?)
 }
 
-fn gone() -> Trouble {
-    Trouble::new(Code::Unauthorized, "this token was revoked")
+fn gone() -> ApiError {
+    ApiError::new(Code::Unauthorized, "this token was revoked")
 }
 
 pub(super) async fn renewals(
@@ -67,12 +67,12 @@ pub(super) async fn renewals(
     let worker = params::worker(&who)?;
     let renewals: Renewals = body::json(request).await?;
     if renewals.attempts.len() > RENEWALS {
-        return Err(Trouble::bad(format!("more than {RENEWALS} attempts in one renewal")));
+        return Err(ApiError::bad(format!("more than {RENEWALS} attempts in one renewal")));
     }
     let held = |held: &jobhall_protocol::HeldAttempt| {
         Ok((params::attempt_id(&held.id)?, params::lease(&held.lease)?))
     };
-    let attempts = renewals.attempts.iter().map(held).collect::<Result<Vec<_>, Trouble>>()?;
+    let attempts = renewals.attempts.iter().map(held).collect::<Result<Vec<_>, ApiError>>()?;
     Ok(error::ok(&app.poll_sessions.renew(&worker, attempts).await?))
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
     let mut items = app.sessions.workers(app.poll_sessions.workers());
     let in_use = match app.engine.ask(jobhall_engine::Request::Workers).await? {
         jobhall_engine::Answer::Workers(in_use) => in_use,
-        other => return Err(Trouble::internal(format!("an answer to something else: {other:?}"))),
+        other => return Err(ApiError::internal(format!("an answer to something else: {other:?}"))),
     };
     for known in in_use {
         // Both are in order of their names.

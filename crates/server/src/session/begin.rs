@@ -16,7 +16,7 @@ use super::end::End;
 use super::outlet::Outlet;
 use super::present::{Given, Present};
 use crate::app::App;
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 /// Attempts that a worker may bring along.
 const BROUGHT: usize = 10_000;
@@ -87,16 +87,16 @@ pub(super) async fn next_frame(
     }
 }
 
-async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcome), Trouble> {
+async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcome), ApiError> {
     if hello.version != SESSION_VERSION {
         let given = hello.version;
-        return Err(Trouble::bad(format!("this hall speaks version {SESSION_VERSION}, not {given}")));
+        return Err(ApiError::bad(format!("this hall speaks version {SESSION_VERSION}, not {given}")));
     }
     if hello.attempts.len() > BROUGHT {
         let given = hello.attempts.len();
-        return Err(Trouble::bad(format!("attempts: {given} brought along, the limit is {BROUGHT}")));
+        return Err(ApiError::bad(format!("attempts: {given} brought along, the limit is {BROUGHT}")));
     }
-    let named = |field: &str, error: &dyn ToString| Trouble::bad(format!("{field}: {}", error.to_string()));
+    let named = |field: &str, error: &dyn ToString| ApiError::bad(format!("{field}: {}", error.to_string()));
     let abilities = Abilities::parse(&hello.abilities).map_err(|error| named("abilities", &error))?;
     let accepts = Accepts::parse(&hello.accepts).map_err(|error| named("accepts", &error))?;
     let accepts = caller.who.takes(accepts);

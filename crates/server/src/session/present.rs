@@ -8,7 +8,7 @@ use jobhall_engine::SessionId;
 use jobhall_protocol::{Code, Worker};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::Trouble;
+use crate::error::ApiError;
 
 /// Sessions at once.
 const MOST: usize = 10_000;
@@ -72,10 +72,10 @@ impl Present {
 
 impl Sessions {
     /// Room for one more.
-    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Trouble> {
+    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let place = self.places.clone().try_acquire_owned();
         place.map_err(|_| {
-            Trouble::new(Code::Unavailable, format!("{MOST} sessions are open, which is the limit"))
+            ApiError::new(Code::Unavailable, format!("{MOST} sessions are open, which is the limit"))
         })
     }
 

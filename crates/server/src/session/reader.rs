@@ -22,7 +22,7 @@ use super::present::Present;
 use super::words::{Call, Ending, Note, Owner, Piece, Sorted, Speaker, refused, sort};
 use super::writer::answers;
 use crate::app::App;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::routes;
 
 /// What the writer is to tell.
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
             None => false,
         };
         let logs: Vec<_> = endings.iter().filter(|ending| own(ending)).map(|ending| ending.attempt).collect();
-        let mut failed: Vec<(AttemptId, Trouble)> = Vec::new();
+        let mut failed: Vec<(AttemptId, ApiError)> = Vec::new();
         if !logs.is_empty() {
             match self.app.logs.finish_all(logs.clone()).await {
                 Ok(results) => {
@@ -199,12 +199,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn log_missing() -> Trouble {
-    Trouble::new(Code::Unavailable, "its log is not stored yet; send the missing piece again first")
+fn log_missing() -> ApiError {
+    ApiError::new(Code::Unavailable, "its log is not stored yet; send the missing piece again first")
 }
 
 /// Whether the same may work later.
-fn passes(trouble: &Trouble) -> bool {
+fn passes(trouble: &ApiError) -> bool {
     matches!(trouble.words().0, Code::Unavailable | Code::StorageFull | Code::Internal)
 }
 

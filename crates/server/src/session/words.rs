@@ -8,7 +8,7 @@ use jobhall_protocol::{LogStream, SubJob, Timestamp, ToHall, ToWorker, Word};
 
 use super::present::{Book, Given};
 use crate::app::now;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::routes;
 
 /// What an answer of the engine is an answer to.
@@ -167,7 +167,7 @@ impl Sorted {
 }
 
 /// A refusal as the worker hears it; what only the log may know goes there.
-pub(super) fn refused(to: Word, attempt: Option<AttemptId>, trouble: &Trouble) -> ToWorker {
+pub(super) fn refused(to: Word, attempt: Option<AttemptId>, trouble: &ApiError) -> ToWorker {
     if let Some(inside) = trouble.inside() {
         tracing::error!("{inside}");
     }

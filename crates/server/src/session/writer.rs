@@ -18,7 +18,7 @@ use super::present::{Given, Present};
 use super::reader::Told;
 use super::words::{Note, refused};
 use crate::app::App;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::{routes, to_wire};
 
 /// Events taken at once.
@@ -211,7 +211,7 @@ pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker
     let answer = |(note, answer): (Note, Result<Answer, Refused>)| {
         let (to, attempt) = (note.to?, note.attempt);
         match (answer, attempt) {
-            (Err(why), _) => Some(refused(to, attempt, &Trouble::from(why))),
+            (Err(why), _) => Some(refused(to, attempt, &ApiError::from(why))),
             (Ok(Answer::State(state)), Some(attempt)) if to == Word::Outcome || (all && to != Word::Log) => {
                 Some(ToWorker::Moved { attempt, to, state: state.to_string() })
             }
@@ -222,7 +222,7 @@ pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker
     notes.into_iter().zip(heard).filter_map(answer).collect()
 }
 
-fn broken(trouble: &Trouble) -> End {
+fn broken(trouble: &ApiError) -> End {
     tracing::error!("{}", trouble.inside().unwrap_or("an assignment that cannot be told"));
     End::Broken
 }

@@ -13,7 +13,7 @@ use super::stored::StoredToken;
 use super::{Entries, Tokens};
 use crate::app::now;
 use crate::audit;
-use crate::error::Trouble;
+use crate::error::ApiError;
 use crate::params::shown;
 
 /// How long a join token is good at most.
@@ -27,18 +27,18 @@ const SWEPT: usize = 100;
 
 impl Tokens {
     /// Makes a token; its secret is in the answer and nowhere else.
-    pub(crate) async fn create(&self, by: &Identity, wanted: &CreateToken) -> Result<CreatedToken, Trouble> {
+    pub(crate) async fn create(&self, by: &Identity, wanted: &CreateToken) -> Result<CreatedToken, ApiError> {
         let moment = now();
         let expires_at = expiry(wanted, moment)?;
         let name = match &wanted.name {
             Some(name) => name.clone(),
             None if wanted.kind == TokenKind::Join => format!("join-{}", random_hex::<4>()),
-            None => return Err(Trouble::bad("name is missing")),
+            None => return Err(ApiError::bad("name is missing")),
         };
         if wanted.kind == TokenKind::Join && wanted.role != TokenRole::Worker {
-            return Err(Trouble::bad("a join token has the role worker"));
+            return Err(ApiError::bad("a join token has the role worker"));
         }
-        let scope = Scope::new(&wanted.queues).map_err(Trouble::bad)?;
+        let scope = Scope::new(&wanted.queues).map_err(ApiError::bad)?;
         let (secret, token) = made(name, wanted.role, wanted.kind, scope, moment, expires_at)?;
         let _writing = self.writing.lock().await;
         let expected = self.free(&token.name, moment)?;
@@ -55,9 +55,9 @@ impl Tokens {
     }
 
     /// Takes a token away. Whoever uses it is shown out.
-    pub(crate) async fn remove(&self, by: &Identity, id: &str) -> Result<(), Trouble> {
+    pub(crate) async fn remove(&self, by: &Identity, id: &str) -> Result<(), ApiError> {
         let _writing = self.writing.lock().await;
-        let none = || Trouble::new(Code::NotFound, format!("there is no token {}", shown(id)));
+        let none = || ApiError::new(Code::NotFound, format!("there is no token {}", shown(id)));
         let token = self.read().stored.get(id).cloned().ok_or_else(none)?;
         let unit = Unit {
             settings: vec![token.removal()],
@@ -71,9 +71,9 @@ impl Tokens {
     }
 
     /// Exchanges a join token for a worker's own credential. It is used up only if that works.
-    pub(crate) async fn join(&self, by: &Identity, name: &str) -> Result<CreatedToken, Trouble> {
+    pub(crate) async fn join(&self, by: &Identity, name: &str) -> Result<CreatedToken, ApiError> {
         let moment = now();
-        let used = || Trouble::new(Code::Unauthorized, "this join token was used, or is too old");
+        let used = || ApiError::new(Code::Unauthorized, "this join token was used, or is too old");
         let _writing = self.writing.lock().await;
         let join = self.read().stored.get(&by.id).cloned().ok_or_else(used)?;
         let scope = join.scope.clone();
@@ -99,13 +99,13 @@ impl Tokens {
     }
 
     /// The rev that a new token of this name is written over: 0, or that of one which has expired.
-    fn free(&self, name: &str, moment: Time) -> Result<u32, Trouble> {
+    fn free(&self, name: &str, moment: Time) -> Result<u32, ApiError> {
         let entries = self.read();
         if entries.own.values().any(|(_, identity)| identity.name == name) {
             return Err(taken(name));
         }
         if entries.stored.len() >= TOKENS {
-            return Err(Trouble::new(Code::Conflict, format!("the hall has {TOKENS} tokens, the limit")));
+            return Err(ApiError::new(Code::Conflict, format!("the hall has {TOKENS} tokens, the limit")));
         }
         match entries.stored.values().find(|stored| stored.name == name) {
             Some(stored) if stored.is_expired(moment) => Ok(stored.rev),
@@ -122,10 +122,10 @@ impl Tokens {
         CreatedToken { secret, token: told }
     }
 
-    async fn commit(&self, unit: Unit) -> Result<Result<(), Vec<Conflict>>, Trouble> {
+    async fn commit(&self, unit: Unit) -> Result<Result<(), Vec<Conflict>>, ApiError> {
         let committed = self.store.commit(vec![unit]).await?;
         let result = committed.results.into_iter().next();
-        let result = result.ok_or_else(|| Trouble::internal("a commit without a result"))?;
+        let result = result.ok_or_else(|| ApiError::internal("a commit without a result"))?;
         Ok(result.map(drop))
     }
 
@@ -171,15 +171,15 @@ fn made(
     scope: Scope,
     created_at: Time,
     expires_at: Option<Time>,
-) -> Result<(String, StoredToken), Trouble> {
-    TokenName::new(&name).map_err(Trouble::bad)?;
+) -> Result<(String, StoredToken), ApiError> {
+    TokenName::new(&name).map_err(ApiError::bad)?;
     let secret = fresh();
     let parts = split(&secret).map(|(id, secret)| (id.to_owned(), Hash::of(secret)));
-    let (id, hash) = parts.ok_or_else(|| Trouble::internal("a fresh token that does not read as one"))?;
+    let (id, hash) = parts.ok_or_else(|| ApiError::internal("a fresh token that does not read as one"))?;
     Ok((secret, StoredToken { id, hash, name, role, kind, scope, created_at, expires_at, rev: 0 }))
 }
 
-fn expiry(wanted: &CreateToken, moment: Time) -> Result<Option<Time>, Trouble> {
+fn expiry(wanted: &CreateToken, moment: Time) -> Result<Option<Time>, ApiError> {
     let most = if wanted.kind == TokenKind::Join { JOIN_MS } else { EXPIRY_MS };
     let given = match (wanted.expires_in, wanted.kind) {
         (Some(span), _) => span.0,
@@ -188,13 +188,13 @@ fn expiry(wanted: &CreateToken, moment: Time) -> Result<Option<Time>, Trouble> {
     };
     if !(1_000..=most).contains(&given) {
         let most = jobhall_protocol::Span(most);
-        return Err(Trouble::bad(format!("expires_in is outside 1s to {most}")));
+        return Err(ApiError::bad(format!("expires_in is outside 1s to {most}")));
     }
     Ok(Some(moment.plus_ms(given)))
 }
 
-fn taken(name: &str) -> Trouble {
-    Trouble::new(Code::Conflict, format!("the name {name:?} belongs to another token"))
+fn taken(name: &str) -> ApiError {
+    ApiError::new(Code::Conflict, format!("the name {name:?} belongs to another token"))
 }
 
 fn word(kind: TokenKind) -> &'static str {

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jobhall_core::{Group, JobId, PastAttempt, Time};
 use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, SubmitKey, Unit};
 
+use crate::error::PgError;
 use crate::groups;
 use crate::inbox;
 use crate::row::{number, to_json};
 use crate::submitted;
-use crate::trouble::Trouble;
 use crate::wire::Step;
 
 /// All of it, gathered.
@@ -27,7 +27,7 @@ pub(super) struct Company<'a> {
 
 impl<'a> Company<'a> {
     /// What comes with a unit.
-    pub(super) fn add(&mut self, unit: &'a Unit) -> Result<(), Trouble> {
+    pub(super) fn add(&mut self, unit: &'a Unit) -> Result<(), PgError> {
         for change in &unit.changes {
             self.attempts.extend(change.past.as_ref().map(|past| (change.id, &**past)));
         }
@@ -51,7 +51,7 @@ impl<'a> Company<'a> {
         steps: &mut Vec<Step>,
         last_act: &mut u64,
         believed: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         if !self.attempts.is_empty() {
             steps.push(attempts(&self.attempts)?);
         }
@@ -78,7 +78,7 @@ impl<'a> Company<'a> {
 }
 
 /// The step that writes these ended attempts.
-pub(crate) fn attempts(attempts: &[(JobId, &PastAttempt)]) -> Result<Step, Trouble> {
+pub(crate) fn attempts(attempts: &[(JobId, &PastAttempt)]) -> Result<Step, PgError> {
     let past = || attempts.iter().map(|(_, past)| *past);
     let step = Step::new(include_str!("../sql/insert_attempt.sql"));
     let step = step.with(attempts.iter().map(|(id, _)| number(*id)).collect::<Vec<_>>());
@@ -134,7 +134,7 @@ fn push_acts(steps: &mut Vec<Step>, acts: &[&AuditEntry], last: &mut u64) {
 }
 
 /// The step that writes these submit keys; `believed` ones must be new.
-pub(crate) fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step, Trouble> {
+pub(crate) fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step, PgError> {
     let last: BTreeMap<(&str, &str), &'a SubmitKey> =
         all.iter().map(|key| ((key.scope.as_str(), key.key.as_str()), *key)).collect();
     // Believed ones are all kept: one that comes twice must be noticed.

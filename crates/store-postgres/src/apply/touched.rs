@@ -7,9 +7,9 @@ use jobhall_store::{Check, Excerpt, KeyPlace, Unit, key_place};
 use tokio_postgres::Row;
 
 use super::touched_ids;
+use crate::error::PgError;
 use crate::lives::key_of;
 use crate::row::{self, get};
-use crate::trouble::Trouble;
 use crate::wire::{Step, Wire};
 use crate::{groups, reads, submitted};
 
@@ -17,7 +17,7 @@ use crate::{groups, reads, submitted};
 pub(super) async fn read(
     wire: &Wire<'_>,
     calls: &[Vec<Unit>],
-) -> Result<(Excerpt, BTreeMap<JobId, KeyPlace>), Trouble> {
+) -> Result<(Excerpt, BTreeMap<JobId, KeyPlace>), PgError> {
     let units: Vec<&Unit> = calls.iter().flatten().collect();
     let mut excerpt = Excerpt::default();
     let named: BTreeSet<JobId> = units.iter().flat_map(|unit| named_jobs(unit)).collect();
@@ -83,7 +83,7 @@ fn submit_keys(units: &[&Unit]) -> Step {
     Step::new(include_str!("../sql/submit_key.sql")).with(scopes).with(keys)
 }
 
-fn know_submit_key(excerpt: &mut Excerpt, found: &Row) -> Result<(), Trouble> {
+fn know_submit_key(excerpt: &mut Excerpt, found: &Row) -> Result<(), PgError> {
     let body = row::number128(get(found, 2)?)?;
     let answer = submitted::from_text(row::text(found, 3)?)?;
     excerpt.know_submit_key(get(found, 0)?, get(found, 1)?, body, answer, row::time(found, 4)?);
@@ -103,7 +103,7 @@ fn successes(units: &[&Unit]) -> Step {
 }
 
 /// Whoever has a place on a key that a unit may want or give up.
-async fn holders(wire: &Wire<'_>, units: &[&Unit], jobs: &[Job]) -> Result<Vec<JobId>, Trouble> {
+async fn holders(wire: &Wire<'_>, units: &[&Unit], jobs: &[Job]) -> Result<Vec<JobId>, PgError> {
     let wanted = units.iter().flat_map(|unit| &unit.inserts).filter_map(|insert| key_of(&insert.job));
     let keys: BTreeSet<String> = wanted.chain(jobs.iter().filter_map(key_of)).collect();
     if keys.is_empty() {

@@ -8,7 +8,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{AsyncMessage, NoTls, Socket};
 
 use super::Connector;
-use crate::trouble::Trouble;
+use crate::error::PgError;
 
 /// Pause before the connection is made again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ impl Connector {
         tls: T,
         channel: &str,
         told: &watch::Sender<()>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         let (client, mut connection) = self.config.connect(tls).await?;
         let hearing = async {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
@@ -56,7 +56,7 @@ impl Connector {
         let asking = async {
             client.batch_execute(&format!("LISTEN {channel}")).await?;
             told.send_replace(());
-            std::future::pending::<Result<(), Trouble>>().await
+            std::future::pending::<Result<(), PgError>>().await
         };
         tokio::select! {
             heard = hearing => heard,

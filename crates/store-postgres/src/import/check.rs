@@ -7,14 +7,14 @@ use std::hash::Hash;
 use jobhall_core::{Group, Job, JobId, PastAttempt};
 use jobhall_store::{AuditRow, Block, Link, Marks, Portion, Setting, SubmitKey};
 
+use crate::error::{PgError, damaged};
 use crate::reads::{self, Reads};
 use crate::row::{self, get, number};
-use crate::trouble::{Trouble, damaged};
 use crate::wire::{Step, Wire};
 use crate::{groups, submitted};
 
 /// The first thing of a portion that is stored otherwise, or not at all.
-pub(super) async fn differs(wire: &Wire<'_>, portion: &Portion) -> Result<Option<String>, Trouble> {
+pub(super) async fn differs(wire: &Wire<'_>, portion: &Portion) -> Result<Option<String>, PgError> {
     match portion {
         Portion::Settings(all) => settings(wire, all).await,
         Portion::Blocks(all) => blocks(wire, all).await,
@@ -27,7 +27,7 @@ pub(super) async fn differs(wire: &Wire<'_>, portion: &Portion) -> Result<Option
 }
 
 /// The numbers that are given once.
-pub(super) async fn marks(wire: &Wire<'_>) -> Result<Marks, Trouble> {
+pub(super) async fn marks(wire: &Wire<'_>) -> Result<Marks, PgError> {
     let rows = wire.ask(Step::new(include_str!("../sql/import_marks.sql"))).await?;
     let found = rows.first().ok_or_else(|| damaged("meta", "it is missing"))?;
     let number = |column| get::<i64>(found, column).map(i64::cast_unsigned);
@@ -45,7 +45,7 @@ fn first<'a, K: Hash + Eq, V: PartialEq + 'a, N: Display>(
         .next()
 }
 
-async fn settings(wire: &Wire<'_>, all: &[Setting]) -> Result<Option<String>, Trouble> {
+async fn settings(wire: &Wire<'_>, all: &[Setting]) -> Result<Option<String>, PgError> {
     let kinds: Vec<&str> = all.iter().map(|setting| setting.kind.as_str()).collect();
     let names: Vec<&str> = all.iter().map(|setting| setting.name.as_str()).collect();
     let step = Step::new(include_str!("../sql/setting.sql")).with(kinds).with(names);
@@ -61,14 +61,14 @@ async fn settings(wire: &Wire<'_>, all: &[Setting]) -> Result<Option<String>, Tr
     ))
 }
 
-async fn blocks(wire: &Wire<'_>, all: &[Block]) -> Result<Option<String>, Trouble> {
+async fn blocks(wire: &Wire<'_>, all: &[Block]) -> Result<Option<String>, PgError> {
     let reads = Reads(Wire { client: wire.client, prepares: wire.prepares });
     let stored = reads.all_blocks().await?.into_iter().map(|block| (block.first, block)).collect();
     let name = |block: &Block| format!("the block of ids from {}", block.first);
     Ok(first(all.iter().map(|block| (block.first, block, name(block))), &stored))
 }
 
-async fn stored_groups(wire: &Wire<'_>, all: &[Group]) -> Result<Option<String>, Trouble> {
+async fn stored_groups(wire: &Wire<'_>, all: &[Group]) -> Result<Option<String>, PgError> {
     let rows = wire.ask(groups::reading(all.iter().map(|group| group.id))).await?;
     let mut stored = HashMap::new();
     for found in &rows {
@@ -78,7 +78,7 @@ async fn stored_groups(wire: &Wire<'_>, all: &[Group]) -> Result<Option<String>,
     Ok(first(all.iter().map(|group| (group.id.get(), group, format!("group {}", group.id))), &stored))
 }
 
-async fn jobs(wire: &Wire<'_>, all: &[(Job, Vec<PastAttempt>)]) -> Result<Option<String>, Trouble> {
+async fn jobs(wire: &Wire<'_>, all: &[(Job, Vec<PastAttempt>)]) -> Result<Option<String>, PgError> {
     let ids: Vec<JobId> = all.iter().map(|(job, _)| job.id).collect();
     let attempts = Step::new(include_str!("../sql/import_attempts.sql"));
     let attempts = attempts.with(ids.iter().copied().map(number).collect::<Vec<_>>());
@@ -96,7 +96,7 @@ async fn jobs(wire: &Wire<'_>, all: &[(Job, Vec<PastAttempt>)]) -> Result<Option
     Ok(first(all.iter().map(|whole| (whole.0.id, whole, format!("job {}", whole.0.id))), &stored))
 }
 
-async fn links(wire: &Wire<'_>, all: &[Link]) -> Result<Option<String>, Trouble> {
+async fn links(wire: &Wire<'_>, all: &[Link]) -> Result<Option<String>, PgError> {
     let parents: Vec<i64> = all.iter().map(|link| number(link.parent)).collect();
     let calls: Vec<&str> = all.iter().map(|link| link.call.as_str()).collect();
     let step = Step::new(include_str!("../sql/import_links.sql")).with(parents).with(calls);
@@ -109,7 +109,7 @@ async fn links(wire: &Wire<'_>, all: &[Link]) -> Result<Option<String>, Trouble>
     Ok(first(all.iter().map(|link| ((link.parent, link.call.clone()), link, name(link))), &stored))
 }
 
-async fn keys(wire: &Wire<'_>, all: &[SubmitKey]) -> Result<Option<String>, Trouble> {
+async fn keys(wire: &Wire<'_>, all: &[SubmitKey]) -> Result<Option<String>, PgError> {
     let scopes: Vec<&str> = all.iter().map(|key| key.scope.as_str()).collect();
     let names: Vec<&str> = all.iter().map(|key| key.key.as_str()).collect();
     let step = Step::new(include_str!("../sql/submit_key.sql")).with(scopes).with(names);
@@ -130,7 +130,7 @@ async fn keys(wire: &Wire<'_>, all: &[SubmitKey]) -> Result<Option<String>, Trou
     Ok(first(all.iter().map(|key| ((key.scope.clone(), key.key.clone()), key, name(key))), &stored))
 }
 
-async fn acts(wire: &Wire<'_>, all: &[AuditRow]) -> Result<Option<String>, Trouble> {
+async fn acts(wire: &Wire<'_>, all: &[AuditRow]) -> Result<Option<String>, PgError> {
     let numbers: Vec<i64> = all.iter().map(|row| row.n.cast_signed()).collect();
     let mut stored = HashMap::new();
     for found in &wire.ask(Step::new(include_str!("../sql/import_acts.sql")).with(numbers)).await? {

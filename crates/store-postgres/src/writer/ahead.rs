@@ -16,16 +16,16 @@ use super::Writer;
 use super::transaction::{LATE, stopped_in};
 use crate::apply::{Numbers, believed};
 use crate::call::{Batch, Call};
+use crate::error::PgError;
 use crate::leadership::Term;
 use crate::options::Point;
-use crate::trouble::Trouble;
 use crate::wire::{Step, Wire};
 
 /// How many may be sent at a time: one that the server is at, and one that it finds when that is done.
 pub(super) const AHEAD: usize = 2;
 
 /// The answer of the server that is to come.
-type Done = Pin<Box<dyn Future<Output = Result<(), Trouble>> + Send>>;
+type Done = Pin<Box<dyn Future<Output = Result<(), PgError>> + Send>>;
 
 /// A commit that the server has.
 pub(super) struct Sent {
@@ -38,10 +38,10 @@ pub(super) struct Sent {
 }
 
 /// Waits for the answer to the first; an error if the leadership is lost before, with the reason.
-pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<Result<(), Trouble>, String> {
+pub(super) async fn answered(sent: &mut VecDeque<Sent>, term: &Term) -> Result<Result<(), PgError>, String> {
     let Some(first) = sent.front_mut() else { return std::future::pending().await };
     tokio::select! {
-        done = timeout(LATE, first.done.as_mut()) => Ok(done.unwrap_or(Err(Trouble::Late))),
+        done = timeout(LATE, first.done.as_mut()) => Ok(done.unwrap_or(Err(PgError::Late))),
         why = term.lost() => Err(why),
     }
 }
@@ -92,7 +92,7 @@ impl Writer {
     }
 
     /// Goes on with what came of the first.
-    pub(super) async fn landed(&mut self, done: Result<Result<(), Trouble>, String>) {
+    pub(super) async fn landed(&mut self, done: Result<Result<(), PgError>, String>) {
         match done.map(|done| done.and_then(|()| self.line.fault(Point::Committed))) {
             Ok(Ok(())) => {
                 self.line.number += 1;
@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// The first came to nothing, or nobody knows what came of it.
-    async fn failed(&mut self, trouble: &Trouble) {
+    async fn failed(&mut self, trouble: &PgError) {
         if trouble.is_fenced() {
             self.line.term.lose("another node leads now");
             return self.give_all_up(&CommitError::Stopped { message: self.line.term.why() });

@@ -10,10 +10,10 @@ use super::{Outcome, Work, nothing};
 use crate::apply::{Decided, Numbers, believed};
 use crate::call::Batch;
 use crate::connect::Connector;
+use crate::error::{PgError, damaged};
 use crate::leadership::Term;
 use crate::options::{Fault, Options, Point};
 use crate::row::get;
-use crate::trouble::{Trouble, damaged};
 use crate::upkeep;
 use crate::wire::{Step, Wire};
 
@@ -42,7 +42,7 @@ impl Line {
         options: Options,
         epoch: u64,
         term: Arc<Term>,
-    ) -> Result<Line, Trouble> {
+    ) -> Result<Line, PgError> {
         let client = Arc::new(connector.connect_writer().await?);
         let rows = connector.wire(&client).ask(Step::new(include_str!("../sql/standing.sql"))).await?;
         let found = rows.first().ok_or_else(|| damaged("meta", "it is missing"))?;
@@ -60,7 +60,7 @@ impl Line {
             let mut decided = None;
             let attempt = tokio::time::timeout(LATE, self.attempt(&wire, work, &mut decided));
             let done = tokio::select! {
-                done = attempt => done.unwrap_or(Err(Trouble::Late)),
+                done = attempt => done.unwrap_or(Err(PgError::Late)),
                 why = self.term.lost() => return Err(stopped_in(&why, decided.is_some())),
             };
             let Err(trouble) = done else {
@@ -89,7 +89,7 @@ impl Line {
         }
     }
 
-    fn give_up(&self, trouble: &Trouble) -> CommitError {
+    fn give_up(&self, trouble: &PgError) -> CommitError {
         let message = format!("database {}: {trouble}", self.connector.name());
         if trouble.is_damage() || trouble.is_numbered() {
             self.term.lose(&message);
@@ -125,7 +125,7 @@ impl Line {
         wire: &Wire<'_>,
         work: &Work<'_>,
         decided: &mut Option<Outcome>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         let outcome = match work {
             Work::Units(batch) => return self.apply(wire, batch, decided).await,
             Work::Block(size) => {
@@ -150,7 +150,7 @@ impl Line {
         wire: &Wire<'_>,
         batch: &Batch,
         decided: &mut Option<Outcome>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         let calls = &batch.units;
         if !batch.doubted
             && let Some(plan) = believed(calls, self.numbers)?
@@ -183,7 +183,7 @@ impl Line {
         fence.with(self.epoch.cast_signed()).with(number)
     }
 
-    async fn open(&self, wire: &Wire<'_>, number: i64) -> Result<(), Trouble> {
+    async fn open(&self, wire: &Wire<'_>, number: i64) -> Result<(), PgError> {
         if wire.prepares {
             wire.send(&self.opening(number)).await?;
         } else {
@@ -202,7 +202,7 @@ impl Line {
         outcome: Outcome,
         decided: &mut Option<Outcome>,
         mut steps: Vec<Step>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PgError> {
         *decided = Some(outcome);
         self.fault(Point::Begin)?;
         steps.push(Step::new(include_str!("../sql/commit.sql")));
@@ -210,15 +210,15 @@ impl Line {
         self.fault(Point::Committed)
     }
 
-    pub(super) fn fault(&self, point: Point) -> Result<(), Trouble> {
+    pub(super) fn fault(&self, point: Point) -> Result<(), PgError> {
         match self.options.fault(point) {
-            Some(Fault::Break) => Err(Trouble::Late),
+            Some(Fault::Break) => Err(PgError::Late),
             Some(Fault::Skip) | None => Ok(()),
         }
     }
 
     /// Finds out how many of the commits sent under the next numbers came to be, and sees to it that no more do.
-    pub(super) async fn settle(&mut self, trouble: &Trouble, sent: usize) -> Result<usize, CommitError> {
+    pub(super) async fn settle(&mut self, trouble: &PgError, sent: usize) -> Result<usize, CommitError> {
         let through = self.number + i64::try_from(sent).unwrap_or(i64::MAX);
         tracing::warn!("the outcome of commit {} is unknown: {trouble}", self.number + 1);
         loop {
@@ -226,7 +226,7 @@ impl Line {
             let client = self.connected().await.map_err(unknown)?;
             let voiding = tokio::time::timeout(LATE, self.void(&client, through));
             let voided = tokio::select! {
-                voided = voiding => voided.unwrap_or(Err(Trouble::Late)),
+                voided = voiding => voided.unwrap_or(Err(PgError::Late)),
                 why = self.term.lost() => return Err(stopped_in(&why, true)),
             };
             match voided {
@@ -250,7 +250,7 @@ impl Line {
     /// Sets the numbers through this one in the place of the commits that have not; how many have. It waits for a
     /// commit that is still under way. Numbers that an earlier try of this has set are told from those of commits by
     /// the first of them, which is noted.
-    async fn void(&self, client: &ClientWrapper, through: i64) -> Result<usize, Trouble> {
+    async fn void(&self, client: &ClientWrapper, through: i64) -> Result<usize, PgError> {
         let wire = self.connector.wire(client);
         let committed = |first: i64| usize::try_from(first - self.number - 1).unwrap_or(0);
         for first in self.number + 1..=through {
@@ -288,7 +288,7 @@ impl Line {
             ];
             let wire = self.connector.wire(&client);
             let left = tokio::time::timeout(self.options.term, wire.send(&steps)).await;
-            if let Err(trouble) = left.unwrap_or(Err(Trouble::Late)) {
+            if let Err(trouble) = left.unwrap_or(Err(PgError::Late)) {
                 tracing::warn!("failed to give the leadership back, it ends with its term: {trouble}");
             }
         }

@@ -4,9 +4,9 @@ use jobhall_core::JobId;
 use jobhall_store::{Change, Conflict, KeyPlace, Unit, key_place};
 
 use super::{key_text, placed, run};
+use crate::error::{SqlError, damaged};
 use crate::row;
 use crate::statements::Writes;
-use crate::trouble::{Trouble, damaged};
 
 /// What the stages need to know of a stored job.
 struct Standing {
@@ -30,7 +30,7 @@ impl Writes<'_> {
         &mut self,
         unit: &Unit,
         mut conflicts: Vec<Conflict>,
-    ) -> Result<Vec<Conflict>, Trouble> {
+    ) -> Result<Vec<Conflict>, SqlError> {
         for change in &unit.changes {
             let id = change.id;
             if self.standing_of(id)?.is_none_or(|standing| standing.rev != change.expected) {
@@ -44,7 +44,7 @@ impl Writes<'_> {
     }
 
     /// Two goes, so that keys are released before they are taken.
-    fn change_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, Trouble> {
+    fn change_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, SqlError> {
         let mut movers = Vec::new();
         for change in &unit.changes {
             movers.extend(self.change(change)?);
@@ -61,7 +61,7 @@ impl Writes<'_> {
     }
 
     /// Writes a change, without a place on the key if it moves.
-    fn change(&mut self, change: &Change) -> Result<Option<Mover>, Trouble> {
+    fn change(&mut self, change: &Change) -> Result<Option<Mover>, SqlError> {
         let Change { id, expected, life, .. } = change;
         let standing = self.standing_of(*id)?.ok_or_else(|| damaged("job", "it went away"))?;
         let place = key_place(&life.state);
@@ -75,7 +75,7 @@ impl Writes<'_> {
         Ok(standing.key.filter(|_| moves).map(|key| Mover { id: *id, place, key }))
     }
 
-    fn take(&mut self, mover: &Mover) -> Result<Option<Conflict>, Trouble> {
+    fn take(&mut self, mover: &Mover) -> Result<Option<Conflict>, SqlError> {
         if let Some(holder) = self.holder(mover.place, &mover.key)? {
             return Ok(Some(Conflict::KeyHeld { id: mover.id, job: self.known_job(holder)? }));
         }
@@ -88,12 +88,12 @@ impl Writes<'_> {
     }
 
     /// A job that still waits for the key that is given up, although the unit's changes are written.
-    fn successor(&mut self, mover: &Mover) -> Result<Option<Conflict>, Trouble> {
+    fn successor(&mut self, mover: &Mover) -> Result<Option<Conflict>, SqlError> {
         let Some(next) = self.holder(KeyPlace::Next, &mover.key)? else { return Ok(None) };
         Ok(Some(Conflict::Successor { id: mover.id, job: self.known_job(next)? }))
     }
 
-    fn standing_of(&mut self, id: JobId) -> Result<Option<Standing>, Trouble> {
+    fn standing_of(&mut self, id: JobId) -> Result<Option<Standing>, SqlError> {
         self.standing.raw_bind_parameter(1, id.get().cast_signed())?;
         let mut rows = self.standing.raw_query();
         let Some(found) = rows.next()? else { return Ok(None) };

@@ -20,7 +20,7 @@ pub(crate) const POOLED: &str =
 
 /// Why a statement or a row failed.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum PgError {
     /// PostgreSQL or the way to it said no.
     Sql(Error),
     /// A stored value that this code never wrote.
@@ -29,11 +29,11 @@ pub(crate) enum Trouble {
     Late,
 }
 
-impl Trouble {
+impl PgError {
     fn code(&self) -> Option<&SqlState> {
         match self {
-            Trouble::Sql(error) => error.code(),
-            Trouble::Damaged(_) | Trouble::Late => None,
+            PgError::Sql(error) => error.code(),
+            PgError::Damaged(_) | PgError::Late => None,
         }
     }
 
@@ -65,9 +65,9 @@ impl Trouble {
     /// server tells and lives on rolls back for certain.
     pub(crate) fn is_broken(&self) -> bool {
         match self {
-            Trouble::Late => true,
-            Trouble::Damaged(_) => false,
-            Trouble::Sql(error) => error.as_db_error().is_none_or(|told| {
+            PgError::Late => true,
+            PgError::Damaged(_) => false,
+            PgError::Sql(error) => error.as_db_error().is_none_or(|told| {
                 let fatal = matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
                 // A server that is a standby, or whose schema was changed under what is prepared; and a pooler that
                 // speaks of its own troubles.
@@ -91,7 +91,7 @@ impl Trouble {
 
     /// Whether the database does not hold what it should.
     pub(crate) fn is_damage(&self) -> bool {
-        matches!(self, Trouble::Damaged(_))
+        matches!(self, PgError::Damaged(_))
     }
 
     /// The error of a read or an opening.
@@ -101,10 +101,10 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PgError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Sql(error) => match error.as_db_error() {
+            PgError::Sql(error) => match error.as_db_error() {
                 Some(told) => {
                     write!(f, "{} (sqlstate {})", told.message(), told.code().code())?;
                     let pooled = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
@@ -115,21 +115,21 @@ impl fmt::Display for Trouble {
                     None => error.fmt(f),
                 },
             },
-            Trouble::Damaged(what) => f.write_str(what),
-            Trouble::Late => f.write_str("the database did not answer in time"),
+            PgError::Damaged(what) => f.write_str(what),
+            PgError::Late => f.write_str("the database did not answer in time"),
         }
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Sql(error)
+impl From<Error> for PgError {
+    fn from(error: Error) -> PgError {
+        PgError::Sql(error)
     }
 }
 
 /// A stored value that does not read as what it should be.
-pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> Trouble {
-    Trouble::Damaged(format!("stored {what} is damaged: {why}"))
+pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> PgError {
+    PgError::Damaged(format!("stored {what} is damaged: {why}"))
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
             let said = runtime.block_on(async {
                 let client = connector.connect().await.expect("a connection");
                 let error = client.batch_execute(text).await.expect_err("it is wrong");
-                Trouble::from(error).while_doing("ask").message
+                PgError::from(error).while_doing("ask").message
             });
             assert_eq!(said.contains("(--database-pooled)"), hinted, "{said}");
         }

@@ -7,18 +7,18 @@ use rusqlite::{Error, ErrorCode};
 
 /// Why a statement or a row failed.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum SqlError {
     /// SQLite said no.
     Sql(Error),
     /// A stored value that this code never wrote.
     Damaged(String),
 }
 
-impl Trouble {
+impl SqlError {
     fn code(&self) -> Option<ErrorCode> {
         match self {
-            Trouble::Sql(error) => error.sqlite_error_code(),
-            Trouble::Damaged(_) => None,
+            SqlError::Sql(error) => error.sqlite_error_code(),
+            SqlError::Damaged(_) => None,
         }
     }
 
@@ -35,45 +35,45 @@ impl Trouble {
     /// Whether the file does not hold what it should.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            Trouble::Damaged(_) => true,
-            Trouble::Sql(
+            SqlError::Damaged(_) => true,
+            SqlError::Sql(
                 Error::FromSqlConversionFailure(..)
                 | Error::IntegralValueOutOfRange(..)
                 | Error::InvalidColumnType(..)
                 | Error::Utf8Error(..),
             ) => true,
-            Trouble::Sql(_) => {
+            SqlError::Sql(_) => {
                 matches!(self.code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
             }
         }
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for SqlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Sql(error) => match error.sqlite_extended_error_code() {
+            SqlError::Sql(error) => match error.sqlite_extended_error_code() {
                 Some(code) => write!(f, "{error} (sqlite code {code})"),
                 None => error.fmt(f),
             },
-            Trouble::Damaged(what) => f.write_str(what),
+            SqlError::Damaged(what) => f.write_str(what),
         }
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Sql(error)
+impl From<Error> for SqlError {
+    fn from(error: Error) -> SqlError {
+        SqlError::Sql(error)
     }
 }
 
-impl From<FromSqlError> for Trouble {
-    fn from(error: FromSqlError) -> Trouble {
-        Trouble::Damaged(format!("a stored value has the wrong type: {error}"))
+impl From<FromSqlError> for SqlError {
+    fn from(error: FromSqlError) -> SqlError {
+        SqlError::Damaged(format!("a stored value has the wrong type: {error}"))
     }
 }
 
 /// A stored value that does not read as what it should be.
-pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> Trouble {
-    Trouble::Damaged(format!("stored {what} is damaged: {why}"))
+pub(crate) fn damaged(what: &str, why: impl fmt::Display) -> SqlError {
+    SqlError::Damaged(format!("stored {what} is damaged: {why}"))
 }
