@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use jobhall_client::ClientError;
-use jobhall_core::{AttemptId, EventName, JobId, Json, LeaseId, Refusal, StateName, Time, WorkerName};
+use jobhall_core::{
+    AttemptId, EventName, IllegalTransition, JobId, Json, LeaseId, StateName, Time, WorkerName,
+};
 use jobhall_engine::{Answer, Refused, Request, SubmitJob};
 use jobhall_protocol::{self as wire, Code};
 use rand::RngExt as _;
@@ -91,10 +93,11 @@ impl Record {
                 Refused::KeyHeld { job_type: submit.jobs[0].job_type.clone(), holder: job_id(holder) }
             }
             (Code::IdempotencyKeyReused, _) => Refused::SubmitKeyReused,
-            (Code::Conflict, Request::Cancel { .. }) => {
-                Refused::Event(Refusal::Illegal { state: StateName::Succeeded, event: EventName::Cancel })
-            }
-            (Code::Conflict, _) => Refused::Event(Refusal::NotRequested),
+            (Code::Conflict, Request::Cancel { .. }) => Refused::Event(IllegalTransition::Illegal {
+                state: StateName::Succeeded,
+                event: EventName::Cancel,
+            }),
+            (Code::Conflict, _) => Refused::Event(IllegalTransition::NotRequested),
             (Code::Unavailable, _) => return self.count("unknown, the hall was stopping"),
             (Code::NoLeader, _) => return self.count("not done, no node led"),
             (Code::OutcomeUnknown, _) => return self.count("unknown, the leadership was lost"),

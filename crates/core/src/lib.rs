@@ -9,7 +9,7 @@
 //!   Spec (what was asked, does not change)  ┐
 //!   Life (state, counters, rev)             ├─ Job
 //!                                           ┘
-//!   transition(life, event, now) ──▶ Decision::Step { life', past attempt, … } | Same | Refusal
+//!   transition(life, event, now) ──▶ Decision::Step { life', past attempt, … } | Same | IllegalTransition
 //! ```
 #![forbid(unsafe_code)]
 
@@ -60,7 +60,7 @@ pub use state::{
 };
 pub use time::{Time, TimeError};
 pub use timeouts::{TimeoutError, Timeouts};
-pub use transition::{Decision, Reason, Refusal, Step, guard, transition};
+pub use transition::{Decision, IllegalTransition, Reason, Step, guard, transition};
 pub use type_config::{TypeConfig, TypeConfigError};
 pub use window::{WindowError, WindowErrorKind, Windows};
 pub use zone::{Zone, ZoneError};

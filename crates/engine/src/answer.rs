@@ -3,8 +3,8 @@
 use jobhall_core::QueueConfig;
 use jobhall_core::limits::LimitError;
 use jobhall_core::{
-    AttemptId, DelayError, Dependency, GroupId, Job, JobId, PastAttempt, QueueName, Refusal, RetryError,
-    ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
+    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Job, JobId, PastAttempt, QueueName,
+    RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
 };
 use thiserror::Error;
 
@@ -246,7 +246,7 @@ pub enum Refused {
     LeaseLost(AttemptId),
     /// The event does not apply.
     #[error(transparent)]
-    Event(Refusal),
+    Event(IllegalTransition),
     /// The hall has as many open jobs as it may.
     #[error("the hall has {0} open jobs, which is its limit")]
     Full(usize),

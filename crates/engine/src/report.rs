@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jobhall_core::bounds::INDICATORS;
 use jobhall_core::{
-    AttemptId, Decision, Event, JobId, LeaseId, Outcome, PastAttempt, Refusal, Report, State, Step, StopWhy,
-    WorkerName, transition,
+    AttemptId, Decision, Event, IllegalTransition, JobId, LeaseId, Outcome, PastAttempt, Report, State, Step,
+    StopWhy, WorkerName, transition,
 };
 use jobhall_store::Unit;
 
@@ -231,7 +231,7 @@ impl Kernel {
         };
         match transition(&entry.life, event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
-            Ok(Decision::Same) | Err(Refusal::Illegal { .. }) => {}
+            Ok(Decision::Same) | Err(IllegalTransition::Illegal { .. }) => {}
             Err(_) => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Manual retry: final is final, so it makes a new job like the old one.
 
-use jobhall_core::{JobId, Refusal, Scope, Spec};
+use jobhall_core::{IllegalTransition, JobId, Scope, Spec};
 
 use crate::answer::{Answer, Refused};
 use crate::effect::Ticket;
@@ -20,7 +20,7 @@ impl Kernel {
     pub(crate) fn retry_refused(&self, id: JobId) -> Result<Answer, Refused> {
         let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
         let state = entry.life.name(self.now.wall);
-        Err(Refused::Event(Refusal::NotCompleted { state }))
+        Err(Refused::Event(IllegalTransition::NotCompleted { state }))
     }
 }
 

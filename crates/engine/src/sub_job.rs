@@ -66,7 +66,7 @@ impl Kernel {
         bound("sub-jobs", self.links.count(parent) + new, 0, SUB_JOBS)?;
         let held = self.open.get(&parent.get()).and_then(|entry| entry.life.state.held());
         if held.is_some_and(|held| held.stop.is_some()) {
-            return Err(Refused::Event(jobhall_core::Refusal::Stopping));
+            return Err(Refused::Event(jobhall_core::IllegalTransition::Stopping));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
-use jobhall_core::{Failure, JobId, Outcome, Refusal, Report, State, StateName};
+use jobhall_core::{Failure, IllegalTransition, JobId, Outcome, Report, State, StateName};
 use jobhall_engine::{Answer, Effect, Refused, Request, Submit, SubmitJob};
 
 fn cancelled() -> Result<Answer, Refused> {
@@ -81,7 +81,10 @@ fn g1_h07_a_completed_job_is_not_cancelled_any_more() {
     hall.report("w", &held, passed()).unwrap();
     let before = hall.stored(id);
     let refused = hall.cancel(id).unwrap_err();
-    assert!(matches!(&refused, Refused::Event(Refusal::Illegal { state: StateName::Succeeded, .. })));
+    assert!(matches!(
+        &refused,
+        Refused::Event(IllegalTransition::Illegal { state: StateName::Succeeded, .. })
+    ));
     assert_eq!(refused.to_string(), "cancel does not apply to a job that is succeeded");
     assert_eq!(hall.stored(id), before);
 }
@@ -128,7 +131,7 @@ fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
     let held = hall.take_one("w");
     assert!(matches!(
         hall.ask(Request::Retry { id: old, name: None }),
-        Err(Refused::Event(Refusal::NotCompleted { .. }))
+        Err(Refused::Event(IllegalTransition::NotCompleted { .. }))
     ));
     hall.report("w", &held, failed("x")).unwrap();
     let before = hall.stored(old);

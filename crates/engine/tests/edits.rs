@@ -187,7 +187,10 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
         let rev = hall.stored(id).life.rev;
         for request in [Request::Edit { id, edit: Box::new(change.clone()) }, Request::RunNow(id)] {
             let refused = hall.ask(request).unwrap_err();
-            assert!(matches!(refused, Refused::Event(jobhall_core::Refusal::Illegal { .. })), "{refused}");
+            assert!(
+                matches!(refused, Refused::Event(jobhall_core::IllegalTransition::Illegal { .. })),
+                "{refused}"
+            );
         }
         assert_eq!(
             (hall.stored(id).life.rev, hall.stored(id).spec.priority),

@@ -4,7 +4,7 @@
 mod hall;
 
 use hall::{Hall, failed, keyed, passed, tries};
-use jobhall_core::{JobId, Json, Outcome, Refusal, Report, StateName, Timeouts};
+use jobhall_core::{IllegalTransition, JobId, Json, Outcome, Report, StateName, Timeouts};
 use jobhall_engine::{Answer, Assignment, Config, Refused, Request, SubmitJob, Why};
 
 fn outside() -> SubmitJob {
@@ -29,7 +29,7 @@ fn value(text: &str) -> Report {
     Report::Passed(Json::trusted(text))
 }
 
-fn refusal(answer: Result<Answer, Refused>) -> Refusal {
+fn refusal(answer: Result<Answer, Refused>) -> IllegalTransition {
     match answer {
         Err(Refused::Event(refusal)) => refusal,
         other => panic!("{other:?}"),
@@ -56,7 +56,7 @@ fn h10_the_worker_starts_it_and_someone_else_ends_it() {
     let life = hall.show(id).job.life;
     assert_eq!((life.state.name(), life.state.outcome()), (StateName::Succeeded, Some(Outcome::Passed)));
     finish(&mut hall, id, None, value("7")).expect("the same said again");
-    assert!(matches!(refusal(finish(&mut hall, id, None, value("8"))), Refusal::Illegal { .. }));
+    assert!(matches!(refusal(finish(&mut hall, id, None, value("8"))), IllegalTransition::Illegal { .. }));
     assert!(hall.started("w", &held).is_ok(), "the handler that says it again is answered as at first");
 }
 
@@ -70,7 +70,7 @@ fn h10_an_outcome_before_the_handler_returns_is_kept_durably() {
         }
         finish(&mut hall, id, None, value("7")).unwrap();
         finish(&mut hall, id, Some(1), value("7")).expect("twice the same");
-        assert_eq!(refusal(finish(&mut hall, id, None, value("8"))), Refusal::ToldOtherwise);
+        assert_eq!(refusal(finish(&mut hall, id, None, value("8"))), IllegalTransition::ToldOtherwise);
         let mut hall = hall.restart(Config::default());
         hall.come_back("w", &[&held]);
         assert_eq!(hall.started("w", &held).unwrap(), Answer::State(StateName::Succeeded));
@@ -105,11 +105,17 @@ fn h10_a_failure_from_outside_is_tried_again_and_said_again_answers_as_at_first(
     assert_eq!(hall.state(id), StateName::Retrying);
     finish(&mut hall, id, Some(1), failed("no")).expect("said again");
     finish(&mut hall, id, None, failed("no")).expect("said again");
-    assert!(matches!(refusal(finish(&mut hall, id, None, failed("other"))), Refusal::Illegal { .. }));
+    assert!(matches!(
+        refusal(finish(&mut hall, id, None, failed("other"))),
+        IllegalTransition::Illegal { .. }
+    ));
     hall.pass(60_000);
     let second = assigned(&mut hall);
     hall.started("w", &second).unwrap();
-    assert_eq!(refusal(finish(&mut hall, id, Some(1), value("1"))), Refusal::OtherAttempt { current: 2 });
+    assert_eq!(
+        refusal(finish(&mut hall, id, Some(1), value("1"))),
+        IllegalTransition::OtherAttempt { current: 2 }
+    );
     finish(&mut hall, id, Some(1), failed("no")).expect("of the old attempt, and known");
     finish(&mut hall, id, Some(2), value("1")).unwrap();
     assert_eq!(hall.state(id), StateName::Succeeded);
@@ -122,7 +128,7 @@ fn h10_a_cancel_ends_it_at_once_and_no_outcome_is_taken_after() {
     hall.started("w", &held).unwrap();
     hall.cancel(id).unwrap();
     assert_eq!(hall.state(id), StateName::Cancelled);
-    assert!(matches!(refusal(finish(&mut hall, id, None, value("7"))), Refusal::Illegal { .. }));
+    assert!(matches!(refusal(finish(&mut hall, id, None, value("7"))), IllegalTransition::Illegal { .. }));
 }
 
 #[test]
@@ -154,6 +160,9 @@ fn h10_only_types_that_are_external_have_it() {
 #[test]
 fn before_any_worker_has_it_no_outcome_is_taken() {
     let (mut hall, id) = hall();
-    assert!(matches!(refusal(finish(&mut hall, id, None, value("7"))), Refusal::Illegal { .. }));
-    assert_eq!(refusal(finish(&mut hall, id, Some(1), value("7"))), Refusal::OtherAttempt { current: 0 });
+    assert!(matches!(refusal(finish(&mut hall, id, None, value("7"))), IllegalTransition::Illegal { .. }));
+    assert_eq!(
+        refusal(finish(&mut hall, id, Some(1), value("7"))),
+        IllegalTransition::OtherAttempt { current: 0 }
+    );
 }

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use jobhall_blobs::{AppendError, BlobError, KeepError};
-use jobhall_core::Refusal;
+use jobhall_core::IllegalTransition;
 use jobhall_engine::Refused;
 use jobhall_protocol::{Code, Problem};
 use jobhall_store::{CommitError, StoreError};
@@ -187,9 +187,9 @@ impl From<Refused> for ApiError {
             Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
                 Code::PreconditionFailed
             }
-            Refused::LeaseLost(_) | Refused::NoSuchSession | Refused::Event(Refusal::LeaseLost { .. }) => {
-                Code::LeaseLost
-            }
+            Refused::LeaseLost(_)
+            | Refused::NoSuchSession
+            | Refused::Event(IllegalTransition::LeaseLost { .. }) => Code::LeaseLost,
             Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
             Refused::Full(_) | Refused::GroupsFull(_) => Code::Unavailable,
             Refused::Storage { full, message } => return storage(*full, message),

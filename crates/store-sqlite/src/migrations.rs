@@ -40,19 +40,19 @@ pub(crate) type Observer<'a> = &'a mut dyn FnMut();
 
 /// Why a file is not opened.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum OpenError {
     /// It could not be read or written.
     SqlError(SqlError),
     /// It is not for this program.
     Foreign(String),
 }
 
-impl Refusal {
+impl OpenError {
     /// The error, with the file's name.
     pub(crate) fn of(self, path: &Path) -> StoreError {
         match self {
-            Refusal::SqlError(trouble) => failed("open", path, &trouble),
-            Refusal::Foreign(why) => {
+            OpenError::SqlError(trouble) => failed("open", path, &trouble),
+            OpenError::Foreign(why) => {
                 StoreError::new(format!("{} {why}; nothing was changed in it", path.display()))
             }
         }
@@ -61,15 +61,15 @@ impl Refusal {
     /// What SQLite said, if it did.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
-            Refusal::SqlError(SqlError::Sql(error)) => error.sqlite_error_code(),
+            OpenError::SqlError(SqlError::Sql(error)) => error.sqlite_error_code(),
             _ => None,
         }
     }
 }
 
-impl From<rusqlite::Error> for Refusal {
-    fn from(error: rusqlite::Error) -> Refusal {
-        Refusal::SqlError(error.into())
+impl From<rusqlite::Error> for OpenError {
+    fn from(error: rusqlite::Error) -> OpenError {
+        OpenError::SqlError(error.into())
     }
 }
 
@@ -88,7 +88,7 @@ fn position(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<usize> {
 }
 
 /// Refuses what this program must not touch: another program's file, a newer schema, an edited migration.
-pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), Refusal> {
+pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), OpenError> {
     let objects: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let version = version(conn)?;
     if objects == 0 && version == 0 {
@@ -96,12 +96,12 @@ pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), Refusal
     }
     let application: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != APPLICATION_ID {
-        return Err(Refusal::Foreign("is a database of another program".to_owned()));
+        return Err(OpenError::Foreign("is a database of another program".to_owned()));
     }
     let newest: usize =
         conn.query_row("SELECT coalesce(max(n), 0) FROM migrations", [], |row| position(row, 0))?;
     if version.max(newest) > list.len() {
-        return Err(Refusal::Foreign(format!(
+        return Err(OpenError::Foreign(format!(
             "has schema {}, this jobhall knows schemas up to {}: it was used by a newer one",
             version.max(newest),
             list.len()
@@ -113,11 +113,11 @@ pub(crate) fn check(conn: &Connection, list: &[Migration]) -> Result<(), Refusal
 }
 
 /// Refuses, besides that, a file whose schema is older than this program's.
-pub(crate) fn check_newest(conn: &Connection, list: &[Migration]) -> Result<(), Refusal> {
+pub(crate) fn check_newest(conn: &Connection, list: &[Migration]) -> Result<(), OpenError> {
     check(conn, list)?;
     match version(conn)? {
-        0 => Err(Refusal::Foreign("is empty: no hall ever ran on it".to_owned())),
-        old if old < list.len() => Err(Refusal::Foreign(format!(
+        0 => Err(OpenError::Foreign("is empty: no hall ever ran on it".to_owned())),
+        old if old < list.len() => Err(OpenError::Foreign(format!(
             "has schema {old}, this jobhall needs {}: start and stop a hall on it once, which brings it up to date",
             list.len()
         ))),
@@ -125,14 +125,14 @@ pub(crate) fn check_newest(conn: &Connection, list: &[Migration]) -> Result<(), 
     }
 }
 
-fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration]) -> Result<(), Refusal> {
+fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration]) -> Result<(), OpenError> {
     if applied.len() != version {
         let why = format!("has schema {version}, but records {} migrations", applied.len());
-        return Err(Refusal::Foreign(why));
+        return Err(OpenError::Foreign(why));
     }
     for ((n, name, sum), known) in applied.iter().zip(list) {
         if name != known.name || *sum != checksum(known.sql) {
-            return Err(Refusal::Foreign(format!(
+            return Err(OpenError::Foreign(format!(
                 "was made by another text of migration {n} ({name}) than this jobhall has ({})",
                 known.name
             )));
@@ -142,7 +142,7 @@ fn compare(version: usize, applied: &[(usize, String, i64)], list: &[Migration])
 }
 
 /// Runs what has not run yet.
-pub(crate) fn run(conn: &Connection, list: &[Migration], observer: Observer<'_>) -> Result<(), Refusal> {
+pub(crate) fn run(conn: &Connection, list: &[Migration], observer: Observer<'_>) -> Result<(), OpenError> {
     for (at, migration) in list.iter().enumerate().skip(version(conn)?) {
         migrate(conn, at + 1, migration, observer)?;
     }
@@ -154,7 +154,7 @@ fn migrate(
     n: usize,
     migration: &Migration,
     observer: Observer<'_>,
-) -> Result<(), Refusal> {
+) -> Result<(), OpenError> {
     observer();
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let done = statements(conn, n, migration, observer).and_then(|()| {
@@ -173,7 +173,7 @@ fn statements(
     n: usize,
     migration: &Migration,
     observer: Observer<'_>,
-) -> Result<(), Refusal> {
+) -> Result<(), OpenError> {
     let mut batch = Batch::new(conn, migration.sql);
     while let Some(mut statement) = batch.next()? {
         observer();

@@ -1,9 +1,9 @@
 //! THE match: which state follows which event. Submit, reports, recovery and the simulator all come through here.
 
 mod guard;
+mod illegal_transition;
 mod next;
 mod outside;
-mod refusal;
 mod step;
 
 use crate::event::Event;
@@ -16,20 +16,20 @@ use crate::time::Time;
 use next::Next;
 
 pub use guard::guard;
-pub use refusal::Refusal;
+pub use illegal_transition::IllegalTransition;
 pub use step::{Decision, Reason, Step};
 
 /// Decides what `event` does to a job at the moment `now`. Total: every pair has a decision or a typed refusal.
-pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision, Refusal> {
+pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision, IllegalTransition> {
     let step = Next { life, now, at: now.max(life.updated_at.plus_ms(1)) };
-    let illegal = Refusal::Illegal { state: life.state.name(), event: event.name() };
+    let illegal = IllegalTransition::Illegal { state: life.state.name(), event: event.name() };
     match (&life.state, event) {
         (State::Queued(error), Event::Claim { lease, worker }) => {
             if life.run_at > now {
-                return Err(Refusal::NotDue(life.run_at));
+                return Err(IllegalTransition::NotDue(life.run_at));
             }
             if life.hold {
-                return Err(Refusal::OnHold);
+                return Err(IllegalTransition::OnHold);
             }
             let tenure = Tenure {
                 lease: *lease,
@@ -191,8 +191,8 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
     }
 }
 
-fn lease_lost(life: &Life, event: &Event<'_>) -> Refusal {
-    Refusal::LeaseLost { state: life.state.name(), event: event.name() }
+fn lease_lost(life: &Life, event: &Event<'_>) -> IllegalTransition {
+    IllegalTransition::LeaseLost { state: life.state.name(), event: event.name() }
 }
 
 /// Whether these are the claim and lease of the last hold.

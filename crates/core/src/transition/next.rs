@@ -1,6 +1,6 @@
 //! Builds what follows: the lives that an event leads to.
 
-use super::{Decision, Reason, Refusal, Step, lease_lost};
+use super::{Decision, IllegalTransition, Reason, Step, lease_lost};
 use crate::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use crate::event::Event;
 use crate::id::LeaseId;
@@ -24,7 +24,13 @@ pub(super) struct Next<'a> {
 }
 
 impl Next<'_> {
-    pub fn current(&self, held: &Held, claim: u32, lease: LeaseId, event: &Event<'_>) -> Result<(), Refusal> {
+    pub fn current(
+        &self,
+        held: &Held,
+        claim: u32,
+        lease: LeaseId,
+        event: &Event<'_>,
+    ) -> Result<(), IllegalTransition> {
         let current = claim == self.life.claim && lease == held.tenure.lease;
         if current { Ok(()) } else { Err(lease_lost(self.life, event)) }
     }
@@ -127,7 +133,7 @@ impl Next<'_> {
         retry: &RetryPolicy,
         dice: Dice,
         forced: bool,
-    ) -> Result<Decision, Refusal> {
+    ) -> Result<Decision, IllegalTransition> {
         match &held.stop {
             Some(stop) if forced && stop.why == StopWhy::TimeOut => {
                 self.report(held, &Report::Cancelled, retry, dice)
@@ -188,9 +194,9 @@ impl Next<'_> {
     }
 
     /// The attempt waits for others. One that is being stopped does not begin to.
-    pub fn suspend(&self, held: &Held, on: WaitFor) -> Result<Decision, Refusal> {
+    pub fn suspend(&self, held: &Held, on: WaitFor) -> Result<Decision, IllegalTransition> {
         if held.stop.is_some() {
-            return Err(Refusal::Stopping);
+            return Err(IllegalTransition::Stopping);
         }
         let (mut step, mut tenure) = self.begun(held);
         tenure.started_at.get_or_insert(self.at);
@@ -290,7 +296,7 @@ impl Next<'_> {
         report: &Report,
         retry: &RetryPolicy,
         dice: Dice,
-    ) -> Result<Decision, Refusal> {
+    ) -> Result<Decision, IllegalTransition> {
         let (mut step, tenure) = self.begun(held);
         if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
             step.reason = Reason::Cancelled;
@@ -316,7 +322,7 @@ impl Next<'_> {
                 let ending = Ending { tenure, outcome: report.outcome(), failure };
                 Ok(self.fail(step, ending, verdict.as_ref(), retry, dice))
             }
-            Report::Cancelled => Err(Refusal::NotRequested),
+            Report::Cancelled => Err(IllegalTransition::NotRequested),
         }
     }
 

@@ -2,7 +2,7 @@
 //! two arrive.
 
 use super::next::Next;
-use super::{Decision, Reason, Refusal, by_holder, lease_lost};
+use super::{Decision, IllegalTransition, Reason, by_holder, lease_lost};
 use crate::event::Event;
 use crate::outcome::Report;
 use crate::retry::{Dice, RetryPolicy};
@@ -17,7 +17,7 @@ struct Told<'a> {
 }
 
 /// [`Event::StartedOutside`] and [`Event::OutsideOutcome`] on any state.
-pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision, Refusal> {
+pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision, IllegalTransition> {
     match *event {
         Event::StartedOutside { claim, lease, until, retry, dice } => match &step.life.state {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
@@ -31,7 +31,7 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
             }
             State::Waiting(waiting) if waiting.on == WaitFor::Jobs => {
                 step.current(&waiting.held, claim, lease, event)?;
-                Err(Refusal::Illegal { state: step.life.state.name(), event: event.name() })
+                Err(IllegalTransition::Illegal { state: step.life.state.name(), event: event.name() })
             }
             _ if by_holder(step.life, claim, lease) => Ok(Decision::Same),
             _ => Err(lease_lost(step.life, event)),
@@ -39,16 +39,16 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
         Event::OutsideOutcome { attempt, report, retry, dice } => {
             told(step, event, &Told { attempt, report, retry, dice })
         }
-        _ => Err(Refusal::Illegal { state: step.life.state.name(), event: event.name() }),
+        _ => Err(IllegalTransition::Illegal { state: step.life.state.name(), event: event.name() }),
     }
 }
 
-fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision, Refusal> {
+fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision, IllegalTransition> {
     let life = step.life;
     // An assigned job counts its attempt when the worker accepts; whoever tells its outcome names that one.
     let current = life.attempt + u32::from(matches!(life.state, State::Assigned(_)));
     if told.attempt.is_some_and(|attempt| attempt != current) {
-        return Err(Refusal::OtherAttempt { current });
+        return Err(IllegalTransition::OtherAttempt { current });
     }
     match &life.state {
         State::Waiting(waiting) if waiting.on != WaitFor::Jobs => {
@@ -57,7 +57,7 @@ fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision,
         State::Waiting(waiting) => keep(step, &waiting.held, told.report),
         State::Assigned(held) | State::Accepted(held) | State::Running(held) => keep(step, held, told.report),
         state if said_before(state, told.report) => Ok(Decision::Same),
-        _ => Err(Refusal::Illegal { state: life.state.name(), event: event.name() }),
+        _ => Err(IllegalTransition::Illegal { state: life.state.name(), event: event.name() }),
     }
 }
 
@@ -75,12 +75,12 @@ fn said_before(state: &State, report: &Report) -> bool {
 }
 
 /// Keeps an outcome until the worker says that the work goes on outside.
-fn keep(step: &Next<'_>, held: &Held, report: &Report) -> Result<Decision, Refusal> {
+fn keep(step: &Next<'_>, held: &Held, report: &Report) -> Result<Decision, IllegalTransition> {
     match held.early.as_deref() {
-        _ if held.is_cancelled() => Err(Refusal::Stopping),
-        _ if *report == Report::Cancelled => Err(Refusal::NotRequested),
+        _ if held.is_cancelled() => Err(IllegalTransition::Stopping),
+        _ if *report == Report::Cancelled => Err(IllegalTransition::NotRequested),
         Some(early) if early == report => Ok(Decision::Same),
-        Some(_) => Err(Refusal::ToldOtherwise),
+        Some(_) => Err(IllegalTransition::ToldOtherwise),
         None => {
             let held = Held { early: Some(Box::new(report.clone())), ..held.clone() };
             Ok(step.to(step.with_held(held), Reason::OutcomeKept))

@@ -1,8 +1,8 @@
 //! Events that own their data, and one life in each state, made by real transitions.
 
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Refusal,
-    Report, RetryPolicy, Time, Verdict, When, WorkerName, transition,
+    Backoff, Decision, Dice, Event, Failure, IllegalTransition, JobId, Json, LeaseId, Life, Outcome,
+    OutcomeSet, Report, RetryPolicy, Time, Verdict, When, WorkerName, transition,
 };
 
 /// When the sample lives begin.
@@ -138,7 +138,7 @@ pub fn policy() -> RetryPolicy {
 }
 
 /// What the core says to the event.
-pub fn decide(life: &Life, op: &Op, card: Card, now: Time) -> Result<Decision, Refusal> {
+pub fn decide(life: &Life, op: &Op, card: Card, now: Time) -> Result<Decision, IllegalTransition> {
     transition(life, &op.event(card, &policy()), now)
 }
 
@@ -246,15 +246,17 @@ pub fn effect(life: &Life, op: &Op, card: Card) -> String {
     let step = match decide(life, op, card, now) {
         Ok(Decision::Step(step)) => step,
         Ok(Decision::Same) => return "same".to_owned(),
-        Err(Refusal::Illegal { .. }) => return "–".to_owned(),
-        Err(Refusal::LeaseLost { .. }) => return "lease lost".to_owned(),
-        Err(Refusal::NotDue(_)) => return "not due".to_owned(),
-        Err(Refusal::NotRequested) => return "not requested".to_owned(),
-        Err(Refusal::OnHold) => return "on hold".to_owned(),
-        Err(Refusal::Stopping) => return "stopping".to_owned(),
-        Err(Refusal::ToldOtherwise) => return "told otherwise".to_owned(),
-        Err(Refusal::OtherAttempt { .. }) => return "other attempt".to_owned(),
-        Err(refusal @ Refusal::NotCompleted { .. }) => panic!("{refusal}: a rule of manual retries"),
+        Err(IllegalTransition::Illegal { .. }) => return "–".to_owned(),
+        Err(IllegalTransition::LeaseLost { .. }) => return "lease lost".to_owned(),
+        Err(IllegalTransition::NotDue(_)) => return "not due".to_owned(),
+        Err(IllegalTransition::NotRequested) => return "not requested".to_owned(),
+        Err(IllegalTransition::OnHold) => return "on hold".to_owned(),
+        Err(IllegalTransition::Stopping) => return "stopping".to_owned(),
+        Err(IllegalTransition::ToldOtherwise) => return "told otherwise".to_owned(),
+        Err(IllegalTransition::OtherAttempt { .. }) => return "other attempt".to_owned(),
+        Err(refusal @ IllegalTransition::NotCompleted { .. }) => {
+            panic!("{refusal}: a rule of manual retries")
+        }
     };
     let mut words = step.life.name(now).to_string();
     let cancelling = |life: &Life| life.state.held().is_some_and(|held| held.is_cancelled());

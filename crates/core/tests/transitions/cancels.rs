@@ -1,6 +1,8 @@
 //! Cancel, follow-ups and release.
 
-use jobhall_core::{Blocked, Decision, Failure, Json, Life, Outcome, Reason, Refusal, Report, State, When};
+use jobhall_core::{
+    Blocked, Decision, Failure, IllegalTransition, Json, Life, Outcome, Reason, Report, State, When,
+};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::{next, state_of, step};
@@ -81,7 +83,7 @@ proptest! {
                 _ => None,
             };
             prop_assert_eq!(turn.reason(), behind.map(|_| Reason::Released));
-            let illegal = matches!(turn.answer, Err(Refusal::Illegal { .. }));
+            let illegal = matches!(turn.answer, Err(IllegalTransition::Illegal { .. }));
             prop_assert_eq!(illegal, behind.is_none());
             let left = behind.map(|blocked| match blocked.dependencies {
                 true => State::Blocked(Blocked { holder: None, ..blocked }),
@@ -148,7 +150,7 @@ fn a_worker_that_vanishes_or_never_accepts_leaves_a_cancelled_job_cancelled() {
 fn a_worker_says_cancelled_only_when_asked() {
     let life = next(&fresh(), &[Op::Claim, Op::Accept]);
     let answer = decide(&life, &Op::Report(Report::Cancelled), FIRST, at(NOW_MS));
-    assert_eq!(answer, Err(Refusal::NotRequested));
+    assert_eq!(answer, Err(IllegalTransition::NotRequested));
 }
 
 #[test]
@@ -165,6 +167,6 @@ fn a_cancel_drops_the_follow_up_and_no_new_one_is_taken() {
     assert_eq!((waiting.follow_up, waiting.life.again), (None, None));
     let held = next(&fresh(), &[again(), Op::Claim, cancel()]);
     assert_eq!(held.again, None);
-    assert!(matches!(decide(&held, &again(), FIRST, at(NOW_MS)), Err(Refusal::Illegal { .. })));
+    assert!(matches!(decide(&held, &again(), FIRST, at(NOW_MS)), Err(IllegalTransition::Illegal { .. })));
     assert_eq!(step(&held, &passed()).follow_up, None);
 }

@@ -1,6 +1,6 @@
 //! Who may speak for a job: the holder of the current claim and lease, and nobody else.
 
-use jobhall_core::{Decision, Json, LeaseId, Refusal, Report, State, When};
+use jobhall_core::{Decision, IllegalTransition, Json, LeaseId, Report, State, When};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::{next, state_of};
@@ -17,7 +17,7 @@ proptest! {
     fn g2_only_the_holder_of_the_current_lease_is_heard(turns in turns()) {
         for turn in turns.iter().filter(|turn| turn.by_worker()) {
             let held = turn.before.state.held().is_some();
-            let lost = matches!(turn.answer, Err(Refusal::LeaseLost { .. }));
+            let lost = matches!(turn.answer, Err(IllegalTransition::LeaseLost { .. }));
             if held {
                 prop_assert_eq!(lost, !turn.shows_current, "{:?}", turn);
             } else {
@@ -33,21 +33,21 @@ proptest! {
         for turn in &turns {
             let name = turn.op.event(turn.card, &turn.policy).name();
             match &turn.answer {
-                Err(Refusal::Illegal { state, event } | Refusal::LeaseLost { state, event }) => {
+                Err(IllegalTransition::Illegal { state, event } | IllegalTransition::LeaseLost { state, event }) => {
                     prop_assert_eq!((*state, *event), (turn.before.state.name(), name));
                 }
-                Err(Refusal::NotRequested) => prop_assert!(matches!(
+                Err(IllegalTransition::NotRequested) => prop_assert!(matches!(
                     turn.op,
                     Op::Report(Report::Cancelled) | Op::OutsideOutcome(_, Report::Cancelled)
                 )),
-                Err(Refusal::NotDue(_) | Refusal::OnHold) => prop_assert_eq!(&turn.op, &Op::Claim),
-                Err(Refusal::Stopping) => {
+                Err(IllegalTransition::NotDue(_) | IllegalTransition::OnHold) => prop_assert_eq!(&turn.op, &Op::Claim),
+                Err(IllegalTransition::Stopping) => {
                     prop_assert!(matches!(turn.op, Op::Wait | Op::OutsideOutcome(..)));
                 }
-                Err(Refusal::ToldOtherwise | Refusal::OtherAttempt { .. }) => {
+                Err(IllegalTransition::ToldOtherwise | IllegalTransition::OtherAttempt { .. }) => {
                     prop_assert!(matches!(turn.op, Op::OutsideOutcome(..)));
                 }
-                Err(Refusal::NotCompleted { .. }) => prop_assert!(false, "a rule of manual retries"),
+                Err(IllegalTransition::NotCompleted { .. }) => prop_assert!(false, "a rule of manual retries"),
                 Ok(_) => {}
             }
         }
@@ -73,7 +73,7 @@ fn answer(life: &jobhall_core::Life, op: &Op, card: Card) -> &'static str {
     match decide(life, op, card, at(NOW_MS)) {
         Ok(Decision::Step(_)) => "step",
         Ok(Decision::Same) => "same",
-        Err(Refusal::LeaseLost { .. }) => "lease lost",
+        Err(IllegalTransition::LeaseLost { .. }) => "lease lost",
         Err(_) => "refused",
     }
 }

@@ -1,6 +1,6 @@
 //! Work that goes on outside: whoever tells first, the job ends the same.
 
-use jobhall_core::{Decision, Json, Life, Outcome, Reason, Refusal, Report, State, Verdict, When};
+use jobhall_core::{Decision, IllegalTransition, Json, Life, Outcome, Reason, Report, State, Verdict, When};
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 use proptest::sample::select;
 
@@ -67,8 +67,8 @@ fn h10_a_kept_outcome_is_said_twice_the_same_and_never_otherwise() {
         assert_eq!(kept.reason, Reason::OutcomeKept);
         let say = |report| decide(&kept.life, &told(report), FIRST, at(NOW_MS));
         assert_eq!(say(passed()), Ok(Decision::Same));
-        assert_eq!(say(failed()), Err(Refusal::ToldOtherwise));
-        assert_eq!(say(Report::Cancelled), Err(Refusal::NotRequested));
+        assert_eq!(say(failed()), Err(IllegalTransition::ToldOtherwise));
+        assert_eq!(say(Report::Cancelled), Err(IllegalTransition::NotRequested));
     }
 }
 
@@ -90,13 +90,13 @@ fn h10_what_the_starter_says_and_what_becomes_of_it_cannot_undo_a_success_that_w
 #[test]
 fn h10_after_a_cancel_no_outcome_is_taken() {
     let stopping = next(&fresh(), &[Op::Claim, Op::Accept, cancel()]);
-    assert_eq!(decide(&stopping, &told(passed()), FIRST, at(NOW_MS)), Err(Refusal::Stopping));
+    assert_eq!(decide(&stopping, &told(passed()), FIRST, at(NOW_MS)), Err(IllegalTransition::Stopping));
     assert_eq!(state_of(&next(&stopping, &[started()])), "cancelled", "what is being stopped does not go on");
     let outside = next(&fresh(), &[Op::Claim, started()]);
     let cancelled = step(&outside, &cancel());
     assert_eq!((state_of(&cancelled.life), cancelled.reason), ("cancelled", Reason::Cancelled));
     let answer = decide(&cancelled.life, &told(passed()), FIRST, at(NOW_MS));
-    assert!(matches!(answer, Err(Refusal::Illegal { .. })), "{answer:?}");
+    assert!(matches!(answer, Err(IllegalTransition::Illegal { .. })), "{answer:?}");
 }
 
 #[test]
@@ -104,13 +104,17 @@ fn h10_the_attempt_that_is_named_must_be_the_current_one() {
     let waiting = next(&fresh(), &[Op::Claim, started()]);
     let tell = |life: &Life, n| decide(life, &Op::OutsideOutcome(Some(n), passed()), FIRST, at(NOW_MS));
     for n in [0, 2] {
-        assert_eq!(tell(&waiting, n), Err(Refusal::OtherAttempt { current: 1 }));
+        assert_eq!(tell(&waiting, n), Err(IllegalTransition::OtherAttempt { current: 1 }));
     }
     assert!(matches!(tell(&waiting, 1), Ok(Decision::Step(_))));
     let assigned = next(&fresh(), &[Op::Claim]);
     assert!(matches!(tell(&assigned, 1), Ok(Decision::Step(_))), "the one that is about to be accepted");
     let second = next(&waiting, &[told(failed()), Op::Claim, Op::Accept]);
-    assert_eq!(tell(&second, 1), Err(Refusal::OtherAttempt { current: 2 }), "of an attempt that has ended");
+    assert_eq!(
+        tell(&second, 1),
+        Err(IllegalTransition::OtherAttempt { current: 2 }),
+        "of an attempt that has ended"
+    );
 }
 
 #[test]
@@ -120,6 +124,6 @@ fn an_outcome_from_outside_takes_no_other_than_the_one_that_ended_the_job() {
     let other = Report::Passed(Json::trusted("2"));
     for report in [other, Report::Skipped(Json::trusted("{\"a\":1}")), failed()] {
         let answer = decide(&ended, &told(report), FIRST, at(NOW_MS));
-        assert!(matches!(answer, Err(Refusal::Illegal { .. })), "{answer:?}");
+        assert!(matches!(answer, Err(IllegalTransition::Illegal { .. })), "{answer:?}");
     }
 }

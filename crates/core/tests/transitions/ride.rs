@@ -1,8 +1,8 @@
 //! Random lives: sequences of events, by holders and others, under a clock that stands still and goes back.
 
 use jobhall_core::{
-    Backoff, Decision, Failure, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Reason, Refusal, Report,
-    RetryPolicy, Step, Time, Verdict, When, transition,
+    Backoff, Decision, Failure, IllegalTransition, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Reason,
+    Report, RetryPolicy, Step, Time, Verdict, When, transition,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
@@ -45,7 +45,7 @@ pub struct Turn {
     pub shows_current: bool,
     pub now: Time,
     pub policy: RetryPolicy,
-    pub answer: Result<Decision, Refusal>,
+    pub answer: Result<Decision, IllegalTransition>,
 }
 
 impl Turn {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{EventName, Reason, Refusal, StateName};
+use jobhall_core::{EventName, IllegalTransition, Reason, StateName};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -237,15 +237,15 @@ fn random_rides_reach_every_reason_and_every_refusal() {
         reasons.extend(turns.iter().filter_map(|turn| turn.reason()));
         refused.extend(turns.iter().filter_map(|turn| turn.answer.as_ref().err()).map(
             |refusal| match refusal {
-                Refusal::Illegal { .. } => "illegal",
-                Refusal::LeaseLost { .. } => "lease lost",
-                Refusal::NotDue(_) => "not due",
-                Refusal::NotRequested => "not requested",
-                Refusal::NotCompleted { .. } => "not completed",
-                Refusal::OnHold => "on hold",
-                Refusal::Stopping => "stopping",
-                Refusal::ToldOtherwise => "told otherwise",
-                Refusal::OtherAttempt { .. } => "other attempt",
+                IllegalTransition::Illegal { .. } => "illegal",
+                IllegalTransition::LeaseLost { .. } => "lease lost",
+                IllegalTransition::NotDue(_) => "not due",
+                IllegalTransition::NotRequested => "not requested",
+                IllegalTransition::NotCompleted { .. } => "not completed",
+                IllegalTransition::OnHold => "on hold",
+                IllegalTransition::Stopping => "stopping",
+                IllegalTransition::ToldOtherwise => "told otherwise",
+                IllegalTransition::OtherAttempt { .. } => "other attempt",
             },
         ));
     }
@@ -267,18 +267,18 @@ fn random_rides_reach_every_reason_and_every_refusal() {
 fn refusals_read_well() {
     let (state, event) = (StateName::Failed, EventName::LeaseEnd);
     for (refusal, words) in [
-        (Refusal::Illegal { state, event }, "lease end does not apply to a job that is failed"),
+        (IllegalTransition::Illegal { state, event }, "lease end does not apply to a job that is failed"),
         (
-            Refusal::LeaseLost { state, event: EventName::Report },
+            IllegalTransition::LeaseLost { state, event: EventName::Report },
             "report refused: the lease is not the current one of this job, which is failed",
         ),
-        (Refusal::NotDue(at(1_500)), "the job is not due before 1500 ms"),
-        (Refusal::NotCompleted { state: StateName::Running }, "the job is running, not completed"),
-        (Refusal::OnHold, "the job is on hold"),
-        (Refusal::Stopping, "the attempt is being stopped"),
-        (Refusal::ToldOtherwise, "another outcome of this attempt was told before"),
-        (Refusal::OtherAttempt { current: 3 }, "the job is at attempt 3"),
-        (Refusal::NotRequested, "outcome cancelled refused: no cancel was requested"),
+        (IllegalTransition::NotDue(at(1_500)), "the job is not due before 1500 ms"),
+        (IllegalTransition::NotCompleted { state: StateName::Running }, "the job is running, not completed"),
+        (IllegalTransition::OnHold, "the job is on hold"),
+        (IllegalTransition::Stopping, "the attempt is being stopped"),
+        (IllegalTransition::ToldOtherwise, "another outcome of this attempt was told before"),
+        (IllegalTransition::OtherAttempt { current: 3 }, "the job is at attempt 3"),
+        (IllegalTransition::NotRequested, "outcome cancelled refused: no cancel was requested"),
     ] {
         assert_eq!(refusal.to_string(), words);
     }

@@ -1,6 +1,6 @@
 //! The moments an attempt remembers, and when a job is due.
 
-use jobhall_core::{Decision, Life, Refusal, State, Tenure};
+use jobhall_core::{Decision, IllegalTransition, Life, State, Tenure};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{steps, turns};
@@ -15,8 +15,8 @@ proptest! {
             let queued = matches!(turn.before.state, State::Queued(_));
             let due = turn.before.run_at <= turn.now;
             prop_assert_eq!(turn.step().is_some(), queued && due && !turn.before.hold);
-            prop_assert_eq!(turn.answer == Err(Refusal::OnHold), queued && due && turn.before.hold);
-            let not_due = turn.answer == Err(Refusal::NotDue(turn.before.run_at));
+            prop_assert_eq!(turn.answer == Err(IllegalTransition::OnHold), queued && due && turn.before.hold);
+            let not_due = turn.answer == Err(IllegalTransition::NotDue(turn.before.run_at));
             prop_assert_eq!(not_due, queued && !due);
         }
     }
@@ -70,6 +70,6 @@ fn each_phase_is_dated_when_it_begins() {
 #[test]
 fn a_job_starts_at_its_time_and_not_a_millisecond_before() {
     let life = Life::queued(at(10), at(500));
-    assert_eq!(decide(&life, &Op::Claim, FIRST, at(499)), Err(Refusal::NotDue(at(500))));
+    assert_eq!(decide(&life, &Op::Claim, FIRST, at(499)), Err(IllegalTransition::NotDue(at(500))));
     assert!(matches!(decide(&life, &Op::Claim, FIRST, at(500)), Ok(Decision::Step(_))));
 }

@@ -18,13 +18,13 @@ pub struct Socket {
 }
 
 /// What the hall answered to an upgrade that it refused.
-pub struct Refusal {
+pub struct Rejection {
     pub status: u16,
     pub body: String,
 }
 
 impl Socket {
-    pub async fn open(hall: &TestHall, headers: &[(&str, &str)]) -> Result<Socket, Refusal> {
+    pub async fn open(hall: &TestHall, headers: &[(&str, &str)]) -> Result<Socket, Rejection> {
         let stream = TcpStream::connect(&hall.address).await.unwrap();
         let mut request = Request::builder()
             .uri(format!("ws://{}/api/v1/session", hall.address))
@@ -45,7 +45,7 @@ impl Socket {
                 let body = response.body().clone().unwrap_or_default();
                 let (status, body) =
                     (response.status().as_u16(), String::from_utf8_lossy(&body).into_owned());
-                Err(Refusal { status, body })
+                Err(Rejection { status, body })
             }
             Err(error) => panic!("{error}"),
         }

@@ -8,7 +8,7 @@ use crate::time::Time;
 
 /// Why an event does not apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum IllegalTransition {
     /// The state has no such event.
     Illegal {
         /// Where the job stands.
@@ -45,22 +45,26 @@ pub enum Refusal {
     },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for IllegalTransition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Illegal { state, event } => write!(f, "{event} does not apply to a job that is {state}"),
-            Refusal::LeaseLost { state, event } => {
+            IllegalTransition::Illegal { state, event } => {
+                write!(f, "{event} does not apply to a job that is {state}")
+            }
+            IllegalTransition::LeaseLost { state, event } => {
                 write!(f, "{event} refused: the lease is not the current one of this job, which is {state}")
             }
-            Refusal::NotDue(run_at) => write!(f, "the job is not due before {} ms", run_at.as_ms()),
-            Refusal::NotCompleted { state } => write!(f, "the job is {state}, not completed"),
-            Refusal::OnHold => write!(f, "the job is on hold"),
-            Refusal::Stopping => write!(f, "the attempt is being stopped"),
-            Refusal::ToldOtherwise => write!(f, "another outcome of this attempt was told before"),
-            Refusal::OtherAttempt { current } => write!(f, "the job is at attempt {current}"),
-            Refusal::NotRequested => write!(f, "outcome cancelled refused: no cancel was requested"),
+            IllegalTransition::NotDue(run_at) => write!(f, "the job is not due before {} ms", run_at.as_ms()),
+            IllegalTransition::NotCompleted { state } => write!(f, "the job is {state}, not completed"),
+            IllegalTransition::OnHold => write!(f, "the job is on hold"),
+            IllegalTransition::Stopping => write!(f, "the attempt is being stopped"),
+            IllegalTransition::ToldOtherwise => write!(f, "another outcome of this attempt was told before"),
+            IllegalTransition::OtherAttempt { current } => write!(f, "the job is at attempt {current}"),
+            IllegalTransition::NotRequested => {
+                write!(f, "outcome cancelled refused: no cancel was requested")
+            }
         }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for IllegalTransition {}
