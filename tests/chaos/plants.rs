@@ -4,7 +4,7 @@
 use jobhall_core::{
     AttemptId, Disposition, Failure, Job, JobId, Json, Key, LeaseId, Life, Spec, State, StateName, Time,
 };
-use jobhall_engine::{Answer, Refused, Request};
+use jobhall_engine::{Answer, Rejected, Request};
 use jobhall_sim::Invariant;
 use jobhall_store::{Block, FeedEntry, FeedRow};
 
@@ -245,7 +245,7 @@ fn two_answers(aftermath: &mut Aftermath) -> bool {
 fn cancel_forgotten(aftermath: &mut Aftermath) -> bool {
     let Some(id) = find(aftermath, succeeded) else { return false };
     let request = Request::Cancel { id, failure: Failure::new("cancelled", "") };
-    let answer: Result<Answer, Refused> = Ok(Answer::State(StateName::Cancelled));
+    let answer: Result<Answer, Rejected> = Ok(Answer::State(StateName::Cancelled));
     aftermath.book.entries.push(Entry::Heard(request, answer, u64::MAX));
     true
 }

@@ -8,7 +8,7 @@ use jobhall_client::ClientError;
 use jobhall_core::{
     AttemptId, EventName, IllegalTransition, JobId, Json, LeaseId, StateName, Time, WorkerName,
 };
-use jobhall_engine::{Answer, Refused, Request, SubmitJob};
+use jobhall_engine::{Answer, Rejected, Request, SubmitJob};
 use jobhall_protocol::{self as wire, Code};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -19,7 +19,7 @@ pub enum Entry {
     /// Sent, whether or not it arrived.
     Sent(Request),
     /// Answered, at this moment.
-    Heard(Request, Result<Answer, Refused>, u64),
+    Heard(Request, Result<Answer, Rejected>, u64),
     /// Given to a worker of the test that had asked at this moment.
     Assigned(AttemptId, LeaseId, Json, u64),
 }
@@ -68,7 +68,7 @@ impl Record {
         self.book().entries.push(Entry::Sent(request.clone()));
     }
 
-    pub fn heard(&self, request: Request, answer: Result<Answer, Refused>) {
+    pub fn heard(&self, request: Request, answer: Result<Answer, Rejected>) {
         let at = self.now();
         self.book().entries.push(Entry::Heard(request, answer, at));
     }
@@ -85,19 +85,19 @@ impl Record {
         };
         let refused = match (problem.code, &request) {
             (Code::LeaseLost, Request::Report { attempt, .. } | Request::Accept { attempt, .. }) => {
-                Refused::LeaseLost(*attempt)
+                Rejected::LeaseLost(*attempt)
             }
-            (Code::NotFound, request) => Refused::NoSuchJob(job_of(request)),
+            (Code::NotFound, request) => Rejected::NoSuchJob(job_of(request)),
             (Code::KeyHeld, Request::Submit(submit)) => {
                 let holder = problem.detail.rsplit(' ').next().and_then(|id| id.parse().ok()).unwrap();
-                Refused::KeyHeld { job_type: submit.jobs[0].job_type.clone(), holder: job_id(holder) }
+                Rejected::KeyHeld { job_type: submit.jobs[0].job_type.clone(), holder: job_id(holder) }
             }
-            (Code::IdempotencyKeyReused, _) => Refused::SubmitKeyReused,
-            (Code::Conflict, Request::Cancel { .. }) => Refused::Event(IllegalTransition::Illegal {
+            (Code::IdempotencyKeyReused, _) => Rejected::SubmitKeyReused,
+            (Code::Conflict, Request::Cancel { .. }) => Rejected::Event(IllegalTransition::Illegal {
                 state: StateName::Succeeded,
                 event: EventName::Cancel,
             }),
-            (Code::Conflict, _) => Refused::Event(IllegalTransition::NotRequested),
+            (Code::Conflict, _) => Rejected::Event(IllegalTransition::NotRequested),
             (Code::Unavailable, _) => return self.count("unknown, the hall was stopping"),
             (Code::NoLeader, _) => return self.count("not done, no node led"),
             (Code::OutcomeUnknown, _) => return self.count("unknown, the leadership was lost"),

@@ -94,7 +94,7 @@ pub enum Answer {
 
 /// Why the kernel said no. Nothing was written, except where it says that this is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refused {
+pub enum Rejected {
     /// A live job of the same (type, key) exists.
     #[error("type {job_type} with this key is held by job {holder}")]
     KeyHeld {

@@ -2,7 +2,7 @@
 
 use jobhall_core::{Decision, Event, Failure, JobId, transition};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 
@@ -18,15 +18,15 @@ impl Kernel {
             }
             Err(refusal) => {
                 let ticket = *ticket;
-                self.answer(ticket, Err(Refused::Event(refusal)));
+                self.answer(ticket, Err(Rejected::Event(refusal)));
             }
         }
     }
 
     /// A cancel that comes after the end: a cancelled job stays so, any other is a conflict.
-    pub(crate) fn cancel_completed(&mut self, id: JobId, failure: &Failure) -> Result<Answer, Refused> {
-        let (job, _) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+    pub(crate) fn cancel_completed(&mut self, id: JobId, failure: &Failure) -> Result<Answer, Rejected> {
+        let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let decision = transition(&job.life, &Event::Cancel(failure), self.now.wall);
-        decision.map(|_| Answer::State(job.life.state.name())).map_err(Refused::Event)
+        decision.map(|_| Answer::State(job.life.state.name())).map_err(Rejected::Event)
     }
 }

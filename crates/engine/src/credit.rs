@@ -6,7 +6,7 @@
 
 use jobhall_core::bounds::VACANCY_SLOTS;
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::{Ended, SessionId, Ticket, VacancyId};
 use crate::kernel::Kernel;
 use crate::vacancy::Vacancy;
@@ -23,7 +23,7 @@ impl Kernel {
         let (given, most) = (total.saturating_sub_unsigned(vacancy.taken + vacancy.pending), VACANCY_SLOTS);
         let (given, most) = (u64::try_from(given).unwrap_or(0), u64::from(most));
         if given > most {
-            let refused = Refused::Bound { field: "vacancies", given, least: 0, most };
+            let refused = Rejected::Bound { field: "vacancies", given, least: 0, most };
             return self.answer(ticket, Err(refused));
         }
         if vacancy.free() == 0 {
@@ -40,14 +40,14 @@ impl Kernel {
     }
 
     /// The vacancy that stands for a session's credit, made now if there is none.
-    fn credit_of(&mut self, session: SessionId) -> Result<VacancyId, Refused> {
+    fn credit_of(&mut self, session: SessionId) -> Result<VacancyId, Rejected> {
         let id = VacancyId(self.number());
         let state = self.sessions.get_mut(&session).filter(|state| state.connected);
-        let state = state.ok_or(Refused::NoSuchSession)?;
+        let state = state.ok_or(Rejected::NoSuchSession)?;
         if let Some(id) = state.credit {
             return Ok(id);
         }
-        let profile = state.profile.ok_or(Refused::NoSuchSession)?;
+        let profile = state.profile.ok_or(Rejected::NoSuchSession)?;
         state.credit = Some(id);
         state.vacancies.insert(id);
         let (worker, turn) = (state.worker.clone(), id.0);
@@ -59,8 +59,8 @@ impl Kernel {
     }
 
     /// A vacancy takes no more jobs because its worker says so. One that is over already is as good.
-    pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Answer, Refused> {
-        let state = self.sessions.get(&session).ok_or(Refused::NoSuchSession)?;
+    pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Answer, Rejected> {
+        let state = self.sessions.get(&session).ok_or(Rejected::NoSuchSession)?;
         if state.vacancies.contains(&vacancy) && state.credit != Some(vacancy) {
             self.end_vacancy(vacancy, Ended::Withdrawn);
         }

@@ -26,7 +26,7 @@ use rand::{Rng, SeedableRng};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::answer::{Answer, Refused, Shown};
+use crate::answer::{Answer, Rejected, Shown};
 use crate::clock::{Clock, Now};
 use crate::config::Config;
 use crate::counts::{Counts, Takers};
@@ -67,7 +67,7 @@ pub enum EngineError {
     Start(#[from] StoreError),
     /// The kernel said no.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Rejected(#[from] Rejected),
 }
 
 /// A request with the way back for its answer.
@@ -78,9 +78,9 @@ enum Command {
 
 /// Where an answer goes.
 enum Reply {
-    One(oneshot::Sender<Result<Answer, Refused>>),
+    One(oneshot::Sender<Result<Answer, Rejected>>),
     /// A new session, with its way to the worker.
-    Session(oneshot::Sender<Result<Answer, Refused>>, mailbox::Sender),
+    Session(oneshot::Sender<Result<Answer, Rejected>>, mailbox::Sender),
     /// One of many, told together when all are there.
     Part(Arc<Gather>, usize),
 }
@@ -145,20 +145,20 @@ impl Engine {
     }
 
     /// Asks anything.
-    pub async fn ask(&self, request: Request) -> Result<Answer, Refused> {
+    pub async fn ask(&self, request: Request) -> Result<Answer, Rejected> {
         let (to, answer) = oneshot::channel();
         self.send(Command::Ask(request, Reply::One(to))).await?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Asks many things at once; the answers come together, in order.
-    pub async fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Answer, Refused>>, Refused> {
+    pub async fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Answer, Rejected>>, Rejected> {
         self.begin_many(requests).await?.await
     }
 
     /// Hands many requests over and returns as soon as the engine has them, so that the next can follow before these
     /// are answered. They are taken in order.
-    pub async fn begin_many(&self, requests: Vec<Request>) -> Result<Answers, Refused> {
+    pub async fn begin_many(&self, requests: Vec<Request>) -> Result<Answers, Rejected> {
         let (gather, answers) = Gather::of(requests.len());
         for (at, request) in requests.into_iter().enumerate() {
             self.send(Command::Ask(request, Reply::Part(gather.clone(), at))).await?;
@@ -166,12 +166,12 @@ impl Engine {
         Ok(answers)
     }
 
-    async fn send(&self, command: Command) -> Result<(), Refused> {
+    async fn send(&self, command: Command) -> Result<(), Rejected> {
         self.commands.send(command).await.map_err(|_| gone())
     }
 
     /// Makes jobs, all or nothing.
-    pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Refused> {
+    pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Rejected> {
         match self.ask(Request::Submit(submit)).await {
             Ok(Answer::Submitted(submitted)) => Ok(submitted),
             Ok(other) => Err(unexpected(&other)),
@@ -180,18 +180,18 @@ impl Engine {
     }
 
     /// Makes one job.
-    pub async fn submit_one(&self, job: SubmitJob) -> Result<Submitted, Refused> {
+    pub async fn submit_one(&self, job: SubmitJob) -> Result<Submitted, Rejected> {
         let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
         submitted.first().copied().ok_or_else(gone)
     }
 
     /// Ends a job.
-    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Answer, Refused> {
+    pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Answer, Rejected> {
         self.ask(Request::Cancel { id, failure }).await
     }
 
     /// Makes a new job like this completed one.
-    pub async fn retry(&self, id: JobId) -> Result<Submitted, Refused> {
+    pub async fn retry(&self, id: JobId) -> Result<Submitted, Rejected> {
         match self.ask(Request::Retry { id, name: None }).await? {
             Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
             other => Err(unexpected(&other)),
@@ -199,7 +199,7 @@ impl Engine {
     }
 
     /// Tells all about a job.
-    pub async fn show(&self, id: JobId) -> Result<Shown, Refused> {
+    pub async fn show(&self, id: JobId) -> Result<Shown, Rejected> {
         match self.ask(Request::Show(id)).await? {
             Answer::Shown(shown) => Ok(*shown),
             other => Err(unexpected(&other)),
@@ -207,7 +207,7 @@ impl Engine {
     }
 
     /// Tells why a job is not running.
-    pub async fn explain(&self, id: JobId) -> Result<Explanation, Refused> {
+    pub async fn explain(&self, id: JobId) -> Result<Explanation, Rejected> {
         match self.ask(Request::Explain(id)).await? {
             Answer::Explained(explanation) => Ok(*explanation),
             other => Err(unexpected(&other)),
@@ -215,7 +215,7 @@ impl Engine {
     }
 
     /// Tells everything that is counted.
-    pub async fn counts(&self) -> Result<Counts, Refused> {
+    pub async fn counts(&self) -> Result<Counts, Rejected> {
         match self.ask(Request::Counts).await? {
             Answer::Counts(counts) => Ok(*counts),
             other => Err(unexpected(&other)),
@@ -223,7 +223,7 @@ impl Engine {
     }
 
     /// Tells about one queue; none if it is not known: no job of it is open, and none was lately.
-    pub async fn queue(&self, name: QueueName) -> Result<Option<(Tally, Takers)>, Refused> {
+    pub async fn queue(&self, name: QueueName) -> Result<Option<(Tally, Takers)>, Rejected> {
         match self.ask(Request::Queue(name)).await? {
             Answer::Queue(found) => Ok(found),
             other => Err(unexpected(&other)),
@@ -235,7 +235,7 @@ impl Engine {
         &self,
         after: Option<QueueName>,
         limit: usize,
-    ) -> Result<Vec<(QueueName, Tally)>, Refused> {
+    ) -> Result<Vec<(QueueName, Tally)>, Rejected> {
         match self.ask(Request::Queues { after, limit }).await? {
             Answer::Queues(found) => Ok(found),
             other => Err(unexpected(&other)),
@@ -253,7 +253,7 @@ impl Engine {
     }
 
     /// Forgets these jobs if they are completed; how many were.
-    pub async fn remove(&self, ids: Vec<JobId>) -> Result<u64, Refused> {
+    pub async fn remove(&self, ids: Vec<JobId>) -> Result<u64, Rejected> {
         match self.ask(Request::Remove(ids)).await? {
             Answer::Removed(jobs) => Ok(jobs),
             other => Err(unexpected(&other)),
@@ -281,12 +281,12 @@ impl Engine {
     }
 }
 
-fn gone() -> Refused {
-    Refused::Stopped(SHUT_DOWN.to_owned())
+fn gone() -> Rejected {
+    Rejected::Stopped(SHUT_DOWN.to_owned())
 }
 
-fn unexpected(answer: &Answer) -> Refused {
-    Refused::Stopped(format!("it gave an answer of another kind: {answer:?}"))
+fn unexpected(answer: &Answer) -> Rejected {
+    Rejected::Stopped(format!("it gave an answer of another kind: {answer:?}"))
 }
 
 struct Driver {
@@ -450,7 +450,7 @@ impl Driver {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
         match self.replies.remove(&ticket.0) {
             Some(Reply::One(to)) => {
                 let _ = to.send(answer);

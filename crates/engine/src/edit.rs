@@ -8,7 +8,7 @@ use jobhall_core::{
     Decision, Event, JobId, Json, Owner, RetryPolicy, Spec, Tag, Time, Timeouts, Windows, transition,
 };
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 use crate::windows::Timed;
@@ -48,7 +48,7 @@ impl Edit {
         Edit { run_at: Some(now), windows: Some(Windows::default()), ..Edit::default() }
     }
 
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), Rejected> {
         if let Some(retry) = &self.retry {
             retry.check()?;
         }
@@ -64,7 +64,7 @@ impl Edit {
             ("tags", self.tags.as_ref().map_or(0, Vec::len) as u64, bounds::TAGS as u64),
         ];
         match most.into_iter().find(|(_, given, most)| given > most) {
-            Some((field, given, most)) => Err(Refused::Bound { field, given, least: 0, most }),
+            Some((field, given, most)) => Err(Rejected::Bound { field, given, least: 0, most }),
             None => Ok(()),
         }
     }
@@ -119,20 +119,20 @@ impl Kernel {
                 let state = entry.life.name(self.now.wall);
                 self.answer(ticket, Ok(Answer::State(state)));
             }
-            Err(refusal) => self.answer(ticket, Err(Refused::Event(refusal))),
+            Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
         }
     }
 
     /// The same of a completed job: it never changes.
-    pub(crate) fn edit_completed(&mut self, id: JobId, request: &Request) -> Result<Answer, Refused> {
-        let (job, _) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+    pub(crate) fn edit_completed(&mut self, id: JobId, request: &Request) -> Result<Answer, Rejected> {
+        let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let event = match request {
             Request::Hold(_) => Event::Hold,
             Request::Release(_) => Event::Unhold,
             _ => Event::Edit { run_at: None },
         };
         let decision = transition(&job.life, &event, self.now.wall);
-        decision.map(|_| Answer::State(job.life.state.name())).map_err(Refused::Event)
+        decision.map(|_| Answer::State(job.life.state.name())).map_err(Rejected::Event)
     }
 
     /// Another spec takes the place of the one that was stored.

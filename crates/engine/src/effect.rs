@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jobhall_core::{AttemptId, JobId, LeaseId, Spec, StateName};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 
 /// Names a request whose answer is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +52,7 @@ pub enum Ended {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a request.
-    Answer(Ticket, Result<Answer, Refused>),
+    Answer(Ticket, Result<Answer, Rejected>),
     /// Give a worker a job. It is durably assigned.
     Assign(SessionId, Assignment),
     /// Tell a worker to stop: a cancel was requested.

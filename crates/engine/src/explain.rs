@@ -9,7 +9,7 @@ use jobhall_core::{
     Windows, WorkerName,
 };
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::entry::{Entry, Placed};
 use crate::kernel::Kernel;
 use crate::limits::LimitOf;
@@ -144,14 +144,14 @@ pub struct Explanation {
 }
 
 impl Kernel {
-    pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Refused> {
-        let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
+    pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Rejected> {
+        let entry = self.open.get(&id.get()).ok_or(Rejected::NoSuchJob(id))?;
         let explanation = Explanation { id, state: entry.life.name(self.now.wall), why: self.why(id, entry) };
         Ok(Answer::Explained(Box::new(explanation)))
     }
 
-    pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Answer, Refused> {
-        let (job, _) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+    pub(crate) fn explain_completed(&mut self, id: JobId) -> Result<Answer, Rejected> {
+        let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let state = job.life.state.name();
         Ok(Answer::Explained(Box::new(Explanation { id, state, why: vec![Why::Completed(state)] })))
     }

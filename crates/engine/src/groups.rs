@@ -11,7 +11,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::{Kernel, What};
 use crate::membership::{Groups, Membership};
@@ -35,9 +35,9 @@ pub struct NewGroup {
 }
 
 impl NewGroup {
-    pub(crate) fn check(&self) -> Result<(), Refused> {
+    pub(crate) fn check(&self) -> Result<(), Rejected> {
         let (given, most) = (self.tags.len() as u64, TAGS as u64);
-        if given > most { Err(Refused::Bound { field: "tags", given, least: 0, most }) } else { Ok(()) }
+        if given > most { Err(Rejected::Bound { field: "tags", given, least: 0, most }) } else { Ok(()) }
     }
 
     pub(crate) fn make(self, id: GroupId, created_at: jobhall_core::Time) -> Group {
@@ -134,13 +134,13 @@ impl Kernel {
     }
 
     /// Whether anyone may put jobs into this group.
-    pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Refused> {
-        let open = self.groups().get(id).ok_or(Refused::NoSuchGroup(id))?;
-        if open.group.is_joinable() { Ok(()) } else { Err(Refused::GroupClosed(id)) }
+    pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Rejected> {
+        let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
+        if open.group.is_joinable() { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
     }
 
-    pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Refused> {
-        let open = self.groups().get(id).ok_or(Refused::NoSuchGroup(id))?;
+    pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Rejected> {
+        let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
         Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
     }
 
@@ -160,7 +160,7 @@ impl Kernel {
             _ => return,
         };
         let Some(open) = self.groups().get(id) else {
-            return self.answer(ticket, Err(Refused::NoSuchGroup(id)));
+            return self.answer(ticket, Err(Rejected::NoSuchGroup(id)));
         };
         if open.busy {
             return self
@@ -246,7 +246,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn group_refused(&mut self, pending: GroupPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn group_conflicted(&mut self, pending: GroupPending, conflicts: Vec<Conflict>) {
         let id = pending.group.id;
         for conflict in conflicts {
             let Conflict::Group { stored, .. } = conflict else { continue };
@@ -261,7 +261,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Refused) {
+    pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Rejected) {
         let id = pending.group.id;
         if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
             open.busy = false;

@@ -67,7 +67,7 @@ impl Pool {
     }
 
     /// The store could not lend a block; it may be asked again.
-    pub fn refused(&mut self) {
+    pub fn lending_failed(&mut self) {
         self.asked = false;
     }
 

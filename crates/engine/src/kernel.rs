@@ -16,7 +16,7 @@ use jobhall_core::{
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::avoid::Avoids;
 use crate::board::Board;
 use crate::clock::{Mono, Now};
@@ -457,12 +457,12 @@ impl Kernel {
         self.effects.push(effect);
     }
 
-    pub(crate) fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+    pub(crate) fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
         self.effects.push(Effect::Answer(ticket, answer));
     }
 
     /// Answers whoever waits for this task, if anyone does.
-    pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Refused>) {
+    pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Rejected>) {
         match &task.what {
             What::Request(_, ticket) => self.answer(*ticket, answer),
             What::Submit(plan) => {

@@ -66,7 +66,7 @@ mod watch;
 mod why_limited;
 mod windows;
 
-pub use answer::{Answer, Refused, Shown};
+pub use answer::{Answer, Rejected, Shown};
 pub use clock::{Clock, Mono, Now, SystemClock};
 pub use config::Config;
 pub use counts::{ByOutcome, Counts, NAMED_QUEUES, TROUBLE_MS, Takers, Workforce};

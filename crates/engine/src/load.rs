@@ -3,7 +3,7 @@
 use jobhall_core::{Job, JobId, Life, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
-use crate::answer::Refused;
+use crate::answer::Rejected;
 use crate::board::{ClassId, Rank};
 use crate::counts::waits;
 use crate::entry::{Busy, Entry, Placed, Shared};
@@ -95,7 +95,7 @@ impl Kernel {
                 self.blocks.review();
             }
             Err(error) => {
-                self.pool.refused();
+                self.pool.lending_failed();
                 self.storage_failed(&error);
                 let refused = storage(&error);
                 for task in std::mem::take(&mut self.for_ids) {
@@ -400,7 +400,7 @@ impl Kernel {
     }
 
     fn read_failed(&mut self, id: JobId, readers: Vec<Task>, error: &StoreError) {
-        let refused = Refused::Storage { full: false, message: error.to_string() };
+        let refused = Rejected::Storage { full: false, message: error.to_string() };
         let in_line = self.in_line.remove(&id.get()).unwrap_or_default();
         for task in readers.into_iter().chain(in_line) {
             self.give_up(task, refused.clone());
@@ -424,12 +424,12 @@ pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {
     Rank { priority: entry.priority, run_at: entry.life.run_at, id }
 }
 
-pub(crate) fn storage(error: &CommitError) -> Refused {
+pub(crate) fn storage(error: &CommitError) -> Rejected {
     match error {
         CommitError::NotCommitted { full, message } => {
-            Refused::Storage { full: *full, message: message.clone() }
+            Rejected::Storage { full: *full, message: message.clone() }
         }
-        CommitError::Unknown { message } => Refused::Unknown(message.clone()),
-        CommitError::Stopped { message } => Refused::Stopped(message.clone()),
+        CommitError::Unknown { message } => Rejected::Unknown(message.clone()),
+        CommitError::Stopped { message } => Rejected::Stopped(message.clone()),
     }
 }

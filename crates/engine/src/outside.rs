@@ -4,7 +4,7 @@ use jobhall_core::{
     Decision, Event, Failure, JobId, Life, Outcome, PastAttempt, Report, State, WaitFor, transition,
 };
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::kernel::{Kernel, Task, What};
 use crate::request::Request;
 
@@ -18,7 +18,7 @@ impl Kernel {
         let Some(spec) = entry.spec.clone() else { return };
         let config = self.type_config(&spec.job_type);
         if !config.external {
-            return self.answer(ticket, Err(Refused::NotExternal(spec.job_type.clone())));
+            return self.answer(ticket, Err(Rejected::NotExternal(spec.job_type.clone())));
         }
         let until = self.now.wall.plus_ms(spec.timeouts.or(config.timeouts).total());
         let (claim, retry) = (attempt.claim, &spec.retry);
@@ -26,7 +26,7 @@ impl Kernel {
         match transition(&entry.life, &event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
-            Err(refusal) => self.answer(ticket, Err(Refused::Event(refusal))),
+            Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
         }
     }
 
@@ -41,7 +41,7 @@ impl Kernel {
         let Some(entry) = self.open.get(&id.get()) else { return };
         let Some(spec) = &entry.spec else { return };
         if !is_outside(&entry.life) && !self.type_config(&spec.job_type).external {
-            let refused = Refused::NotExternal(spec.job_type.clone());
+            let refused = Rejected::NotExternal(spec.job_type.clone());
             return self.answer(ticket, Err(refused));
         }
         let event = Event::OutsideOutcome { attempt, report: &report, retry: &spec.retry, dice };
@@ -49,12 +49,12 @@ impl Kernel {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
             Err(refusal) if entry.life.past_attempts() == 0 => {
-                self.answer(ticket, Err(Refused::Event(refusal)));
+                self.answer(ticket, Err(Rejected::Event(refusal)));
             }
             // It may be what ended an attempt before.
             Err(refusal) => match task.read.as_ref().map(|read| said_before(&read.past, attempt, &report)) {
                 Some(true) => self.answer_state(id, ticket),
-                Some(false) => self.answer(ticket, Err(Refused::Event(refusal))),
+                Some(false) => self.answer(ticket, Err(Rejected::Event(refusal))),
                 None => self.read_job(id, task),
             },
         }
@@ -66,15 +66,15 @@ impl Kernel {
         id: JobId,
         attempt: Option<u32>,
         report: &Report,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer, Rejected> {
         let dice = self.dice();
-        let (job, past) = self.cached.get(&id).ok_or(Refused::NoSuchJob(id))?;
+        let (job, past) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let state = job.life.state.name();
         let event = Event::OutsideOutcome { attempt, report, retry: &job.spec.retry, dice };
         match transition(&job.life, &event, self.now.wall) {
             Ok(_) => Ok(Answer::State(state)),
             Err(_) if attempt.is_some() && said_before(past, attempt, report) => Ok(Answer::State(state)),
-            Err(refusal) => Err(Refused::Event(refusal)),
+            Err(refusal) => Err(Rejected::Event(refusal)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jobhall_core::{QueueConfig, QueueName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
@@ -79,11 +79,11 @@ impl Kernel {
             return self.answer(ticket, Err(refused));
         }
         if rounds > ROUNDS {
-            return self.answer(ticket, Err(Refused::Contended));
+            return self.answer(ticket, Err(Rejected::Contended));
         }
         let rev = self.queue_configs.get(&queue).map_or(0, |(rev, _)| *rev);
         if expected.is_some_and(|expected| expected != rev) {
-            return self.answer(ticket, Err(Refused::QueueChanged { queue, rev }));
+            return self.answer(ticket, Err(Rejected::QueueChanged { queue, rev }));
         }
         if config.is_none() && rev == 0 {
             return self.answer(ticket, Ok(Answer::Rev(0)));
@@ -94,12 +94,12 @@ impl Kernel {
         self.send(unit, Pending::Queue(Box::new(pending)));
     }
 
-    fn check_queue(&self, queue: &QueueName, config: Option<&QueueConfig>) -> Result<(), Refused> {
+    fn check_queue(&self, queue: &QueueName, config: Option<&QueueConfig>) -> Result<(), Rejected> {
         config.map_or(Ok(()), QueueConfig::check)?;
         let given = self.queue_configs.len() + usize::from(!self.queue_configs.contains_key(queue));
         if config.is_some() && given > QUEUES {
             let (given, most) = (given as u64, QUEUES as u64);
-            return Err(Refused::Bound { field: "configured queues", given, least: 0, most });
+            return Err(Rejected::Bound { field: "configured queues", given, least: 0, most });
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Kernel {
         self.answer(ticket, Ok(Answer::Rev(rev)));
     }
 
-    pub(crate) fn queue_refused(&mut self, pending: QueuePending, conflicts: Vec<Conflict>) {
+    pub(crate) fn queue_conflicted(&mut self, pending: QueuePending, conflicts: Vec<Conflict>) {
         let QueuePending { queue, config, expected, ticket, rounds, .. } = pending;
         for conflict in conflicts {
             let Conflict::Setting { stored, .. } = conflict else { continue };
@@ -122,7 +122,7 @@ impl Kernel {
                 }
             };
             if let Err(error) = learned {
-                let refused = Refused::Storage { full: false, message: error.to_string() };
+                let refused = Rejected::Storage { full: false, message: error.to_string() };
                 return self.answer(ticket, Err(refused));
             }
         }

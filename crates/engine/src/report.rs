@@ -9,7 +9,7 @@ use jobhall_core::{
 };
 use jobhall_store::Unit;
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
 use crate::kernel::{Kernel, Task, What};
@@ -71,10 +71,10 @@ impl Kernel {
         }
     }
 
-    fn decide(&mut self, id: JobId, request: &Request) -> Result<Decision, Refused> {
+    fn decide(&mut self, id: JobId, request: &Request) -> Result<Decision, Rejected> {
         let dice = self.dice();
-        let Some(entry) = self.open.get(&id.get()) else { return Err(Refused::NoSuchJob(id)) };
-        let Some(spec) = &entry.spec else { return Err(Refused::NoSuchJob(id)) };
+        let Some(entry) = self.open.get(&id.get()) else { return Err(Rejected::NoSuchJob(id)) };
+        let Some(spec) = &entry.spec else { return Err(Rejected::NoSuchJob(id)) };
         let event = match request {
             Request::Accept { attempt, lease, .. } => Event::Accept { claim: attempt.claim, lease: *lease },
             Request::Progress { attempt, lease, indicators, .. } => {
@@ -85,9 +85,9 @@ impl Kernel {
                 report.check()?;
                 Event::Report { claim: attempt.claim, lease: *lease, report, retry: &spec.retry, dice }
             }
-            _ => return Err(Refused::NoSuchJob(id)),
+            _ => return Err(Rejected::NoSuchJob(id)),
         };
-        transition(&entry.life, &event, self.now.wall).map_err(Refused::Event)
+        transition(&entry.life, &event, self.now.wall).map_err(Rejected::Event)
     }
 
     /// An attempt moved on in memory. Short attempts end before anything need be stored of it.
@@ -118,7 +118,7 @@ impl Kernel {
 
     pub(crate) fn answer_state(&mut self, id: JobId, ticket: Ticket) {
         let state = self.open.get(&id.get()).map(|entry| entry.life.name(self.now.wall));
-        self.answer(ticket, state.map(Answer::State).ok_or(Refused::NoSuchJob(id)));
+        self.answer(ticket, state.map(Answer::State).ok_or(Rejected::NoSuchJob(id)));
     }
 
     /// A word on an attempt that is not the current one: if it repeats what ended it, it is answered as at first.
@@ -128,7 +128,7 @@ impl Kernel {
         let report = match request {
             Request::Report { report, .. } => Some(report),
             Request::Started { .. } => None,
-            _ => return self.answer(*ticket, Err(Refused::LeaseLost(attempt))),
+            _ => return self.answer(*ticket, Err(Rejected::LeaseLost(attempt))),
         };
         let lately = self.open.get(&id.get()).map(|entry| &entry.life);
         if let Some(life) =
@@ -151,7 +151,7 @@ impl Kernel {
         let (ticket, state) = (*ticket, self.state_of(id));
         match state.filter(|_| known) {
             Some(state) => self.answer(ticket, Ok(Answer::State(state))),
-            None => self.answer(ticket, Err(Refused::LeaseLost(attempt))),
+            None => self.answer(ticket, Err(Rejected::LeaseLost(attempt))),
         }
     }
 
@@ -258,11 +258,11 @@ impl Kernel {
 }
 
 /// An attempt has a limited number of measures.
-fn check_indicators(known: Option<&Vec<Indicator>>, news: &[Indicator]) -> Result<(), Refused> {
+fn check_indicators(known: Option<&Vec<Indicator>>, news: &[Indicator]) -> Result<(), Rejected> {
     let names = known.into_iter().flatten().chain(news).map(|indicator| &indicator.name);
     let given = names.collect::<BTreeSet<_>>().len();
     let (given, most) = (given as u64, INDICATORS as u64);
-    if given > most { Err(Refused::Bound { field: "indicators", given, least: 0, most }) } else { Ok(()) }
+    if given > most { Err(Rejected::Bound { field: "indicators", given, least: 0, most }) } else { Ok(()) }
 }
 
 /// Several measures side by side; a newer word on one replaces the older.

@@ -2,7 +2,7 @@
 
 use jobhall_core::{IllegalTransition, JobId, Scope, Spec};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::Kernel;
 use crate::request::{OnDuplicate, Submit, SubmitJob, SubmitName};
@@ -10,17 +10,17 @@ use crate::request::{OnDuplicate, Submit, SubmitJob, SubmitName};
 impl Kernel {
     pub(crate) fn retry(&mut self, id: JobId, name: Option<SubmitName>, ticket: Ticket) {
         let Some((job, _)) = self.cached.get(&id) else {
-            return self.answer(ticket, Err(Refused::NoSuchJob(id)));
+            return self.answer(ticket, Err(Rejected::NoSuchJob(id)));
         };
         let again = again(id, &job.spec);
         self.submit(Submit { jobs: vec![again], name }, ticket);
     }
 
     /// A job that is still open is not retried by hand.
-    pub(crate) fn retry_refused(&self, id: JobId) -> Result<Answer, Refused> {
-        let entry = self.open.get(&id.get()).ok_or(Refused::NoSuchJob(id))?;
+    pub(crate) fn retry_refused(&self, id: JobId) -> Result<Answer, Rejected> {
+        let entry = self.open.get(&id.get()).ok_or(Rejected::NoSuchJob(id))?;
         let state = entry.life.name(self.now.wall);
-        Err(Refused::Event(IllegalTransition::NotCompleted { state }))
+        Err(Rejected::Event(IllegalTransition::NotCompleted { state }))
     }
 }
 

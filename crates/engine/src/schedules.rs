@@ -13,7 +13,7 @@ use jobhall_core::bounds::SCHEDULES;
 use jobhall_core::{JobId, Schedule, ScheduleName, Time};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::request::{Submit, SubmitJob};
@@ -150,10 +150,10 @@ impl Kernel {
             return self.answer(ticket, Err(refused));
         }
         if rounds > ROUNDS {
-            return self.answer(ticket, Err(Refused::Contended));
+            return self.answer(ticket, Err(Rejected::Contended));
         }
         if expected.is_some_and(|expected| expected != version) {
-            return self.answer(ticket, Err(Refused::ScheduleChanged { name, version }));
+            return self.answer(ticket, Err(Rejected::ScheduleChanged { name, version }));
         }
         if config.is_none() && before.is_none() {
             return self.answer(ticket, Ok(Answer::Rev(0)));
@@ -165,7 +165,7 @@ impl Kernel {
         self.send(Unit { settings: vec![write], ..Unit::default() }, Pending::Schedule(Box::new(pending)));
     }
 
-    fn check_schedule(&self, config: &ScheduleConfig, new: bool) -> Result<(), Refused> {
+    fn check_schedule(&self, config: &ScheduleConfig, new: bool) -> Result<(), Rejected> {
         config.schedule.check()?;
         check_job(&config.job)?;
         let SubmitJob { run_at, after, group, copy_of, retry_of, .. } = &config.job;
@@ -177,10 +177,10 @@ impl Kernel {
             ("retry_of", retry_of.is_some()),
         ];
         if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
-            return Err(Refused::NotScheduled(field));
+            return Err(Rejected::NotScheduled(field));
         }
         if new && self.schedules.len() >= SCHEDULES {
-            return Err(Refused::SchedulesFull(SCHEDULES));
+            return Err(Rejected::SchedulesFull(SCHEDULES));
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Kernel {
         self.answer(ticket, Ok(Answer::Rev(version)));
     }
 
-    pub(crate) fn schedule_refused(&mut self, pending: SchedulePending, conflicts: Vec<Conflict>) {
+    pub(crate) fn schedule_conflicted(&mut self, pending: SchedulePending, conflicts: Vec<Conflict>) {
         let SchedulePending { name, config, expected, ticket, rounds, .. } = pending;
         if let Err(refused) = self.learn_conflicting(&name, conflicts) {
             return self.answer(ticket, Err(refused));
@@ -225,7 +225,7 @@ impl Kernel {
     }
 
     /// Takes in what the store has of a schedule.
-    fn learn_conflicting(&mut self, name: &ScheduleName, conflicts: Vec<Conflict>) -> Result<(), Refused> {
+    fn learn_conflicting(&mut self, name: &ScheduleName, conflicts: Vec<Conflict>) -> Result<(), Rejected> {
         conflicts.into_iter().try_for_each(|conflict| match conflict {
             Conflict::Setting { stored, .. } => self.learn_stored(name, stored),
             _ => Ok(()),
@@ -236,19 +236,19 @@ impl Kernel {
         &mut self,
         name: &ScheduleName,
         stored: Option<Setting>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Rejected> {
         let Some(setting) = stored else {
             self.keep_schedule(name, None);
             return Ok(());
         };
-        let unreadable = |error: StoreError| Refused::Storage { full: false, message: error.to_string() };
+        let unreadable = |error: StoreError| Rejected::Storage { full: false, message: error.to_string() };
         self.learn_schedule(&setting).map_err(unreadable)
     }
 
     /// Makes the job of a schedule now. This is no tick: it moves nothing of the schedule.
     pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket) {
         let Some(kept) = self.schedules.get(name) else {
-            return self.answer(ticket, Err(Refused::NoSuchSchedule(name.clone())));
+            return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
         };
         let job = SubmitJob { schedule: Some(name.clone()), ..kept.config.job.clone() };
         self.submit(Submit { jobs: vec![job], name: None }, ticket);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
@@ -160,9 +160,9 @@ impl Kernel {
         self.let_loose(hold.grip);
     }
 
-    pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Refused> {
+    pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Rejected> {
         let until = self.now.mono.plus_ms(self.config.lease_ms);
-        let state = self.sessions.get_mut(&session).ok_or(Refused::NoSuchSession)?;
+        let state = self.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         self.deadlines.sessions.remove(&(state.until, session));
         state.until = until;
         self.deadlines.sessions.insert((until, session));
@@ -170,8 +170,8 @@ impl Kernel {
         Ok(Answer::Noted)
     }
 
-    pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Refused> {
-        let state = self.sessions.get_mut(&session).ok_or(Refused::NoSuchSession)?;
+    pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+        let state = self.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
         state.connected = false;
         let worker = state.worker.clone();
         for vacancy in state.vacancies.clone() {
@@ -181,7 +181,7 @@ impl Kernel {
         Ok(Answer::Noted)
     }
 
-    pub(crate) fn close_session(&mut self, session: SessionId) -> Result<Answer, Refused> {
+    pub(crate) fn close_session(&mut self, session: SessionId) -> Result<Answer, Rejected> {
         self.disconnect(session)?;
         self.end_session(session);
         Ok(Answer::Noted)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jobhall_core::{TypeConfig, TypeConfigError, TypeName};
 use jobhall_store::{Conflict, Setting, SettingKind, SettingWrite, StoreError, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
@@ -79,11 +79,11 @@ impl Kernel {
             return self.answer(ticket, Err(error.into()));
         }
         if rounds > ROUNDS {
-            return self.answer(ticket, Err(Refused::Contended));
+            return self.answer(ticket, Err(Rejected::Contended));
         }
         let rev = self.types.get(&job_type).map_or(0, |(rev, _)| *rev);
         if expected.is_some_and(|expected| expected != rev) {
-            return self.answer(ticket, Err(Refused::Changed { job_type, rev }));
+            return self.answer(ticket, Err(Rejected::Changed { job_type, rev }));
         }
         if config.is_none() && rev == 0 {
             return self.answer(ticket, Ok(Answer::Rev(0)));
@@ -100,7 +100,7 @@ impl Kernel {
         self.answer(ticket, Ok(Answer::Rev(rev)));
     }
 
-    pub(crate) fn setting_refused(&mut self, pending: SettingPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn setting_conflicted(&mut self, pending: SettingPending, conflicts: Vec<Conflict>) {
         let SettingPending { job_type, config, expected, ticket, rounds, .. } = pending;
         for conflict in conflicts {
             let Conflict::Setting { stored, .. } = conflict else { continue };
@@ -112,7 +112,7 @@ impl Kernel {
                 }
             };
             if let Err(error) = learned {
-                let refused = Refused::Storage { full: false, message: error.to_string() };
+                let refused = Rejected::Storage { full: false, message: error.to_string() };
                 return self.answer(ticket, Err(refused));
             }
         }
@@ -120,14 +120,14 @@ impl Kernel {
     }
 }
 
-impl From<TypeConfigError> for Refused {
-    fn from(error: TypeConfigError) -> Refused {
+impl From<TypeConfigError> for Rejected {
+    fn from(error: TypeConfigError) -> Rejected {
         match error {
-            TypeConfigError::Retry(error) => Refused::Retry(error),
-            TypeConfigError::Timeouts(error) => Refused::Timeouts(error),
-            TypeConfigError::Limits(error) => Refused::Limit(error),
+            TypeConfigError::Retry(error) => Rejected::Retry(error),
+            TypeConfigError::Timeouts(error) => Rejected::Timeouts(error),
+            TypeConfigError::Limits(error) => Rejected::Limit(error),
             TypeConfigError::Outside { field, given, most } => {
-                Refused::Bound { field, given, least: 0, most }
+                Rejected::Bound { field, given, least: 0, most }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use jobhall_store::{CommitError, Committed, Conflict, Done};
 
-use crate::answer::Refused;
+use crate::answer::Rejected;
 use crate::effect::Effect;
 use crate::groups::GroupPending;
 use crate::kernel::{Awaited, Kernel, ROUNDS, Task, What};
@@ -42,7 +42,7 @@ impl Kernel {
                 for (pending, result) in pending.into_iter().zip(committed.results) {
                     match result {
                         Ok(done) => self.done(pending, done),
-                        Err(conflicts) => self.refused(pending, conflicts),
+                        Err(conflicts) => self.conflicted(pending, conflicts),
                     }
                 }
             }
@@ -72,26 +72,26 @@ impl Kernel {
         }
     }
 
-    fn refused(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
+    fn conflicted(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
-            Pending::Step(pending) => self.step_refused(*pending, conflicts),
-            Pending::Claim(pending) => self.claim_refused(*pending, conflicts),
-            Pending::Submit(plan) => self.submit_refused(*plan, conflicts),
+            Pending::Step(pending) => self.step_conflicted(*pending, conflicts),
+            Pending::Claim(pending) => self.claim_conflicted(*pending, conflicts),
+            Pending::Submit(plan) => self.submit_conflicted(*plan, conflicts),
             Pending::Save(id, _) => {
                 self.learn_all(conflicts);
                 self.make_free(id);
             }
-            Pending::Setting(pending) => self.setting_refused(*pending, conflicts),
+            Pending::Setting(pending) => self.setting_conflicted(*pending, conflicts),
             Pending::Released(ids) => {
                 self.learn_all(conflicts);
                 self.released_not_stored(ids);
             }
-            Pending::Along(pending) => self.along_refused(*pending, conflicts),
-            Pending::Group(pending) => self.group_refused(*pending, conflicts),
+            Pending::Along(pending) => self.along_conflicted(*pending, conflicts),
+            Pending::Group(pending) => self.group_conflicted(*pending, conflicts),
             Pending::Unlinked => {}
-            Pending::Schedule(pending) => self.schedule_refused(*pending, conflicts),
-            Pending::Ticks(tick) => self.ticks_refused(&tick, conflicts),
-            Pending::Queue(pending) => self.queue_refused(*pending, conflicts),
+            Pending::Schedule(pending) => self.schedule_conflicted(*pending, conflicts),
+            Pending::Ticks(tick) => self.ticks_conflicted(&tick, conflicts),
+            Pending::Queue(pending) => self.queue_conflicted(*pending, conflicts),
         }
     }
 
@@ -106,7 +106,7 @@ impl Kernel {
         }
     }
 
-    fn step_refused(&mut self, pending: StepPending, conflicts: Vec<Conflict>) {
+    fn step_conflicted(&mut self, pending: StepPending, conflicts: Vec<Conflict>) {
         let StepPending { id, task, released, follow_up, .. } = pending;
         if let Some(job) = follow_up {
             self.blocks.ended(job.id);
@@ -122,7 +122,7 @@ impl Kernel {
     /// Decides a task anew, a limited number of times. It goes before whatever waits in line.
     pub(crate) fn again(&mut self, task: Task) {
         if task.rounds >= ROUNDS {
-            return self.give_up(task, Refused::Contended);
+            return self.give_up(task, Rejected::Contended);
         }
         let task = Task { rounds: task.rounds + 1, ..task };
         match task.what.job().filter(|id| self.open.contains_key(&id.get())) {
@@ -132,7 +132,7 @@ impl Kernel {
     }
 
     /// A request is answered with the refusal; what the hall itself must do is tried again later.
-    pub(crate) fn give_up(&mut self, task: Task, refused: Refused) {
+    pub(crate) fn give_up(&mut self, task: Task, refused: Rejected) {
         match task.what {
             What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
             What::Tick(name) => self.look_later(&name),
@@ -206,7 +206,7 @@ impl Kernel {
         let waiting = in_line.chain(reading).chain(for_groups).chain(for_ids);
         let waiting: Vec<_> = waiting.chain(for_links).collect();
         for task in waiting {
-            self.answer_task(&task, Err(Refused::Stopped(message.to_owned())));
+            self.answer_task(&task, Err(Rejected::Stopped(message.to_owned())));
         }
         self.refuse_awaited(message);
         self.refuse_outbox(message);
@@ -223,7 +223,7 @@ impl Kernel {
 
     /// Whoever waits for a read, or for a group to be filled.
     fn refuse_awaited(&mut self, message: &str) {
-        let stopped = || Refused::Stopped(message.to_owned());
+        let stopped = || Rejected::Stopped(message.to_owned());
         for fill in std::mem::take(&mut self.fills).into_values() {
             if let Some(ticket) = fill.ticket {
                 self.answer(ticket, Err(stopped()));

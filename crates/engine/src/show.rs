@@ -2,7 +2,7 @@
 
 use jobhall_core::{Job, JobId};
 
-use crate::answer::{Answer, Refused, Shown};
+use crate::answer::{Answer, Rejected, Shown};
 use crate::kernel::{Kernel, Task, What};
 
 impl Kernel {
@@ -26,6 +26,6 @@ impl Kernel {
             let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
             Answer::Shown(Box::new(Shown { job, past, progress, longer_than_ms: None, cached }))
         });
-        self.answer(ticket, shown.ok_or(Refused::NoSuchJob(id)));
+        self.answer(ticket, shown.ok_or(Rejected::NoSuchJob(id)));
     }
 }

@@ -5,7 +5,7 @@ use jobhall_core::bounds::{CALL_BYTES, SUB_JOBS};
 use jobhall_core::{AttemptId, Decision, Disposition, Event, Failure, JobId, State, Submitted, transition};
 use jobhall_store::Link;
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::{Kernel, ROUNDS, Task, What};
 use crate::request::{Request, Submit};
@@ -55,18 +55,18 @@ impl Kernel {
         self.make_sub_job(submit, Call { attempt, call }, ticket, task);
     }
 
-    fn check_call(&self, parent: JobId, call: &str) -> Result<(), Refused> {
+    fn check_call(&self, parent: JobId, call: &str) -> Result<(), Rejected> {
         let bound = |field, given: usize, least, most: usize| {
             let fits = (least..=most).contains(&given);
             let [given, least, most] = [given, least, most].map(|n| n as u64);
-            if fits { Ok(()) } else { Err(Refused::Bound { field, given, least, most }) }
+            if fits { Ok(()) } else { Err(Rejected::Bound { field, given, least, most }) }
         };
         bound("call length", call.len(), 1, CALL_BYTES)?;
         let new = usize::from(self.links.get(parent, call).is_none());
         bound("sub-jobs", self.links.count(parent) + new, 0, SUB_JOBS)?;
         let held = self.open.get(&parent.get()).and_then(|entry| entry.life.state.held());
         if held.is_some_and(|held| held.stop.is_some()) {
-            return Err(Refused::Event(jobhall_core::IllegalTransition::Stopping));
+            return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use jobhall_core::{
 };
 use jobhall_store::{Change, Check, Insert, SubmitKey, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
@@ -135,14 +135,14 @@ impl Kernel {
         self.send_plan(Plan::new(submit, ids, Asker::Schedule(Box::new(tick))));
     }
 
-    fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Refused> {
+    fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Rejected> {
         bound("jobs", submit.jobs.len(), least, bounds::SUBMIT_JOBS)?;
         if let Some(name) = &submit.name {
             bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
             bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
         }
         if self.open.len() + submit.jobs.len() > self.config.open_jobs {
-            return Err(Refused::Full(self.open.len()));
+            return Err(Rejected::Full(self.open.len()));
         }
         submit.jobs.iter().try_for_each(check_job)?;
         check_relations(&submit.jobs)?;
@@ -388,13 +388,13 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn submit_undone(&mut self, mut plan: Plan, refused: Refused) {
+    pub(crate) fn submit_undone(&mut self, mut plan: Plan, refused: Rejected) {
         self.unplan(&mut plan);
         self.end_plan(plan, Err(refused));
     }
 
     /// The submit is answered without any new job.
-    fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Refused>) {
+    fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
         let group = plan.asker.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
             self.blocks.ended(id);
@@ -405,7 +405,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Vec<Submitted>, Refused>) {
+    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Vec<Submitted>, Rejected>) {
         match asker {
             Asker::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
             Asker::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
@@ -430,10 +430,10 @@ impl Plan {
     }
 
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
-    fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Refused> {
+    fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Rejected> {
         let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
         let seen = wanted.scope.reaches(in_the_way.spec.queue.as_str());
-        (!seen).then(|| Refused::KeyHeld { job_type: wanted.job_type.clone(), holder: in_the_way.id })
+        (!seen).then(|| Rejected::KeyHeld { job_type: wanted.job_type.clone(), holder: in_the_way.id })
     }
 
     fn set(&mut self, id: JobId, how: How) {

@@ -211,7 +211,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn along_refused(&mut self, pending: AlongPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn along_conflicted(&mut self, pending: AlongPending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
         self.along.rounds = self.along.rounds.saturating_add(1);
         if self.along.rounds > ROUNDS {

@@ -7,7 +7,7 @@ use jobhall_core::needs::Uses;
 use jobhall_core::{AttemptId, Decision, Event, Job, JobId, Life, Spec, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
@@ -75,15 +75,15 @@ impl Kernel {
     pub(crate) fn vacancy(&mut self, session: SessionId, slots: u32, wait_ms: u64, ticket: Ticket) {
         if !(1..=VACANCY_SLOTS).contains(&slots) {
             let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
-            return self.answer(ticket, Err(Refused::Bound { field: "slots", given, least: 1, most }));
+            return self.answer(ticket, Err(Rejected::Bound { field: "slots", given, least: 1, most }));
         }
         let id = VacancyId(self.number());
         let until = self.now.mono.plus_ms(wait_ms);
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
-            return self.answer(ticket, Err(Refused::NoSuchSession));
+            return self.answer(ticket, Err(Rejected::NoSuchSession));
         };
         let Some(profile) = state.profile else {
-            return self.answer(ticket, Err(Refused::NoSuchSession));
+            return self.answer(ticket, Err(Rejected::NoSuchSession));
         };
         state.vacancies.insert(id);
         let (worker, total, turn) = (state.worker.clone(), i64::from(slots), id.0);
@@ -290,7 +290,7 @@ impl Kernel {
         self.end_if_over(vacancy);
     }
 
-    pub(crate) fn claim_refused(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn claim_conflicted(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
         self.claim_undone(pending);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use jobhall_core::bounds::WAITERS;
 use jobhall_core::{AttemptId, Decision, Event, JobId, State, transition};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::clock::Mono;
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
@@ -54,17 +54,17 @@ impl Kernel {
         match transition(&entry.life, &event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
-            Err(refusal) => self.answer(ticket, Err(Refused::Event(refusal))),
+            Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
         }
     }
 
     /// The jobs that are meant: those that are named, or all that it has asked for.
-    fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<Vec<JobId>, Refused> {
+    fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<Vec<JobId>, Rejected> {
         let own: BTreeSet<JobId> = self.links.of(parent).collect();
         match named {
             None => Ok(own.into_iter().collect()),
             Some(named) => match named.iter().find(|job| !own.contains(job)) {
-                Some(&job) => Err(Refused::NotSubJob { parent, job }),
+                Some(&job) => Err(Rejected::NotSubJob { parent, job }),
                 None => Ok(named.to_vec()),
             },
         }
@@ -290,7 +290,7 @@ impl Kernel {
     }
 
     /// Forgets what an attempt waits for, and answers whoever asked.
-    fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Refused>) -> Vec<JobId> {
+    fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
         self.forget_awaited(id);
         let Some(wait) = self.waits.remove(&id.get()) else { return Vec::new() };
         self.end_lending(id);
@@ -304,6 +304,6 @@ impl Kernel {
     /// Nobody has the attempt any more: it waits for nothing.
     pub(crate) fn wait_lost(&mut self, id: JobId, claim: u32) {
         let attempt = AttemptId { job: id, claim };
-        self.end_wait(id, |_| Err(Refused::LeaseLost(attempt)));
+        self.end_wait(id, |_| Err(Rejected::LeaseLost(attempt)));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hall::{Hall, job};
 use held::Held;
 use jobhall_core::{Failure, QueueName, Submitted};
-use jobhall_engine::{Config, Engine, Refused, Request, Submit, SystemClock, Told};
+use jobhall_engine::{Config, Engine, Rejected, Request, Submit, SystemClock, Told};
 use jobhall_store::Committed;
 use tokio::task::JoinHandle;
 
@@ -39,7 +39,7 @@ impl Batches {
     }
 
     /// Lets so many submit a job each, at once.
-    fn ask(&self, count: usize) -> Vec<JoinHandle<Result<Submitted, Refused>>> {
+    fn ask(&self, count: usize) -> Vec<JoinHandle<Result<Submitted, Rejected>>> {
         let ask = |engine: Engine| tokio::spawn(async move { engine.submit_one(job("t")).await });
         (0..count).map(|_| ask(self.engine.clone())).collect()
     }

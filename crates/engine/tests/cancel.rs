@@ -5,9 +5,9 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{Failure, IllegalTransition, JobId, Outcome, Report, State, StateName};
-use jobhall_engine::{Answer, Effect, Refused, Request, Submit, SubmitJob};
+use jobhall_engine::{Answer, Effect, Rejected, Request, Submit, SubmitJob};
 
-fn cancelled() -> Result<Answer, Refused> {
+fn cancelled() -> Result<Answer, Rejected> {
     Ok(Answer::State(StateName::Cancelled))
 }
 
@@ -70,7 +70,7 @@ fn a_leased_job_is_cancelled_when_its_lease_ends() {
     assert!(
         matches!(&hall.stored(running).life.state, State::Cancelled(defeat) if defeat.outcome == Outcome::Lost)
     );
-    assert_eq!(hall.report("w2", &held, passed()), Err(Refused::LeaseLost(held.attempt)));
+    assert_eq!(hall.report("w2", &held, passed()), Err(Rejected::LeaseLost(held.attempt)));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn g1_h07_a_completed_job_is_not_cancelled_any_more() {
     let refused = hall.cancel(id).unwrap_err();
     assert!(matches!(
         &refused,
-        Refused::Event(IllegalTransition::Illegal { state: StateName::Succeeded, .. })
+        Rejected::Event(IllegalTransition::Illegal { state: StateName::Succeeded, .. })
     ));
     assert_eq!(refused.to_string(), "cancel does not apply to a job that is succeeded");
     assert_eq!(hall.stored(id), before);
@@ -131,7 +131,7 @@ fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
     let held = hall.take_one("w");
     assert!(matches!(
         hall.ask(Request::Retry { id: old, name: None }),
-        Err(Refused::Event(IllegalTransition::NotCompleted { .. }))
+        Err(Rejected::Event(IllegalTransition::NotCompleted { .. }))
     ));
     hall.report("w", &held, failed("x")).unwrap();
     let before = hall.stored(old);
@@ -143,7 +143,7 @@ fn manual_retry_makes_a_new_job_and_leaves_the_old_one_alone() {
     assert_eq!((&new.spec.key, &new.spec.job_type), (&before.spec.key, &before.spec.job_type));
     assert_eq!(hall.stored(old), before);
     assert!(
-        matches!(hall.ask(Request::Retry { id: old, name: None }), Err(Refused::KeyHeld { holder, .. }) if holder == new.id)
+        matches!(hall.ask(Request::Retry { id: old, name: None }), Err(Rejected::KeyHeld { holder, .. }) if holder == new.id)
     );
 }
 

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use hall::{Hall, job, passed, worker};
 use jobhall_core::JobId;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_engine::{Answer, Assignment, Effect, Ended, Refused, Request, SessionId, Ticket};
+use jobhall_engine::{Answer, Assignment, Effect, Ended, Rejected, Request, SessionId, Ticket};
 
-fn credit(hall: &mut Hall, session: SessionId, total: i64) -> Result<Answer, Refused> {
+fn credit(hall: &mut Hall, session: SessionId, total: i64) -> Result<Answer, Rejected> {
     hall.ask(Request::Credit { session, total })
 }
 
@@ -54,7 +54,7 @@ fn credit_waits_for_jobs_as_long_as_its_session_is_renewed() {
     assert_eq!(hall.assignments().len(), 2, "no other word was needed");
     hall.pass(31_000);
     assert!(hall.effects.contains(&Effect::SessionEnded(session)));
-    assert_eq!(credit(&mut hall, session, 9), Err(Refused::NoSuchSession));
+    assert_eq!(credit(&mut hall, session, 9), Err(Rejected::NoSuchSession));
     submit(&mut hall, 1);
     assert_eq!(hall.assignments().len(), 0, "credit ends with its session");
 }
@@ -85,7 +85,7 @@ fn credit_has_a_bound_and_a_disconnected_session_has_none() {
     hall.ask(Request::Disconnect(session)).unwrap();
     submit(&mut hall, 1);
     assert_eq!(hall.assignments().len(), 0);
-    assert_eq!(credit(&mut hall, session, 1), Err(Refused::NoSuchSession));
+    assert_eq!(credit(&mut hall, session, 1), Err(Rejected::NoSuchSession));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_withdrawn_vacancy_gets_nothing_more_and_what_crossed_stays() {
     assert!(hall.accept("w", &crossed[0].1).is_ok());
     assert_eq!(hall.ask(Request::EndVacancy { session, vacancy }), Ok(Answer::Noted), "again is as good");
     hall.ask(Request::CloseSession(session)).unwrap();
-    assert_eq!(hall.ask(Request::EndVacancy { session, vacancy }), Err(Refused::NoSuchSession));
+    assert_eq!(hall.ask(Request::EndVacancy { session, vacancy }), Err(Rejected::NoSuchSession));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{Failure, JobId, Scope, StateName, Submitted, TypeName};
-use jobhall_engine::{After, Config, Effect, OnDuplicate, Refused, Request, Submit, SubmitJob, Why};
+use jobhall_engine::{After, Config, Effect, OnDuplicate, Rejected, Request, Submit, SubmitJob, Why};
 use jobhall_store::CommitError;
 
 fn behind(job_type: &str, after: &[JobId]) -> SubmitJob {
@@ -247,7 +247,7 @@ fn a_submit_names_only_jobs_that_can_still_be_waited_for() {
     let mine = Scope::new(&["mine"]).unwrap();
     let queue = jobhall_core::QueueName::new("mine").unwrap();
     let foreign = hall.submit(SubmitJob { scope: mine, queue, ..behind("t", &[good]) }).unwrap_err();
-    assert_eq!(foreign, Refused::NoSuchDependency(good), "what a token does not reach is not there");
+    assert_eq!(foreign, Rejected::NoSuchDependency(good), "what a token does not reach is not there");
     let many = vec![After::Job(good); 10_001];
     let refused = hall.submit(SubmitJob { after: many, ..job("t") }).unwrap_err();
     assert_eq!(refused.to_string(), "after of 10001 is outside 0 to 10000");
@@ -274,7 +274,7 @@ fn a_whole_graph_goes_in_by_one_submit_and_a_circle_is_named() {
     let text = "after: job #0 names #1, but a job can only come after earlier ones of the same submit";
     assert_eq!(late.to_string(), text);
     let nowhere = hall.submit(at("a", &[7])).unwrap_err();
-    assert_eq!(nowhere, Refused::NotEarlier { job: 0, before: 7 });
+    assert_eq!(nowhere, Rejected::NotEarlier { job: 0, before: 7 });
     assert_eq!(hall.store.all_jobs().len(), before, "nothing was written");
 }
 

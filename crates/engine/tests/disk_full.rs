@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use jobhall_core::{Json, TypeName};
-use jobhall_engine::{Config, Engine, Refused, SubmitJob, SystemClock};
+use jobhall_engine::{Config, Engine, Rejected, SubmitJob, SystemClock};
 use jobhall_store::Store;
 use jobhall_store_sqlite::{Options, Sqlite};
 
@@ -54,9 +54,9 @@ async fn a_full_disk_is_said_and_nothing_acknowledged_is_lost() {
         }
         assert!(acknowledged.len() < 1_000, "the disk never was full");
     };
-    assert!(matches!(refused, Refused::Storage { full: true, .. }), "{refused:?}");
+    assert!(matches!(refused, Rejected::Storage { full: true, .. }), "{refused:?}");
     assert!(refused.to_string().starts_with("failed to store: "), "{refused}");
-    assert!(matches!(engine.submit_one(large()).await, Err(Refused::Storage { full: true, .. })));
+    assert!(matches!(engine.submit_one(large()).await, Err(Rejected::Storage { full: true, .. })));
     fs::remove_file(&ballast).unwrap();
     acknowledged.push(engine.submit_one(large()).await.expect("it goes on when there is room").id);
     let stored = store.jobs(acknowledged.clone()).await.unwrap();

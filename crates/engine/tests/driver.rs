@@ -9,7 +9,7 @@ use hall::{failed, job, keyed, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{Failure, StateName};
 use jobhall_engine::{
-    Answer, Config, Engine, Refused, Session, SessionEvent, Submit, SubmitJob, SystemClock, Watched,
+    Answer, Config, Engine, Rejected, Session, SessionEvent, Submit, SubmitJob, SystemClock, Watched,
 };
 use jobhall_store::Memory;
 
@@ -140,7 +140,7 @@ async fn h11_a_stopped_engine_refuses_and_the_next_one_finds_everything() {
     let waiting = engine.submit_one(job("t")).await.unwrap().id;
     let held = assignment(&mut session).await;
     engine.stop().await;
-    assert!(matches!(engine.submit_one(job("t")).await, Err(Refused::Stopped(_))));
+    assert!(matches!(engine.submit_one(job("t")).await, Err(Rejected::Stopped(_))));
     assert_eq!(
         session.next().await,
         Some(SessionEvent::VacancyEnded(held.vacancy, jobhall_engine::Ended::Filled))

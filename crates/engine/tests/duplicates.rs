@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{Disposition, Failure, JobId, Json, StateName, Submitted, TypeName};
-use jobhall_engine::{Answer, Config, Effect, OnDuplicate, Refused, Request, Submit, SubmitJob, SubmitName};
+use jobhall_engine::{Answer, Config, Effect, OnDuplicate, Rejected, Request, Submit, SubmitJob, SubmitName};
 
 fn on(on_duplicate: OnDuplicate, params: &str) -> SubmitJob {
     SubmitJob { on_duplicate, params: Json::params(params).unwrap(), ..keyed("t", "k") }
@@ -44,7 +44,7 @@ fn reject_names_the_holder_and_writes_nothing() {
     let first = hall.submit(keyed("t", "k")).unwrap().id;
     let before = hall.store.all_jobs();
     let refused = hall.submit(on(OnDuplicate::Reject, "{}")).unwrap_err();
-    assert_eq!(refused, Refused::KeyHeld { job_type: TypeName::new("t").unwrap(), holder: first });
+    assert_eq!(refused, Rejected::KeyHeld { job_type: TypeName::new("t").unwrap(), holder: first });
     assert_eq!(refused.to_string(), format!("type t with this key is held by job {first}"));
     assert_eq!(hall.store.all_jobs(), before);
 }
@@ -214,7 +214,7 @@ fn many_jobs_are_made_all_or_nothing() {
     hall.submit(keyed("t", "held")).unwrap();
     let before = hall.store.all_jobs().len();
     let reject = SubmitJob { on_duplicate: OnDuplicate::Reject, ..keyed("t", "held") };
-    assert!(matches!(hall.submit_all(vec![job("a"), reject, job("b")]), Err(Refused::KeyHeld { .. })));
+    assert!(matches!(hall.submit_all(vec![job("a"), reject, job("b")]), Err(Rejected::KeyHeld { .. })));
     assert_eq!(hall.store.all_jobs().len(), before);
     let answers =
         hall.submit_all(vec![job("a"), keyed("t", "held"), keyed("t", "new"), keyed("t", "new")]).unwrap();
@@ -231,7 +231,7 @@ fn one_key_twice_in_a_submit_must_join() {
     let mut hall = Hall::new();
     let supersede = SubmitJob { on_duplicate: OnDuplicate::Supersede, ..keyed("t", "k") };
     let refused = hall.submit_all(vec![job("a"), keyed("t", "k"), supersede]).unwrap_err();
-    assert_eq!(refused, Refused::KeyTwice { first: 1, second: 2 });
+    assert_eq!(refused, Rejected::KeyTwice { first: 1, second: 2 });
     assert!(hall.store.all_jobs().is_empty());
 }
 
@@ -248,7 +248,7 @@ fn a_repeated_submit_key_gives_the_first_answer() {
     assert_eq!(submitted.len(), 2);
     assert_eq!(hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap(), first);
     assert_eq!(hall.store.all_jobs().len(), 2);
-    assert_eq!(hall.ask(named("a", 2, vec![job("t")])), Err(Refused::SubmitKeyReused));
+    assert_eq!(hall.ask(named("a", 2, vec![job("t")])), Err(Rejected::SubmitKeyReused));
     let mut hall = hall.restart(Config::default());
     assert_eq!(
         hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap(),
@@ -258,7 +258,7 @@ fn a_repeated_submit_key_gives_the_first_answer() {
     hall.pass(24 * 3_600_000 + 1);
     assert_ne!(
         hall.ask(named("a", 2, vec![job("t")])),
-        Err(Refused::SubmitKeyReused),
+        Err(Rejected::SubmitKeyReused),
         "forgotten after a day"
     );
 }

@@ -9,7 +9,7 @@ use jobhall_core::needs::Needs;
 use jobhall_core::{
     JobId, Json, Owner, QueueConfig, QueueName, StateName, Tag, Timeouts, TypeConfig, TypeName,
 };
-use jobhall_engine::{Answer, Config, Edit, LimitOf, Refused, Request, SubmitJob, Why};
+use jobhall_engine::{Answer, Config, Edit, LimitOf, Rejected, Request, SubmitJob, Why};
 
 fn queue(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
@@ -30,7 +30,7 @@ fn given(hall: &mut Hall) -> Vec<JobId> {
     hall.assignments().into_iter().map(|(_, assignment)| assignment.attempt.job).collect()
 }
 
-fn edit(hall: &mut Hall, id: JobId, edit: Edit) -> Result<Answer, Refused> {
+fn edit(hall: &mut Hall, id: JobId, edit: Edit) -> Result<Answer, Rejected> {
     hall.ask(Request::Edit { id, edit: Box::new(edit) })
 }
 
@@ -110,7 +110,7 @@ fn a_hold_on_a_running_job_keeps_its_next_attempt() {
     assert_eq!(given(&mut hall), []);
     hall.ask(Request::Release(id)).unwrap();
     assert_eq!(given(&mut hall), [id]);
-    assert!(matches!(hall.ask(Request::Hold(JobId::new(99).unwrap())), Err(Refused::NoSuchJob(_))));
+    assert!(matches!(hall.ask(Request::Hold(JobId::new(99).unwrap())), Err(Rejected::NoSuchJob(_))));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
         for request in [Request::Edit { id, edit: Box::new(change.clone()) }, Request::RunNow(id)] {
             let refused = hall.ask(request).unwrap_err();
             assert!(
-                matches!(refused, Refused::Event(jobhall_core::IllegalTransition::Illegal { .. })),
+                matches!(refused, Rejected::Event(jobhall_core::IllegalTransition::Illegal { .. })),
                 "{refused}"
             );
         }
@@ -199,8 +199,8 @@ fn a_job_that_a_worker_has_or_that_is_completed_is_not_edited() {
         );
         let _ = hall.report("w", &assignment, passed());
     }
-    assert!(matches!(hall.ask(Request::Hold(id)), Err(Refused::Event(_))));
-    assert!(matches!(hall.ask(Request::Release(id)), Err(Refused::Event(_))));
+    assert!(matches!(hall.ask(Request::Hold(id)), Err(Rejected::Event(_))));
+    assert!(matches!(hall.ask(Request::Release(id)), Err(Rejected::Event(_))));
 }
 
 #[test]
@@ -212,7 +212,9 @@ fn an_edit_out_of_bounds_is_refused_by_name() {
     for (change, field) in
         [(Edit { tags: Some(tags), ..Edit::default() }, "tags"), (heavy, "throttle_factor")]
     {
-        let Err(Refused::Bound { field: found, .. }) = edit(&mut hall, id, change) else { panic!("{field}") };
+        let Err(Rejected::Bound { field: found, .. }) = edit(&mut hall, id, change) else {
+            panic!("{field}")
+        };
         assert_eq!(found, field);
     }
     assert_eq!(hall.stored(id).life.rev, 1);

@@ -8,7 +8,7 @@ use jobhall_core::{
     Failure, GroupCounts, GroupId, GroupState, GroupVerdict, JobId, Report, StateName, Submitted, TypeName,
 };
 use jobhall_engine::{
-    After, Answer, Config, NewGroup, OnDuplicate, Refused, Request, ShownGroup, Submit, SubmitJob,
+    After, Answer, Config, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, Submit, SubmitJob,
     SubmitName, Told, Why,
 };
 use jobhall_store::CommitError;
@@ -25,7 +25,7 @@ fn create(hall: &mut Hall, closed: bool, jobs: Vec<SubmitJob>) -> (GroupId, Vec<
 fn group(hall: &mut Hall, id: GroupId) -> ShownGroup {
     match hall.ask(Request::ShowGroup(id)) {
         Ok(Answer::Group(shown)) => *shown,
-        Err(Refused::NoSuchGroup(_)) => {
+        Err(Rejected::NoSuchGroup(_)) => {
             let (group, _) = hall.store.group_now(id).expect("a stored group");
             assert!(group.end.is_some(), "an open group is in memory");
             ShownGroup::new(group, GroupCounts::default())
@@ -53,7 +53,7 @@ fn end(hall: &mut Hall, report: Report) -> JobId {
     held.attempt.job
 }
 
-fn retry(hall: &mut Hall, id: GroupId) -> Result<GroupId, Refused> {
+fn retry(hall: &mut Hall, id: GroupId) -> Result<GroupId, Rejected> {
     match hall.ask(Request::RetryGroup { id, name: None })? {
         Answer::GroupCreated { id, .. } => Ok(id),
         other => panic!("{other:?}"),
@@ -105,7 +105,7 @@ fn a_closed_or_unknown_group_takes_nothing_and_nothing_is_written() {
     let mut hall = Hall::new();
     let (id, _) = create(&mut hall, true, vec![once()]);
     let before = hall.store.all_jobs().len();
-    assert_eq!(hall.submit(in_group(id)).unwrap_err(), Refused::GroupClosed(id));
+    assert_eq!(hall.submit(in_group(id)).unwrap_err(), Rejected::GroupClosed(id));
     let nowhere = GroupId::new(999).unwrap();
     assert_eq!(hall.submit(in_group(nowhere)).unwrap_err().to_string(), "there is no group 999");
     let attached = SubmitJob { attached: true, ..once() };
@@ -131,7 +131,7 @@ fn a_close_that_is_on_its_way_goes_before_a_submit_that_comes_later() {
     let late = hall.ask_later(Request::Submit(Submit { jobs: vec![in_group(id)], name: None }));
     hall.let_through();
     assert!(hall.answers[&early].is_ok() && hall.answers[&close].is_ok());
-    assert_eq!(hall.answers[&late], Err(Refused::GroupClosed(id)));
+    assert_eq!(hall.answers[&late], Err(Rejected::GroupClosed(id)));
     assert_eq!(group(&mut hall, id).counts, counts([1, 0, 0, 0, 0, 0]));
     end(&mut hall, passed());
     assert_eq!(group(&mut hall, id).state, GroupState::Succeeded);
@@ -147,7 +147,7 @@ fn making_a_group_again_under_the_same_key_gives_the_same_group() {
     };
     let first = hall.ask(ask(1)).unwrap();
     assert_eq!(hall.ask(ask(1)).unwrap(), first);
-    assert_eq!(hall.ask(ask(2)), Err(Refused::SubmitKeyReused));
+    assert_eq!(hall.ask(ask(2)), Err(Rejected::SubmitKeyReused));
     assert_eq!((hall.store.groups_now(false).len(), hall.store.all_jobs().len()), (1, 2));
 }
 
@@ -158,7 +158,7 @@ fn copies_are_one_member_and_the_first_success_ends_the_others() {
     let original = jobs[0].id;
     // A group that is closed takes copies no more than other jobs.
     let copy = SubmitJob { copy_of: Some(original), ..in_group(id) };
-    assert_eq!(hall.submit(copy).unwrap_err(), Refused::GroupClosed(id));
+    assert_eq!(hall.submit(copy).unwrap_err(), Rejected::GroupClosed(id));
     let (id, jobs) = create(&mut hall, false, vec![once()]);
     let original = jobs[0].id;
     let copy = SubmitJob { copy_of: Some(original), ..in_group(id) };
@@ -219,7 +219,7 @@ fn a_cancelled_group_ends_every_job_of_it_and_says_why() {
         assert_eq!(hall.show(id).job.life.state.error(), Some(&failure));
     }
     assert_eq!(group(&mut hall, id).counts, counts([0, 1, 0, 0, 0, 2]));
-    assert_eq!(hall.submit(in_group(id)).unwrap_err(), Refused::GroupClosed(id));
+    assert_eq!(hall.submit(in_group(id)).unwrap_err(), Rejected::GroupClosed(id));
     let again = hall.ask(Request::CancelGroup { id, failure: Failure::new("other", "") }).unwrap();
     assert!(
         matches!(again, Answer::Group(shown) if shown.group.cancel == Some(failure)),
@@ -308,7 +308,7 @@ fn a_retry_makes_a_new_group_of_what_failed_with_its_dependencies() {
         .map(|host| hall.cancel(host.id))
         .unwrap()
         .unwrap();
-    assert_eq!(retry(&mut hall, id), Err(Refused::GroupOpen(id)));
+    assert_eq!(retry(&mut hall, id), Err(Rejected::GroupOpen(id)));
     hall.ask(Request::CloseGroup(id)).unwrap();
     end(&mut hall, passed());
     end(&mut hall, failed("no"));
@@ -328,9 +328,9 @@ fn a_retry_makes_a_new_group_of_what_failed_with_its_dependencies() {
         end(&mut hall, passed());
     }
     assert_eq!(group(&mut hall, new).state, GroupState::Succeeded);
-    assert_eq!(retry(&mut hall, new), Err(Refused::NothingToRetry(new)));
+    assert_eq!(retry(&mut hall, new), Err(Rejected::NothingToRetry(new)));
     let nowhere = GroupId::new(99_999).unwrap();
-    assert_eq!(retry(&mut hall, nowhere), Err(Refused::NoSuchGroup(nowhere)));
+    assert_eq!(retry(&mut hall, nowhere), Err(Rejected::NoSuchGroup(nowhere)));
 }
 
 #[test]
@@ -355,7 +355,11 @@ fn a_retry_of_many_goes_on_after_a_crash_and_makes_each_once() {
     }
     let new = hall.store.groups_now(true)[0].id;
     assert_eq!(hall.store.group_now(new).unwrap().1.len(), 1_000);
-    assert_eq!(hall.submit(in_group(new)).unwrap_err(), Refused::GroupClosed(new), "the hall alone fills it");
+    assert_eq!(
+        hall.submit(in_group(new)).unwrap_err(),
+        Rejected::GroupClosed(new),
+        "the hall alone fills it"
+    );
     hall.hold = false;
     let mut hall = hall.restart(Config::default());
     hall.pass(1_000);
@@ -439,7 +443,7 @@ fn retention_spares_members_of_an_open_group() {
     hall.show(jobs[0].id);
     hall.ask(Request::CloseGroup(id)).unwrap();
     hall.pass(3_700_000);
-    assert_eq!(hall.ask(Request::Show(jobs[0].id)), Err(Refused::NoSuchJob(jobs[0].id)));
+    assert_eq!(hall.ask(Request::Show(jobs[0].id)), Err(Rejected::NoSuchJob(jobs[0].id)));
     assert_eq!(group(&mut hall, id).counts, counts([0, 0, 1, 0, 0, 0]), "its end is kept");
 }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use hall::{Hall, failed, job, passed, tries};
 use jobhall_core::{GroupState, JobId, Report, StateName};
 use jobhall_engine::{
-    After, Answer, Assignment, Config, Effect, NewGroup, Refused, Request, Submit, SubmitJob, Told,
+    After, Answer, Assignment, Config, Effect, NewGroup, Rejected, Request, Submit, SubmitJob, Told,
 };
 use jobhall_store::{Committed, Unit};
 
@@ -53,7 +53,7 @@ struct Driven {
     requests: Vec<Request>,
     sent: VecDeque<(u64, Vec<Unit>)>,
     applied: VecDeque<(u64, Committed)>,
-    answers: Vec<Result<Answer, Refused>>,
+    answers: Vec<Result<Answer, Rejected>>,
     released: usize,
     watched: JobId,
 }
@@ -202,7 +202,7 @@ fn a_submit_behind_jobs_that_end_meanwhile_is_never_left_waiting() {
             let over = [0, 1].map(|at: usize| hall.stored(held[at].attempt.job).life.state.is_terminal());
             let submitted = hall.store.jobs_now(&[next]).remove(0).is_some();
             let refused =
-                driven.answers.iter().any(|answer| matches!(answer, Err(Refused::DependencyEnded { .. })));
+                driven.answers.iter().any(|answer| matches!(answer, Err(Rejected::DependencyEnded { .. })));
             assert!(!(refused && submitted), "nothing is written of what is refused");
             if submitted {
                 let wanted = match (over[0] && over[1], end == passed()) {

@@ -6,7 +6,7 @@ mod hall;
 use hall::{Hall, failed, job, other_lease, passed, tries, worker};
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, Failure, Json, Outcome, Report, StateName, Verdict, When};
-use jobhall_engine::{Answer, Config, Effect, Mono, Refused, Request, SessionId, SubmitJob};
+use jobhall_engine::{Answer, Config, Effect, Mono, Rejected, Request, SessionId, SubmitJob};
 
 #[test]
 fn h05_attempt_counts_accepted_claims() {
@@ -37,7 +37,7 @@ fn not_accepted_in_time_is_taken_back_and_the_worker_told() {
     hall.pass(1);
     assert_eq!(hall.state(id), StateName::Queued);
     assert!(hall.effects.iter().any(|e| matches!(e, Effect::Revoke(_, attempt) if *attempt == held.attempt)));
-    assert_eq!(hall.accept("w", &held), Err(Refused::LeaseLost(held.attempt)));
+    assert_eq!(hall.accept("w", &held), Err(Rejected::LeaseLost(held.attempt)));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn g2_only_the_holder_of_the_current_lease_may_report() {
     let id = hall.submit(job("t")).unwrap().id;
     let held = hall.take_one("w");
     let before = hall.show(id).job;
-    let lost = Err(Refused::LeaseLost(held.attempt));
+    let lost = Err(Rejected::LeaseLost(held.attempt));
     assert_eq!(hall.report("thief", &held, passed()), lost, "another worker with the right lease");
     let mut forged = held.clone();
     forged.lease = other_lease(held.lease);
@@ -68,7 +68,11 @@ fn g2_only_the_holder_of_the_current_lease_may_report() {
     assert_eq!(hall.accept("w", &forged), lost);
     forged = held.clone();
     forged.attempt = AttemptId { claim: 2, ..held.attempt };
-    assert_eq!(hall.report("w", &forged, passed()), Err(Refused::LeaseLost(forged.attempt)), "a later claim");
+    assert_eq!(
+        hall.report("w", &forged, passed()),
+        Err(Rejected::LeaseLost(forged.attempt)),
+        "a later claim"
+    );
     assert_eq!(hall.show(id).job, before, "nothing changed");
     assert_eq!(hall.report("w", &held, passed()), Ok(Answer::State(StateName::Succeeded)));
 }
@@ -83,9 +87,9 @@ fn l18_a_success_of_null_is_final_and_a_repeat_is_answered_alike() {
         let first = hall.report("w", &held, report.clone());
         assert_eq!(first, Ok(Answer::State(StateName::Succeeded)));
         assert_eq!(hall.report("w", &held, report), first, "repeated");
-        assert_eq!(hall.report("w", &held, failed("no")), Err(Refused::LeaseLost(held.attempt)));
+        assert_eq!(hall.report("w", &held, failed("no")), Err(Rejected::LeaseLost(held.attempt)));
         let other = Report::Passed(Json::value("\"other\"").unwrap());
-        assert_eq!(hall.report("w", &held, other), Err(Refused::LeaseLost(held.attempt)));
+        assert_eq!(hall.report("w", &held, other), Err(Rejected::LeaseLost(held.attempt)));
         match hall.show(id).job.life.state {
             jobhall_core::State::Succeeded(success) => assert_eq!(success.value.as_str(), value),
             other => panic!("{other:?}"),
@@ -100,12 +104,12 @@ fn a_repeated_report_of_a_past_attempt_is_answered_and_changes_nothing() {
     let first = hall.take_one("w");
     hall.report("w", &first, failed("x")).unwrap();
     assert_eq!(hall.report("w", &first, failed("x")), Ok(Answer::State(StateName::Retrying)));
-    assert_eq!(hall.report("w", &first, failed("y")), Err(Refused::LeaseLost(first.attempt)));
+    assert_eq!(hall.report("w", &first, failed("y")), Err(Rejected::LeaseLost(first.attempt)));
     hall.pass(10_000);
     let second = hall.take_one("w2");
     let before = hall.show(id).job;
     assert_eq!(hall.report("w", &first, failed("x")), Ok(Answer::State(StateName::Assigned)));
-    assert_eq!(hall.report("w", &first, passed()), Err(Refused::LeaseLost(first.attempt)));
+    assert_eq!(hall.report("w", &first, passed()), Err(Rejected::LeaseLost(first.attempt)));
     assert_eq!(hall.show(id).job, before);
     hall.report("w2", &second, passed()).unwrap();
     let mut hall = hall.restart(Config::default());
@@ -121,7 +125,7 @@ fn g8_lease_end_and_late_result_in_both_orders() {
     hall.progress("w", &held).unwrap();
     hall.pass(30_000);
     assert_eq!(hall.state(id), StateName::Retrying, "the lease ended first");
-    assert_eq!(hall.report("w", &held, passed()), Err(Refused::LeaseLost(held.attempt)));
+    assert_eq!(hall.report("w", &held, passed()), Err(Rejected::LeaseLost(held.attempt)));
     assert_eq!(hall.state(id), StateName::Retrying);
     let second = hall.take_one("w2");
     hall.progress("w2", &second).unwrap();
@@ -199,7 +203,7 @@ fn a_renewed_session_keeps_its_leases_and_a_jump_of_the_wall_clock_takes_none() 
     assert_eq!(hall.state(id), StateName::Accepted);
     hall.pass(1);
     assert_eq!(hall.state(id), StateName::Retrying);
-    assert_eq!(hall.ask(Request::Renew(session)), Err(Refused::NoSuchSession));
+    assert_eq!(hall.ask(Request::Renew(session)), Err(Rejected::NoSuchSession));
 }
 
 #[test]
@@ -358,8 +362,8 @@ fn delays_and_cancels_that_make_no_sense_are_refused() {
     let held = hall.take_one("w");
     let before = hall.stored(id);
     let too_long = jobhall_core::bounds::DELAY_MS + 1;
-    assert!(matches!(hall.report("w", &held, verdict(When::In(too_long), None)), Err(Refused::Delay(_))));
-    assert!(matches!(hall.report("w", &held, Report::Cancelled), Err(Refused::Event(_))));
+    assert!(matches!(hall.report("w", &held, verdict(When::In(too_long), None)), Err(Rejected::Delay(_))));
+    assert!(matches!(hall.report("w", &held, Report::Cancelled), Err(Rejected::Event(_))));
     assert_eq!(hall.stored(id), before);
 }
 

@@ -8,7 +8,7 @@ use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::needs::Needs;
 use jobhall_core::{JobId, Json, QueueConfig, QueueName, TypeConfig, TypeName};
 use jobhall_engine::{
-    Answer, Assignment, Config, LimitOf, Missing, Refused, Request, SessionId, Submit, SubmitJob, Told, Why,
+    Answer, Assignment, Config, LimitOf, Missing, Rejected, Request, SessionId, Submit, SubmitJob, Told, Why,
 };
 use jobhall_store::CommitError;
 
@@ -253,7 +253,7 @@ fn a_claim_that_is_not_stored_gives_back_its_places_and_tokens() {
     limit_queue(&mut hall, "other", vec![at_once(1), rate(1, 3_600_000, 1)]);
     hall.fail = Some(CommitError::NotCommitted { full: false, message: "no".to_owned() });
     let wanted = SubmitJob { queue: queue("other"), ..job("t") };
-    assert!(matches!(hall.submit(wanted.clone()), Err(Refused::Storage { .. })));
+    assert!(matches!(hall.submit(wanted.clone()), Err(Rejected::Storage { .. })));
     hall.pass(Config::default().storage_rest_ms);
     let id = hall.submit(wanted).unwrap().id;
     assert_eq!(ids(&given(&mut hall)), [id]);
@@ -416,12 +416,12 @@ fn a_configuration_that_is_wrong_changes_nothing() {
     let set =
         |config, expected| Request::SetQueue { queue: queue("default"), config: Some(config), expected };
     let wrong = QueueConfig { paused: true, limits: vec![at_once(0)] };
-    assert!(matches!(hall.ask(set(wrong, None)), Err(Refused::Limit(_))));
+    assert!(matches!(hall.ask(set(wrong, None)), Err(Rejected::Limit(_))));
     assert_eq!(hall.ask(Request::QueueConfigs), Ok(Answer::QueueConfigs(Vec::new())));
     let good = QueueConfig { paused: false, limits: vec![at_once(1)] };
     assert_eq!(hall.ask(set(good.clone(), Some(0))), Ok(Answer::Rev(1)));
     let refused = hall.ask(set(QueueConfig::default(), Some(0)));
-    assert_eq!(refused, Err(Refused::QueueChanged { queue: queue("default"), rev: 1 }));
+    assert_eq!(refused, Err(Rejected::QueueChanged { queue: queue("default"), rev: 1 }));
     let all = Answer::QueueConfigs(vec![(queue("default"), 1, good)]);
     assert_eq!(hall.ask(Request::QueueConfigs), Ok(all));
 }

@@ -6,7 +6,7 @@ mod hall;
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::needs::Needs;
 use jobhall_core::{Json, QueueName, StateName};
-use jobhall_engine::{Answer, Config, OnDuplicate, Refused, Request, SubmitJob, Why};
+use jobhall_engine::{Answer, Config, OnDuplicate, Rejected, Request, SubmitJob, Why};
 
 fn needing(needs: &str) -> SubmitJob {
     SubmitJob { needs: Needs::parse(needs).unwrap(), ..job("t") }
@@ -232,7 +232,7 @@ fn a_job_on_its_way_says_so() {
 #[test]
 fn bad_numbers_are_refused_by_name_and_nothing_is_written() {
     let mut hall = Hall::with(Config { open_jobs: 3, ..Config::default() });
-    assert!(matches!(hall.submit_all(Vec::new()), Err(Refused::Bound { field: "jobs", given: 0, .. })));
+    assert!(matches!(hall.submit_all(Vec::new()), Err(Rejected::Bound { field: "jobs", given: 0, .. })));
     let many = vec![job("t"); 10_001];
     let refused = hall.submit_all(many).unwrap_err();
     assert_eq!(refused.to_string(), "jobs of 10001 is outside 1 to 10000");

@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, keyed, passed, tries};
 use jobhall_core::{IllegalTransition, JobId, Json, Outcome, Report, StateName, Timeouts};
-use jobhall_engine::{Answer, Assignment, Config, Refused, Request, SubmitJob, Why};
+use jobhall_engine::{Answer, Assignment, Config, Rejected, Request, SubmitJob, Why};
 
 fn outside() -> SubmitJob {
     SubmitJob { retry: tries(2), ..keyed("ext", "k") }
@@ -21,7 +21,7 @@ fn hall() -> (Hall, JobId) {
     (hall, id)
 }
 
-fn finish(hall: &mut Hall, id: JobId, attempt: Option<u32>, report: Report) -> Result<Answer, Refused> {
+fn finish(hall: &mut Hall, id: JobId, attempt: Option<u32>, report: Report) -> Result<Answer, Rejected> {
     hall.ask(Request::Finish { id, attempt, report })
 }
 
@@ -29,9 +29,9 @@ fn value(text: &str) -> Report {
     Report::Passed(Json::trusted(text))
 }
 
-fn refusal(answer: Result<Answer, Refused>) -> IllegalTransition {
+fn refusal(answer: Result<Answer, Rejected>) -> IllegalTransition {
     match answer {
-        Err(Refused::Event(refusal)) => refusal,
+        Err(Rejected::Event(refusal)) => refusal,
         other => panic!("{other:?}"),
     }
 }
@@ -51,7 +51,7 @@ fn h10_the_worker_starts_it_and_someone_else_ends_it() {
         panic!("explained otherwise")
     };
     assert_eq!(until, hall.now.wall.plus_ms(60_000));
-    assert_eq!(hall.report("w", &held, passed()), Err(Refused::LeaseLost(held.attempt)), "it let it go");
+    assert_eq!(hall.report("w", &held, passed()), Err(Rejected::LeaseLost(held.attempt)), "it let it go");
     finish(&mut hall, id, Some(1), value("7")).unwrap();
     let life = hall.show(id).job.life;
     assert_eq!((life.state.name(), life.state.outcome()), (StateName::Succeeded, Some(Outcome::Passed)));
@@ -151,7 +151,7 @@ fn h10_only_types_that_are_external_have_it() {
     let mut hall = Hall::new();
     let id = hall.submit(keyed("t", "k")).unwrap().id;
     let held = hall.take_one("w");
-    let not_external = |answer| matches!(answer, Err(Refused::NotExternal(_)));
+    let not_external = |answer| matches!(answer, Err(Rejected::NotExternal(_)));
     assert!(not_external(hall.started("w", &held)));
     assert!(not_external(finish(&mut hall, id, None, value("1"))));
     assert_eq!(hall.stored(id).life.state.name(), StateName::Assigned, "nothing was written");

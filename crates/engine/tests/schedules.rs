@@ -12,7 +12,7 @@ use jobhall_core::{
     Zone,
 };
 use jobhall_engine::{
-    Answer, Config, Mono, Now, OnDuplicate, Refused, Request, ScheduleConfig, ShownSchedule, SubmitJob, Why,
+    Answer, Config, Mono, Now, OnDuplicate, Rejected, Request, ScheduleConfig, ShownSchedule, SubmitJob, Why,
 };
 use jobhall_store::CommitError;
 
@@ -60,7 +60,7 @@ fn set_as(
     schedule: Schedule,
     job: SubmitJob,
     expected: Option<u32>,
-) -> Result<Answer, Refused> {
+) -> Result<Answer, Rejected> {
     let config = Some(Arc::new(ScheduleConfig { schedule, job }));
     hall.ask(Request::SetSchedule { name: name("s"), config, expected })
 }
@@ -282,7 +282,7 @@ fn versions_guard_changes_and_ticks_make_none() {
     let mut hall = hall();
     assert_eq!(
         set_as(&mut hall, hourly(), job("t"), Some(3)),
-        Err(Refused::ScheduleChanged { name: name("s"), version: 0 })
+        Err(Rejected::ScheduleChanged { name: name("s"), version: 0 })
     );
     assert_eq!(set_as(&mut hall, hourly(), job("t"), Some(0)), Ok(Answer::Rev(1)));
     hall.pass(3 * HOUR);
@@ -290,7 +290,7 @@ fn versions_guard_changes_and_ticks_make_none() {
     assert_eq!(set_as(&mut hall, paused.clone(), job("t"), Some(1)), Ok(Answer::Rev(2)));
     assert_eq!(
         set_as(&mut hall, paused, job("t"), Some(1)),
-        Err(Refused::ScheduleChanged { name: name("s"), version: 2 })
+        Err(Rejected::ScheduleChanged { name: name("s"), version: 2 })
     );
     let remove = |expected| Request::SetSchedule { name: name("s"), config: None, expected };
     assert!(hall.ask(remove(Some(1))).is_err());

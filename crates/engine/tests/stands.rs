@@ -7,7 +7,7 @@ mod held;
 use hall::{job, passed, worker};
 use held::Held;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_engine::{Config, Engine, Refused, SessionEvent, SystemClock};
+use jobhall_engine::{Config, Engine, Rejected, SessionEvent, SystemClock};
 
 #[tokio::test]
 async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_stopped() {
@@ -24,11 +24,11 @@ async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_st
     };
     session.renew().await.unwrap();
     store.fall();
-    assert!(matches!(session.renew().await, Err(Refused::Stopped(_))));
+    assert!(matches!(session.renew().await, Err(Rejected::Stopped(_))));
     let why = engine.stopped().await;
     assert!(why.contains("another node"), "{why}");
     assert!(session.report_many(vec![(held.attempt, held.lease, passed())]).await.is_err());
-    assert!(matches!(engine.show(id).await, Err(Refused::Stopped(_))));
+    assert!(matches!(engine.show(id).await, Err(Rejected::Stopped(_))));
     while session.next().await.is_some() {}
 }
 
@@ -46,8 +46,8 @@ async fn what_was_on_its_way_when_the_store_fell_is_answered_as_unknown() {
         engine.counts().await
     };
     let (submitted, counted) = tokio::join!(submitting, falling);
-    assert!(matches!(submitted, Err(Refused::Unknown(_))), "{submitted:?}");
-    assert!(matches!(counted, Err(Refused::Stopped(_))), "{counted:?}");
+    assert!(matches!(submitted, Err(Rejected::Unknown(_))), "{submitted:?}");
+    assert!(matches!(counted, Err(Rejected::Stopped(_))), "{counted:?}");
 }
 
 #[tokio::test]

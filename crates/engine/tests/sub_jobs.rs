@@ -6,7 +6,7 @@ mod slots;
 
 use hall::{Hall, failed, job, keyed, passed, tries, worker};
 use jobhall_core::{Disposition, StateName, Timeouts};
-use jobhall_engine::{Answer, Assignment, Config, Effect, Refused, Request, SubmitJob, Why};
+use jobhall_engine::{Answer, Assignment, Config, Effect, Rejected, Request, SubmitJob, Why};
 use slots::{Slots, answered, over, running};
 
 #[test]
@@ -232,7 +232,7 @@ fn who_asks_for_what_is_over_does_not_wait_and_who_asks_for_long_is_told() {
     let foreign = hall.submit(job("x")).unwrap().id;
     let jobs = Some(vec![foreign]);
     let answer = hall.ask(Request::Wait { worker: worker("w"), attempt, lease, jobs, wait_ms: 1 });
-    assert_eq!(answer, Err(Refused::NotSubJob { parent: attempt.job, job: foreign }));
+    assert_eq!(answer, Err(Rejected::NotSubJob { parent: attempt.job, job: foreign }));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_worker_that_is_lost_while_its_attempt_waits_loses_it() {
     hall.answers.remove(&ticket);
     let ticket = hall.wait("w", &held);
     hall.pass(2_000);
-    assert_eq!(answered(&mut hall, ticket), Some(Err(Refused::LeaseLost(held.attempt))));
+    assert_eq!(answered(&mut hall, ticket), Some(Err(Rejected::LeaseLost(held.attempt))));
     let states = [parent, child].map(|id| hall.state(id));
     assert!(states[0] == StateName::Retrying && states[1] == StateName::Queued, "{states:?}");
 }
@@ -288,7 +288,7 @@ fn jobs_that_wait_for_each_other_are_found_and_the_youngest_fails() {
     let error = life.state.error().unwrap();
     assert_eq!((life.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
     assert_eq!(error.explanation, format!("job {two} waits for job {one} waits for job {two}"));
-    assert_eq!(answered(&mut hall, lost), Some(Err(Refused::LeaseLost(second.attempt))));
+    assert_eq!(answered(&mut hall, lost), Some(Err(Rejected::LeaseLost(second.attempt))));
     assert!(
         hall.effects.iter().any(|e| matches!(e, Effect::Revoke(_, attempt) if *attempt == second.attempt))
     );
@@ -313,11 +313,11 @@ fn names_of_sub_jobs_are_bounded_and_only_the_holder_gives_them() {
     let held = hall.take_one("w");
     for call in ["", &"c".repeat(513)] {
         let answer = hall.call("w", &held, call, job("c"));
-        assert!(matches!(answer, Err(Refused::Bound { field: "call length", .. })), "{answer:?}");
+        assert!(matches!(answer, Err(Rejected::Bound { field: "call length", .. })), "{answer:?}");
     }
-    assert_eq!(hall.call("v", &held, "one", job("c")), Err(Refused::LeaseLost(held.attempt)));
+    assert_eq!(hall.call("v", &held, "one", job("c")), Err(Rejected::LeaseLost(held.attempt)));
     hall.cancel(id).unwrap();
-    assert!(matches!(hall.call("w", &held, "one", job("c")), Err(Refused::Event(_))), "it is being stopped");
+    assert!(matches!(hall.call("w", &held, "one", job("c")), Err(Rejected::Event(_))), "it is being stopped");
     assert_eq!(hall.kernel.open_count(), 1, "nothing was made");
 }
 

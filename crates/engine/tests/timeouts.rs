@@ -5,7 +5,7 @@ mod hall;
 
 use hall::{Hall, failed, job, passed, tries};
 use jobhall_core::{JobId, Outcome, Report, StateName, Timeouts};
-use jobhall_engine::{Assignment, Config, Effect, Now, Refused, Request, SubmitJob, Why};
+use jobhall_engine::{Assignment, Config, Effect, Now, Rejected, Request, SubmitJob, Why};
 
 fn limited(total_ms: Option<u64>, silence_ms: Option<u64>) -> SubmitJob {
     SubmitJob { timeouts: Timeouts { total_ms, silence_ms }, retry: tries(2), ..job("t") }
@@ -105,7 +105,7 @@ fn h12_a_worker_that_does_not_obey_loses_the_attempt_after_its_grace() {
     assert_eq!(hall.state(id), StateName::Retrying);
     assert_eq!(hall.show(id).past[0].outcome, Outcome::TimedOut);
     assert!(hall.effects.iter().any(|e| matches!(e, Effect::Revoke(_, attempt) if *attempt == held.attempt)));
-    assert_eq!(hall.report("w", &held, passed()), Err(Refused::LeaseLost(held.attempt)), "too late");
+    assert_eq!(hall.report("w", &held, passed()), Err(Rejected::LeaseLost(held.attempt)), "too late");
 }
 
 #[test]

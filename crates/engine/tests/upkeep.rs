@@ -6,7 +6,7 @@ mod hall;
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{JobId, StateName, TypeConfig, TypeName};
 use jobhall_engine::{
-    Answer, Asked, Config, Effect, NewGroup, Refused, Request, Submit, SubmitJob, Ticket, Told, Why,
+    Answer, Asked, Config, Effect, NewGroup, Rejected, Request, Submit, SubmitJob, Ticket, Told, Why,
 };
 use jobhall_store::CommitError;
 
@@ -58,7 +58,7 @@ fn retention_removes_old_and_surplus_jobs_and_never_an_open_one() {
     set(&mut hall, "c", |config| config.keep_count = Some(2));
     hall.pass(3_600_000);
     for id in old.iter().chain(&counted[..5]) {
-        assert_eq!(hall.ask(Request::Show(*id)), Err(Refused::NoSuchJob(*id)));
+        assert_eq!(hall.ask(Request::Show(*id)), Err(Rejected::NoSuchJob(*id)));
     }
     assert_eq!(hall.kernel.removed_count(), 12);
     for id in [open, kept, counted[5], counted[6]] {
@@ -155,7 +155,7 @@ fn a_store_that_cannot_write_acknowledges_nothing_and_the_hall_goes_on() {
     let mut hall = Hall::new();
     hall.fail = Some(full());
     let refused = hall.submit(job("t")).unwrap_err();
-    assert_eq!(refused, Refused::Storage { full: true, message: "disk full".to_owned() });
+    assert_eq!(refused, Rejected::Storage { full: true, message: "disk full".to_owned() });
     assert!(hall.store.all_jobs().is_empty());
     let id = hall.submit(job("t")).unwrap().id;
     let session = hall.worker("w", "");
@@ -165,7 +165,7 @@ fn a_store_that_cannot_write_acknowledges_nothing_and_the_hall_goes_on() {
     hall.pass(1_000);
     let held = hall.assignments().remove(0).1;
     hall.fail = Some(full());
-    assert!(matches!(hall.report("w", &held, passed()), Err(Refused::Storage { .. })));
+    assert!(matches!(hall.report("w", &held, passed()), Err(Rejected::Storage { .. })));
     assert_eq!(hall.state(id), StateName::Assigned, "as before");
     assert_eq!(
         hall.report("w", &held, passed()),
@@ -218,10 +218,10 @@ fn an_unknown_outcome_stops_the_hall_and_a_restart_tells() {
         hall.fail = Some(CommitError::Unknown { message: "fsync failed".to_owned() });
         hall.let_through();
         let refused = hall.answers.remove(&first).unwrap().unwrap_err();
-        assert_eq!(refused, Refused::Unknown("fsync failed".to_owned()));
+        assert_eq!(refused, Rejected::Unknown("fsync failed".to_owned()));
         assert!(hall.answers.remove(&second).is_some(), "nobody is left waiting");
         assert!(hall.effects.iter().any(|effect| matches!(effect, Effect::Stop(_))));
-        assert_eq!(hall.submit(job("t")), Err(Refused::Stopped("fsync failed".to_owned())));
+        assert_eq!(hall.submit(job("t")), Err(Rejected::Stopped("fsync failed".to_owned())));
         let stored = hall.store.all_jobs().len();
         let hall = hall.restart(Config::default());
         assert_eq!(hall.kernel.open_count(), stored);
@@ -242,7 +242,7 @@ fn a_stopped_hall_hands_out_nothing_and_answers_everyone() {
     assert!(hall.assignments().is_empty());
     assert_eq!(hall.kernel.stopped(), Some("fsync failed"));
     let refused = hall.ask(Request::Vacancy { session, slots: 1, wait_ms: 1 });
-    assert_eq!(refused, Err(Refused::Stopped("fsync failed".to_owned())));
+    assert_eq!(refused, Err(Rejected::Stopped("fsync failed".to_owned())));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_type_is_changed_only_from_the_rev_that_was_meant() {
     let config = hall.kernel.type_config(&type_name("mail"));
     let config = Some(&*config);
     assert_eq!(set(&mut hall, config, Some(0)), Ok(Answer::Rev(1)));
-    let changed = |rev| Err(Refused::Changed { job_type: type_name("mail"), rev });
+    let changed = |rev| Err(Rejected::Changed { job_type: type_name("mail"), rev });
     assert_eq!(set(&mut hall, config, Some(0)), changed(1));
     assert_eq!(set(&mut hall, config, Some(1)), Ok(Answer::Rev(2)));
     assert_eq!(set(&mut hall, None, Some(1)), changed(2));
@@ -272,7 +272,7 @@ fn completed_jobs_are_removed_on_request_and_open_ones_are_not() {
     let open = hall.submit(job("t")).unwrap().id;
     assert_eq!(hall.show(done).job.id, done, "it is in the cache");
     assert_eq!(hall.ask(Request::Remove(vec![done, open])), Ok(Answer::Removed(1)));
-    assert_eq!(hall.ask(Request::Show(done)), Err(Refused::NoSuchJob(done)));
+    assert_eq!(hall.ask(Request::Show(done)), Err(Rejected::NoSuchJob(done)));
     assert_eq!(hall.show(open).job.id, open);
     assert_eq!(hall.ask(Request::Remove(vec![done])), Ok(Answer::Removed(0)), "again is the same");
     assert_eq!(hall.ask(Request::Remove(vec![open])), Ok(Answer::Removed(0)));
@@ -303,8 +303,8 @@ fn a_read_that_began_before_a_removal_does_not_bring_the_job_back() {
     hall.ask(Request::Remove(vec![done])).unwrap();
     hall.kernel.told(now, Told::Job(done, Ok((row, Vec::new()))));
     hall.pump();
-    assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Refused::NoSuchJob(done))));
-    assert_eq!(hall.ask(Request::Show(done)), Err(Refused::NoSuchJob(done)));
+    assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Rejected::NoSuchJob(done))));
+    assert_eq!(hall.ask(Request::Show(done)), Err(Rejected::NoSuchJob(done)));
 }
 
 #[test]

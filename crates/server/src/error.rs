@@ -9,7 +9,7 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use jobhall_blobs::{AppendError, BlobError, KeepError};
 use jobhall_core::IllegalTransition;
-use jobhall_engine::Refused;
+use jobhall_engine::Rejected;
 use jobhall_protocol::{Code, Problem};
 use jobhall_store::{CommitError, StoreError};
 use serde::Serialize;
@@ -160,41 +160,41 @@ pub(crate) fn foreign(response: &Response) -> Option<ApiError> {
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> ApiError {
+impl From<Rejected> for ApiError {
+    fn from(refused: Rejected) -> ApiError {
         let code = match &refused {
-            Refused::KeyHeld { .. } => Code::KeyHeld,
-            Refused::SubmitKeyReused => Code::IdempotencyKeyReused,
-            Refused::KeyTwice { .. }
-            | Refused::Circle(_)
-            | Refused::NotEarlier { .. }
-            | Refused::NotInGroup { .. }
-            | Refused::Bound { .. }
-            | Refused::Retry(_)
-            | Refused::Timeouts(_)
-            | Refused::Limit(_)
-            | Refused::Delay(_)
-            | Refused::NotSubJob { .. }
-            | Refused::Schedule(_)
-            | Refused::NotScheduled(_) => Code::BadRequest,
-            Refused::NoSuchJob(_) | Refused::NoSuchGroup(_) | Refused::NoSuchSchedule(_) => Code::NotFound,
-            Refused::NoSuchDependency(_) | Refused::DependencyEnded { .. } => Code::DependencyUnmet,
-            Refused::GroupClosed(_) => Code::GroupClosed,
-            Refused::NotExternal(_)
-            | Refused::GroupEnded(_)
-            | Refused::GroupOpen(_)
-            | Refused::NothingToRetry(_) => Code::Conflict,
-            Refused::Changed { .. } | Refused::QueueChanged { .. } | Refused::ScheduleChanged { .. } => {
+            Rejected::KeyHeld { .. } => Code::KeyHeld,
+            Rejected::SubmitKeyReused => Code::IdempotencyKeyReused,
+            Rejected::KeyTwice { .. }
+            | Rejected::Circle(_)
+            | Rejected::NotEarlier { .. }
+            | Rejected::NotInGroup { .. }
+            | Rejected::Bound { .. }
+            | Rejected::Retry(_)
+            | Rejected::Timeouts(_)
+            | Rejected::Limit(_)
+            | Rejected::Delay(_)
+            | Rejected::NotSubJob { .. }
+            | Rejected::Schedule(_)
+            | Rejected::NotScheduled(_) => Code::BadRequest,
+            Rejected::NoSuchJob(_) | Rejected::NoSuchGroup(_) | Rejected::NoSuchSchedule(_) => Code::NotFound,
+            Rejected::NoSuchDependency(_) | Rejected::DependencyEnded { .. } => Code::DependencyUnmet,
+            Rejected::GroupClosed(_) => Code::GroupClosed,
+            Rejected::NotExternal(_)
+            | Rejected::GroupEnded(_)
+            | Rejected::GroupOpen(_)
+            | Rejected::NothingToRetry(_) => Code::Conflict,
+            Rejected::Changed { .. } | Rejected::QueueChanged { .. } | Rejected::ScheduleChanged { .. } => {
                 Code::PreconditionFailed
             }
-            Refused::LeaseLost(_)
-            | Refused::NoSuchSession
-            | Refused::Event(IllegalTransition::LeaseLost { .. }) => Code::LeaseLost,
-            Refused::Event(_) | Refused::Contended | Refused::SchedulesFull(_) => Code::Conflict,
-            Refused::Full(_) | Refused::GroupsFull(_) => Code::Unavailable,
-            Refused::Storage { full, message } => return storage(*full, message),
-            Refused::Unknown(inside) => return unknown(inside),
-            Refused::Stopped(inside) => {
+            Rejected::LeaseLost(_)
+            | Rejected::NoSuchSession
+            | Rejected::Event(IllegalTransition::LeaseLost { .. }) => Code::LeaseLost,
+            Rejected::Event(_) | Rejected::Contended | Rejected::SchedulesFull(_) => Code::Conflict,
+            Rejected::Full(_) | Rejected::GroupsFull(_) => Code::Unavailable,
+            Rejected::Storage { full, message } => return storage(*full, message),
+            Rejected::Unknown(inside) => return unknown(inside),
+            Rejected::Stopped(inside) => {
                 let trouble = ApiError::new(Code::Unavailable, "the hall is stopping");
                 return ApiError { inside: Some(inside.clone()), ..trouble };
             }
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_may_have_been_stored_is_unknown_and_no_fault_so_that_it_is_asked_for_again() {
-        let refused = ApiError::from(Refused::Unknown("fenced".to_owned()));
+        let refused = ApiError::from(Rejected::Unknown("fenced".to_owned()));
         let failed = ApiError::from(CommitError::Unknown { message: "fenced".to_owned() });
         for trouble in [refused, failed] {
             assert_eq!((trouble.code, trouble.inside()), (Code::OutcomeUnknown, Some("fenced")));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use jobhall_engine::{Refused, Submit};
+use jobhall_engine::{Rejected, Submit};
 use jobhall_protocol::Code;
 use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, StoreError};
 
@@ -95,7 +95,7 @@ async fn make(app: &App, rows: &[InboxRow]) -> Vec<Result<(), Unmade>> {
     let making = submits.into_iter().map(|submit| async {
         match app.engine.submit(submit?).await {
             Ok(_) => Ok(()),
-            Err(Refused::Contended) => Err(Unmade::NotNow(Refused::Contended.to_string())),
+            Err(Rejected::Contended) => Err(Unmade::NotNow(Rejected::Contended.to_string())),
             Err(refused) => Err(unmade(&refused.into())),
         }
     });
@@ -147,20 +147,20 @@ mod tests {
     fn only_what_is_wrong_with_a_row_puts_it_aside() {
         let job = JobId::new(1).unwrap();
         let wrong = [
-            Refused::KeyHeld { job_type: TypeName::new("t").unwrap(), holder: job },
-            Refused::NoSuchDependency(job),
-            Refused::SubmitKeyReused,
+            Rejected::KeyHeld { job_type: TypeName::new("t").unwrap(), holder: job },
+            Rejected::NoSuchDependency(job),
+            Rejected::SubmitKeyReused,
         ];
         for refused in wrong {
             let word = refused.to_string();
             assert!(matches!(unmade(&refused.into()), Unmade::Never(_)), "{word}");
         }
         let passing = [
-            Refused::Unknown("a commit was under way".to_owned()),
-            Refused::Stopped("it was shut down".to_owned()),
-            Refused::Storage { full: false, message: "away".to_owned() },
-            Refused::Storage { full: true, message: "full".to_owned() },
-            Refused::Full(1),
+            Rejected::Unknown("a commit was under way".to_owned()),
+            Rejected::Stopped("it was shut down".to_owned()),
+            Rejected::Storage { full: false, message: "away".to_owned() },
+            Rejected::Storage { full: true, message: "full".to_owned() },
+            Rejected::Full(1),
         ];
         for refused in passing {
             let word = refused.to_string();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jobhall_core::WorkerName;
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_engine::{Assignment, Refused, Session, SessionEvent, SessionId, VacancyId};
+use jobhall_engine::{Assignment, Rejected, Session, SessionEvent, SessionId, VacancyId};
 
 use crate::app::App;
 use crate::metrics::Counted;
@@ -52,7 +52,7 @@ pub(crate) struct Parked {
 }
 
 /// Offers from now on.
-pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Refused> {
+pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Rejected> {
     let waiting = Counted::new(&app.metrics.waiting);
     let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
     let text: Arc<str> = abilities.to_string().into();
@@ -65,14 +65,14 @@ pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Refused
 
 impl Parked {
     /// Waits until there is something to do; nothing when the time is over or the hall stops.
-    pub(crate) async fn wait(mut self) -> Result<Vec<Assignment>, Refused> {
+    pub(crate) async fn wait(mut self) -> Result<Vec<Assignment>, Rejected> {
         match first(&self.app, &mut self.session).await? {
             Some(first) => Box::pin(self.keep(first)).await,
             None => Ok(Vec::new()),
         }
     }
 
-    async fn keep(mut self, first: Assignment) -> Result<Vec<Assignment>, Refused> {
+    async fn keep(mut self, first: Assignment) -> Result<Vec<Assignment>, Rejected> {
         let assignments = rest(&mut self.session, self.vacancy, first, self.slots).await?;
         self.guard.kept = true;
         let attempts: Vec<_> = assignments.iter().map(|given| (given.attempt, given.lease)).collect();
@@ -82,7 +82,7 @@ impl Parked {
 }
 
 /// Waits for the first assignment. The session is renewed meanwhile: a poll may wait longer than a lease lives.
-async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, Refused> {
+async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, Rejected> {
     let mut beat = tokio::time::interval(Duration::from_millis((app.lease_ms / 3).max(1)));
     loop {
         tokio::select! {
@@ -107,7 +107,7 @@ async fn rest(
     vacancy: VacancyId,
     first: Assignment,
     slots: u32,
-) -> Result<Vec<Assignment>, Refused> {
+) -> Result<Vec<Assignment>, Rejected> {
     let mut assignments = vec![first];
     if slots == 1 {
         return Ok(assignments);

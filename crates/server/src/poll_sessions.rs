@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
-use jobhall_engine::{Engine, Refused, Request, Session, SessionEvent, SessionId};
+use jobhall_engine::{Engine, Rejected, Request, Session, SessionEvent, SessionId};
 use jobhall_protocol::{Renewed, Worker};
 use tokio::runtime::Handle;
 
@@ -58,7 +58,7 @@ impl PollSessions {
         abilities: Abilities,
         accepts: Accepts,
         slots: u32,
-    ) -> Result<Session, Refused> {
+    ) -> Result<Session, Rejected> {
         let text = abilities.to_string().into();
         let session = self.engine.open_session(worker.clone(), abilities, accepts, Vec::new()).await?;
         let waiting = Waiting { worker: worker.clone(), abilities: text, slots };
@@ -153,7 +153,7 @@ impl PollSessions {
         self: &Arc<PollSessions>,
         worker: &WorkerName,
         attempts: Vec<(AttemptId, LeaseId)>,
-    ) -> Result<Renewed, Refused> {
+    ) -> Result<Renewed, Rejected> {
         let mut alive: HashMap<SessionId, bool> = HashMap::new();
         let (mut renewed, mut unknown) = (Renewed::default(), Vec::new());
         for (attempt, lease) in attempts {
@@ -177,10 +177,10 @@ impl PollSessions {
     }
 
     /// Whether the session was there to be renewed.
-    async fn renew_session(&self, session: SessionId) -> Result<bool, Refused> {
+    async fn renew_session(&self, session: SessionId) -> Result<bool, Rejected> {
         match self.engine.ask(Request::Renew(session)).await {
             Ok(_) => Ok(true),
-            Err(Refused::NoSuchSession) => Ok(false),
+            Err(Rejected::NoSuchSession) => Ok(false),
             Err(refused) => Err(refused),
         }
     }
@@ -190,7 +190,7 @@ impl PollSessions {
         worker: &WorkerName,
         attempts: Vec<(AttemptId, LeaseId)>,
         renewed: &mut Renewed,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Rejected> {
         let (abilities, accepts) = (Abilities::default(), Accepts::default());
         let session = self.engine.open_session(worker.clone(), abilities, accepts, attempts.clone()).await?;
         renewed.lost.extend(session.lost.iter().map(ToString::to_string));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jobhall_core::{GroupId, Job, JobId};
-use jobhall_engine::{Refused, Shown, Watched};
+use jobhall_engine::{Rejected, Shown, Watched};
 use jobhall_store::Store;
 
 use crate::app::App;
@@ -14,7 +14,7 @@ use crate::tokens::Identity;
 
 /// All about a job that this one may see.
 pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown, ApiError> {
-    let none = || ApiError::from(Refused::NoSuchJob(id));
+    let none = || ApiError::from(Rejected::NoSuchJob(id));
     if !who.sees_id(id) {
         return Err(none());
     }

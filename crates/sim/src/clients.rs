@@ -1,7 +1,7 @@
 //! Clients: they submit, cancel, retry, look and configure, and repeat what was not answered.
 
 use jobhall_core::{Failure, GroupId, JobId};
-use jobhall_engine::{Answer, Refused, Request, Submit, SubmitName, Ticket};
+use jobhall_engine::{Answer, Rejected, Request, Submit, SubmitName, Ticket};
 
 use crate::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::event::{Event, Origin};
@@ -157,10 +157,10 @@ impl Sim {
     }
 
     /// A client has its answer.
-    pub fn client_answered(&mut self, at: usize, _: Ticket, answer: &Result<Answer, Refused>) {
+    pub fn client_answered(&mut self, at: usize, _: Ticket, answer: &Result<Answer, Rejected>) {
         let call = &mut self.clients.calls[at];
         let shaky =
-            matches!(answer, Err(Refused::Storage { .. } | Refused::Stopped(_) | Refused::Unknown(_)));
+            matches!(answer, Err(Rejected::Storage { .. } | Rejected::Stopped(_) | Rejected::Unknown(_)));
         if shaky && call.tries < TRIES {
             // The same again after a while: its timeout is still to come.
             return;

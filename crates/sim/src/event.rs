@@ -1,7 +1,7 @@
 //! What can happen in a run, who asked for it, and what waits to go wrong.
 
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Effect, Refused, Request, SessionId, Ticket, Told};
+use jobhall_engine::{Answer, Effect, Rejected, Request, SessionId, Ticket, Told};
 use jobhall_store::{CommitError, Committed, Unit};
 
 use crate::workers::Step;
@@ -14,7 +14,7 @@ pub(crate) enum Event {
     /// A request reaches the kernel.
     Arrive(u32, Ticket, Box<Request>),
     /// An answer reaches whoever asked.
-    Answered(u32, Ticket, Box<Result<Answer, Refused>>),
+    Answered(u32, Ticket, Box<Result<Answer, Rejected>>),
     /// An effect reaches a worker.
     Tell(u32, SessionId, Box<Effect>),
     /// The store applies the next commit.

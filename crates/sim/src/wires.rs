@@ -2,7 +2,7 @@
 
 use jobhall_core::JobId;
 use jobhall_core::needs::Abilities;
-use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, Ticket};
+use jobhall_engine::{Answer, Assignment, Effect, Rejected, Request, SessionId, Ticket};
 use jobhall_store::{Committed, Unit};
 
 use crate::check::{Seen, Shelf as _};
@@ -100,7 +100,7 @@ impl Sim {
         }
     }
 
-    fn answer_through(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+    fn answer_through(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
         let answer = match answer {
             Ok(Answer::Waited { jobs, over }) => {
                 Ok(Answer::Waited { jobs, over: over && self.plant != Some(Plant::NeverResumed) })
@@ -120,7 +120,7 @@ impl Sim {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
         self.count_answer(&answer);
         self.trace.stir(&[self.ms, 10, ticket.0, u64::from(answer.is_ok())]);
         let Some(request) = self.checker.answers(&self.vault, ticket, &answer) else { return };
@@ -137,7 +137,7 @@ impl Sim {
         self.queue.at(at, Event::Answered(self.epoch, ticket, Box::new(answer)));
     }
 
-    fn count_answer(&mut self, answer: &Result<Answer, Refused>) {
+    fn count_answer(&mut self, answer: &Result<Answer, Rejected>) {
         match answer {
             Ok(Answer::Submitted(all)) => {
                 for submitted in all {
@@ -146,7 +146,9 @@ impl Sim {
                 self.tally.add("answers", "Submitted");
             }
             Ok(answer) => self.tally.add("answers", variant(answer)),
-            Err(Refused::Event(refusal)) => self.tally.add("refusals", format!("Event {}", variant(refusal))),
+            Err(Rejected::Event(refusal)) => {
+                self.tally.add("refusals", format!("Event {}", variant(refusal)))
+            }
             Err(refused) => self.tally.add("refusals", variant(refused)),
         }
         if let Ok(Answer::Session { kept, lost, .. }) = answer {
@@ -156,7 +158,7 @@ impl Sim {
     }
 
     /// The checkers learn of a new session when the kernel has it.
-    fn open_in_checker(&mut self, ticket: Ticket, answer: &Result<Answer, Refused>) {
+    fn open_in_checker(&mut self, ticket: Ticket, answer: &Result<Answer, Rejected>) {
         let Ok(Answer::Session { session, kept, .. }) = answer else { return };
         let Some(&Origin::Worker(at, _, Purpose::Open { skill, accepts })) = self.origins.get(&ticket) else {
             return;
@@ -169,7 +171,7 @@ impl Sim {
     }
 
     /// Someone has an answer.
-    pub fn answered(&mut self, ticket: Ticket, answer: Result<Answer, Refused>) {
+    pub fn answered(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
         match self.origins.remove(&ticket) {
             Some(Origin::Client(call)) => self.client_answered(call, ticket, &answer),
             Some(Origin::Worker(at, link, purpose)) => self.worker_answered(at, link, purpose, answer),
@@ -246,7 +248,7 @@ impl Sim {
         self.trace.note(self.ms, &jobs, || format!("request {}: {request:?}", ticket.0));
     }
 
-    fn note_answer(&mut self, ticket: Ticket, request: &Request, answer: &Result<Answer, Refused>) {
+    fn note_answer(&mut self, ticket: Ticket, request: &Request, answer: &Result<Answer, Rejected>) {
         let mut jobs = about(request);
         if let Ok(Answer::Submitted(all)) = answer {
             jobs.extend(all.iter().map(|submitted| submitted.id));

@@ -5,7 +5,7 @@ mod outside;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
-use jobhall_engine::{Answer, Assignment, Effect, Refused, Request, SessionId, VacancyId};
+use jobhall_engine::{Answer, Assignment, Effect, Rejected, Request, SessionId, VacancyId};
 
 use crate::event::{Event, Origin, Purpose};
 use crate::hall::Sim;
@@ -429,7 +429,7 @@ impl Sim {
         at: usize,
         link: u32,
         purpose: Purpose,
-        answer: Result<Answer, Refused>,
+        answer: Result<Answer, Rejected>,
     ) {
         if let Purpose::Report(attempt) = purpose {
             return self.report_answered(at, attempt, &answer);
@@ -447,11 +447,11 @@ impl Sim {
             (Purpose::Vacancy, Ok(Answer::Vacancy(id))) if !self.workers[at].over.contains(&id) => {
                 self.workers[at].vacancies.insert(id);
             }
-            (Purpose::Renew | Purpose::Vacancy | Purpose::Credit, Err(Refused::NoSuchSession)) => {
+            (Purpose::Renew | Purpose::Vacancy | Purpose::Credit, Err(Rejected::NoSuchSession)) => {
                 self.unlink(at, 50);
             }
             (Purpose::Wait(attempt), Ok(Answer::Waited { over: true, .. })) => self.goes_on(at, attempt),
-            (Purpose::Word(attempt) | Purpose::Wait(attempt), Err(Refused::LeaseLost(_))) => {
+            (Purpose::Word(attempt) | Purpose::Wait(attempt), Err(Rejected::LeaseLost(_))) => {
                 self.workers[at].runs.remove(&attempt);
             }
             _ => {}
@@ -472,16 +472,16 @@ impl Sim {
         self.wait_again(at);
     }
 
-    fn report_answered(&mut self, at: usize, attempt: AttemptId, answer: &Result<Answer, Refused>) {
+    fn report_answered(&mut self, at: usize, attempt: AttemptId, answer: &Result<Answer, Rejected>) {
         match answer {
-            Ok(_) | Err(Refused::LeaseLost(_) | Refused::NoSuchJob(_)) => {
+            Ok(_) | Err(Rejected::LeaseLost(_) | Rejected::NoSuchJob(_)) => {
                 let Some(run) = self.workers[at].runs.remove(&attempt) else { return };
                 if answer.is_ok() {
                     self.say_again(at, attempt, run);
                 }
                 self.credit(at);
             }
-            Err(Refused::Event(_) | Refused::Delay(_)) => {
+            Err(Rejected::Event(_) | Rejected::Delay(_)) => {
                 if let Some(run) = self.workers[at].runs.get_mut(&attempt) {
                     run.report = passed(attempt);
                 }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use super::gone;
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 
-type One = Result<Answer, Refused>;
+type One = Result<Answer, Rejected>;
 
 /// Where the answers meet.
 pub(super) struct Gather(Mutex<Gathered>);
@@ -47,7 +47,7 @@ impl Gather {
 }
 
 impl Future for Answers {
-    type Output = Result<Vec<One>, Refused>;
+    type Output = Result<Vec<One>, Rejected>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {

@@ -4,7 +4,7 @@ use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Su
 use jobhall_store::{Member, Store, StoreError};
 
 use super::{Engine, unexpected};
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::groups::{NewGroup, ShownGroup};
 use crate::kernel::Kernel;
 use crate::request::{Request, Submit, SubmitName};
@@ -20,7 +20,7 @@ impl Engine {
         &self,
         group: NewGroup,
         submit: Submit,
-    ) -> Result<(GroupId, Vec<Submitted>), Refused> {
+    ) -> Result<(GroupId, Vec<Submitted>), Rejected> {
         match self.ask(Request::CreateGroup { group, submit }).await? {
             Answer::GroupCreated { id, jobs } => Ok((id, jobs)),
             other => Err(unexpected(&other)),
@@ -28,35 +28,35 @@ impl Engine {
     }
 
     /// Tells about a group.
-    pub async fn group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
+    pub async fn group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
         match self.ask_group(Request::ShowGroup(id)).await {
-            Err(Refused::NoSuchGroup(_)) => self.ended_group(id).await,
+            Err(Rejected::NoSuchGroup(_)) => self.ended_group(id).await,
             answer => answer,
         }
     }
 
     /// A group takes no more members. One that has ended is left as it is.
-    pub async fn close_group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
+    pub async fn close_group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
         match self.ask_group(Request::CloseGroup(id)).await {
-            Err(Refused::NoSuchGroup(_)) => self.ended_group(id).await,
+            Err(Rejected::NoSuchGroup(_)) => self.ended_group(id).await,
             answer => answer,
         }
     }
 
     /// Ends all jobs of a group. One that was cancelled stays so.
-    pub async fn cancel_group(&self, id: GroupId, failure: Failure) -> Result<ShownGroup, Refused> {
+    pub async fn cancel_group(&self, id: GroupId, failure: Failure) -> Result<ShownGroup, Rejected> {
         match self.ask_group(Request::CancelGroup { id, failure }).await {
-            Err(Refused::NoSuchGroup(_)) => {
+            Err(Rejected::NoSuchGroup(_)) => {
                 let shown = self.ended_group(id).await?;
                 let cancelled = shown.group.end.is_some_and(|end| end.verdict == GroupVerdict::Cancelled);
-                if cancelled { Ok(shown) } else { Err(Refused::GroupEnded(id)) }
+                if cancelled { Ok(shown) } else { Err(Rejected::GroupEnded(id)) }
             }
             answer => answer,
         }
     }
 
     /// Makes a new group with what failed of an ended one; answered when all of it is there.
-    pub async fn retry_group(&self, id: GroupId, name: Option<SubmitName>) -> Result<GroupId, Refused> {
+    pub async fn retry_group(&self, id: GroupId, name: Option<SubmitName>) -> Result<GroupId, Rejected> {
         match self.ask(Request::RetryGroup { id, name }).await? {
             Answer::GroupCreated { id, .. } => Ok(id),
             other => Err(unexpected(&other)),
@@ -68,7 +68,7 @@ impl Engine {
         &self,
         before: Option<GroupId>,
         limit: usize,
-    ) -> Result<Vec<ShownGroup>, Refused> {
+    ) -> Result<Vec<ShownGroup>, Rejected> {
         let page = self.store.group_page(before, limit, false).await.map_err(|error| unreadable(&error))?;
         let mut shown = Vec::with_capacity(page.len());
         for group in page {
@@ -81,14 +81,14 @@ impl Engine {
     }
 
     /// The kernel knows open groups only; one that has ended is closed to new jobs and not unknown.
-    pub(super) async fn ended_or_none(&self, refused: Refused) -> Refused {
+    pub(super) async fn ended_or_none(&self, refused: Rejected) -> Rejected {
         match refused {
-            Refused::NoSuchGroup(id) if self.ended_group(id).await.is_ok() => Refused::GroupClosed(id),
+            Rejected::NoSuchGroup(id) if self.ended_group(id).await.is_ok() => Rejected::GroupClosed(id),
             refused => refused,
         }
     }
 
-    async fn ask_group(&self, request: Request) -> Result<ShownGroup, Refused> {
+    async fn ask_group(&self, request: Request) -> Result<ShownGroup, Rejected> {
         match self.ask(request).await? {
             Answer::Group(shown) => Ok(*shown),
             other => Err(unexpected(&other)),
@@ -96,15 +96,15 @@ impl Engine {
     }
 
     /// A group that the kernel does not know: it has ended, or there is none.
-    async fn ended_group(&self, id: GroupId) -> Result<ShownGroup, Refused> {
+    async fn ended_group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
         let found = self.store.groups(vec![id]).await.map_err(|error| unreadable(&error))?;
         let group = found.into_iter().next().flatten().filter(|group| group.end.is_some());
-        group.map(|group| ShownGroup::new(group, GroupCounts::default())).ok_or(Refused::NoSuchGroup(id))
+        group.map(|group| ShownGroup::new(group, GroupCounts::default())).ok_or(Rejected::NoSuchGroup(id))
     }
 }
 
-fn unreadable(error: &StoreError) -> Refused {
-    Refused::Storage { full: false, message: error.to_string() }
+fn unreadable(error: &StoreError) -> Rejected {
+    Rejected::Storage { full: false, message: error.to_string() }
 }
 
 /// At start: gives the kernel all groups that have not ended.

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::mailbox::{self, mailbox};
 use super::{Command, Engine, Reply, gone, unexpected};
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::{Assignment, Ended, SessionId, VacancyId};
 use crate::request::{Indicator, Request};
 
@@ -49,7 +49,7 @@ impl Engine {
         abilities: Abilities,
         accepts: Accepts,
         attempts: Vec<(AttemptId, LeaseId)>,
-    ) -> Result<Session, Refused> {
+    ) -> Result<Session, Rejected> {
         let (to, answer) = oneshot::channel();
         let (tell, events) = mailbox();
         let request = Request::OpenSession { worker: worker.clone(), abilities, accepts, attempts };
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// The worker can take so many jobs now.
-    pub async fn vacancy(&self, slots: u32, wait_ms: u64) -> Result<VacancyId, Refused> {
+    pub async fn vacancy(&self, slots: u32, wait_ms: u64) -> Result<VacancyId, Rejected> {
         match self.engine.ask(Request::Vacancy { session: self.id, slots, wait_ms }).await? {
             Answer::Vacancy(id) => Ok(id),
             other => Err(unexpected(&other)),
@@ -88,22 +88,22 @@ impl Session {
     }
 
     /// Withdraws a vacancy. What is on its way to it still comes, before its end is told.
-    pub async fn end_vacancy(&self, vacancy: VacancyId) -> Result<Answer, Refused> {
+    pub async fn end_vacancy(&self, vacancy: VacancyId) -> Result<Answer, Rejected> {
         self.engine.ask(Request::EndVacancy { session: self.id, vacancy }).await
     }
 
     /// So many jobs in all may be assigned, counted from the beginning of the session.
-    pub async fn credit(&self, total: i64) -> Result<Answer, Refused> {
+    pub async fn credit(&self, total: i64) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Credit { session: self.id, total }).await
     }
 
     /// The worker is still there.
-    pub async fn renew(&self) -> Result<Answer, Refused> {
+    pub async fn renew(&self) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Renew(self.id)).await
     }
 
     /// The worker has the job.
-    pub async fn accept(&self, attempt: AttemptId, lease: LeaseId) -> Result<Answer, Refused> {
+    pub async fn accept(&self, attempt: AttemptId, lease: LeaseId) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Accept { worker: self.worker.clone(), attempt, lease }).await
     }
 
@@ -113,7 +113,7 @@ impl Session {
         attempt: AttemptId,
         lease: LeaseId,
         indicators: Vec<Indicator>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Progress { worker: self.worker.clone(), attempt, lease, indicators }).await
     }
 
@@ -123,7 +123,7 @@ impl Session {
         attempt: AttemptId,
         lease: LeaseId,
         report: Report,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Report { worker: self.worker.clone(), attempt, lease, report }).await
     }
 
@@ -131,7 +131,7 @@ impl Session {
     pub async fn report_many(
         &self,
         reports: Vec<(AttemptId, LeaseId, Report)>,
-    ) -> Result<Vec<Result<Answer, Refused>>, Refused> {
+    ) -> Result<Vec<Result<Answer, Rejected>>, Rejected> {
         let request = |(attempt, lease, report)| Request::Report {
             worker: self.worker.clone(),
             attempt,
@@ -142,12 +142,12 @@ impl Session {
     }
 
     /// The connection is gone, the leases stay until they end.
-    pub async fn disconnect(&self) -> Result<Answer, Refused> {
+    pub async fn disconnect(&self) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Disconnect(self.id)).await
     }
 
     /// The worker leaves for good; what it still has is lost.
-    pub async fn close(self) -> Result<Answer, Refused> {
+    pub async fn close(self) -> Result<Answer, Rejected> {
         self.engine.ask(Request::CloseSession(self.id)).await
     }
 }

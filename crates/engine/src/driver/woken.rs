@@ -4,7 +4,7 @@ use jobhall_store::{CommitError, Committed};
 use tokio::sync::mpsc;
 
 use super::{Command, Driver, Reply};
-use crate::answer::Refused;
+use crate::answer::Rejected;
 use crate::kernel::Told;
 
 /// What the driver was woken by.
@@ -52,7 +52,7 @@ impl Driver {
 }
 
 fn refuse(command: Command, why: &str) {
-    let refused = Err(Refused::Stopped(why.to_owned()));
+    let refused = Err(Rejected::Stopped(why.to_owned()));
     match command {
         Command::Ask(_, Reply::One(to) | Reply::Session(to, _)) => {
             // Whoever asked may have given up meanwhile.

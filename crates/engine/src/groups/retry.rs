@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use jobhall_core::{Group, GroupId, Job, JobId, Standing};
 use jobhall_store::{Member, StoreError};
 
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::ids::IdMap;
 use crate::kernel::{Asked, Awaited, Kernel, What};
@@ -34,7 +34,7 @@ pub(crate) struct Fill {
 impl Kernel {
     pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<SubmitName>, ticket: Ticket) {
         if self.groups().get(id).is_some() {
-            return self.answer(ticket, Err(Refused::GroupOpen(id)));
+            return self.answer(ticket, Err(Rejected::GroupOpen(id)));
         }
         let number = self.number();
         self.awaited.insert(number, Awaited::RetryGroup(id, name, ticket));
@@ -51,18 +51,18 @@ impl Kernel {
     ) {
         let (old, members) = match found {
             Err(error) => {
-                let refused = Refused::Storage { full: false, message: error.to_string() };
+                let refused = Rejected::Storage { full: false, message: error.to_string() };
                 return self.answer(ticket, Err(refused));
             }
-            Ok(None) => return self.answer(ticket, Err(Refused::NoSuchGroup(id))),
+            Ok(None) => return self.answer(ticket, Err(Rejected::NoSuchGroup(id))),
             Ok(Some((old, _))) if old.end.is_none() => {
-                return self.answer(ticket, Err(Refused::GroupOpen(id)));
+                return self.answer(ticket, Err(Rejected::GroupOpen(id)));
             }
             Ok(Some(found)) => found,
         };
         let left: VecDeque<_> = failed(&members).into();
         if left.is_empty() {
-            return self.answer(ticket, Err(Refused::NothingToRetry(id)));
+            return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
         }
         let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
             self.for_ids.push(What::Request(Request::RetryGroup { id, name }, ticket).into());
@@ -144,7 +144,7 @@ impl Kernel {
 
     /// A slice was made, or could not be. What the store refused is tried again later; for anything else the group
     /// stays as it is, and whoever asked is told.
-    pub(crate) fn filled(&mut self, id: GroupId, old: Vec<JobId>, made: Result<Vec<JobId>, Refused>) {
+    pub(crate) fn filled(&mut self, id: GroupId, old: Vec<JobId>, made: Result<Vec<JobId>, Rejected>) {
         match made {
             Ok(new) => {
                 if let Some(fill) = self.fills.get_mut(&id.get()) {
@@ -152,7 +152,7 @@ impl Kernel {
                 }
                 self.fill_on(id);
             }
-            Err(Refused::Storage { .. }) => self.fill_later(id, old),
+            Err(Rejected::Storage { .. }) => self.fill_later(id, old),
             Err(refused) => {
                 let Some(fill) = self.fills.get_mut(&id.get()) else { return };
                 fill.left.clear();

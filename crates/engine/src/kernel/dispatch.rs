@@ -3,7 +3,7 @@
 use jobhall_core::JobId;
 
 use super::{Kernel, ROUNDS, Task, What};
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::entry::Busy;
 use crate::request::Request;
 
@@ -11,7 +11,7 @@ impl Kernel {
     /// Runs a task, now or when the job is free again.
     pub(crate) fn run(&mut self, task: Task) {
         if let Some(why) = &self.stopped {
-            let refused = Refused::Stopped(why.clone());
+            let refused = Rejected::Stopped(why.clone());
             return self.answer_task(&task, Err(refused));
         }
         match task.what.job() {
@@ -77,10 +77,10 @@ impl Kernel {
             return self.run_completed(id, task);
         }
         if task.read.as_ref().is_some_and(|read| !read.found) {
-            return self.answer_task(&task, Err(Refused::NoSuchJob(id)));
+            return self.answer_task(&task, Err(Rejected::NoSuchJob(id)));
         }
         if task.rounds >= ROUNDS {
-            return self.answer_task(&task, Err(Refused::Contended));
+            return self.answer_task(&task, Err(Rejected::Contended));
         }
         self.read_job(id, Task { rounds: task.rounds + 1, read: None, ..task });
     }

@@ -5,7 +5,7 @@ use jobhall_core::{JobId, ScheduleName, Submitted, Time};
 use jobhall_store::{Conflict, SettingWrite, Unit};
 
 use super::{Kept, stored};
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::kernel::Kernel;
 use crate::request::SubmitJob;
 use crate::settle::Pending;
@@ -76,21 +76,21 @@ impl Kernel {
         self.keep_schedule(&tick.name, Some(kept));
     }
 
-    pub(crate) fn ticks_refused(&mut self, tick: &Tick, conflicts: Vec<Conflict>) {
+    pub(crate) fn ticks_conflicted(&mut self, tick: &Tick, conflicts: Vec<Conflict>) {
         // What cannot be read leaves the schedule as it is remembered.
         let _ = self.learn_conflicting(&tick.name, conflicts);
         self.ticks_undone(&tick.name);
     }
 
     /// What became of the jobs of ticks.
-    pub(crate) fn ticked(&mut self, tick: Tick, answer: Result<Answer, Refused>) {
+    pub(crate) fn ticked(&mut self, tick: Tick, answer: Result<Answer, Rejected>) {
         match answer {
             Ok(Answer::Submitted(submitted)) => {
                 let kept = tick.kept.after(tick.at, made(&submitted));
                 self.keep_schedule(&tick.name, Some(kept));
             }
             // Another job has the key and the schedule says not to join it.
-            Err(Refused::KeyHeld { .. }) => self.pass_ticks(tick),
+            Err(Rejected::KeyHeld { .. }) => self.pass_ticks(tick),
             Ok(_) | Err(_) => self.ticks_undone(&tick.name),
         }
     }

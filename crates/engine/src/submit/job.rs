@@ -6,40 +6,40 @@ use jobhall_core::{JobId, Spec, Time, TypeConfig, bounds};
 use jobhall_store::Check;
 
 use super::{How, Item};
-use crate::answer::Refused;
+use crate::answer::Rejected;
 use crate::request::{OnDuplicate, SubmitJob};
 
-pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Refused> {
+pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Rejected> {
     if (least..=most).contains(&given) {
         return Ok(());
     }
     let [given, least, most] = [given, least, most].map(|n| n as u64);
-    Err(Refused::Bound { field, given, least, most })
+    Err(Rejected::Bound { field, given, least, most })
 }
 
 /// Refuses what is out of bounds in one job.
-pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Refused> {
+pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Rejected> {
     if let Some(retry) = &job.retry {
         retry.check()?;
     }
     bound("tags", job.tags.len(), 0, bounds::TAGS)?;
     let most = u64::from(bounds::THROTTLE_FACTOR);
     if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
-        return Err(Refused::Bound { field: "throttle_factor", given, least: 0, most });
+        return Err(Rejected::Bound { field: "throttle_factor", given, least: 0, most });
     }
     match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
         Some(given) => {
-            Err(Refused::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
+            Err(Rejected::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
         }
         None => Ok(()),
     }
 }
 
 /// Jobs of one submit with the same (type, key) must all join.
-pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Refused> {
+pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     for (second, first) in same_key(jobs) {
         if [first, second].iter().any(|&at| jobs[at].on_duplicate != OnDuplicate::Join) {
-            return Err(Refused::KeyTwice { first, second });
+            return Err(Rejected::KeyTwice { first, second });
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use jobhall_core::{
 use jobhall_store::{Check, GroupWrite, StoreError, Unit};
 
 use super::{Asker, How, Plan, bound};
-use crate::answer::{Answer, Refused};
+use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::groups::NewGroup;
 use crate::ids::IdMap;
@@ -64,15 +64,15 @@ impl Kernel {
         self.send_plan(Plan::new(submit, ids, Asker::Group(Box::new(group), ticket)));
     }
 
-    fn check_group(&self, group: &NewGroup, submit: &Submit) -> Result<(), Refused> {
+    fn check_group(&self, group: &NewGroup, submit: &Submit) -> Result<(), Rejected> {
         group.check()?;
         self.check_submit(submit, 0)?;
         if submit.jobs.iter().any(|job| job.group.is_some()) {
             let why = "jobs that are made with a group are in that group";
-            return Err(Refused::NotInGroup { field: "group", why });
+            return Err(Rejected::NotInGroup { field: "group", why });
         }
         let open = self.groups().open.len();
-        if open >= self.config.open_groups { Err(Refused::GroupsFull(open)) } else { Ok(()) }
+        if open >= self.config.open_groups { Err(Rejected::GroupsFull(open)) } else { Ok(()) }
     }
 
     /// Looks at what the jobs of a plan have to do with others. Gives back the plan, unless it is refused or has to
@@ -107,7 +107,7 @@ impl Kernel {
     ) {
         match found {
             Err(error) => {
-                let refused = Refused::Storage { full: false, message: error.to_string() };
+                let refused = Rejected::Storage { full: false, message: error.to_string() };
                 self.end_plan(plan, Err(refused));
             }
             Ok(found) => {
@@ -120,7 +120,7 @@ impl Kernel {
         }
     }
 
-    fn look(&self, plan: &Plan, at: usize, unknown: &mut BTreeSet<JobId>) -> Result<(), Refused> {
+    fn look(&self, plan: &Plan, at: usize, unknown: &mut BTreeSet<JobId>) -> Result<(), Rejected> {
         let wanted = &plan.submit.jobs[at];
         if let Some(group) = wanted.group.filter(|group| plan.asker.is_other(*group)) {
             self.check_joinable(group)?;
@@ -137,7 +137,7 @@ impl Kernel {
                 let queue = self.board.class(entry.class).map(|class| &class.queue);
                 reached(wanted, id, queue)?;
             } else if let Some(end) = plan.ends.get(&id.get()) {
-                let (state, queue) = end.as_ref().ok_or(Refused::NoSuchDependency(id))?;
+                let (state, queue) = end.as_ref().ok_or(Rejected::NoSuchDependency(id))?;
                 reached(wanted, id, Some(queue))?;
                 allowed(wanted, id, *state)?;
             } else if let Some((job, _)) = self.cached.peek(&id) {
@@ -151,8 +151,8 @@ impl Kernel {
     }
 
     /// A copy is of an open job of the same group, if it has one, and not of another copy there.
-    fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Refused> {
-        let no = |why| Err(Refused::NotInGroup { field: "copy_of", why });
+    fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Rejected> {
+        let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
         let Some(entry) = self.open.get(&of.get()) else { return no("there is no such open job") };
         match &entry.member {
             Some(part) if Some(part.group) != wanted.group => no("the job is in another group"),
@@ -245,14 +245,14 @@ pub(super) fn group_created(mut kept: Vec<Submitted>) -> Answer {
 }
 
 /// What stands in a queue that the one who asks does not reach is, for him, not there.
-fn reached(wanted: &SubmitJob, id: JobId, queue: Option<&QueueName>) -> Result<(), Refused> {
+fn reached(wanted: &SubmitJob, id: JobId, queue: Option<&QueueName>) -> Result<(), Rejected> {
     let seen = queue.is_some_and(|queue| wanted.scope.reaches(queue.as_str()));
-    if seen { Ok(()) } else { Err(Refused::NoSuchDependency(id)) }
+    if seen { Ok(()) } else { Err(Rejected::NoSuchDependency(id)) }
 }
 
-fn allowed(wanted: &SubmitJob, id: JobId, state: StateName) -> Result<(), Refused> {
+fn allowed(wanted: &SubmitJob, id: JobId, state: StateName) -> Result<(), Rejected> {
     match Dependency::of(state) {
-        Some(how) if !how.allows(wanted.after_any) => Err(Refused::DependencyEnded { id, how }),
+        Some(how) if !how.allows(wanted.after_any) => Err(Rejected::DependencyEnded { id, how }),
         _ => Ok(()),
     }
 }
@@ -263,19 +263,19 @@ pub(super) fn related(jobs: &[SubmitJob]) -> bool {
 }
 
 /// Whether what the jobs say of each other and of groups can be.
-pub(super) fn check_relations(jobs: &[SubmitJob]) -> Result<(), Refused> {
+pub(super) fn check_relations(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     for job in jobs {
         bound("after", job.after.len(), 0, AFTER)?;
         bound("tags", job.tags.len(), 0, TAGS)?;
         if job.attached && job.group.is_none() {
-            return Err(Refused::NotInGroup { field: "attached", why: "the job is in no group" });
+            return Err(Rejected::NotInGroup { field: "attached", why: "the job is in no group" });
         }
     }
     check_positions(jobs)
 }
 
 /// Jobs come after earlier ones only, so there is no circle; one that is asked for is named.
-fn check_positions(jobs: &[SubmitJob]) -> Result<(), Refused> {
+fn check_positions(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     let positions = |job: &SubmitJob| -> Vec<usize> {
         let named = job.after.iter().filter_map(|after| match after {
             After::Position(at) => Some(*at),
@@ -288,7 +288,7 @@ fn check_positions(jobs: &[SubmitJob]) -> Result<(), Refused> {
     let Some((job, before)) = jobs.iter().enumerate().find_map(not_earlier) else { return Ok(()) };
     let after: Vec<_> = jobs.iter().map(positions).collect();
     match circle(&after) {
-        Some(circle) => Err(Refused::Circle(circle)),
-        None => Err(Refused::NotEarlier { job, before }),
+        Some(circle) => Err(Rejected::Circle(circle)),
+        None => Err(Rejected::NotEarlier { job, before }),
     }
 }

@@ -4,28 +4,28 @@ use jobhall_core::{Blocked, Disposition, Job, JobId, State, Submitted};
 use jobhall_store::{Conflict, Setting, SettingKind};
 
 use super::{Asker, How, Plan};
-use crate::answer::Refused;
+use crate::answer::Rejected;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::request::OnDuplicate;
 
 impl Kernel {
-    pub(crate) fn submit_refused(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
+    pub(crate) fn submit_conflicted(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
         plan.rounds += 1;
         let rounds = plan.rounds;
         let verdict = conflicts.into_iter().find_map(|conflict| self.replan(&mut plan, conflict));
         self.unplan(&mut plan);
         match verdict {
             Some(answer) => self.end_plan(plan, answer),
-            None if rounds > ROUNDS => self.end_plan(plan, Err(Refused::Contended)),
+            None if rounds > ROUNDS => self.end_plan(plan, Err(Rejected::Contended)),
             None => self.send_plan(plan),
         }
     }
 
     /// Changes the plan as a conflict demands; some answer means that the submit is over.
-    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Refused>> {
+    fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Rejected>> {
         match conflict {
             Conflict::Repeated(answer) => return Some(Ok(answer)),
-            Conflict::SubmitKeyReused => return Some(Err(Refused::SubmitKeyReused)),
+            Conflict::SubmitKeyReused => return Some(Err(Rejected::SubmitKeyReused)),
             Conflict::Reusable { id, job } => {
                 if let Some(refused) = plan.foreign(id, &job) {
                     return Some(Err(refused));
@@ -39,28 +39,28 @@ impl Kernel {
             }
             Conflict::NotOpen(holder) => match &plan.call {
                 Some(call) if call.attempt.job == holder => {
-                    return Some(Err(Refused::LeaseLost(call.attempt)));
+                    return Some(Err(Rejected::LeaseLost(call.attempt)));
                 }
                 _ => plan.holder_ended(holder),
             },
             Conflict::Setting { stored, .. } => return self.replan_setting(plan, stored).map(Err),
             Conflict::Stale { id, job } => self.learn(id, job),
             Conflict::Successor { id, job } => self.learn_successor(id, job),
-            Conflict::NotJoinable(group) => return Some(Err(Refused::GroupClosed(group))),
+            Conflict::NotJoinable(group) => return Some(Err(Rejected::GroupClosed(group))),
             Conflict::Group { .. } => {}
         }
         None
     }
 
     /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
-    fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Refused> {
+    fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Rejected> {
         match (stored, &plan.asker) {
             (Some(setting), _) if setting.kind == SettingKind::Type => {
                 let learned = self.learn_type(&setting, false);
-                learned.err().map(|error| Refused::Storage { full: false, message: error.to_string() })
+                learned.err().map(|error| Rejected::Storage { full: false, message: error.to_string() })
             }
             (stored, Asker::Schedule(tick)) => {
-                Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Refused::Contended))
+                Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Rejected::Contended))
             }
             _ => None,
         }
@@ -71,7 +71,7 @@ impl Kernel {
         plan: &mut Plan,
         id: JobId,
         held_by: &Job,
-    ) -> Option<Result<Vec<Submitted>, Refused>> {
+    ) -> Option<Result<Vec<Submitted>, Rejected>> {
         // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
         let holder = match held_by.life.state {
             State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
@@ -88,7 +88,7 @@ impl Kernel {
             }
             OnDuplicate::Reject => {
                 let job_type = wanted.job_type.clone();
-                return Some(Err(Refused::KeyHeld { job_type, holder: last }));
+                return Some(Err(Rejected::KeyHeld { job_type, holder: last }));
             }
             OnDuplicate::Supersede => plan.set(id, How::Supersede(holder)),
             OnDuplicate::RunAgain => plan.set(id, How::Again(holder)),

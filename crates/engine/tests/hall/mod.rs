@@ -10,7 +10,7 @@ use jobhall_core::{
     TypeConfig, TypeName, WorkerName,
 };
 use jobhall_engine::{
-    Answer, Asked, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Refused, Request, SessionId,
+    Answer, Asked, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Rejected, Request, SessionId,
     Shown, Submit, SubmitJob, Ticket, Told, VacancyId,
 };
 use jobhall_store::{CommitError, Memory, Unit};
@@ -20,7 +20,7 @@ pub struct Hall {
     pub store: Memory,
     pub now: Now,
     pub effects: Vec<Effect>,
-    pub answers: BTreeMap<Ticket, Result<Answer, Refused>>,
+    pub answers: BTreeMap<Ticket, Result<Answer, Rejected>>,
     /// While set, commits wait in `held`.
     pub hold: bool,
     pub held: Vec<(u64, Vec<Unit>)>,
@@ -189,16 +189,16 @@ impl Hall {
         ticket
     }
 
-    pub fn ask(&mut self, request: Request) -> Result<Answer, Refused> {
+    pub fn ask(&mut self, request: Request) -> Result<Answer, Rejected> {
         let ticket = self.ask_later(request);
         self.answers.remove(&ticket).expect("an answer")
     }
 
-    pub fn submit(&mut self, job: SubmitJob) -> Result<Submitted, Refused> {
+    pub fn submit(&mut self, job: SubmitJob) -> Result<Submitted, Rejected> {
         self.submit_all(vec![job]).map(|all| all[0])
     }
 
-    pub fn submit_all(&mut self, jobs: Vec<SubmitJob>) -> Result<Vec<Submitted>, Refused> {
+    pub fn submit_all(&mut self, jobs: Vec<SubmitJob>) -> Result<Vec<Submitted>, Rejected> {
         match self.ask(Request::Submit(Submit { jobs, name: None }))? {
             Answer::Submitted(submitted) => Ok(submitted),
             other => panic!("{other:?}"),
@@ -285,17 +285,22 @@ impl Hall {
         assignments.remove(0).1
     }
 
-    pub fn accept(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Refused> {
+    pub fn accept(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         self.ask(Request::Accept { worker: worker(name), attempt, lease })
     }
 
-    pub fn progress(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Refused> {
+    pub fn progress(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         self.ask(Request::Progress { worker: worker(name), attempt, lease, indicators: Vec::new() })
     }
 
-    pub fn report(&mut self, name: &str, assignment: &Assignment, report: Report) -> Result<Answer, Refused> {
+    pub fn report(
+        &mut self,
+        name: &str,
+        assignment: &Assignment,
+        report: Report,
+    ) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         self.ask(Request::Report { worker: worker(name), attempt, lease, report })
     }
@@ -314,7 +319,7 @@ impl Hall {
         self.ask(Request::Credit { session, total }).unwrap();
     }
 
-    pub fn started(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Refused> {
+    pub fn started(&mut self, name: &str, assignment: &Assignment) -> Result<Answer, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         self.ask(Request::Started { worker: worker(name), attempt, lease })
     }
@@ -326,7 +331,7 @@ impl Hall {
         assignment: &Assignment,
         call: &str,
         job: SubmitJob,
-    ) -> Result<Submitted, Refused> {
+    ) -> Result<Submitted, Rejected> {
         let Assignment { attempt, lease, .. } = *assignment;
         let (worker, call, job) = (worker(name), call.to_owned(), Box::new(job));
         match self.ask(Request::Call { worker, attempt, lease, call, job })? {
@@ -370,7 +375,7 @@ impl Hall {
         }
     }
 
-    pub fn cancel(&mut self, id: JobId) -> Result<Answer, Refused> {
+    pub fn cancel(&mut self, id: JobId) -> Result<Answer, Rejected> {
         self.ask(Request::Cancel { id, failure: Failure::new("cancelled", "by hand") })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{JobId, StateName};
-use jobhall_engine::{Answer, Assignment, Refused, SessionId, Ticket};
+use jobhall_engine::{Answer, Assignment, Rejected, SessionId, Ticket};
 
 use crate::hall::{Hall, passed};
 
@@ -62,7 +62,7 @@ impl Slots {
     }
 }
 
-pub fn answered(hall: &mut Hall, ticket: Ticket) -> Option<Result<Answer, Refused>> {
+pub fn answered(hall: &mut Hall, ticket: Ticket) -> Option<Result<Answer, Rejected>> {
     hall.answers.remove(&ticket)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_core::{Failure, Job, JobId, Scope};
-use jobhall_engine::{Refused, Request, SubmitName};
+use jobhall_engine::{Rejected, Request, SubmitName};
 use jobhall_protocol::{Operation, OperationState, Verb};
 
 use super::Record;
@@ -105,7 +105,7 @@ async fn work(app: &App, mut record: Record, filter: &Filter) -> Result<(), ApiE
         let tally = match change(app, &record.operation, page.jobs).await {
             Ok(tally) => tally,
             // Whoever starts next goes on.
-            Err(Refused::Stopped(_)) if app.is_draining() => return Ok(()),
+            Err(Rejected::Stopped(_)) if app.is_draining() => return Ok(()),
             Err(refused) => return fail(app, id, &refused.to_string()).await,
         };
         let next = page.next;
@@ -154,7 +154,7 @@ fn note(record: &mut Record, tally: Tally, next: Option<JobId>) {
 }
 
 /// Changes the jobs of a page; what the store could not do is tried again.
-async fn change(app: &App, operation: &Operation, jobs: Vec<Job>) -> Result<Tally, Refused> {
+async fn change(app: &App, operation: &Operation, jobs: Vec<Job>) -> Result<Tally, Rejected> {
     let applies = |job: &Job| job.life.state.is_terminal() != (operation.verb == Verb::Cancel);
     let (mut left, others): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(applies);
     let mut tally = Tally { skipped: others.len() as u64, ..Tally::default() };
@@ -173,7 +173,7 @@ async fn change(app: &App, operation: &Operation, jobs: Vec<Job>) -> Result<Tall
 }
 
 /// Deletes all that are left, or tells why the store could not.
-async fn delete(app: &App, left: &mut Vec<Job>, tally: &mut Tally) -> Result<Option<Refused>, Refused> {
+async fn delete(app: &App, left: &mut Vec<Job>, tally: &mut Tally) -> Result<Option<Rejected>, Rejected> {
     if left.is_empty() {
         return Ok(None);
     }
@@ -184,7 +184,7 @@ async fn delete(app: &App, left: &mut Vec<Job>, tally: &mut Tally) -> Result<Opt
             left.clear();
             Ok(None)
         }
-        Err(refused @ Refused::Storage { .. }) => Ok(Some(refused)),
+        Err(refused @ Rejected::Storage { .. }) => Ok(Some(refused)),
         Err(refused) => Err(refused),
     }
 }
@@ -195,7 +195,7 @@ async fn change_each(
     operation: &Operation,
     left: &mut Vec<Job>,
     tally: &mut Tally,
-) -> Result<Option<Refused>, Refused> {
+) -> Result<Option<Rejected>, Rejected> {
     let requests = left.iter().map(|job| request(operation, job.id)).collect();
     let answers = app.engine.ask_many(requests).await?;
     let (mut again, mut trouble) = (Vec::new(), None);
@@ -203,12 +203,12 @@ async fn change_each(
         match answer {
             Ok(_) => tally.done += 1,
             // It ended, or began again, since it was read.
-            Err(Refused::Event(_) | Refused::NoSuchJob(_)) => tally.skipped += 1,
-            Err(refused @ Refused::Storage { .. }) => {
+            Err(Rejected::Event(_) | Rejected::NoSuchJob(_)) => tally.skipped += 1,
+            Err(refused @ Rejected::Storage { .. }) => {
                 again.push(job);
                 trouble = Some(refused);
             }
-            Err(refused @ (Refused::Stopped(_) | Refused::Unknown(_))) => return Err(refused),
+            Err(refused @ (Rejected::Stopped(_) | Rejected::Unknown(_))) => return Err(refused),
             Err(refused) => {
                 tally.failed += 1;
                 let text = format!("job {}: {refused}", job.id);

@@ -14,7 +14,7 @@ use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use jobhall_core::{GroupId, JobId, StateName};
-use jobhall_engine::{Engine, Refused, Watch, Watched};
+use jobhall_engine::{Engine, Rejected, Watch, Watched};
 use jobhall_protocol::Change;
 use jobhall_store::{FeedEntry, FeedRow, Store};
 use schemars::JsonSchema;
@@ -60,7 +60,7 @@ pub(super) async fn of_all(
     let asked = position(query.after, &headers)?;
     let group = query.group.map(GroupId::new).transpose().map_err(ApiError::bad)?;
     if let Some(group) = group.filter(|_| !who.sees_all()) {
-        return Err(Refused::NoSuchGroup(group).into());
+        return Err(Rejected::NoSuchGroup(group).into());
     }
     let end = end_of_feed(app.store.as_ref()).await?;
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Request};
 use jobhall_core::{QueueConfig, QueueName};
-use jobhall_engine::Refused;
+use jobhall_engine::Rejected;
 use jobhall_protocol::{Code, Limit, QueueSettings, SetQueue};
 
 use super::versions::{self, ROUNDS, Wanted};
@@ -117,9 +117,9 @@ async fn change(
         let rev = configs.0.get(name).map_or(0, |(rev, _)| *rev);
         match app.engine.set_queue(name.clone(), config.clone(), Some(rev)).await {
             Ok(rev) => return Ok((rev, config)),
-            Err(Refused::QueueChanged { .. }) => {}
+            Err(Rejected::QueueChanged { .. }) => {}
             Err(refused) => return Err(refused.into()),
         }
     }
-    Err(Refused::Contended.into())
+    Err(Rejected::Contended.into())
 }

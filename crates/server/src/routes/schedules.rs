@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Request};
 use jobhall_core::{ScheduleName, Time};
-use jobhall_engine::{Refused, ScheduleConfig, ShownSchedule};
+use jobhall_engine::{Rejected, ScheduleConfig, ShownSchedule};
 use jobhall_protocol as wire;
 use jobhall_protocol::{Code, Page, SetSchedule, Timestamp};
 use schemars::JsonSchema;
@@ -178,9 +178,9 @@ async fn change(
         let version = stored.map_or(0, |stored| stored.version);
         match app.engine.set_schedule(name.clone(), config, Some(version)).await {
             Ok(version) => return Ok(version),
-            Err(Refused::ScheduleChanged { .. }) => {}
+            Err(Rejected::ScheduleChanged { .. }) => {}
             Err(refused) => return Err(refused.into()),
         }
     }
-    Err(Refused::Contended.into())
+    Err(Rejected::Contended.into())
 }

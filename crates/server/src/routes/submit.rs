@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::Request;
 use jobhall_core::{Disposition, JobId, RetryPolicy, TypeName};
-use jobhall_engine::{After, OnDuplicate, Refused, Submit, SubmitJob, SubmitName};
+use jobhall_engine::{After, OnDuplicate, Rejected, Submit, SubmitJob, SubmitName};
 use jobhall_protocol as wire;
 
 use super::jobs::address;
@@ -101,7 +101,7 @@ fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, ApiError> {
     }
     // A group has jobs of all queues, so it is not there for a token that reaches some only.
     if let Some(group) = job.group.filter(|_| !who.sees_all()) {
-        return Err(Refused::NoSuchGroup(group).into());
+        return Err(Rejected::NoSuchGroup(group).into());
     }
     Ok(SubmitJob { scope: who.scope.clone(), ..job })
 }

@@ -8,7 +8,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{HeaderMap, Request};
 use jobhall_core::limits::Limit as CoreLimit;
 use jobhall_core::{TypeConfig, TypeName};
-use jobhall_engine::Refused;
+use jobhall_engine::Rejected;
 use jobhall_protocol::{Code, Limit, Page, SetType};
 
 use super::versions::{self, ROUNDS, Wanted};
@@ -143,9 +143,9 @@ async fn change(
         let rev = types.0.get(name).map_or(0, |stored| stored.rev);
         match app.engine.set_type(name.clone(), config.clone(), Some(rev)).await {
             Ok(rev) => return Ok((rev, config)),
-            Err(Refused::Changed { .. }) => {}
+            Err(Rejected::Changed { .. }) => {}
             Err(refused) => return Err(refused.into()),
         }
     }
-    Err(Refused::Contended.into())
+    Err(Rejected::Contended.into())
 }

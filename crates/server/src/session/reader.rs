@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use futures_util::stream::SplitStream;
 use jobhall_blobs::Stream;
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Answers, Refused, Request, SessionId};
+use jobhall_engine::{Answer, Answers, Rejected, Request, SessionId};
 use jobhall_protocol::{Code, LogStream, ToHall, ToWorker, Word};
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ pub(super) struct Told {
 }
 
 /// The engine's answers to one frame.
-type Heard = Vec<Result<Answer, Refused>>;
+type Heard = Vec<Result<Answer, Rejected>>;
 
 /// See the module.
 pub(super) struct Reader<'a> {

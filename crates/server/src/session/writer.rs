@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::FusedFuture;
 use jobhall_core::{AttemptId, JobId};
-use jobhall_engine::{Answer, Refused, Request, Session, SessionEvent};
+use jobhall_engine::{Answer, Rejected, Request, Session, SessionEvent};
 use jobhall_protocol::{ToWorker, Word};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-type Heard = Vec<Result<Answer, Refused>>;
+type Heard = Vec<Result<Answer, Rejected>>;
 
 fn every(time: Duration) -> Interval {
     let mut interval = tokio::time::interval(time.max(Duration::from_millis(1)));
@@ -208,7 +208,7 @@ fn over<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = (Attemp
 /// What is said to the answers of the engine. A worker waits for outcomes and renewals; other good news is told only
 /// to those who asked for it.
 pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker> {
-    let answer = |(note, answer): (Note, Result<Answer, Refused>)| {
+    let answer = |(note, answer): (Note, Result<Answer, Rejected>)| {
         let (to, attempt) = (note.to?, note.attempt);
         match (answer, attempt) {
             (Err(why), _) => Some(refused(to, attempt, &ApiError::from(why))),

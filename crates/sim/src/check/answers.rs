@@ -1,7 +1,7 @@
 //! What is answered must be so.
 
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, Submitted, WorkerName};
-use jobhall_engine::{Answer, Refused, Request, Shown, Ticket};
+use jobhall_engine::{Answer, Rejected, Request, Shown, Ticket};
 
 use super::ends::{By, End};
 use super::shelf::Shelf;
@@ -13,7 +13,7 @@ impl Checker {
         &mut self,
         shelf: &impl Shelf,
         ticket: Ticket,
-        answer: &Result<Answer, Refused>,
+        answer: &Result<Answer, Rejected>,
     ) -> Option<Request> {
         let first = self.answered.insert(ticket);
         let Some((request, _)) = self.waiting.remove(&ticket) else {
@@ -103,20 +103,20 @@ impl Checker {
         }
     }
 
-    fn refused(&mut self, shelf: &impl Shelf, request: &Request, refused: &Refused) {
+    fn refused(&mut self, shelf: &impl Shelf, request: &Request, refused: &Rejected) {
         match (request, refused) {
-            (_, Refused::Contended) => {
+            (_, Rejected::Contended) => {
                 let text =
                     format!("the only kernel of the hall contends with nobody, but gave up on {request:?}");
                 self.fail(Invariant::Answer, &[], text);
             }
-            (_, Refused::NoSuchJob(id)) => {
+            (_, Rejected::NoSuchJob(id)) => {
                 let there = shelf.row(*id);
                 self.must(there.is_none(), Invariant::Stored, &[*id], || {
                     format!("no such job, says the answer to {request:?}, but it is stored: {:?}", there)
                 });
             }
-            (Request::Report { worker, attempt, lease, report }, Refused::LeaseLost(_)) => {
+            (Request::Report { worker, attempt, lease, report }, Rejected::LeaseLost(_)) => {
                 let end = self.ends.get(&(attempt.job, attempt.claim));
                 if end.is_some_and(|end| end.by == By::Silence) {
                     self.seen.push(("orders", "report after its lease was lost"));
@@ -127,24 +127,24 @@ impl Checker {
                     format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
                 });
             }
-            (Request::Finish { id, attempt, report }, Refused::Event(_)) => {
+            (Request::Finish { id, attempt, report }, Rejected::Event(_)) => {
                 self.finish_refused(shelf, *id, *attempt, report);
             }
-            (Request::Cancel { id, .. }, Refused::Event(refusal)) => {
+            (Request::Cancel { id, .. }, Rejected::Event(refusal)) => {
                 let row = shelf.row(*id);
                 let done = row.is_some_and(|row| matches!(row.life.state, State::Cancelled(_)));
                 self.must(!done, Invariant::Cancel, &[*id], || {
                     format!("job {id} is cancelled, but a repeated cancel is refused: {refusal}")
                 });
             }
-            (Request::Submit(submit), Refused::KeyHeld { job_type, holder }) => {
+            (Request::Submit(submit), Rejected::KeyHeld { job_type, holder }) => {
                 let of_type = submit.jobs.iter().any(|job| job.job_type == *job_type);
                 let held = self.rows.get(holder).is_none_or(|row| row.spec.job_type == *job_type);
                 self.must(of_type && held, Invariant::Key, &[*holder], || {
                     format!("{holder} is said to hold a key of {job_type}")
                 });
             }
-            (Request::Submit(submit), Refused::SubmitKeyReused) => {
+            (Request::Submit(submit), Rejected::SubmitKeyReused) => {
                 let name = submit.name.as_ref().map(|name| (name.scope.clone(), name.key.clone(), name.body));
                 let other = name.is_some_and(|(scope, key, body)| {
                     self.names

@@ -12,7 +12,7 @@ use jobhall_core::{
     AttemptId, Job, JobId, Json, Key, LeaseId, Outcome, PastAttempt, Report, State, StateName, Submitted,
     Time, TypeName,
 };
-use jobhall_engine::{Answer, Config, Refused, Request, Ticket};
+use jobhall_engine::{Answer, Config, Rejected, Request, Ticket};
 use jobhall_store::{Block, FeedEntry, FeedPage};
 
 use super::ends::{By, End};
@@ -88,7 +88,7 @@ struct Claim {
 pub struct Outside {
     checker: Checker,
     stored: Stored,
-    heard: Vec<(Request, Result<Answer, Refused>)>,
+    heard: Vec<(Request, Result<Answer, Rejected>)>,
     /// When a cancel was heard to have ended a job.
     cancelled: BTreeMap<JobId, u64>,
     given: Vec<(AttemptId, LeaseId, Json, u64)>,
@@ -107,7 +107,7 @@ impl Outside {
     }
 
     /// Someone who had sent this heard the answer, at this moment of the observer's clock.
-    pub fn heard(&mut self, request: Request, answer: Result<Answer, Refused>, at: u64) {
+    pub fn heard(&mut self, request: Request, answer: Result<Answer, Rejected>, at: u64) {
         if let (Request::Cancel { id, .. }, Ok(Answer::State(StateName::Cancelled))) = (&request, &answer) {
             let known = self.cancelled.entry(*id).or_insert(at);
             *known = at.min(*known);

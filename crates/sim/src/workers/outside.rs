@@ -1,7 +1,7 @@
 //! Work that goes on outside: a worker only starts it, and someone else tells the outcome, in whatever order.
 
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Assignment, Refused, Request};
+use jobhall_engine::{Answer, Assignment, Rejected, Request};
 
 use super::Step;
 use crate::event::Event;
@@ -36,14 +36,14 @@ impl Sim {
         &mut self,
         at: usize,
         attempt: AttemptId,
-        answer: &Result<Answer, Refused>,
+        answer: &Result<Answer, Rejected>,
     ) {
         match answer {
-            Ok(_) | Err(Refused::LeaseLost(_) | Refused::NoSuchJob(_)) => {
+            Ok(_) | Err(Rejected::LeaseLost(_) | Rejected::NoSuchJob(_)) => {
                 self.workers[at].runs.remove(&attempt);
                 self.credit(at);
             }
-            Err(Refused::Event(_) | Refused::NotExternal(_)) => {
+            Err(Rejected::Event(_) | Rejected::NotExternal(_)) => {
                 let life = self.workers[at].life;
                 self.worker_later(at, life, 10, Step::Report(attempt));
             }
