@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jobhall_bench_raw_store::machine::{Sample, median};
 use jobhall_core::needs::{Abilities, Accepts, Needs};
 use jobhall_core::{Job, JobId, Life, QueueName, Spec, Time, TypeName, WorkerName};
-use jobhall_engine::{Answer, Config, Effect, Kernel, Mono, Now, Request, SessionId, Ticket, Told};
+use jobhall_engine::{Answer, Config, Effect, Kernel, Mono, Now, Request, SessionId, StoreReply, Ticket};
 use jobhall_store::{Committed, Done, Unit};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
         kernel.restore(Job { id: JobId::new(n + 1)?, spec, life: Life::queued(now.wall, now.wall) });
     }
     kernel.begin();
-    kernel.take_asked();
+    kernel.take_store_requests();
     let accepts = if waiting.one_suits { format!("type=t{}", waiting.classes - 1) } else { String::new() };
     let begun = Instant::now();
     let session = open_session(&mut kernel, now, &accepts)?;
@@ -104,7 +104,7 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
         let (number, units) = decided.ok_or("a vacancy got no job")?;
         claimed(&units)?;
         let committed = Committed { feed: None, results: vec![Ok(Done::default())] };
-        kernel.told(now, Told::Committed(number, Ok(committed)));
+        kernel.store_replied(now, StoreReply::Committed(number, Ok(committed)));
         black_box(kernel.take_effects());
     }
     Ok((opened, times))

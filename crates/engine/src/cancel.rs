@@ -3,12 +3,12 @@
 use jobhall_core::{Decision, Event, Failure, JobId, transition};
 
 use crate::answer::{Answer, Rejected};
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 
 impl Kernel {
     pub(crate) fn cancel(&mut self, id: JobId, task: Task) {
-        let What::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
+        let AgendaItem::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
         let Some(entry) = self.open.get(&id.get()) else { return };
         match transition(&entry.life, &Event::Cancel(failure), self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),

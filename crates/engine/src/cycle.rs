@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{Decision, Dice, Event, Failure, JobId, Report, State, Verdict, When, transition};
 
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 
 impl Kernel {
     /// Breaks the circle that this wait has closed, if it has.
@@ -17,7 +17,7 @@ impl Kernel {
         let failure = Failure::new("wait_cycle", words.join(" waits for "));
         if let Some(entry) = self.open.get(&youngest.get()) {
             let claim = entry.life.claim;
-            self.run(What::Cycle(youngest, claim, Box::new(failure)).into());
+            self.run(AgendaItem::Cycle(youngest, claim, Box::new(failure)).into());
         }
     }
 

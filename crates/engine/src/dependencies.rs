@@ -14,7 +14,7 @@ use crate::clock::Mono;
 use crate::effect::Effect;
 use crate::entry::Busy;
 use crate::ids::IdMap;
-use crate::kernel::{Asked, Awaited, Kernel, What};
+use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
 use crate::settle::Pending;
 use crate::step::change;
 use crate::taken_along::EndedBy;
@@ -131,15 +131,15 @@ impl Kernel {
 
     pub(crate) fn read_ends(&mut self, ids: Vec<JobId>) {
         let number = self.number();
-        self.awaited.insert(number, Awaited::Ends(ids.clone()));
-        self.want(Asked::Jobs(number, ids));
+        self.pending_reads.insert(number, PendingRead::Ends(ids.clone()));
+        self.want(StoreRequest::Jobs(number, ids));
     }
 
     /// How jobs ended that others still wait for. One that was removed was over, which is all that is known of it.
     pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
         let Ok(found) = found else {
             self.rest();
-            return self.postponed.push(What::ReadEnds(ids).into());
+            return self.postponed.push(AgendaItem::ReadEnds(ids).into());
         };
         for (id, job) in ids.into_iter().zip(found) {
             let state = job.map_or(StateName::Succeeded, |job| job.life.state.name());
@@ -187,7 +187,7 @@ impl Kernel {
         let Some(waits) = self.dependencies.waits.get_mut(&id.get()) else { return };
         waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
         if waits.unmet == 0 {
-            self.run(What::Released(id).into());
+            self.run(AgendaItem::Released(id).into());
         }
     }
 

@@ -33,7 +33,7 @@ use crate::counts::{Counts, Takers};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::explain::Explanation;
 use crate::ids::IdMap;
-use crate::kernel::{Asked, Kernel, Told};
+use crate::kernel::{Kernel, StoreReply, StoreRequest};
 use crate::queues::Tally;
 use crate::request::{Request, Submit, SubmitJob};
 use crate::watch::{Published, Watch};
@@ -303,7 +303,7 @@ struct Driver {
     last_rows: usize,
     /// Whether requests wait that were not taken yet.
     more: bool,
-    told: (mpsc::UnboundedSender<Told>, mpsc::UnboundedReceiver<Told>),
+    told: (mpsc::UnboundedSender<StoreReply>, mpsc::UnboundedReceiver<StoreReply>),
     tickets: u64,
     stopping: bool,
     /// Where those who watch over the engine hear why it stopped.
@@ -322,7 +322,7 @@ impl Driver {
             let woken = tokio::select! {
                 biased;
                 result = first(&mut self.under_way), if !self.under_way.is_empty() => Woken::Committed(result),
-                Some(told) = self.told.1.recv() => Woken::Told(Box::new(told)),
+                Some(told) = self.told.1.recv() => Woken::StoreReply(Box::new(told)),
                 n = commands.recv_many(&mut taken, SLICE), if !self.stopping => Woken::Commands(n),
                 () = std::future::ready(()), if !self.heard.is_empty() => Woken::Heard,
                 () = nap => Woken::Time,
@@ -379,34 +379,36 @@ impl Driver {
         for effect in self.kernel.take_effects() {
             self.effect(effect);
         }
-        for asked in self.kernel.take_asked() {
+        for asked in self.kernel.take_store_requests() {
             self.asked(asked);
         }
         self.commit();
     }
 
-    fn asked(&mut self, asked: Asked) {
+    fn asked(&mut self, asked: StoreRequest) {
         let (store, told) = (self.store.clone(), self.told.0.clone());
         tokio::spawn(async move {
             let answer = match asked {
-                Asked::TakeBlock(size) => Told::Block(store.take_block(size).await),
-                Asked::SettleBlocks(changes) => {
+                StoreRequest::TakeBlock(size) => StoreReply::Block(store.take_block(size).await),
+                StoreRequest::SettleBlocks(changes) => {
                     let result = store.settle_blocks(changes.clone()).await;
-                    Told::Settled(changes, result)
+                    StoreReply::Settled(changes, result)
                 }
-                Asked::Prune(prune) => Told::Pruned(store.prune(prune).await),
-                Asked::Remove(ticket, jobs) => {
+                StoreRequest::Prune(prune) => StoreReply::Pruned(store.prune(prune).await),
+                StoreRequest::Remove(ticket, jobs) => {
                     let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
-                    Told::Removed(ticket, jobs, store.prune(prune).await)
+                    StoreReply::Removed(ticket, jobs, store.prune(prune).await)
                 }
-                Asked::Job(id) => Told::Job(id, read(store.as_ref(), id).await),
-                Asked::Completed(before, limit) => Told::Completed(store.completed(before, limit).await),
-                Asked::Jobs(number, ids) => Told::Jobs(number, store.jobs(ids).await),
-                Asked::Members(number, group) => {
-                    Told::Members(number, groups::read(store.as_ref(), group).await)
+                StoreRequest::Job(id) => StoreReply::Job(id, read(store.as_ref(), id).await),
+                StoreRequest::Completed(before, limit) => {
+                    StoreReply::Completed(store.completed(before, limit).await)
                 }
-                Asked::Emptied(before, ended_before, limit) => {
-                    Told::Emptied(groups::emptied(store.as_ref(), before, ended_before, limit).await)
+                StoreRequest::Jobs(number, ids) => StoreReply::Jobs(number, store.jobs(ids).await),
+                StoreRequest::Members(number, group) => {
+                    StoreReply::Members(number, groups::read(store.as_ref(), group).await)
+                }
+                StoreRequest::Emptied(before, ended_before, limit) => {
+                    StoreReply::Emptied(groups::emptied(store.as_ref(), before, ended_before, limit).await)
                 }
             };
             let _ = told.send(answer);

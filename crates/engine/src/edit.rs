@@ -9,7 +9,7 @@ use jobhall_core::{
 };
 
 use crate::answer::{Answer, Rejected};
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 use crate::windows::Timed;
 
@@ -96,7 +96,7 @@ impl Edit {
 impl Kernel {
     /// Hold, release, edit or run now, of an open job.
     pub(crate) fn edit(&mut self, id: JobId, task: Task) {
-        let What::Request(request, ticket) = &task.what else { return };
+        let AgendaItem::Request(request, ticket) = &task.what else { return };
         let ticket = *ticket;
         let edit = match request {
             Request::Edit { edit, .. } => Some((**edit).clone()),

@@ -13,7 +13,7 @@ use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
-use crate::kernel::{Kernel, What};
+use crate::kernel::{AgendaItem, Kernel};
 use crate::membership::{Groups, Membership};
 use crate::request::Request;
 use crate::settle::Pending;
@@ -167,7 +167,7 @@ impl Kernel {
                 .in_line_for_group
                 .entry(id.get())
                 .or_default()
-                .push(What::Request(request, ticket).into());
+                .push(AgendaItem::Request(request, ticket).into());
         }
         let cancel = open.group.cancel.clone().or_else(|| cancel.cloned());
         if open.group.closed && open.group.cancel == cancel {
@@ -257,7 +257,7 @@ impl Kernel {
         }
         self.free_group(id);
         if let Some((request, ticket)) = pending.asked {
-            self.run(What::Request(request, ticket).into());
+            self.run(AgendaItem::Request(request, ticket).into());
         }
     }
 
@@ -268,7 +268,7 @@ impl Kernel {
         }
         match &pending.asked {
             Some((_, ticket)) => self.answer(*ticket, Err(refused)),
-            None => self.postponed.push(What::LookAtGroup(id).into()),
+            None => self.postponed.push(AgendaItem::LookAtGroup(id).into()),
         }
         for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
             self.run(task);

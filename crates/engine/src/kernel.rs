@@ -43,7 +43,7 @@ use crate::wait::Wait;
 
 /// What the kernel wants of the store besides commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum StoreRequest {
     /// Lend this many ids.
     TakeBlock(u64),
     /// Close or shrink blocks.
@@ -66,32 +66,32 @@ pub enum Asked {
 
 /// What the store said.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum StoreReply {
     /// To the commit of this number.
     Committed(u64, Result<Committed, CommitError>),
-    /// To [`Asked::TakeBlock`].
+    /// To [`StoreRequest::TakeBlock`].
     Block(Result<Block, CommitError>),
-    /// To [`Asked::SettleBlocks`].
+    /// To [`StoreRequest::SettleBlocks`].
     Settled(Vec<BlockChange>, Result<(), CommitError>),
-    /// To [`Asked::Prune`].
+    /// To [`StoreRequest::Prune`].
     Pruned(Result<Pruned, CommitError>),
-    /// To [`Asked::Remove`].
+    /// To [`StoreRequest::Remove`].
     Removed(Ticket, Vec<JobId>, Result<Pruned, CommitError>),
-    /// To [`Asked::Job`].
+    /// To [`StoreRequest::Job`].
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
-    /// To [`Asked::Completed`].
+    /// To [`StoreRequest::Completed`].
     Completed(Result<Vec<Completed>, StoreError>),
-    /// To [`Asked::Jobs`], in the order asked.
+    /// To [`StoreRequest::Jobs`], in the order asked.
     Jobs(u64, Result<Vec<Option<Job>>, StoreError>),
-    /// To [`Asked::Members`].
+    /// To [`StoreRequest::Members`].
     Members(u64, Result<Option<(Group, Vec<Member>)>, StoreError>),
-    /// To [`Asked::Emptied`]: those groups, and the last one that was looked at.
+    /// To [`StoreRequest::Emptied`]: those groups, and the last one that was looked at.
     Emptied(Result<(Vec<GroupId>, Option<GroupId>), StoreError>),
 }
 
 /// What waits for jobs or members to be read.
 #[derive(Debug)]
-pub(crate) enum Awaited {
+pub(crate) enum PendingRead {
     /// How these jobs ended, that others come after.
     Ends(Vec<JobId>),
     /// A submit that names jobs which are not in memory.
@@ -109,7 +109,7 @@ pub(crate) enum Awaited {
 /// Something that waits for a busy job, for ids, or for the store to recover.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    pub what: What,
+    pub what: AgendaItem,
     /// How often it was decided anew because others were faster.
     pub rounds: u8,
     /// What was read of the job for it.
@@ -136,7 +136,7 @@ pub(crate) struct Reading {
 
 /// See [`Task`].
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum AgendaItem {
     Request(Request, Ticket),
     /// A submit that waits for a job that it must move.
     Submit(Box<Plan>),
@@ -174,8 +174,8 @@ pub(crate) enum What {
     Tick(ScheduleName),
 }
 
-impl From<What> for Task {
-    fn from(what: What) -> Task {
+impl From<AgendaItem> for Task {
+    fn from(what: AgendaItem) -> Task {
         Task { what, rounds: 0, read: None }
     }
 }
@@ -207,7 +207,7 @@ pub struct Kernel {
     pub(crate) in_line_for_group: IdMap<Vec<Task>>,
     /// Groups in the making.
     pub(crate) fills: IdMap<Fill>,
-    pub(crate) awaited: BTreeMap<u64, Awaited>,
+    pub(crate) pending_reads: BTreeMap<u64, PendingRead>,
     pub(crate) links: Links,
     /// Sub-jobs found at start whose parent may be over.
     pub(crate) sub_jobs: Vec<JobId>,
@@ -236,7 +236,7 @@ pub struct Kernel {
     senders: Vec<Pending>,
     room: usize,
     pub(crate) in_flight: BTreeMap<u64, Vec<Pending>>,
-    asked: Vec<Asked>,
+    asked: Vec<StoreRequest>,
     effects: Vec<Effect>,
     counter: u64,
 }
@@ -272,7 +272,7 @@ impl Kernel {
             along: Along::default(),
             in_line_for_group: IdMap::default(),
             fills: IdMap::default(),
-            awaited: BTreeMap::new(),
+            pending_reads: BTreeMap::new(),
             links: Links::default(),
             sub_jobs: Vec::new(),
             waits: IdMap::default(),
@@ -305,15 +305,15 @@ impl Kernel {
     /// Takes a request; its answer comes as an effect with this ticket.
     pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
         self.now = now;
-        self.run(What::Request(request, ticket).into());
+        self.run(AgendaItem::Request(request, ticket).into());
         self.carry_on();
     }
 
     /// Hears what the store said. The results of a commit may come in parts.
-    pub fn told(&mut self, now: Now, told: Told) {
+    pub fn store_replied(&mut self, now: Now, told: StoreReply) {
         self.now = now;
         match told {
-            Told::Committed(number, result) => {
+            StoreReply::Committed(number, result) => {
                 let mut pending = self.in_flight.remove(&number).unwrap_or_default();
                 if let Ok(part) = &result
                     && part.results.len() < pending.len()
@@ -322,34 +322,34 @@ impl Kernel {
                 }
                 self.settle(pending, result);
             }
-            Told::Block(result) => self.lent(result),
-            Told::Settled(changes, result) => self.blocks_settled(changes, result.as_ref().err()),
-            Told::Pruned(result) => self.pruned(result),
-            Told::Removed(ticket, ids, result) => self.removed(ticket, &ids, result),
-            Told::Job(id, result) => self.loaded(id, result),
-            Told::Completed(result) => self.retention_page(result),
-            Told::Jobs(number, result) => self.jobs_read(number, result),
-            Told::Members(number, result) => self.members_read(number, result),
-            Told::Emptied(result) => self.emptied_page(result),
+            StoreReply::Block(result) => self.lent(result),
+            StoreReply::Settled(changes, result) => self.blocks_settled(changes, result.as_ref().err()),
+            StoreReply::Pruned(result) => self.pruned(result),
+            StoreReply::Removed(ticket, ids, result) => self.removed(ticket, &ids, result),
+            StoreReply::Job(id, result) => self.loaded(id, result),
+            StoreReply::Completed(result) => self.retention_page(result),
+            StoreReply::Jobs(number, result) => self.jobs_read(number, result),
+            StoreReply::Members(number, result) => self.members_read(number, result),
+            StoreReply::Emptied(result) => self.emptied_page(result),
         }
         self.carry_on();
         self.let_out();
     }
 
     fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {
-        match self.awaited.remove(&number) {
-            Some(Awaited::Ends(ids)) => self.ends_read(ids, result),
-            Some(Awaited::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
-            Some(Awaited::Fill(group, ids)) => self.make_slice(group, ids, result),
-            Some(Awaited::Made(group, left)) => self.made_read(group, left, result),
-            Some(Awaited::RetryGroup(..) | Awaited::Resume(..)) | None => {}
+        match self.pending_reads.remove(&number) {
+            Some(PendingRead::Ends(ids)) => self.ends_read(ids, result),
+            Some(PendingRead::Plan(plan, ids)) => self.surveyed(*plan, ids, result),
+            Some(PendingRead::Fill(group, ids)) => self.make_slice(group, ids, result),
+            Some(PendingRead::Made(group, left)) => self.made_read(group, left, result),
+            Some(PendingRead::RetryGroup(..) | PendingRead::Resume(..)) | None => {}
         }
     }
 
     fn members_read(&mut self, number: u64, result: Result<Option<(Group, Vec<Member>)>, StoreError>) {
-        match self.awaited.remove(&number) {
-            Some(Awaited::RetryGroup(id, name, ticket)) => self.make_retry(id, name, ticket, result),
-            Some(Awaited::Resume(id, from, old)) => self.resume_retry((id, from), old, result),
+        match self.pending_reads.remove(&number) {
+            Some(PendingRead::RetryGroup(id, name, ticket)) => self.make_retry(id, name, ticket, result),
+            Some(PendingRead::Resume(id, from, old)) => self.resume_retry((id, from), old, result),
             _ => {}
         }
     }
@@ -375,7 +375,7 @@ impl Kernel {
     }
 
     /// What else is wanted of the store.
-    pub fn take_asked(&mut self) -> Vec<Asked> {
+    pub fn take_store_requests(&mut self) -> Vec<StoreRequest> {
         mem::take(&mut self.asked)
     }
 
@@ -396,7 +396,7 @@ impl Kernel {
             && self.in_flight.is_empty()
             && self.asked.is_empty()
             && self.reading.is_empty()
-            && self.awaited.is_empty()
+            && self.pending_reads.is_empty()
             && self.dependencies.is_idle()
             && self.along.is_idle()
     }
@@ -449,7 +449,7 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn want(&mut self, asked: Asked) {
+    pub(crate) fn want(&mut self, asked: StoreRequest) {
         self.asked.push(asked);
     }
 
@@ -464,10 +464,10 @@ impl Kernel {
     /// Answers whoever waits for this task, if anyone does.
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Rejected>) {
         match &task.what {
-            What::Request(_, ticket) => self.answer(*ticket, answer),
-            What::Submit(plan) => {
+            AgendaItem::Request(_, ticket) => self.answer(*ticket, answer),
+            AgendaItem::Submit(plan) => {
                 if let Err(refused) = answer {
-                    self.answer_asker(plan.asker.clone(), Err(refused));
+                    self.reply(plan.reply_to.clone(), Err(refused));
                 }
             }
             _ => {}

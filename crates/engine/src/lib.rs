@@ -76,7 +76,7 @@ pub use effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 pub use explain::{Explanation, TooLarge, UsedUp, Why, WorkerWhy};
 pub use groups::{NewGroup, ShownGroup};
 pub use histogram::{Histogram, MS_BOUNDS, US_BOUNDS};
-pub use kernel::{Asked, Kernel, Told};
+pub use kernel::{Kernel, StoreReply, StoreRequest};
 pub use limits::LimitOf;
 pub use queues::Tally;
 pub use recent::Rates;

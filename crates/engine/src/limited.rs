@@ -20,7 +20,7 @@ use crate::clock::Mono;
 use crate::effect::VacancyId;
 use crate::entry::{Busy, Placed, Shared};
 use crate::ids::IdMap;
-use crate::kernel::{Asked, Kernel};
+use crate::kernel::{Kernel, StoreRequest};
 use crate::limits::{LimitOf, Limits, Share};
 use crate::load::rank;
 
@@ -286,7 +286,7 @@ impl Kernel {
             let waits = self.open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Unread);
             if waits && self.limited.reading.insert(id) {
                 self.make_busy(id, Busy::Reading);
-                self.want(Asked::Job(id));
+                self.want(StoreRequest::Job(id));
             }
         }
     }

@@ -9,7 +9,7 @@ use jobhall_core::JobId;
 use jobhall_store::Link;
 
 use crate::ids::IdMap;
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::settle::Pending;
 
 /// The name of the link by which a job is wanted from outside.
@@ -114,7 +114,7 @@ impl Kernel {
             self.send(jobhall_store::Unit { unlinked: over, ..Default::default() }, Pending::Unlinked);
         }
         for job in std::mem::take(&mut self.sub_jobs) {
-            self.run(What::Orphan(job).into());
+            self.run(AgendaItem::Orphan(job).into());
         }
         let waiting = self.open.iter().filter(|(_, entry)| entry.waits_for_jobs());
         let mut waiting: Vec<_> = waiting.filter_map(|(&id, _)| JobId::new(id).ok()).collect();
@@ -129,7 +129,7 @@ impl Kernel {
     pub(crate) fn unlink(&mut self, parent: JobId) {
         for job in self.links.remove(parent) {
             if job != parent && self.open.contains_key(&job.get()) {
-                self.run(What::Orphan(job).into());
+                self.run(AgendaItem::Orphan(job).into());
             }
         }
     }

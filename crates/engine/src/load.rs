@@ -8,7 +8,7 @@ use crate::board::{ClassId, Rank};
 use crate::counts::waits;
 use crate::entry::{Busy, Entry, Placed, Shared};
 use crate::ids::Pool;
-use crate::kernel::{Asked, Kernel, Read, Reading, Task};
+use crate::kernel::{Kernel, Read, Reading, StoreRequest, Task};
 use crate::membership::Membership;
 use crate::queues::{QueueId, ready_since};
 use crate::windows::Timed;
@@ -55,7 +55,7 @@ impl Kernel {
         if had {
             // Who had it is only in the store.
             self.make_busy(id, Busy::Reading);
-            self.want(Asked::Job(id));
+            self.want(StoreRequest::Job(id));
         }
     }
 
@@ -71,7 +71,7 @@ impl Kernel {
 
     pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
         if let Some(size) = self.pool.ask(wanted as u64) {
-            self.want(Asked::TakeBlock(size));
+            self.want(StoreRequest::TakeBlock(size));
         }
     }
 
@@ -340,7 +340,7 @@ impl Kernel {
     pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
         self.make_busy(id, Busy::Reading);
         self.in_line.entry(id.get()).or_default().push(task);
-        self.want(Asked::Job(id));
+        self.want(StoreRequest::Job(id));
     }
 
     /// Reads a completed job, or the ended attempts of an open one, for a task.
@@ -350,7 +350,7 @@ impl Kernel {
             Some(reading) => reading.later.push(task),
             None => {
                 self.reading.insert(id.get(), Reading { now: vec![task], later: Vec::new() });
-                self.want(Asked::Job(id));
+                self.want(StoreRequest::Job(id));
             }
         }
     }
@@ -360,7 +360,7 @@ impl Kernel {
         let Some(Reading { now, later }) = self.reading.remove(&id.get()) else { return Vec::new() };
         if !later.is_empty() {
             self.reading.insert(id.get(), Reading { now: later, later: Vec::new() });
-            self.want(Asked::Job(id));
+            self.want(StoreRequest::Job(id));
         }
         now
     }

@@ -5,13 +5,13 @@ use jobhall_core::{
 };
 
 use crate::answer::{Answer, Rejected};
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 
 impl Kernel {
     /// A worker has started the work; for an open job that is free, and its own.
     pub(crate) fn started(&mut self, id: JobId, task: Task) {
-        let What::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
+        let AgendaItem::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
         let (attempt, lease, ticket) = (*attempt, *lease, *ticket);
         let dice = self.dice();
         let Some(entry) = self.open.get(&id.get()) else { return };
@@ -32,7 +32,7 @@ impl Kernel {
 
     /// Someone outside tells the outcome of an open job.
     pub(crate) fn finish_outside(&mut self, id: JobId, task: Task) {
-        let What::Request(Request::Finish { attempt, report, .. }, ticket) = &task.what else { return };
+        let AgendaItem::Request(Request::Finish { attempt, report, .. }, ticket) = &task.what else { return };
         let (attempt, report, ticket) = (*attempt, report.clone(), *ticket);
         if let Err(error) = report.check() {
             return self.answer(ticket, Err(error.into()));

@@ -5,7 +5,7 @@ use jobhall_store::{CommitError, Pruned};
 
 use crate::answer::Answer;
 use crate::effect::Ticket;
-use crate::kernel::{Asked, Kernel};
+use crate::kernel::{Kernel, StoreRequest};
 use crate::load::storage;
 
 impl Kernel {
@@ -16,7 +16,7 @@ impl Kernel {
         if gone.is_empty() {
             return self.answer(ticket, Ok(Answer::Removed(0)));
         }
-        self.want(Asked::Remove(ticket, gone));
+        self.want(StoreRequest::Remove(ticket, gone));
     }
 
     /// The store has removed them: so does memory, and reads that began before are made again.

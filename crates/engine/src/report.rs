@@ -12,7 +12,7 @@ use jobhall_store::Unit;
 use crate::answer::{Answer, Rejected};
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::{Indicator, Request};
 use crate::settle::Pending;
 use crate::step::change;
@@ -41,7 +41,7 @@ fn word(request: &Request) -> Option<Word<'_>> {
 impl Kernel {
     /// Accept, progress or outcome, for an open job that is free.
     pub(crate) fn worker_event(&mut self, id: JobId, task: Task) {
-        let What::Request(request, ticket) = &task.what else { return };
+        let AgendaItem::Request(request, ticket) = &task.what else { return };
         let (request, ticket) = (request.clone(), *ticket);
         let Some(word) = word(&request) else { return };
         if !self.is_current(word.attempt, word.lease, word.worker) {
@@ -123,7 +123,7 @@ impl Kernel {
 
     /// A word on an attempt that is not the current one: if it repeats what ended it, it is answered as at first.
     pub(crate) fn late_report(&mut self, id: JobId, task: Task) {
-        let What::Request(request, ticket) = &task.what else { return };
+        let AgendaItem::Request(request, ticket) = &task.what else { return };
         let Some(Word { worker, attempt, lease }) = word(request) else { return };
         let report = match request {
             Request::Report { report, .. } => Some(report),

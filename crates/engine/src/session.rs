@@ -9,7 +9,7 @@ use crate::answer::{Answer, Rejected};
 use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
-use crate::kernel::{Kernel, What};
+use crate::kernel::{AgendaItem, Kernel};
 use crate::resources::Grip;
 use crate::timing::Timing;
 
@@ -84,7 +84,7 @@ impl Kernel {
         let told = kept.iter().map(|&(attempt, _)| attempt).collect();
         self.answer(ticket, Ok(Answer::Session { session, kept: told, lost }));
         for (attempt, lease) in kept {
-            self.run(What::Keep(attempt, lease).into());
+            self.run(AgendaItem::Keep(attempt, lease).into());
         }
     }
 
@@ -205,7 +205,7 @@ impl Kernel {
         for id in state.attempts {
             if let Some(entry) = self.open.get(&id.get()) {
                 let claim = entry.life.claim;
-                self.run(What::LeaseEnd(id, claim, session).into());
+                self.run(AgendaItem::LeaseEnd(id, claim, session).into());
             }
         }
         self.effect(Effect::SessionEnded(session));

@@ -5,7 +5,7 @@ use jobhall_store::{CommitError, Committed, Conflict, Done};
 use crate::answer::Rejected;
 use crate::effect::Effect;
 use crate::groups::GroupPending;
-use crate::kernel::{Awaited, Kernel, ROUNDS, Task, What};
+use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task};
 use crate::load::storage;
 use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
@@ -134,8 +134,8 @@ impl Kernel {
     /// A request is answered with the refusal; what the hall itself must do is tried again later.
     pub(crate) fn give_up(&mut self, task: Task, refused: Rejected) {
         match task.what {
-            What::Request(..) | What::Submit(_) => self.answer_task(&task, Err(refused)),
-            What::Tick(name) => self.look_later(&name),
+            AgendaItem::Request(..) | AgendaItem::Submit(_) => self.answer_task(&task, Err(refused)),
+            AgendaItem::Tick(name) => self.look_later(&name),
             _ => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
@@ -161,7 +161,7 @@ impl Kernel {
             Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
-                self.postponed.push(What::Save(id, claim).into());
+                self.postponed.push(AgendaItem::Save(id, claim).into());
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
@@ -208,7 +208,7 @@ impl Kernel {
         for task in waiting {
             self.answer_task(&task, Err(Rejected::Stopped(message.to_owned())));
         }
-        self.refuse_awaited(message);
+        self.refuse_pending_reads(message);
         self.refuse_outbox(message);
     }
 
@@ -222,17 +222,17 @@ impl Kernel {
     }
 
     /// Whoever waits for a read, or for a group to be filled.
-    fn refuse_awaited(&mut self, message: &str) {
+    fn refuse_pending_reads(&mut self, message: &str) {
         let stopped = || Rejected::Stopped(message.to_owned());
         for fill in std::mem::take(&mut self.fills).into_values() {
             if let Some(ticket) = fill.ticket {
                 self.answer(ticket, Err(stopped()));
             }
         }
-        for awaited in std::mem::take(&mut self.awaited).into_values() {
+        for awaited in std::mem::take(&mut self.pending_reads).into_values() {
             match awaited {
-                Awaited::Plan(plan, _) => self.answer_asker(plan.asker, Err(stopped())),
-                Awaited::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
+                PendingRead::Plan(plan, _) => self.reply(plan.reply_to, Err(stopped())),
+                PendingRead::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
                 _ => {}
             }
         }

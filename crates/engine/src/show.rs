@@ -3,11 +3,11 @@
 use jobhall_core::{Job, JobId};
 
 use crate::answer::{Answer, Rejected, Shown};
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 
 impl Kernel {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
-        let What::Request(_, ticket) = task.what else { return };
+        let AgendaItem::Request(_, ticket) = task.what else { return };
         if let Some(entry) = self.open.get(&id.get()) {
             let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),

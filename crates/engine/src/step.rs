@@ -8,7 +8,7 @@ use jobhall_store::{Change, Insert, Unit};
 use crate::answer::Answer;
 use crate::effect::Effect;
 use crate::entry::Busy;
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::settle::Pending;
 use crate::story;
 
@@ -134,7 +134,7 @@ impl Kernel {
             self.awaited_ended(id);
         }
         self.stored(id, life);
-        if !held && matches!(task.what, What::TimeOut(..) | What::Cycle(..)) {
+        if !held && matches!(task.what, AgendaItem::TimeOut(..) | AgendaItem::Cycle(..)) {
             self.revoke(id, claim);
         }
         self.tell_holder(id, claim, reason);

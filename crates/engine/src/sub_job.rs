@@ -7,9 +7,9 @@ use jobhall_store::Link;
 
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
-use crate::kernel::{Kernel, ROUNDS, Task, What};
+use crate::kernel::{AgendaItem, Kernel, ROUNDS, Task};
 use crate::request::{Request, Submit};
-use crate::submit::Asker;
+use crate::submit::ReplyTo;
 
 /// A call whose job is being made.
 #[derive(Clone, Debug)]
@@ -28,7 +28,9 @@ impl Call {
 impl Kernel {
     /// An attempt asks for a job; for an open parent that is free, and by its holder.
     pub(crate) fn call(&mut self, parent: JobId, task: Task) {
-        let What::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else { return };
+        let AgendaItem::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else {
+            return;
+        };
         let (attempt, call, ticket) = (*attempt, call.clone(), *ticket);
         if let Err(refused) = self.check_call(parent, &call) {
             return self.answer(ticket, Err(refused));
@@ -79,7 +81,7 @@ impl Kernel {
         self.ask_for_ids(0);
         self.links.giving.insert((call.attempt.job, call.call.clone()));
         self.links.expect(call.attempt.job);
-        self.submit_with(submit, ids, Some(call), Asker::Ticket(ticket));
+        self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(ticket));
     }
 
     /// A call is settled: it has led to this job, or to nothing.

@@ -21,7 +21,7 @@ use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
-use crate::kernel::{Kernel, What};
+use crate::kernel::{AgendaItem, Kernel};
 use crate::links::from_outside;
 use crate::request::{Submit, SubmitJob};
 use crate::schedules::Tick;
@@ -40,7 +40,7 @@ use relations::{Ends, check_relations, group_created, related};
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
-    pub asker: Asker,
+    pub reply_to: ReplyTo,
     /// Whether any of its jobs has to do with others.
     related: bool,
     /// Completed jobs that it names.
@@ -61,7 +61,7 @@ pub(crate) struct Plan {
 
 /// Who wants to know what became of a plan.
 #[derive(Clone, Debug)]
-pub(crate) enum Asker {
+pub(crate) enum ReplyTo {
     /// Someone outside.
     Ticket(Ticket),
     /// A schedule, whose setting goes with it.
@@ -78,14 +78,14 @@ pub(crate) enum Asker {
 struct Item {
     /// The id it gets if it is inserted.
     id: JobId,
-    how: How,
+    how: ItemAction,
     /// As sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum ItemAction {
     /// Insert it.
     Insert,
     /// Insert it behind the holder of its key, which is to be cancelled.
@@ -105,16 +105,22 @@ impl Kernel {
         }
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
-            self.for_ids.push(What::Request(crate::Request::Submit(submit), ticket).into());
+            self.for_ids.push(AgendaItem::Request(crate::Request::Submit(submit), ticket).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.submit_with(submit, ids, None, Asker::Ticket(ticket));
+        self.submit_with(submit, ids, None, ReplyTo::Ticket(ticket));
     }
 
     /// Makes jobs with these ids, for an attempt that calls them if there is one.
-    pub(crate) fn submit_with(&mut self, submit: Submit, ids: Vec<JobId>, call: Option<Call>, asker: Asker) {
-        let plan = Plan::new(submit, ids, asker);
+    pub(crate) fn submit_with(
+        &mut self,
+        submit: Submit,
+        ids: Vec<JobId>,
+        call: Option<Call>,
+        reply_to: ReplyTo,
+    ) {
+        let plan = Plan::new(submit, ids, reply_to);
         self.send_plan(Plan { call, ..plan });
     }
 
@@ -128,11 +134,11 @@ impl Kernel {
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
             self.free_schedule(&tick.name);
-            self.for_ids.push(What::Tick(tick.name).into());
+            self.for_ids.push(AgendaItem::Tick(tick.name).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
-        self.send_plan(Plan::new(submit, ids, Asker::Schedule(Box::new(tick))));
+        self.send_plan(Plan::new(submit, ids, ReplyTo::Schedule(Box::new(tick))));
     }
 
     fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Rejected> {
@@ -153,7 +159,7 @@ impl Kernel {
     pub(crate) fn send_plan(&mut self, plan: Plan) {
         let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
-            let task = What::Submit(Box::new(plan)).into();
+            let task = AgendaItem::Submit(Box::new(plan)).into();
             return self.in_line.entry(busy.get()).or_default().push(task);
         }
         let mut unit = Unit::default();
@@ -166,9 +172,9 @@ impl Kernel {
         if plan.related {
             checked_once(&mut unit.checks);
         }
-        unit.groups.extend(plan.asker.group_write());
+        unit.groups.extend(plan.reply_to.group_write());
         unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
-        if let Asker::Schedule(tick) = &plan.asker {
+        if let ReplyTo::Schedule(tick) = &plan.reply_to {
             unit.settings.push(tick.write(&plan.answer));
         }
         unit.submit_key = self.submit_key(&plan);
@@ -178,7 +184,7 @@ impl Kernel {
             let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
-        let of_schedule = matches!(plan.asker, Asker::Schedule(_));
+        let of_schedule = matches!(plan.reply_to, ReplyTo::Schedule(_));
         let written = !unit.inserts.is_empty()
             || !unit.changes.is_empty()
             || !unit.groups.is_empty()
@@ -203,7 +209,7 @@ impl Kernel {
     /// A job that the plan must move and that is not free.
     fn busy_target(&self, plan: &Plan) -> Option<JobId> {
         let targets = plan.items.iter().filter_map(|item| match item.how {
-            How::Supersede(holder) | How::Again(holder) => Some(holder),
+            ItemAction::Supersede(holder) | ItemAction::Again(holder) => Some(holder),
             _ => None,
         });
         let waiting = |holder: JobId| self.successors.get(&holder.get()).copied();
@@ -213,14 +219,16 @@ impl Kernel {
 
     fn plan_item(&mut self, plan: &mut Plan, at: usize, unit: &mut Unit) -> Submitted {
         match plan.items[at].how {
-            How::Answered(submitted) => submitted,
-            How::SameAs(first) => Submitted { id: plan.answer[first].id, disposition: Disposition::Joined },
-            How::Again(holder) => match self.plan_again(plan, at, holder) {
+            ItemAction::Answered(submitted) => submitted,
+            ItemAction::SameAs(first) => {
+                Submitted { id: plan.answer[first].id, disposition: Disposition::Joined }
+            }
+            ItemAction::Again(holder) => match self.plan_again(plan, at, holder) {
                 Some(id) => Submitted { id, disposition: Disposition::Again },
                 None => self.plan_supersede(plan, at, holder, unit),
             },
-            How::Supersede(holder) => self.plan_supersede(plan, at, holder, unit),
-            How::Insert => self.plan_insert(plan, at, None, unit, Disposition::Created),
+            ItemAction::Supersede(holder) => self.plan_supersede(plan, at, holder, unit),
+            ItemAction::Insert => self.plan_insert(plan, at, None, unit, Disposition::Created),
         }
     }
 
@@ -302,7 +310,7 @@ impl Kernel {
             scope: name.scope.clone(),
             key: name.key.clone(),
             body: name.body,
-            answer: plan.asker.kept(&plan.answer),
+            answer: plan.reply_to.kept(&plan.answer),
             at: self.now.wall,
             forget_before: self.now.wall.minus_ms(self.config.submit_key_ms),
         })
@@ -310,10 +318,10 @@ impl Kernel {
 
     /// The plan is stored.
     pub(crate) fn submitted(&mut self, plan: Plan) {
-        let Plan { submit, asker, items, moves, answer, limits, call, wanted, .. } = plan;
+        let Plan { submit, reply_to, items, moves, answer, limits, call, wanted, .. } = plan;
         let called = answer.first().map(|made| made.id);
-        let (answer, filled) = (asker.kept(&answer), matches!(asker, Asker::Fill(..)));
-        self.group_made(&asker);
+        let (answer, filled) = (reply_to.kept(&answer), matches!(reply_to, ReplyTo::Fill(..)));
+        self.group_made(&reply_to);
         for job in &submit.jobs {
             self.types
                 .entry(job.job_type.clone())
@@ -321,8 +329,8 @@ impl Kernel {
         }
         let mut waiting = Vec::new();
         // Whoever retries a group is told when all of it is there.
-        if !matches!(asker, Asker::Retry(..)) {
-            self.answer_asker(asker, Ok(answer));
+        if !matches!(reply_to, ReplyTo::Retry(..)) {
+            self.reply(reply_to, Ok(answer));
         }
         // A copy is counted with what it is a copy of, also where it takes the place of that.
         items.iter().filter_map(|item| item.job.as_ref()).for_each(|job| self.expect_copy(job));
@@ -395,24 +403,24 @@ impl Kernel {
 
     /// The submit is answered without any new job.
     fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
-        let group = plan.asker.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
+        let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
             self.blocks.ended(id);
         }
-        self.answer_asker(plan.asker, answer);
+        self.reply(plan.reply_to, answer);
         if let Some(call) = plan.call {
             self.call_settled(&call, None);
         }
     }
 
-    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Result<Vec<Submitted>, Rejected>) {
-        match asker {
-            Asker::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
-            Asker::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
-            Asker::Group(_, ticket) | Asker::Retry(_, _, ticket) => {
+    pub(crate) fn reply(&mut self, reply_to: ReplyTo, answer: Result<Vec<Submitted>, Rejected>) {
+        match reply_to {
+            ReplyTo::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
+            ReplyTo::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
+            ReplyTo::Group(_, ticket) | ReplyTo::Retry(_, _, ticket) => {
                 self.answer(ticket, answer.map(group_created));
             }
-            Asker::Fill(group, old) => {
+            ReplyTo::Fill(group, old) => {
                 self.filled(group, old, answer.map(|jobs| jobs.iter().map(|job| job.id).collect()));
             }
         }
@@ -421,12 +429,12 @@ impl Kernel {
 
 impl Plan {
     /// A plan that inserts all its jobs, with these ids.
-    pub fn new(submit: Submit, ids: Vec<JobId>, asker: Asker) -> Plan {
+    pub fn new(submit: Submit, ids: Vec<JobId>, reply_to: ReplyTo) -> Plan {
         let items = items(&submit.jobs, ids);
         let (related, ends) = (related(&submit.jobs), Ends::default());
         let (rounds, moves, answer, limits) = (0, Vec::new(), Vec::new(), 0);
         let (call, wanted) = (None, Vec::new());
-        Plan { submit, asker, related, ends, items, rounds, moves, answer, limits, call, wanted }
+        Plan { submit, reply_to, related, ends, items, rounds, moves, answer, limits, call, wanted }
     }
 
     /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
@@ -436,7 +444,7 @@ impl Plan {
         (!seen).then(|| Rejected::KeyHeld { job_type: wanted.job_type.clone(), holder: in_the_way.id })
     }
 
-    fn set(&mut self, id: JobId, how: How) {
+    fn set(&mut self, id: JobId, how: ItemAction) {
         if let Some(item) = self.items.iter_mut().find(|item| item.id == id) {
             item.how = how;
         }
@@ -444,9 +452,10 @@ impl Plan {
 
     fn holder_ended(&mut self, holder: JobId) {
         for item in &mut self.items {
-            let joined = matches!(item.how, How::Answered(made) if made.id == holder);
-            if joined || matches!(item.how, How::Supersede(id) | How::Again(id) if id == holder) {
-                item.how = How::Insert;
+            let joined = matches!(item.how, ItemAction::Answered(made) if made.id == holder);
+            if joined || matches!(item.how, ItemAction::Supersede(id) | ItemAction::Again(id) if id == holder)
+            {
+                item.how = ItemAction::Insert;
             }
         }
         self.wanted.retain(|wanted| *wanted != holder);

@@ -11,7 +11,7 @@ use jobhall_store::{Change, Conflict, Unit};
 
 use crate::entry::Busy;
 use crate::ids::IdMap;
-use crate::kernel::{Kernel, ROUNDS, Task, What};
+use crate::kernel::{AgendaItem, Kernel, ROUNDS, Task};
 use crate::settle::Pending;
 use crate::step::change;
 
@@ -133,7 +133,7 @@ impl Kernel {
     }
 
     fn plan_end(&mut self, id: JobId, by: EndedBy, slice: &mut Slice) {
-        let task = || What::TakeAlong(id, by).into();
+        let task = || AgendaItem::TakeAlong(id, by).into();
         match self.open.get(&id.get()).map(|entry| entry.busy) {
             None => self.along.over(id),
             Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id.get()).or_default().push(task()),

@@ -12,7 +12,7 @@ use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Shared};
-use crate::kernel::{Kernel, What};
+use crate::kernel::{AgendaItem, Kernel};
 use crate::limited::SENT_AWAY;
 use crate::limits::Share;
 use crate::resources::Grip;
@@ -272,7 +272,7 @@ impl Kernel {
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
             self.let_loose(grip);
-            return self.run(What::TakeBack(id, claim).into());
+            return self.run(AgendaItem::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
         let since = self.now.mono;

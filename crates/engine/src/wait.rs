@@ -12,7 +12,7 @@ use crate::answer::{Answer, Rejected};
 use crate::clock::Mono;
 use crate::effect::{Effect, SessionId, Ticket};
 use crate::entry::Busy;
-use crate::kernel::{Kernel, Task, What};
+use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 use crate::session::SessionState;
 
@@ -33,7 +33,8 @@ pub(crate) struct Wait {
 impl Kernel {
     /// An attempt waits for jobs that it has asked for; for an open job that is free, and by its holder.
     pub(crate) fn wait(&mut self, id: JobId, task: Task) {
-        let What::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what else {
+        let AgendaItem::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what
+        else {
             return;
         };
         let (attempt, lease, wait_ms, ticket) = (*attempt, *lease, *wait_ms, *ticket);
@@ -158,7 +159,7 @@ impl Kernel {
 
     /// The attempt is durably suspended: its slot is free.
     pub(crate) fn suspended(&mut self, id: JobId, task: &Task) {
-        let What::Request(Request::Wait { jobs, wait_ms, .. }, ticket) = &task.what else { return };
+        let AgendaItem::Request(Request::Wait { jobs, wait_ms, .. }, ticket) = &task.what else { return };
         let jobs = self.awaited(id, jobs.as_deref()).unwrap_or_default();
         self.stop_clock(id);
         self.note_wait(id, jobs);
@@ -270,8 +271,8 @@ impl Kernel {
             return self.resume(id, claim);
         }
         let in_line = self.in_line.entry(id.get()).or_default();
-        if !in_line.iter().any(|task| matches!(task.what, What::Resume(..))) {
-            in_line.push(What::Resume(id, claim).into());
+        if !in_line.iter().any(|task| matches!(task.what, AgendaItem::Resume(..))) {
+            in_line.push(AgendaItem::Resume(id, claim).into());
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hall::{Hall, job};
 use held::Held;
 use jobhall_core::{Failure, QueueName, Submitted};
-use jobhall_engine::{Config, Engine, Rejected, Request, Submit, SystemClock, Told};
+use jobhall_engine::{Config, Engine, Rejected, Request, StoreReply, Submit, SystemClock};
 use jobhall_store::Committed;
 use tokio::task::JoinHandle;
 
@@ -175,7 +175,7 @@ fn a_commit_that_is_told_in_parts_is_under_way_until_its_last() {
     let Committed { feed, results } = hall.store.commit_now(units);
     for result in results {
         let part = Committed { feed, results: vec![result] };
-        hall.kernel.told(now, Told::Committed(number, Ok(part)));
+        hall.kernel.store_replied(now, StoreReply::Committed(number, Ok(part)));
         let effects = hall.kernel.take_effects();
         let of = |effect| match effect {
             jobhall_engine::Effect::Answer(ticket, answer) => answer.is_ok().then_some(ticket),

@@ -169,7 +169,7 @@ fn a_cascade_goes_on_after_a_crash_in_its_middle() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.kernel.told(now, jobhall_engine::Told::Committed(number, Ok(committed)));
+        hall.kernel.store_replied(now, jobhall_engine::StoreReply::Committed(number, Ok(committed)));
         hall.pump();
     }
     let over = |hall: &Hall| hall.store.all_jobs().iter().filter(|job| job.life.state.is_terminal()).count();

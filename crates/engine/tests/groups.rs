@@ -8,8 +8,8 @@ use jobhall_core::{
     Failure, GroupCounts, GroupId, GroupState, GroupVerdict, JobId, Report, StateName, Submitted, TypeName,
 };
 use jobhall_engine::{
-    After, Answer, Config, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, Submit, SubmitJob,
-    SubmitName, Told, Why,
+    After, Answer, Config, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, StoreReply, Submit,
+    SubmitJob, SubmitName, Why,
 };
 use jobhall_store::CommitError;
 
@@ -241,7 +241,7 @@ fn a_cancel_of_many_goes_on_after_a_crash_and_explain_says_so_meanwhile() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.kernel.told(now, Told::Committed(number, Ok(committed)));
+        hall.kernel.store_replied(now, StoreReply::Committed(number, Ok(committed)));
         hall.pump();
     }
     let cancelled = |hall: &Hall| {
@@ -350,7 +350,7 @@ fn a_retry_of_many_goes_on_after_a_crash_and_makes_each_once() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.kernel.told(now, Told::Committed(number, Ok(committed)));
+        hall.kernel.store_replied(now, StoreReply::Committed(number, Ok(committed)));
         hall.pump();
     }
     let new = hall.store.groups_now(true)[0].id;
@@ -387,7 +387,7 @@ fn what_is_made_anew_falls_with_what_it_comes_after_even_if_that_is_faster() {
         let (number, units) = hall.held.remove(0);
         let committed = hall.store.commit_now(units);
         let now = hall.now;
-        hall.kernel.told(now, Told::Committed(number, Ok(committed)));
+        hall.kernel.store_replied(now, StoreReply::Committed(number, Ok(committed)));
         hall.pump();
     }
     // The first fails again before the second slice is made.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use hall::{Hall, failed, job, passed, tries};
 use jobhall_core::{GroupState, JobId, Report, StateName};
 use jobhall_engine::{
-    After, Answer, Assignment, Config, Effect, NewGroup, Rejected, Request, Submit, SubmitJob, Told,
+    After, Answer, Assignment, Config, Effect, NewGroup, Rejected, Request, StoreReply, Submit, SubmitJob,
 };
 use jobhall_store::{Committed, Unit};
 
@@ -95,7 +95,7 @@ impl Driven {
                 }
                 Action::Tell => {
                     let (number, committed) = self.applied.pop_front().unwrap();
-                    self.hall.kernel.told(self.hall.now, Told::Committed(number, Ok(committed)));
+                    self.hall.kernel.store_replied(self.hall.now, StoreReply::Committed(number, Ok(committed)));
                 }
                 Action::Crash => {
                     may_crash = false;
@@ -112,7 +112,7 @@ impl Driven {
     fn collect(&mut self) {
         loop {
             let effects = self.hall.kernel.take_effects();
-            let asked = self.hall.kernel.take_asked();
+            let asked = self.hall.kernel.take_store_requests();
             let idle = effects.is_empty() && asked.is_empty();
             for effect in effects {
                 match effect {
@@ -123,7 +123,7 @@ impl Driven {
             }
             for asked in asked {
                 let told = self.hall.serve(asked);
-                self.hall.kernel.told(self.hall.now, told);
+                self.hall.kernel.store_replied(self.hall.now, told);
             }
             if self.sent.len() + self.applied.len() < 2
                 && let Some(commit) = self.hall.kernel.take_commit()

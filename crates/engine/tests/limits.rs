@@ -8,7 +8,8 @@ use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::needs::Needs;
 use jobhall_core::{JobId, Json, QueueConfig, QueueName, TypeConfig, TypeName};
 use jobhall_engine::{
-    Answer, Assignment, Config, LimitOf, Missing, Rejected, Request, SessionId, Submit, SubmitJob, Told, Why,
+    Answer, Assignment, Config, LimitOf, Missing, Rejected, Request, SessionId, StoreReply, Submit,
+    SubmitJob, Why,
 };
 use jobhall_store::CommitError;
 
@@ -438,7 +439,7 @@ fn a_job_that_is_handed_over_on_its_way_counts_under_limits_that_come_meanwhile(
     // The limits are stored, the job that was handed over before is not yet.
     let (number, units) = hall.held.remove(0);
     let stored = hall.store.commit_now(units);
-    hall.kernel.told(hall.now, Told::Committed(number, Ok(stored)));
+    hall.kernel.store_replied(hall.now, StoreReply::Committed(number, Ok(stored)));
     hall.ask_later(submit(1));
     hall.let_through();
     let now = given(&mut hall);
@@ -517,7 +518,7 @@ fn claim_in_flight(config: Config) {
     assert_eq!(hall.held.len(), 2, "the limit and the claim are on their way");
     let (number, units) = hall.held.remove(0);
     let committed = hall.store.commit_now(units);
-    hall.kernel.told(hall.now, Told::Committed(number, Ok(committed)));
+    hall.kernel.store_replied(hall.now, StoreReply::Committed(number, Ok(committed)));
     hall.pump();
     let second = hall.worker("g", "gpu=1");
     hall.vacancy(second, 1);

@@ -6,7 +6,8 @@ mod hall;
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{JobId, StateName, TypeConfig, TypeName};
 use jobhall_engine::{
-    Answer, Asked, Config, Effect, NewGroup, Rejected, Request, Submit, SubmitJob, Ticket, Told, Why,
+    Answer, Config, Effect, NewGroup, Rejected, Request, StoreReply, StoreRequest, Submit, SubmitJob, Ticket,
+    Why,
 };
 use jobhall_store::CommitError;
 
@@ -299,9 +300,9 @@ fn a_read_that_began_before_a_removal_does_not_bring_the_job_back() {
     let (now, row) = (hall.now, hall.store.jobs_now(&[done]).remove(0));
     assert!(row.is_some());
     hall.kernel.ask(now, Request::Show(done), Ticket(901));
-    assert_eq!(hall.kernel.take_asked(), [Asked::Job(done)], "it is not in the cache");
+    assert_eq!(hall.kernel.take_store_requests(), [StoreRequest::Job(done)], "it is not in the cache");
     hall.ask(Request::Remove(vec![done])).unwrap();
-    hall.kernel.told(now, Told::Job(done, Ok((row, Vec::new()))));
+    hall.kernel.store_replied(now, StoreReply::Job(done, Ok((row, Vec::new()))));
     hall.pump();
     assert_eq!(hall.answers.remove(&Ticket(901)), Some(Err(Rejected::NoSuchJob(done))));
     assert_eq!(hall.ask(Request::Show(done)), Err(Rejected::NoSuchJob(done)));

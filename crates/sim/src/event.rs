@@ -1,7 +1,7 @@
 //! What can happen in a run, who asked for it, and what waits to go wrong.
 
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Effect, Rejected, Request, SessionId, Ticket, Told};
+use jobhall_engine::{Answer, Effect, Rejected, Request, SessionId, StoreReply, Ticket};
 use jobhall_store::{CommitError, Committed, Unit};
 
 use crate::workers::Step;
@@ -20,11 +20,11 @@ pub(crate) enum Event {
     /// The store applies the next commit.
     Apply(u32),
     /// The kernel hears of the next applied commit.
-    Told(u32),
+    StoreReply(u32),
     /// The store does something else for the kernel.
     Serve(u32, u64),
     /// The kernel hears of it.
-    Served(u32, Box<Told>),
+    Served(u32, Box<StoreReply>),
     /// The kernel wakes up by itself.
     Nap(u64),
     /// The hall starts again.

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::{JobId, State, Time};
-use jobhall_engine::{Asked, Counts, Effect, Kernel, Mono, Now, Request, Ticket};
+use jobhall_engine::{Counts, Effect, Kernel, Mono, Now, Request, StoreRequest, Ticket};
 use jobhall_store::Unit;
 
 use crate::calendar;
@@ -46,7 +46,7 @@ pub(crate) struct Sim {
     pub epoch: u32,
     pub vault: Vault,
     pub commits: VecDeque<UnderWay>,
-    pub asks: BTreeMap<u64, Asked>,
+    pub asks: BTreeMap<u64, StoreRequest>,
     pub faults: Faults,
     pub origins: BTreeMap<Ticket, Origin>,
     pub clients: Clients,
@@ -192,7 +192,7 @@ impl Sim {
             Event::Answered(e, ticket, answer) if e == epoch => self.answered(ticket, *answer),
             Event::Tell(e, session, effect) if e == epoch => self.tell(session, *effect),
             Event::Apply(e) if e == epoch => self.apply(),
-            Event::Told(e) if e == epoch => self.told(),
+            Event::StoreReply(e) if e == epoch => self.told(),
             Event::Serve(e, number) if e == epoch => self.serve(number),
             Event::Served(e, told) if e == epoch => self.served(*told),
             Event::Nap(at) if self.nap_at == Some(at) => self.nap_at = None,
@@ -261,7 +261,7 @@ impl Sim {
     /// Carries out what the kernel wants.
     pub fn pump(&mut self) {
         while let Some(kernel) = &mut self.kernel {
-            let (effects, asked) = (kernel.take_effects(), kernel.take_asked());
+            let (effects, asked) = (kernel.take_effects(), kernel.take_store_requests());
             let commit = kernel.take_commit();
             let stopped = kernel.stopped().is_some();
             if effects.is_empty() && asked.is_empty() && commit.is_none() {
@@ -299,7 +299,7 @@ impl Sim {
         self.applies_at = self.applies_at.max(self.ms + takes);
         self.told_at = self.told_at.max(self.applies_at + self.roll(&[3, self.ms]).below(6));
         self.queue.at(self.applies_at, Event::Apply(self.epoch));
-        self.queue.at(self.told_at, Event::Told(self.epoch));
+        self.queue.at(self.told_at, Event::StoreReply(self.epoch));
         self.commits.push_back(UnderWay { number, units, result: None });
     }
 
@@ -309,11 +309,11 @@ impl Sim {
         self.roll(&[2, what, self.ms]).within(0, 8) + slow
     }
 
-    fn ask_store(&mut self, asked: Asked) {
+    fn ask_store(&mut self, asked: StoreRequest) {
         self.asked += 1;
         let number = self.asked;
         self.tally.add("asked of the store", variant(&asked));
-        if let Asked::Job(id) = &asked {
+        if let StoreRequest::Job(id) = &asked {
             self.checker.reads(*id);
         }
         let at = self.ms + self.store_takes(1);

@@ -1,6 +1,6 @@
 //! The store's side of a run: commits are applied in order and late, fail, or end unknown; so does all else.
 
-use jobhall_engine::{Asked, Told};
+use jobhall_engine::{StoreReply, StoreRequest};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::check::Shelf as _;
@@ -67,7 +67,7 @@ impl Sim {
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }
-        kernel.told(now, Told::Committed(commit.number, result));
+        kernel.store_replied(now, StoreReply::Committed(commit.number, result));
     }
 
     /// Sometimes the kernel hears of a part first, and of the rest later.
@@ -88,7 +88,7 @@ impl Sim {
         self.commits.insert(1, rest);
         self.tally.add("commits", "told in parts");
         let at = self.ms + roll.below(6);
-        self.queue.at(at, Event::Told(self.epoch));
+        self.queue.at(at, Event::StoreReply(self.epoch));
     }
 
     /// The store does something for the kernel besides commits.
@@ -114,14 +114,14 @@ impl Sim {
         self.queue.at(at, Event::Served(self.epoch, Box::new(told)));
     }
 
-    fn grant(&mut self, asked: Asked) -> Told {
+    fn grant(&mut self, asked: StoreRequest) -> StoreReply {
         match asked {
-            Asked::TakeBlock(size) => Told::Block(Ok(self.vault.take_block(size))),
-            Asked::SettleBlocks(changes) => {
+            StoreRequest::TakeBlock(size) => StoreReply::Block(Ok(self.vault.take_block(size))),
+            StoreRequest::SettleBlocks(changes) => {
                 self.vault.settle_blocks(changes.clone());
-                Told::Settled(changes, Ok(()))
+                StoreReply::Settled(changes, Ok(()))
             }
-            Asked::Prune(prune) => {
+            StoreRequest::Prune(prune) => {
                 let pruned = self.vault.prune(&prune);
                 self.checker.pruned(&self.vault, &prune);
                 if pruned.jobs > 0 {
@@ -133,57 +133,65 @@ impl Sim {
                 if pruned.feed > 0 {
                     self.tally.add("upkeep", "feed pruned");
                 }
-                Told::Pruned(Ok(pruned))
+                StoreReply::Pruned(Ok(pruned))
             }
-            Asked::Remove(ticket, jobs) => {
+            StoreRequest::Remove(ticket, jobs) => {
                 let prune = Prune { jobs: jobs.clone(), ..Prune::default() };
                 let pruned = self.vault.prune(&prune);
                 self.checker.pruned(&self.vault, &prune);
-                Told::Removed(ticket, jobs, Ok(pruned))
+                StoreReply::Removed(ticket, jobs, Ok(pruned))
             }
-            Asked::Job(id) => Told::Job(id, Ok((self.vault.row_for_kernel(id), self.vault.attempts(id)))),
-            Asked::Completed(before, limit) => Told::Completed(Ok(self.vault.completed(before, limit))),
-            Asked::Jobs(number, ids) => {
+            StoreRequest::Job(id) => {
+                StoreReply::Job(id, Ok((self.vault.row_for_kernel(id), self.vault.attempts(id))))
+            }
+            StoreRequest::Completed(before, limit) => {
+                StoreReply::Completed(Ok(self.vault.completed(before, limit)))
+            }
+            StoreRequest::Jobs(number, ids) => {
                 let rows = ids.into_iter().map(|id| self.vault.row_for_kernel(id)).collect();
-                Told::Jobs(number, Ok(rows))
+                StoreReply::Jobs(number, Ok(rows))
             }
-            Asked::Members(number, group) => Told::Members(number, Ok(self.vault.group(group))),
-            Asked::Emptied(before, ended_before, limit) => {
-                Told::Emptied(Ok(self.vault.emptied(before, ended_before, limit)))
+            StoreRequest::Members(number, group) => StoreReply::Members(number, Ok(self.vault.group(group))),
+            StoreRequest::Emptied(before, ended_before, limit) => {
+                StoreReply::Emptied(Ok(self.vault.emptied(before, ended_before, limit)))
             }
         }
     }
 
-    fn refuse(&mut self, asked: Asked, error: &CommitError) -> Told {
+    fn refuse(&mut self, asked: StoreRequest, error: &CommitError) -> StoreReply {
         let message = StoreError::new("the disk said no");
         match asked {
-            Asked::TakeBlock(_) => Told::Block(Err(error.clone())),
-            Asked::SettleBlocks(changes) => Told::Settled(changes, Err(error.clone())),
-            Asked::Prune(_) => Told::Pruned(Err(error.clone())),
-            Asked::Remove(ticket, jobs) => Told::Removed(ticket, jobs, Err(error.clone())),
-            Asked::Job(id) => Told::Job(id, Err(message)),
-            Asked::Completed(..) => Told::Completed(Err(message)),
-            Asked::Jobs(number, _) => Told::Jobs(number, Err(message)),
-            Asked::Members(number, _) => Told::Members(number, Err(message)),
-            Asked::Emptied(..) => Told::Emptied(Err(message)),
+            StoreRequest::TakeBlock(_) => StoreReply::Block(Err(error.clone())),
+            StoreRequest::SettleBlocks(changes) => StoreReply::Settled(changes, Err(error.clone())),
+            StoreRequest::Prune(_) => StoreReply::Pruned(Err(error.clone())),
+            StoreRequest::Remove(ticket, jobs) => StoreReply::Removed(ticket, jobs, Err(error.clone())),
+            StoreRequest::Job(id) => StoreReply::Job(id, Err(message)),
+            StoreRequest::Completed(..) => StoreReply::Completed(Err(message)),
+            StoreRequest::Jobs(number, _) => StoreReply::Jobs(number, Err(message)),
+            StoreRequest::Members(number, _) => StoreReply::Members(number, Err(message)),
+            StoreRequest::Emptied(..) => StoreReply::Emptied(Err(message)),
         }
     }
 
-    pub fn served(&mut self, told: Told) {
-        if let Told::Job(id, _) = &told {
+    pub fn served(&mut self, told: StoreReply) {
+        if let StoreReply::Job(id, _) = &told {
             self.checker.has_read(*id);
         }
         let now = self.now();
         if let Some(kernel) = &mut self.kernel {
-            kernel.told(now, told);
+            kernel.store_replied(now, told);
         }
     }
 }
 
 /// Whether nothing is written for it.
-fn is_read(asked: &Asked) -> bool {
+fn is_read(asked: &StoreRequest) -> bool {
     matches!(
         asked,
-        Asked::Job(_) | Asked::Completed(..) | Asked::Jobs(..) | Asked::Members(..) | Asked::Emptied(..)
+        StoreRequest::Job(_)
+            | StoreRequest::Completed(..)
+            | StoreRequest::Jobs(..)
+            | StoreRequest::Members(..)
+            | StoreRequest::Emptied(..)
     )
 }

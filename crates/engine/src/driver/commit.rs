@@ -9,7 +9,7 @@ use jobhall_store::{CommitError, Committed, Conflict, Done, FeedRow, Later, News
 
 use super::{Driver, SLICE};
 use crate::clock::Now;
-use crate::kernel::Told;
+use crate::kernel::StoreReply;
 use crate::watch::Published;
 
 /// A commit under way, with what it changes if anyone watches.
@@ -91,7 +91,7 @@ impl Driver {
         if heard.results.as_ref().is_ok_and(|left| left.len() > 0) {
             self.heard.push_front(heard);
         }
-        self.kernel.told(now, Told::Committed(number, result));
+        self.kernel.store_replied(now, StoreReply::Committed(number, result));
     }
 }
 

@@ -5,14 +5,14 @@ use tokio::sync::mpsc;
 
 use super::{Command, Driver, Reply};
 use crate::answer::Rejected;
-use crate::kernel::Told;
+use crate::kernel::StoreReply;
 
 /// What the driver was woken by.
 pub(super) enum Woken {
     /// The oldest commit under way was answered.
     Committed(Result<Committed, CommitError>),
     /// The store answered something else.
-    Told(Box<Told>),
+    StoreReply(Box<StoreReply>),
     /// So many requests came; none when nobody can ask any more.
     Commands(usize),
     /// The kernel has not heard all that the store answered.
@@ -25,7 +25,7 @@ impl Driver {
     pub(super) fn woken(&mut self, woken: Woken, taken: &mut Vec<Command>) {
         match woken {
             Woken::Committed(result) => self.committed(result),
-            Woken::Told(told) => self.kernel.told(self.clock.now(), *told),
+            Woken::StoreReply(told) => self.kernel.store_replied(self.clock.now(), *told),
             Woken::Commands(n) => {
                 self.stopping |= n == 0;
                 let now = self.clock.now();

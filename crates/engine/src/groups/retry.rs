@@ -12,10 +12,10 @@ use jobhall_store::{Member, StoreError};
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::ids::IdMap;
-use crate::kernel::{Asked, Awaited, Kernel, What};
+use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
 use crate::request::{After, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
 use crate::retry::again;
-use crate::submit::{Asker, Plan};
+use crate::submit::{Plan, ReplyTo};
 
 /// Jobs that are made in one unit.
 const SLICE: usize = 500;
@@ -37,8 +37,8 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::GroupOpen(id)));
         }
         let number = self.number();
-        self.awaited.insert(number, Awaited::RetryGroup(id, name, ticket));
-        self.want(Asked::Members(number, id));
+        self.pending_reads.insert(number, PendingRead::RetryGroup(id, name, ticket));
+        self.want(StoreRequest::Members(number, id));
     }
 
     /// The ended group and its members are there: the new one is made.
@@ -65,7 +65,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
         }
         let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
-            self.for_ids.push(What::Request(Request::RetryGroup { id, name }, ticket).into());
+            self.for_ids.push(AgendaItem::Request(Request::RetryGroup { id, name }, ticket).into());
             return self.ask_for_ids(1);
         };
         let (created_at, retry_of) = (self.now.wall, Some(id));
@@ -81,8 +81,8 @@ impl Kernel {
         };
         let fill = Fill { left, made: IdMap::default(), ticket: Some(ticket) };
         let submit = Submit { jobs: Vec::new(), name };
-        let asker = Asker::Retry(Box::new(group), Box::new(fill), ticket);
-        self.send_plan(Plan::new(submit, Vec::new(), asker));
+        let reply_to = ReplyTo::Retry(Box::new(group), Box::new(fill), ticket);
+        self.send_plan(Plan::new(submit, Vec::new(), reply_to));
     }
 
     pub(crate) fn begin_fill(&mut self, id: GroupId, fill: Fill) {
@@ -99,11 +99,11 @@ impl Kernel {
             let at_most = fill.left.len().min(SLICE);
             let ids: Vec<_> = fill.left.drain(..at_most).collect();
             let number = self.number();
-            self.awaited.insert(number, Awaited::Fill(id, ids.clone()));
-            return self.want(Asked::Jobs(number, ids));
+            self.pending_reads.insert(number, PendingRead::Fill(id, ids.clone()));
+            return self.want(StoreRequest::Jobs(number, ids));
         }
         if busy {
-            return self.in_line_for_group.entry(id.get()).or_default().push(What::Fill(id).into());
+            return self.in_line_for_group.entry(id.get()).or_default().push(AgendaItem::Fill(id).into());
         }
         let ticket = fill.ticket;
         self.fills.remove(&id.get());
@@ -134,12 +134,12 @@ impl Kernel {
         let n = jobs.len();
         let Some(new) = self.take_ids(n) else {
             self.put_back(id, ids);
-            self.for_ids.push(What::Fill(id).into());
+            self.for_ids.push(AgendaItem::Fill(id).into());
             return self.ask_for_ids(n);
         };
         let old = old.iter().map(|job| job.id).collect();
         let submit = Submit { jobs, name: None };
-        self.send_plan(Plan::new(submit, new, Asker::Fill(id, old)));
+        self.send_plan(Plan::new(submit, new, ReplyTo::Fill(id, old)));
     }
 
     /// A slice was made, or could not be. What the store refused is tried again later; for anything else the group
@@ -172,7 +172,7 @@ impl Kernel {
 
     fn fill_later(&mut self, id: GroupId, ids: Vec<JobId>) {
         self.put_back(id, ids);
-        self.postponed.push(What::Fill(id).into());
+        self.postponed.push(AgendaItem::Fill(id).into());
         self.rest();
     }
 
@@ -188,8 +188,8 @@ impl Kernel {
 
     pub(crate) fn resume_fill(&mut self, id: GroupId, from: GroupId) {
         let number = self.number();
-        self.awaited.insert(number, Awaited::Resume(id, from, None));
-        self.want(Asked::Members(number, from));
+        self.pending_reads.insert(number, PendingRead::Resume(id, from, None));
+        self.want(StoreRequest::Members(number, from));
     }
 
     /// At start: first the members of the ended group are there, then those of the new one.
@@ -200,15 +200,15 @@ impl Kernel {
         found: Result<Option<(Group, Vec<Member>)>, StoreError>,
     ) {
         let Ok(found) = found else {
-            self.postponed.push(What::ResumeFill(id, from).into());
+            self.postponed.push(AgendaItem::ResumeFill(id, from).into());
             return self.rest();
         };
         let members = found.map_or_else(Vec::new, |(_, members)| members);
         let number = self.number();
         match old {
             None => {
-                self.awaited.insert(number, Awaited::Resume(id, from, Some(failed(&members))));
-                self.want(Asked::Members(number, id));
+                self.pending_reads.insert(number, PendingRead::Resume(id, from, Some(failed(&members))));
+                self.want(StoreRequest::Members(number, id));
             }
             Some(left) => {
                 let fill = Fill { left: left.into(), made: IdMap::default(), ticket: None };
@@ -223,8 +223,8 @@ impl Kernel {
     fn read_made(&mut self, id: GroupId, mut left: Vec<JobId>) {
         let ids = left.split_off(left.len().saturating_sub(SLICE));
         let number = self.number();
-        self.awaited.insert(number, Awaited::Made(id, left));
-        self.want(Asked::Jobs(number, ids));
+        self.pending_reads.insert(number, PendingRead::Made(id, left));
+        self.want(StoreRequest::Jobs(number, ids));
     }
 
     pub(crate) fn made_read(
@@ -236,7 +236,7 @@ impl Kernel {
         let from = self.groups().get(id).and_then(|open| open.group.retry_of);
         let (Ok(found), Some(fill)) = (found, self.fills.get_mut(&id.get())) else {
             self.fills.remove(&id.get());
-            self.postponed.extend(from.map(|from| What::ResumeFill(id, from).into()));
+            self.postponed.extend(from.map(|from| AgendaItem::ResumeFill(id, from).into()));
             return self.rest();
         };
         for job in found.into_iter().flatten() {

@@ -2,7 +2,7 @@
 
 use jobhall_core::JobId;
 
-use super::{Kernel, ROUNDS, Task, What};
+use super::{AgendaItem, Kernel, ROUNDS, Task};
 use crate::answer::{Answer, Rejected};
 use crate::entry::Busy;
 use crate::request::Request;
@@ -32,45 +32,47 @@ impl Kernel {
 
     fn run_open(&mut self, id: JobId, task: Task) {
         match &task.what {
-            What::Request(Request::Show(_), _) => self.show(id, task),
-            What::Request(Request::Explain(_), ticket) => {
+            AgendaItem::Request(Request::Show(_), _) => self.show(id, task),
+            AgendaItem::Request(Request::Explain(_), ticket) => {
                 let explanation = self.explain(id);
                 self.answer(*ticket, explanation);
             }
-            What::Request(Request::Retry { .. }, ticket) => self.answer(*ticket, self.retry_refused(id)),
-            What::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
-            What::Request(
+            AgendaItem::Request(Request::Retry { .. }, ticket) => {
+                self.answer(*ticket, self.retry_refused(id))
+            }
+            AgendaItem::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            AgendaItem::Request(
                 Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
                 _,
             ) => self.edit(id, task),
-            What::Request(Request::Finish { .. }, _) => self.finish_outside(id, task),
-            What::Request(..) => self.worker_event(id, task),
-            What::TakeBack(_, claim) => self.take_back(id, *claim, task),
-            What::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
-            What::Keep(attempt, lease) => self.keep(*attempt, *lease),
-            What::Save(_, claim) => self.save(id, *claim),
-            What::Released(_) => self.released(id),
-            What::TakeAlong(_, by) => self.take_one_along(id, *by, task),
-            What::TimeOut(_, claim) => self.time_out(id, *claim, task),
-            What::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
-            What::Resume(_, claim) => self.resume(id, *claim),
-            What::Cycle(_, claim, failure) => {
+            AgendaItem::Request(Request::Finish { .. }, _) => self.finish_outside(id, task),
+            AgendaItem::Request(..) => self.worker_event(id, task),
+            AgendaItem::TakeBack(_, claim) => self.take_back(id, *claim, task),
+            AgendaItem::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
+            AgendaItem::Keep(attempt, lease) => self.keep(*attempt, *lease),
+            AgendaItem::Save(_, claim) => self.save(id, *claim),
+            AgendaItem::Released(_) => self.released(id),
+            AgendaItem::TakeAlong(_, by) => self.take_one_along(id, *by, task),
+            AgendaItem::TimeOut(_, claim) => self.time_out(id, *claim, task),
+            AgendaItem::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
+            AgendaItem::Resume(_, claim) => self.resume(id, *claim),
+            AgendaItem::Cycle(_, claim, failure) => {
                 let (claim, failure) = (*claim, failure.clone());
                 self.fail_for_cycle(id, claim, &failure, task);
             }
-            What::Orphan(_) => self.orphan_of(id, task),
-            What::Submit(_)
-            | What::Tick(_)
-            | What::ReadEnds(_)
-            | What::LookAtGroup(_)
-            | What::Fill(_)
-            | What::ResumeFill(..) => {}
+            AgendaItem::Orphan(_) => self.orphan_of(id, task),
+            AgendaItem::Submit(_)
+            | AgendaItem::Tick(_)
+            | AgendaItem::ReadEnds(_)
+            | AgendaItem::LookAtGroup(_)
+            | AgendaItem::Fill(_)
+            | AgendaItem::ResumeFill(..) => {}
         }
     }
 
     /// A task about a job that is completed, or that does not exist: it is in the cache, or read into it.
     fn run_closed(&mut self, id: JobId, task: Task) {
-        if !matches!(task.what, What::Request(..)) {
+        if !matches!(task.what, AgendaItem::Request(..)) {
             return;
         }
         if self.cached.contains(&id) {
@@ -86,7 +88,7 @@ impl Kernel {
     }
 
     fn run_completed(&mut self, id: JobId, task: Task) {
-        let What::Request(request, ticket) = &task.what else { return };
+        let AgendaItem::Request(request, ticket) = &task.what else { return };
         match request {
             Request::Show(_) => self.show(id, task),
             Request::Explain(_) => {
@@ -113,13 +115,13 @@ impl Kernel {
     /// A task about no single job.
     fn run_free(&mut self, task: Task) {
         let (request, ticket) = match task.what {
-            What::Request(request, ticket) => (request, ticket),
-            What::Submit(plan) => return self.send_plan(*plan),
-            What::Tick(name) => return self.tick_of(&name),
-            What::ReadEnds(ids) => return self.read_ends(ids),
-            What::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
-            What::Fill(group) => return self.fill_on(group),
-            What::ResumeFill(group, from) => return self.resume_fill(group, from),
+            AgendaItem::Request(request, ticket) => (request, ticket),
+            AgendaItem::Submit(plan) => return self.send_plan(*plan),
+            AgendaItem::Tick(name) => return self.tick_of(&name),
+            AgendaItem::ReadEnds(ids) => return self.read_ends(ids),
+            AgendaItem::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
+            AgendaItem::Fill(group) => return self.fill_on(group),
+            AgendaItem::ResumeFill(group, from) => return self.resume_fill(group, from),
             _ => return,
         };
         match request {
@@ -211,11 +213,11 @@ impl Kernel {
     }
 }
 
-impl What {
+impl AgendaItem {
     /// The one job it is about.
     pub fn job(&self) -> Option<JobId> {
         match self {
-            What::Request(request, _) => match request {
+            AgendaItem::Request(request, _) => match request {
                 Request::Cancel { id, .. }
                 | Request::Edit { id, .. }
                 | Request::RunNow(id)
@@ -233,23 +235,23 @@ impl What {
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
-            What::Submit(_)
-            | What::Tick(_)
-            | What::ReadEnds(_)
-            | What::LookAtGroup(_)
-            | What::Fill(_)
-            | What::ResumeFill(..) => None,
-            What::Keep(attempt, _) => Some(attempt.job),
-            What::TakeBack(id, _)
-            | What::LeaseEnd(id, ..)
-            | What::Save(id, _)
-            | What::TimeOut(id, _)
-            | What::OutsideOver(id, _)
-            | What::Resume(id, _)
-            | What::Cycle(id, ..)
-            | What::Orphan(id)
-            | What::Released(id)
-            | What::TakeAlong(id, _) => Some(*id),
+            AgendaItem::Submit(_)
+            | AgendaItem::Tick(_)
+            | AgendaItem::ReadEnds(_)
+            | AgendaItem::LookAtGroup(_)
+            | AgendaItem::Fill(_)
+            | AgendaItem::ResumeFill(..) => None,
+            AgendaItem::Keep(attempt, _) => Some(attempt.job),
+            AgendaItem::TakeBack(id, _)
+            | AgendaItem::LeaseEnd(id, ..)
+            | AgendaItem::Save(id, _)
+            | AgendaItem::TimeOut(id, _)
+            | AgendaItem::OutsideOver(id, _)
+            | AgendaItem::Resume(id, _)
+            | AgendaItem::Cycle(id, ..)
+            | AgendaItem::Orphan(id)
+            | AgendaItem::Released(id)
+            | AgendaItem::TakeAlong(id, _) => Some(*id),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jobhall_core::{JobId, Spec, Time, TypeConfig, bounds};
 use jobhall_store::Check;
 
-use super::{How, Item};
+use super::{Item, ItemAction};
 use crate::answer::Rejected;
 use crate::request::{OnDuplicate, SubmitJob};
 
@@ -56,7 +56,7 @@ pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
 /// Gives each job its id. A job that has the (type, key) of an earlier one in the same submit joins it.
 pub(super) fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
-    let how = |at: usize| same.get(&at).map_or(How::Insert, |&first| How::SameAs(first));
+    let how = |at: usize| same.get(&at).map_or(ItemAction::Insert, |&first| ItemAction::SameAs(first));
     let items = ids.into_iter().enumerate();
     items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }

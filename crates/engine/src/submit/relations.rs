@@ -9,20 +9,20 @@ use jobhall_core::{
 };
 use jobhall_store::{Check, GroupWrite, StoreError, Unit};
 
-use super::{Asker, How, Plan, bound};
+use super::{ItemAction, Plan, ReplyTo, bound};
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::groups::NewGroup;
 use crate::ids::IdMap;
-use crate::kernel::{Asked, Awaited, Kernel, What};
+use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
 use crate::request::{After, Request, Submit, SubmitJob};
 
-impl Asker {
+impl ReplyTo {
     /// The group that is made.
     fn made(&self) -> Option<&Group> {
         match self {
-            Asker::Group(group, _) | Asker::Retry(group, ..) => Some(group),
-            Asker::Ticket(_) | Asker::Schedule(_) | Asker::Fill(..) => None,
+            ReplyTo::Group(group, _) | ReplyTo::Retry(group, ..) => Some(group),
+            ReplyTo::Ticket(_) | ReplyTo::Schedule(_) | ReplyTo::Fill(..) => None,
         }
     }
 
@@ -54,14 +54,14 @@ impl Kernel {
         }
         let n = submit.jobs.len() + 1;
         let Some(mut ids) = self.take_ids(n) else {
-            self.for_ids.push(What::Request(Request::CreateGroup { group, submit }, ticket).into());
+            self.for_ids.push(AgendaItem::Request(Request::CreateGroup { group, submit }, ticket).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
         let id = GroupId::of(ids.remove(0));
         submit.jobs.iter_mut().for_each(|job| job.group = Some(id));
         let group = group.make(id, self.now.wall);
-        self.send_plan(Plan::new(submit, ids, Asker::Group(Box::new(group), ticket)));
+        self.send_plan(Plan::new(submit, ids, ReplyTo::Group(Box::new(group), ticket)));
     }
 
     fn check_group(&self, group: &NewGroup, submit: &Submit) -> Result<(), Rejected> {
@@ -78,12 +78,12 @@ impl Kernel {
     /// Looks at what the jobs of a plan have to do with others. Gives back the plan, unless it is refused or has to
     /// wait for a read.
     pub(super) fn survey(&mut self, plan: Plan) -> Option<Plan> {
-        if !plan.related || matches!(plan.asker, Asker::Fill(..)) {
+        if !plan.related || matches!(plan.reply_to, ReplyTo::Fill(..)) {
             return Some(plan);
         }
         let mut unknown = BTreeSet::new();
         let inserted = (0..plan.items.len())
-            .filter(|&at| !matches!(plan.items[at].how, How::Answered(_) | How::SameAs(_)));
+            .filter(|&at| !matches!(plan.items[at].how, ItemAction::Answered(_) | ItemAction::SameAs(_)));
         let looked = inserted.into_iter().try_for_each(|at| self.look(&plan, at, &mut unknown));
         if let Err(refused) = looked {
             self.end_plan(plan, Err(refused));
@@ -93,8 +93,8 @@ impl Kernel {
             return Some(plan);
         }
         let (number, ids): (_, Vec<_>) = (self.number(), unknown.into_iter().collect());
-        self.awaited.insert(number, Awaited::Plan(Box::new(plan), ids.clone()));
-        self.want(Asked::Jobs(number, ids));
+        self.pending_reads.insert(number, PendingRead::Plan(Box::new(plan), ids.clone()));
+        self.want(StoreRequest::Jobs(number, ids));
         None
     }
 
@@ -122,7 +122,7 @@ impl Kernel {
 
     fn look(&self, plan: &Plan, at: usize, unknown: &mut BTreeSet<JobId>) -> Result<(), Rejected> {
         let wanted = &plan.submit.jobs[at];
-        if let Some(group) = wanted.group.filter(|group| plan.asker.is_other(*group)) {
+        if let Some(group) = wanted.group.filter(|group| plan.reply_to.is_other(*group)) {
             self.check_joinable(group)?;
         }
         if let Some(of) = wanted.copy_of {
@@ -172,17 +172,17 @@ impl Kernel {
             After::Job(id) => return (id, false),
             After::Position(at) => at,
         };
-        while let How::SameAs(first) = plan.items[at].how {
+        while let ItemAction::SameAs(first) = plan.items[at].how {
             at = first;
         }
         let item = &plan.items[at];
         match item.how {
-            How::Answered(submitted) => (submitted.id, false),
-            How::Again(holder) => match self.again_target(plan, at, holder) {
+            ItemAction::Answered(submitted) => (submitted.id, false),
+            ItemAction::Again(holder) => match self.again_target(plan, at, holder) {
                 Some((target, _)) => (target, false),
                 None => (item.id, true),
             },
-            How::Insert | How::Supersede(_) | How::SameAs(_) => (item.id, true),
+            ItemAction::Insert | ItemAction::Supersede(_) | ItemAction::SameAs(_) => (item.id, true),
         }
     }
 
@@ -190,7 +190,7 @@ impl Kernel {
     /// when the unit is stored.
     pub(super) fn planned_after(&self, plan: &Plan, at: usize, unit: &mut Unit) -> (Vec<JobId>, bool) {
         let wanted = &plan.submit.jobs[at];
-        let filled = matches!(plan.asker, Asker::Fill(..));
+        let filled = matches!(plan.reply_to, ReplyTo::Fill(..));
         let (mut ids, mut waits) = (Vec::with_capacity(wanted.after.len()), false);
         for after in &wanted.after {
             let (id, own) = self.resolve(plan, *after);
@@ -203,7 +203,7 @@ impl Kernel {
         }
         ids.sort_unstable();
         ids.dedup();
-        let others = wanted.group.filter(|group| plan.asker.is_other(*group));
+        let others = wanted.group.filter(|group| plan.reply_to.is_other(*group));
         unit.checks.extend(others.map(Check::Joinable));
         unit.checks.extend(wanted.copy_of.map(Check::Open));
         (ids, waits)
@@ -222,14 +222,14 @@ impl Kernel {
     }
 
     /// A group that a plan makes is open from now on.
-    pub(super) fn group_made(&mut self, asker: &Asker) {
-        let Some(group) = asker.made().cloned() else { return };
+    pub(super) fn group_made(&mut self, reply_to: &ReplyTo) {
+        let Some(group) = reply_to.made().cloned() else { return };
         let id = group.id;
         self.groups_mut().add(group);
         if let Ok(id) = JobId::new(id.get()) {
             self.blocks.ended(id);
         }
-        if let Asker::Retry(_, fill, _) = asker {
+        if let ReplyTo::Retry(_, fill, _) = reply_to {
             self.begin_fill(id, (**fill).clone());
         }
     }

@@ -3,7 +3,7 @@
 use jobhall_core::{Blocked, Disposition, Job, JobId, State, Submitted};
 use jobhall_store::{Conflict, Setting, SettingKind};
 
-use super::{Asker, How, Plan};
+use super::{ItemAction, Plan, ReplyTo};
 use crate::answer::Rejected;
 use crate::kernel::{Kernel, ROUNDS};
 use crate::request::OnDuplicate;
@@ -31,7 +31,7 @@ impl Kernel {
                     return Some(Err(refused));
                 }
                 let submitted = Submitted { id: job.id, disposition: Disposition::Reused };
-                plan.set(id, How::Answered(submitted));
+                plan.set(id, ItemAction::Answered(submitted));
             }
             Conflict::KeyHeld { id, job } => {
                 let foreign = plan.foreign(id, &job).map(Err);
@@ -54,12 +54,12 @@ impl Kernel {
 
     /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
     fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Rejected> {
-        match (stored, &plan.asker) {
+        match (stored, &plan.reply_to) {
             (Some(setting), _) if setting.kind == SettingKind::Type => {
                 let learned = self.learn_type(&setting, false);
                 learned.err().map(|error| Rejected::Storage { full: false, message: error.to_string() })
             }
-            (stored, Asker::Schedule(tick)) => {
+            (stored, ReplyTo::Schedule(tick)) => {
                 Some(self.learn_stored(&tick.name, stored).err().unwrap_or(Rejected::Contended))
             }
             _ => None,
@@ -84,14 +84,14 @@ impl Kernel {
             OnDuplicate::Join => {
                 let sub_job = plan.call.is_none() && held_by.id == last && held_by.spec.parent.is_some();
                 plan.wanted.extend((sub_job && !plan.wanted.contains(&last)).then_some(last));
-                plan.set(id, How::Answered(Submitted { id: last, disposition: Disposition::Joined }));
+                plan.set(id, ItemAction::Answered(Submitted { id: last, disposition: Disposition::Joined }));
             }
             OnDuplicate::Reject => {
                 let job_type = wanted.job_type.clone();
                 return Some(Err(Rejected::KeyHeld { job_type, holder: last }));
             }
-            OnDuplicate::Supersede => plan.set(id, How::Supersede(holder)),
-            OnDuplicate::RunAgain => plan.set(id, How::Again(holder)),
+            OnDuplicate::Supersede => plan.set(id, ItemAction::Supersede(holder)),
+            OnDuplicate::RunAgain => plan.set(id, ItemAction::Again(holder)),
         }
         None
     }

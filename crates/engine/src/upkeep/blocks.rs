@@ -6,7 +6,7 @@ use jobhall_store::{BlockChange, CommitError};
 
 use super::{Service, Wake};
 use crate::ids::FEW;
-use crate::kernel::{Asked, Kernel};
+use crate::kernel::{Kernel, StoreRequest};
 
 pub(super) const SERVICE: Service = Service { name: "blocks", next, run };
 
@@ -24,7 +24,7 @@ fn run(kernel: &mut Kernel) {
     low.dedup();
     let changes: Vec<_> = low.into_iter().filter_map(|first| change(kernel, first)).collect();
     if !changes.is_empty() {
-        kernel.want(Asked::SettleBlocks(changes));
+        kernel.want(StoreRequest::SettleBlocks(changes));
     }
 }
 

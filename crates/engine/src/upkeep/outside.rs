@@ -1,7 +1,7 @@
 //! Work that goes on outside and of which nobody tells the outcome in time has taken too long.
 
 use super::{Service, Wake};
-use crate::kernel::{Kernel, What};
+use crate::kernel::{AgendaItem, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "outside", next, run };
 
@@ -14,7 +14,7 @@ fn run(kernel: &mut Kernel) {
         kernel.deadlines.outside.remove(&(at, id));
         if let Some(entry) = kernel.open.get(&id.get()) {
             let claim = entry.life.claim;
-            kernel.run(What::OutsideOver(id, claim).into());
+            kernel.run(AgendaItem::OutsideOver(id, claim).into());
         }
     }
 }

@@ -9,7 +9,7 @@ use jobhall_store::{CommitError, Prune, Pruned, StoreError};
 
 use super::{Service, Wake};
 use crate::clock::Mono;
-use crate::kernel::{Asked, Kernel};
+use crate::kernel::{Kernel, StoreRequest};
 
 pub(super) const SERVICE: Service = Service { name: "retention", next, run };
 
@@ -36,7 +36,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 fn run(kernel: &mut Kernel) {
     let now = kernel.now.wall;
     kernel.deadlines.retention.at = None;
-    kernel.want(Asked::Prune(Prune {
+    kernel.want(StoreRequest::Prune(Prune {
         jobs: Vec::new(),
         groups: Vec::new(),
         feed_before: Some(now.minus_ms(kernel.config.feed_ms)),
@@ -50,7 +50,7 @@ fn run(kernel: &mut Kernel) {
         kernel.deadlines.retention.pass = Some(Pass::new(now));
         kernel.deadlines.retention.cursor = None;
         let step = kernel.config.retention_step;
-        kernel.want(Asked::Completed(None, step));
+        kernel.want(StoreRequest::Completed(None, step));
     } else {
         kernel.walk_groups(None);
     }
@@ -73,7 +73,7 @@ impl Kernel {
         for id in &jobs {
             self.cached.pop(id);
         }
-        self.want(Asked::Prune(Prune { jobs, ..Prune::default() }));
+        self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() }));
     }
 
     /// Whether open jobs or groups still have to do with a completed job.
@@ -85,20 +85,20 @@ impl Kernel {
 
     fn next_page(&mut self) {
         let step = self.config.retention_step;
-        self.want(Asked::Completed(self.deadlines.retention.cursor, step));
+        self.want(StoreRequest::Completed(self.deadlines.retention.cursor, step));
     }
 
     /// Looks for groups that are no longer wanted, below this one.
     fn walk_groups(&mut self, before: Option<GroupId>) {
         let kept_ms = self.config.feed_ms.max(self.config.submit_key_ms);
         let ended_before = self.now.wall.minus_ms(kept_ms);
-        self.want(Asked::Emptied(before, ended_before, self.config.retention_step));
+        self.want(StoreRequest::Emptied(before, ended_before, self.config.retention_step));
     }
 
     pub(crate) fn emptied_page(&mut self, result: Result<(Vec<GroupId>, Option<GroupId>), StoreError>) {
         let Ok((groups, last)) = result else { return self.end_walk() };
         if !groups.is_empty() {
-            self.want(Asked::Prune(Prune { groups, ..Prune::default() }));
+            self.want(StoreRequest::Prune(Prune { groups, ..Prune::default() }));
         }
         match last {
             Some(_) => self.walk_groups(last),

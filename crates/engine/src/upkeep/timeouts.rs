@@ -1,7 +1,7 @@
 //! Attempts whose time is over are stopped, and given up when their worker does not obey.
 
 use super::{Service, Wake};
-use crate::kernel::{Kernel, What};
+use crate::kernel::{AgendaItem, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "timeouts", next, run };
 
@@ -17,7 +17,7 @@ fn run(kernel: &mut Kernel) {
         }
         if let Some(entry) = kernel.open.get(&id.get()) {
             let claim = entry.life.claim;
-            kernel.run(What::TimeOut(id, claim).into());
+            kernel.run(AgendaItem::TimeOut(id, claim).into());
         }
     }
 }

@@ -10,8 +10,8 @@ use jobhall_core::{
     TypeConfig, TypeName, WorkerName,
 };
 use jobhall_engine::{
-    Answer, Asked, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Rejected, Request, SessionId,
-    Shown, Submit, SubmitJob, Ticket, Told, VacancyId,
+    Answer, Assignment, Config, Effect, Explanation, Kernel, Mono, Now, Rejected, Request, SessionId, Shown,
+    StoreReply, StoreRequest, Submit, SubmitJob, Ticket, VacancyId,
 };
 use jobhall_store::{CommitError, Memory, Unit};
 
@@ -99,14 +99,14 @@ impl Hall {
                     other => self.effects.push(other),
                 }
             }
-            let asked = self.kernel.take_asked();
+            let asked = self.kernel.take_store_requests();
             let commit = self.kernel.take_commit();
             if asked.is_empty() && commit.is_none() && self.effects.len() == before {
                 return;
             }
             for asked in asked {
                 let told = self.serve(asked);
-                self.kernel.told(self.now, told);
+                self.kernel.store_replied(self.now, told);
             }
             if let Some((number, units)) = commit {
                 if self.hold {
@@ -123,7 +123,7 @@ impl Hall {
             Some(error) => Err(error),
             None => Ok(self.store.commit_now(units)),
         };
-        self.kernel.told(self.now, Told::Committed(number, result));
+        self.kernel.store_replied(self.now, StoreReply::Committed(number, result));
     }
 
     /// Lets the held commits through.
@@ -135,33 +135,37 @@ impl Hall {
         self.pump();
     }
 
-    pub fn serve(&mut self, asked: Asked) -> Told {
+    pub fn serve(&mut self, asked: StoreRequest) -> StoreReply {
         match asked {
-            Asked::TakeBlock(size) => Told::Block(Ok(self.store.take_block_now(size))),
-            Asked::SettleBlocks(changes) => {
+            StoreRequest::TakeBlock(size) => StoreReply::Block(Ok(self.store.take_block_now(size))),
+            StoreRequest::SettleBlocks(changes) => {
                 self.store.settle_blocks_now(changes.clone());
-                Told::Settled(changes, Ok(()))
+                StoreReply::Settled(changes, Ok(()))
             }
-            Asked::Prune(prune) => Told::Pruned(Ok(self.store.prune_now(&prune))),
-            Asked::Remove(ticket, jobs) => {
+            StoreRequest::Prune(prune) => StoreReply::Pruned(Ok(self.store.prune_now(&prune))),
+            StoreRequest::Remove(ticket, jobs) => {
                 let prune = jobhall_store::Prune { jobs: jobs.clone(), ..Default::default() };
-                Told::Removed(ticket, jobs, Ok(self.store.prune_now(&prune)))
+                StoreReply::Removed(ticket, jobs, Ok(self.store.prune_now(&prune)))
             }
-            Asked::Job(id) => {
+            StoreRequest::Job(id) => {
                 let job = self.store.jobs_now(&[id]).remove(0);
-                Told::Job(id, Ok((job, self.store.attempts_now(id))))
+                StoreReply::Job(id, Ok((job, self.store.attempts_now(id))))
             }
-            Asked::Completed(before, limit) => Told::Completed(Ok(self.store.completed_now(before, limit))),
-            Asked::Jobs(number, ids) => Told::Jobs(number, Ok(self.store.jobs_now(&ids))),
-            Asked::Members(number, group) => Told::Members(number, Ok(self.store.group_now(group))),
-            Asked::Emptied(before, ended_before, limit) => {
+            StoreRequest::Completed(before, limit) => {
+                StoreReply::Completed(Ok(self.store.completed_now(before, limit)))
+            }
+            StoreRequest::Jobs(number, ids) => StoreReply::Jobs(number, Ok(self.store.jobs_now(&ids))),
+            StoreRequest::Members(number, group) => {
+                StoreReply::Members(number, Ok(self.store.group_now(group)))
+            }
+            StoreRequest::Emptied(before, ended_before, limit) => {
                 let all = self.store.groups_now(false).into_iter().rev();
                 let page = all.filter(|group| before.is_none_or(|before| group.id < before));
                 let page: Vec<_> = page.take(limit).collect();
                 let left = |id| self.store.group_now(id).is_some_and(|(_, members)| !members.is_empty());
                 let old = page.iter().filter(|group| group.ended_before(ended_before) && !left(group.id));
                 let empty = old.map(|group| group.id).collect();
-                Told::Emptied(Ok((empty, page.last().map(|group| group.id))))
+                StoreReply::Emptied(Ok((empty, page.last().map(|group| group.id))))
             }
         }
     }
