@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use jobhall_core::{Decision, Dependency, Event, Job, JobId, Spec, State, StateName, transition};
 use jobhall_store::{StoreError, Unit};
 
+use crate::cascade::CascadeCause;
 use crate::clock::Mono;
 use crate::effect::Effect;
 use crate::entry::Busy;
@@ -17,7 +18,6 @@ use crate::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
 use crate::settle::Pending;
 use crate::step::change;
-use crate::taken_along::EndedBy;
 
 /// Jobs that hear of an end in one go; the others hear of it in the next.
 const HEAR: usize = 10_000;
@@ -152,7 +152,7 @@ impl Kernel {
         self.dependencies.forget(id);
         let Some(how) = Dependency::of(state) else { return };
         let Some(dependents) = self.dependencies.dependents.remove(&id.get()) else { return };
-        self.along.because_of(id);
+        self.cascade.because_of(id);
         self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
     }
 
@@ -165,19 +165,19 @@ impl Kernel {
                 Some(dependent) => self.hear(dependent, id, how),
                 None => {
                     self.dependencies.ended.pop_front();
-                    self.along.no_longer(id);
+                    self.cascade.no_longer(id);
                 }
             }
         }
         self.end_groups();
-        self.take_along();
+        self.cascade_all();
         self.let_out();
     }
 
     fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {
         match self.dependencies.allows(dependent, how) {
             None => {}
-            Some(false) => self.along.push(dependent, EndedBy::Dependency(id, how)),
+            Some(false) => self.cascade.push(dependent, CascadeCause::Dependency(id, how)),
             Some(true) => self.meets(dependent, 1),
         }
     }

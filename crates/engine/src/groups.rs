@@ -12,12 +12,12 @@ use jobhall_core::{
 use jobhall_store::{Conflict, GroupWrite, Member, Unit};
 
 use crate::answer::{Answer, Rejected};
+use crate::cascade::CascadeCause;
 use crate::effect::Ticket;
 use crate::kernel::{AgendaItem, Kernel};
 use crate::membership::{Groups, Membership};
 use crate::request::Request;
 use crate::settle::Pending;
-use crate::taken_along::EndedBy;
 
 pub(crate) use retry::Fill;
 
@@ -227,7 +227,7 @@ impl Kernel {
         let mut ids: Vec<JobId> = self.open.values().filter_map(of_group).collect();
         ids.sort_unstable();
         for id in ids {
-            self.along.push(id, EndedBy::Group(group));
+            self.cascade.push(id, CascadeCause::Group(group));
         }
     }
 
@@ -242,7 +242,7 @@ impl Kernel {
             }
         }
         for (id, winner) in std::mem::take(&mut self.groups_mut().outrun) {
-            self.along.push(id, EndedBy::Copy(winner));
+            self.cascade.push(id, CascadeCause::Copy(winner));
         }
     }
 

@@ -19,6 +19,7 @@ use lru::LruCache;
 use crate::answer::{Answer, Rejected};
 use crate::avoid::Avoids;
 use crate::board::Board;
+use crate::cascade::{Cascade, CascadeCause};
 use crate::clock::{Mono, Now};
 use crate::config::Config;
 use crate::counts::Totals;
@@ -36,7 +37,6 @@ use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
 use crate::submit::Plan;
-use crate::taken_along::{Along, EndedBy};
 use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
 use crate::wait::Wait;
@@ -151,7 +151,7 @@ pub(crate) enum AgendaItem {
     /// Nothing that the job comes after is open any more.
     Released(JobId),
     /// Others end the job.
-    TakeAlong(JobId, EndedBy),
+    Cascade(JobId, CascadeCause),
     /// How these jobs ended, that others come after, is to be read.
     ReadEnds(Vec<JobId>),
     /// Whether a group has ended is to be looked at.
@@ -203,7 +203,7 @@ pub struct Kernel {
     pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) dependencies: Dependencies,
-    pub(crate) along: Along,
+    pub(crate) cascade: Cascade,
     pub(crate) in_line_for_group: IdMap<Vec<Task>>,
     /// Groups in the making.
     pub(crate) fills: IdMap<Fill>,
@@ -269,7 +269,7 @@ impl Kernel {
             avoids: IdMap::default(),
             successors: IdMap::default(),
             dependencies: Dependencies::default(),
-            along: Along::default(),
+            cascade: Cascade::default(),
             in_line_for_group: IdMap::default(),
             fills: IdMap::default(),
             pending_reads: BTreeMap::new(),
@@ -398,7 +398,7 @@ impl Kernel {
             && self.reading.is_empty()
             && self.pending_reads.is_empty()
             && self.dependencies.is_idle()
-            && self.along.is_idle()
+            && self.cascade.is_idle()
     }
 
     /// Why the kernel takes nothing more, if so.

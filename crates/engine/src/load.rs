@@ -317,7 +317,7 @@ impl Kernel {
             self.totals.completed(self.now, outcome);
         }
         self.blocks.ended(id);
-        self.along.over(id);
+        self.cascade.over(id);
         self.dependency_ended(id, entry.life.state.name());
         self.progress.remove(&id.get());
         self.let_go(id);

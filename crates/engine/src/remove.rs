@@ -11,7 +11,7 @@ use crate::load::storage;
 impl Kernel {
     /// Open jobs are left alone here, and once more by the store. So are those whose end others have yet to hear of.
     pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
-        let over = |id: &JobId| !self.open.contains_key(&id.get()) && !self.along.needs(*id);
+        let over = |id: &JobId| !self.open.contains_key(&id.get()) && !self.cascade.needs(*id);
         let gone: Vec<_> = ids.into_iter().filter(over).collect();
         if gone.is_empty() {
             return self.answer(ticket, Ok(Answer::Removed(0)));

@@ -3,6 +3,7 @@
 use jobhall_store::{CommitError, Committed, Conflict, Done};
 
 use crate::answer::Rejected;
+use crate::cascade::CascadePending;
 use crate::effect::Effect;
 use crate::groups::GroupPending;
 use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task};
@@ -13,7 +14,6 @@ use crate::settings::SettingPending;
 use crate::step::StepPending;
 use crate::story;
 use crate::submit::Plan;
-use crate::taken_along::AlongPending;
 use crate::vacancy::ClaimPending;
 
 /// A unit on its way.
@@ -25,7 +25,7 @@ pub(crate) enum Pending {
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
     Released(Vec<jobhall_core::JobId>),
-    Along(Box<AlongPending>),
+    Cascade(Box<CascadePending>),
     Group(Box<GroupPending>),
     /// Links of parents that are over.
     Unlinked,
@@ -63,7 +63,7 @@ impl Kernel {
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
             Pending::Released(ids) => self.released_stored(ids),
-            Pending::Along(pending) => self.taken_along(*pending),
+            Pending::Cascade(pending) => self.cascaded(*pending),
             Pending::Group(pending) => self.group_stored(*pending),
             Pending::Unlinked => {}
             Pending::Schedule(pending) => self.schedule_stored(*pending),
@@ -86,7 +86,7 @@ impl Kernel {
                 self.learn_all(conflicts);
                 self.released_not_stored(ids);
             }
-            Pending::Along(pending) => self.along_conflicted(*pending, conflicts),
+            Pending::Cascade(pending) => self.cascade_conflicted(*pending, conflicts),
             Pending::Group(pending) => self.group_conflicted(*pending, conflicts),
             Pending::Unlinked => {}
             Pending::Schedule(pending) => self.schedule_conflicted(*pending, conflicts),
@@ -166,7 +166,7 @@ impl Kernel {
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
             Pending::Released(ids) => self.released_not_stored(ids),
-            Pending::Along(pending) => self.along_undone(*pending),
+            Pending::Cascade(pending) => self.cascade_undone(*pending),
             Pending::Group(pending) => self.group_undone(&pending, refused),
             // They are found again at the next start.
             Pending::Unlinked => {}

@@ -227,7 +227,7 @@ impl Kernel {
             None => {
                 if self.take_out(id).is_some() {
                     self.let_go(id);
-                    self.along.over(id);
+                    self.cascade.over(id);
                     self.dependency_ended(id, StateName::Succeeded);
                 }
             }

@@ -52,7 +52,7 @@ impl Kernel {
             AgendaItem::Keep(attempt, lease) => self.keep(*attempt, *lease),
             AgendaItem::Save(_, claim) => self.save(id, *claim),
             AgendaItem::Released(_) => self.released(id),
-            AgendaItem::TakeAlong(_, by) => self.take_one_along(id, *by, task),
+            AgendaItem::Cascade(_, by) => self.cascade_to(id, *by, task),
             AgendaItem::TimeOut(_, claim) => self.time_out(id, *claim, task),
             AgendaItem::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
             AgendaItem::Resume(_, claim) => self.resume(id, *claim),
@@ -251,7 +251,7 @@ impl AgendaItem {
             | AgendaItem::Cycle(id, ..)
             | AgendaItem::Orphan(id)
             | AgendaItem::Released(id)
-            | AgendaItem::TakeAlong(id, _) => Some(*id),
+            | AgendaItem::Cascade(id, _) => Some(*id),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Kernel {
 
     /// Whether open jobs or groups still have to do with a completed job.
     fn is_needed(&self, job: &Completed) -> bool {
-        self.along.needs(job.id)
+        self.cascade.needs(job.id)
             || job.parent.is_some_and(|parent| self.open.contains_key(&parent.get()))
             || job.group.is_some_and(|group| self.groups().get(group).is_some())
     }

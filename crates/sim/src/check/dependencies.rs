@@ -50,7 +50,7 @@ impl Checker {
     }
 
     /// A job was taken along by one that it was to come after.
-    pub(super) fn taken_along(&mut self, job: &Job, defeat: &Defeat) {
+    pub(super) fn cascaded(&mut self, job: &Job, defeat: &Defeat) {
         let id = job.id;
         let cancelled = defeat.failure.reason == "dependency_cancelled";
         let caused = job.spec.after.iter().any(|before| {
@@ -69,6 +69,6 @@ impl Checker {
 }
 
 /// Whether this is the end of a job that another took along.
-pub(super) fn is_along(defeat: &Defeat) -> bool {
+pub(super) fn is_cascading(defeat: &Defeat) -> bool {
     ["dependency_failed", "dependency_cancelled"].contains(&defeat.failure.reason.as_str())
 }

@@ -3,7 +3,7 @@
 use jobhall_core::{Blocked, Defeat, Job, JobId, Key, Spec, State, StateName, TypeName};
 use jobhall_store::{Committed, FeedEntry, SubmitKey, Unit};
 
-use super::dependencies::is_along;
+use super::dependencies::is_cascading;
 use super::shelf::Shelf;
 use super::{Checker, Invariant, Named};
 use crate::vault::Vault;
@@ -200,7 +200,7 @@ impl Checker {
             (
                 State::Queued(_) | State::Blocked(_),
                 State::Cancelled(defeat) | State::Failed(defeat) | State::Crashed(defeat),
-            ) if is_along(defeat) => self.taken_along(before, defeat),
+            ) if is_cascading(defeat) => self.cascaded(before, defeat),
             (State::Queued(_) | State::Blocked(_), State::Cancelled(defeat)) => {
                 let known = self.is_known_cancel(before, defeat);
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));

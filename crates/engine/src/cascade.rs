@@ -20,7 +20,7 @@ const SLICE: usize = 500;
 
 /// Why a job is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EndedBy {
+pub(crate) enum CascadeCause {
     /// This job, which it was to come after, ended so.
     Dependency(JobId, Dependency),
     /// Its group is cancelled.
@@ -31,8 +31,8 @@ pub(crate) enum EndedBy {
 
 /// Jobs that are to be ended.
 #[derive(Debug, Default)]
-pub(crate) struct Along {
-    line: VecDeque<(JobId, EndedBy)>,
+pub(crate) struct Cascade {
+    line: VecDeque<(JobId, CascadeCause)>,
     under_way: bool,
     rounds: u8,
     /// By a job that is to be ended: the completed one that is the cause.
@@ -43,12 +43,12 @@ pub(crate) struct Along {
 
 /// Jobs on their way to their end.
 #[derive(Debug)]
-pub(crate) struct AlongPending(Vec<Move>);
+pub(crate) struct CascadePending(Vec<Move>);
 
 #[derive(Debug)]
 struct Move {
     id: JobId,
-    by: EndedBy,
+    by: CascadeCause,
     step: Step,
     /// Whether the cause is in the same unit.
     near: bool,
@@ -59,12 +59,12 @@ struct Move {
 struct Slice {
     moves: Vec<Move>,
     /// Those that come after a job of the unit.
-    near: VecDeque<(JobId, EndedBy)>,
+    near: VecDeque<(JobId, CascadeCause)>,
 }
 
-impl Along {
-    pub fn push(&mut self, id: JobId, by: EndedBy) {
-        if let EndedBy::Dependency(before, _) = by
+impl Cascade {
+    pub fn push(&mut self, id: JobId, by: CascadeCause) {
+        if let CascadeCause::Dependency(before, _) = by
             && !self.causes.contains_key(&id.get())
         {
             self.causes.insert(id.get(), before);
@@ -106,15 +106,15 @@ impl Along {
 
 impl Kernel {
     /// Sends the next unit of jobs that others end, if none is under way.
-    pub(crate) fn take_along(&mut self) {
-        if self.along.under_way || self.along.line.is_empty() || !self.matches() {
+    pub(crate) fn cascade_all(&mut self) {
+        if self.cascade.under_way || self.cascade.line.is_empty() || !self.matches() {
             return;
         }
         let mut slice = Slice::default();
         while slice.moves.len() < SLICE {
             if let Some((id, by)) = slice.near.pop_front() {
                 self.plan_near(id, by, &mut slice);
-            } else if let Some((id, by)) = self.along.line.pop_front() {
+            } else if let Some((id, by)) = self.cascade.line.pop_front() {
                 self.plan_end(id, by, &mut slice);
             } else {
                 break;
@@ -128,17 +128,17 @@ impl Kernel {
             Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) }
         });
         let unit = Unit { changes: changes.collect(), ..Unit::default() };
-        self.along.under_way = true;
-        self.send(unit, Pending::Along(Box::new(AlongPending(slice.moves))));
+        self.cascade.under_way = true;
+        self.send(unit, Pending::Cascade(Box::new(CascadePending(slice.moves))));
     }
 
-    fn plan_end(&mut self, id: JobId, by: EndedBy, slice: &mut Slice) {
-        let task = || AgendaItem::TakeAlong(id, by).into();
+    fn plan_end(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
+        let task = || AgendaItem::Cascade(id, by).into();
         match self.open.get(&id.get()).map(|entry| entry.busy) {
-            None => self.along.over(id),
+            None => self.cascade.over(id),
             Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id.get()).or_default().push(task()),
             Some(Busy::Free) => match self.decide_end(id, by) {
-                None => self.along.over(id),
+                None => self.cascade.over(id),
                 Some(step) if self.is_alone(id, &step) => {
                     self.plan_move(Move { id, by, step, near: false }, slice);
                 }
@@ -148,7 +148,7 @@ impl Kernel {
     }
 
     /// One that comes after a job of the same unit. If anything stands against it, it hears of the end later.
-    fn plan_near(&mut self, id: JobId, by: EndedBy, slice: &mut Slice) {
+    fn plan_near(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
         let free = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Free);
         let step = if free { self.decide_end(id, by) } else { None };
         if let Some(step) = step.filter(|step| self.is_alone(id, step)) {
@@ -162,24 +162,24 @@ impl Kernel {
             let room = SLICE.saturating_sub(slice.moves.len() + slice.near.len());
             let behind = self.dependencies.behind(id).iter().take(room);
             let fall = behind.filter(|behind| self.dependencies.allows(**behind, how) == Some(false));
-            slice.near.extend(fall.map(|behind| (*behind, EndedBy::Dependency(id, how))));
+            slice.near.extend(fall.map(|behind| (*behind, CascadeCause::Dependency(id, how))));
         }
         self.make_busy(id, Busy::Unit);
         slice.moves.push(planned);
     }
 
-    fn decide_end(&self, id: JobId, by: EndedBy) -> Option<Step> {
+    fn decide_end(&self, id: JobId, by: CascadeCause) -> Option<Step> {
         let life = &self.open.get(&id.get())?.life;
         let decision = match by {
-            EndedBy::Dependency(before, how) => {
+            CascadeCause::Dependency(before, how) => {
                 let (failure, cancelled) = (how.failure(before), how == Dependency::Cancelled);
                 transition(life, &Event::DependencyFailed { failure: &failure, cancelled }, self.now.wall)
             }
-            EndedBy::Group(group) => {
+            CascadeCause::Group(group) => {
                 let failure = self.group_cancel(group)?;
                 transition(life, &Event::Cancel(&failure), self.now.wall)
             }
-            EndedBy::Copy(winner) => {
+            CascadeCause::Copy(winner) => {
                 let failure = Failure::new("outrun", format!("job {winner}, a copy of it, has succeeded"));
                 transition(life, &Event::Cancel(&failure), self.now.wall)
             }
@@ -196,36 +196,36 @@ impl Kernel {
     }
 
     /// Ends one job that was busy before, or that brings others along.
-    pub(crate) fn take_one_along(&mut self, id: JobId, by: EndedBy, task: Task) {
+    pub(crate) fn cascade_to(&mut self, id: JobId, by: CascadeCause, task: Task) {
         match self.decide_end(id, by) {
-            None => self.along.over(id),
-            Some(step) if self.is_alone(id, &step) => self.along.line.push_front((id, by)),
+            None => self.cascade.over(id),
+            Some(step) if self.is_alone(id, &step) => self.cascade.line.push_front((id, by)),
             Some(step) => self.send_step(id, step, task),
         }
     }
 
-    pub(crate) fn taken_along(&mut self, AlongPending(moves): AlongPending) {
-        (self.along.under_way, self.along.rounds) = (false, 0);
+    pub(crate) fn cascaded(&mut self, CascadePending(moves): CascadePending) {
+        (self.cascade.under_way, self.cascade.rounds) = (false, 0);
         for Move { id, step, .. } in moves {
             self.moved(id, step);
         }
     }
 
-    pub(crate) fn along_conflicted(&mut self, pending: AlongPending, conflicts: Vec<Conflict>) {
+    pub(crate) fn cascade_conflicted(&mut self, pending: CascadePending, conflicts: Vec<Conflict>) {
         self.learn_all(conflicts);
-        self.along.rounds = self.along.rounds.saturating_add(1);
-        if self.along.rounds > ROUNDS {
+        self.cascade.rounds = self.cascade.rounds.saturating_add(1);
+        if self.cascade.rounds > ROUNDS {
             self.rest();
         }
-        self.along_undone(pending);
+        self.cascade_undone(pending);
     }
 
     /// They wait to be ended as before; those whose cause was in the same unit have yet to hear of it.
-    pub(crate) fn along_undone(&mut self, AlongPending(moves): AlongPending) {
-        self.along.under_way = false;
+    pub(crate) fn cascade_undone(&mut self, CascadePending(moves): CascadePending) {
+        self.cascade.under_way = false;
         for Move { id, by, near, .. } in moves {
             if !near {
-                self.along.line.push_back((id, by));
+                self.cascade.line.push_back((id, by));
             }
             self.make_free(id);
         }
