@@ -171,7 +171,7 @@ impl Kernel {
         }
         self.end_groups();
         self.cascade_all();
-        self.let_out();
+        self.retry_waiters();
     }
 
     fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {

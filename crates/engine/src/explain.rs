@@ -13,7 +13,7 @@ use crate::answer::{Answer, Rejected};
 use crate::entry::{Entry, Placed};
 use crate::kernel::Kernel;
 use crate::limits::LimitOf;
-use crate::why_limited::LimitWhy;
+use crate::limits::LimitWhy;
 
 pub use workers::{TooLarge, UsedUp, WorkerWhy};
 

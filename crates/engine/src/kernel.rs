@@ -28,7 +28,7 @@ use crate::effect::{Effect, SessionId, Ticket, VacancyId};
 use crate::entry::Entry;
 use crate::groups::Fill;
 use crate::ids::{Blocks, IdHash, IdMap, Pool};
-use crate::limited::Limited;
+use crate::limits::Admission;
 use crate::links::Links;
 use crate::request::{Indicator, Request, SubmitName};
 use crate::resources::WorkerState;
@@ -193,7 +193,7 @@ pub struct Kernel {
     pub(crate) in_line: IdMap<Vec<Task>>,
     pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
-    pub(crate) limited: Limited,
+    pub(crate) admission: Admission,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
@@ -260,7 +260,7 @@ impl Kernel {
             in_line: IdMap::default(),
             reading: IdMap::default(),
             board: Board::default(),
-            limited: Limited::default(),
+            admission: Admission::default(),
             sessions: BTreeMap::new(),
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
@@ -333,7 +333,7 @@ impl Kernel {
             StoreReply::Emptied(result) => self.emptied_page(result),
         }
         self.carry_on();
-        self.let_out();
+        self.retry_waiters();
     }
 
     fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {

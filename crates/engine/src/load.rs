@@ -246,7 +246,7 @@ impl Kernel {
         match placed {
             Placed::Nowhere | Placed::Held | Placed::Unread => {}
             Placed::Limited(at) => {
-                self.limited.limits.wait_no_more(at, entry.class, rank(id, entry));
+                self.admission.limits.wait_no_more(at, entry.class, rank(id, entry));
             }
             Placed::Due => {
                 self.deadlines.due.remove(&(entry.life.run_at, id));
@@ -254,7 +254,7 @@ impl Kernel {
             Placed::Ready => {
                 let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
                 if let Some(share) = entry.share.get() {
-                    self.limited.limits.stir_all(share);
+                    self.admission.limits.mark_all_dirty(share);
                 }
                 self.unready(class, queue, rank);
             }

@@ -164,7 +164,7 @@ impl Kernel {
         }
         let mut unit = Unit::default();
         plan.answer.clear();
-        plan.limits = self.limited.limits.version();
+        plan.limits = self.admission.limits.version();
         for at in 0..plan.items.len() {
             let submitted = self.plan_item(&mut plan, at, &mut unit);
             plan.answer.push(submitted);
@@ -298,7 +298,7 @@ impl Kernel {
         let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
         let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
         unit.inserts.push(Insert { job: job.clone(), reuse_since });
-        self.bear(&job, share, reserved.is_some());
+        self.track_pending(&job, share, reserved.is_some());
         let item = &mut plan.items[at];
         (item.job, item.reserved) = (Some(job), reserved);
         Submitted { id: item.id, disposition }
@@ -350,9 +350,9 @@ impl Kernel {
             if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
                 waiting.push(job.clone());
             }
-            match self.born(id) {
+            match self.take_pending(id) {
                 Some((share, taken)) => self.admit_sharing(job, share, taken),
-                None if limits == self.limited.limits.version() => {
+                None if limits == self.admission.limits.version() => {
                     self.admit_sharing(job, Shared::Free, false);
                 }
                 None => self.admit(job),
@@ -386,7 +386,7 @@ impl Kernel {
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
-            self.unborn(item.id, plan.limits);
+            self.drop_pending(item.id, plan.limits);
             if let Some(reserved) = item.reserved.take() {
                 self.give_back(reserved);
             }

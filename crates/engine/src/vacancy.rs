@@ -13,7 +13,7 @@ use crate::clock::Mono;
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Shared};
 use crate::kernel::{AgendaItem, Kernel};
-use crate::limited::SENT_AWAY;
+use crate::limits::SENT_AWAY;
 use crate::limits::Share;
 use crate::resources::Grip;
 use crate::session::Hold;
@@ -103,15 +103,15 @@ impl Kernel {
         }
         let mut sent_away = 0;
         loop {
-            self.let_out();
+            self.retry_waiters();
             let Some(vacancy) = self.vacancies.get(&id) else { return };
-            if vacancy.free() == 0 || !self.matches() || self.limited.quiet {
+            if vacancy.free() == 0 || !self.matches() || self.admission.quiet {
                 break;
             }
             let Some(rank) = self.best_for(id) else { break };
             sent_away += usize::from(!self.claim(rank.id, id));
             if sent_away == SENT_AWAY {
-                self.limited.unfilled.insert(id);
+                self.admission.unfilled.insert(id);
                 break;
             }
         }
@@ -124,12 +124,12 @@ impl Kernel {
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
         let mut sent_away = 0;
-        while self.matches() && !self.limited.quiet {
+        while self.matches() && !self.admission.quiet {
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             sent_away += usize::from(!self.claim(rank.id, vacancy));
             if sent_away == SENT_AWAY {
-                self.limited.unfilled.insert(vacancy);
+                self.admission.unfilled.insert(vacancy);
                 return;
             }
         }
@@ -181,7 +181,7 @@ impl Kernel {
         if self.not_due_after_all(id) || !self.take_limits(id) {
             return false;
         }
-        let (uses, version) = (self.uses_of(id), self.limited.limits.version());
+        let (uses, version) = (self.uses_of(id), self.admission.limits.version());
         let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
             self.give_back_limits(id, version);
             return false;
@@ -227,7 +227,7 @@ impl Kernel {
                 return None;
             }
             let lenders = self.free_lenders(job.id);
-            self.limited.limits.take(rank, share, &lenders, self.now.mono).ok()?;
+            self.admission.limits.take(rank, share, &lenders, self.now.mono).ok()?;
         }
         let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
             let event = Event::Claim { lease: self.lease(), worker };
@@ -241,8 +241,8 @@ impl Kernel {
             Some(reserved)
         });
         if let Some(share) = share.filter(|_| claimed.is_none()) {
-            let version = self.limited.limits.version();
-            self.limited.limits.give_back(job.id, share, version, self.now.mono);
+            let version = self.admission.limits.version();
+            self.admission.limits.give_back(job.id, share, version, self.now.mono);
         }
         claimed
     }

@@ -95,7 +95,9 @@ impl Driven {
                 }
                 Action::Tell => {
                     let (number, committed) = self.applied.pop_front().unwrap();
-                    self.hall.kernel.store_replied(self.hall.now, StoreReply::Committed(number, Ok(committed)));
+                    self.hall
+                        .kernel
+                        .store_replied(self.hall.now, StoreReply::Committed(number, Ok(committed)));
                 }
                 Action::Crash => {
                     may_crash = false;

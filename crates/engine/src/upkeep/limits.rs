@@ -10,14 +10,14 @@ fn next(kernel: &Kernel) -> Option<Wake> {
     if !kernel.matches() {
         return None;
     }
-    let unfilled = kernel.limited.unfilled.first().map(|_| Mono(0));
-    unfilled.or_else(|| kernel.limited.limits.next_due()).map(Wake::Mono)
+    let unfilled = kernel.admission.unfilled.first().map(|_| Mono(0));
+    unfilled.or_else(|| kernel.admission.limits.next_due()).map(Wake::Mono)
 }
 
 fn run(kernel: &mut Kernel) {
-    kernel.limited.limits.stir_due(kernel.now.mono);
-    kernel.let_out();
-    for vacancy in std::mem::take(&mut kernel.limited.unfilled) {
+    kernel.admission.limits.mark_due_dirty(kernel.now.mono);
+    kernel.retry_waiters();
+    for vacancy in std::mem::take(&mut kernel.admission.unfilled) {
         kernel.fill(vacancy);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   place ──▶ ready ──▶ claim: takes of all its buckets ──▶ leased ──▶ leaves them
 //!               ▲          │ does not get into one
-//!               └─ let out ◀── waits there, until a place or a token becomes free: the bucket is stirred
+//!               └─ let out ◀── waits there, until a place or a token becomes free: the bucket is dirty
 //! ```
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub(crate) const SENT_AWAY: usize = 1_000;
 
 /// What the kernel remembers about limits.
 #[derive(Debug, Default)]
-pub(crate) struct Limited {
+pub(crate) struct Admission {
     pub limits: Limits,
     /// Jobs whose share is not known because their spec is not in memory.
     unread: VecDeque<JobId>,
@@ -39,18 +39,18 @@ pub(crate) struct Limited {
     /// Vacancies that have not looked at everything yet.
     pub unfilled: BTreeSet<VacancyId>,
     /// Jobs that are on their way to the store for the first time and belong to buckets, or are handed over already.
-    born: IdMap<Born>,
+    pending: IdMap<PendingJob>,
     /// Jobs whose claim is on its way and whose share is not known: limits were changed while their spec was not in
     /// memory. Until it is known nobody else of their queue or type is claimed under a limit.
     unknown: BTreeSet<JobId>,
-    letting_out: bool,
+    retrying_waiters: bool,
     /// Jobs become ready without waking a vacancy: many do so together.
     pub quiet: bool,
 }
 
 /// A job on its way.
 #[derive(Debug)]
-struct Born {
+struct PendingJob {
     spec: Arc<Spec>,
     share: Shared,
     /// Whether it is handed over already, and has taken its share.
@@ -80,9 +80,9 @@ impl Kernel {
     pub(crate) fn find_share(&mut self, id: JobId) {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
-        self.limited.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
+        self.admission.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
         if entry.taken && entry.share == Shared::Unread {
-            self.limited.unknown.insert(id);
+            self.admission.unknown.insert(id);
         } else {
             self.share_known(id);
         }
@@ -90,7 +90,7 @@ impl Kernel {
 
     /// The share of a job whose claim was on its way is known, or the claim came to nothing: others go on.
     fn share_known(&mut self, id: JobId) {
-        if self.limited.unknown.remove(&id) {
+        if self.admission.unknown.remove(&id) {
             self.read_shares();
         }
     }
@@ -100,42 +100,44 @@ impl Kernel {
         let class_of = |id: &JobId| self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
         let Some(class) = self.board.class(class) else { return false };
         let same = |other: &Class| other.queue == class.queue || other.job_type == class.job_type;
-        self.limited.unknown.iter().filter_map(class_of).any(same)
+        self.admission.unknown.iter().filter_map(class_of).any(same)
     }
 
     /// The same for a job that is not open yet.
     pub(crate) fn share_of(&mut self, job: &Job) -> Shared {
-        self.limited.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
+        self.admission.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
     }
 
     /// A new job goes to the store. Limits that change meanwhile are its own.
-    pub(crate) fn bear(&mut self, job: &Job, share: Shared, taken: bool) {
+    pub(crate) fn track_pending(&mut self, job: &Job, share: Shared, taken: bool) {
         if taken || share != Shared::Free {
-            self.limited.born.insert(job.id.get(), Born { spec: job.spec.clone(), share, taken });
+            self.admission.pending.insert(job.id.get(), PendingJob { spec: job.spec.clone(), share, taken });
         }
     }
 
     /// What limits a job that came from there, and whether it has taken that; none if it was nothing when it went.
-    pub(crate) fn born(&mut self, id: JobId) -> Option<(Shared, bool)> {
-        self.limited.born.remove(&id.get()).map(|born| (born.share, born.taken))
+    pub(crate) fn take_pending(&mut self, id: JobId) -> Option<(Shared, bool)> {
+        self.admission.pending.remove(&id.get()).map(|pending| (pending.share, pending.taken))
     }
 
     /// A job came to nothing on its way, where it went under this version of the limits.
-    pub(crate) fn unborn(&mut self, id: JobId, version: u64) {
+    pub(crate) fn drop_pending(&mut self, id: JobId, version: u64) {
         let now = self.now.mono;
-        let Some(Born { share: Shared::Of(share), taken, .. }) = self.limited.born.remove(&id.get()) else {
+        let Some(PendingJob { share: Shared::Of(share), taken, .. }) =
+            self.admission.pending.remove(&id.get())
+        else {
             return;
         };
         if taken {
-            self.limited.limits.give_back(id, &share, version, now);
+            self.admission.limits.give_back(id, &share, version, now);
         }
-        self.limited.limits.drop_share(None, &share, &[], now);
+        self.admission.limits.drop_share(None, &share, &[], now);
     }
 
     /// Whose places a job may stand on now. A lender with a unit on its way lends nothing: the unit may end its lease, and
     /// its place goes to the first in line then.
     pub(crate) fn free_lenders(&self, id: JobId) -> Vec<JobId> {
-        let mut lenders = self.limited.limits.lenders(id);
+        let mut lenders = self.admission.limits.lenders(id);
         lenders.retain(|lender| self.open.get(&lender.get()).is_some_and(|entry| entry.busy == Busy::Free));
         lenders
     }
@@ -155,10 +157,10 @@ impl Kernel {
         if unknown {
             entry.placed = Placed::Unread;
             self.unready(class, queue, rank);
-            self.limited.unread.push_back(id);
+            self.admission.unread.push_back(id);
             return false;
         }
-        let limits = &mut self.limited.limits;
+        let limits = &mut self.admission.limits;
         match limits.take(rank, share, &lenders, now) {
             Ok(()) => {
                 entry.taken = true;
@@ -168,7 +170,11 @@ impl Kernel {
                 entry.placed = Placed::Limited(at);
                 limits.wait(at, class, rank, share.weight, why);
                 // Whoever waits in the others, in the same class, has its chance to look for a vacancy now.
-                share.buckets.iter().filter(|&&other| other != at).for_each(|&other| limits.stir(other));
+                share
+                    .buckets
+                    .iter()
+                    .filter(|&&other| other != at)
+                    .for_each(|&other| limits.mark_dirty(other));
                 self.unready(class, queue, rank);
                 false
             }
@@ -180,7 +186,7 @@ impl Kernel {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         if let Some(share) = entry.share.get().filter(|_| entry.taken) {
-            self.limited.limits.give_back(id, share, version, now);
+            self.admission.limits.give_back(id, share, version, now);
         }
         entry.taken = false;
         self.share_known(id);
@@ -193,35 +199,35 @@ impl Kernel {
         let taken = std::mem::replace(&mut entry.taken, leased);
         let Some(share) = entry.share.get() else { return };
         if taken && !leased {
-            self.limited.limits.leave(id, share);
+            self.admission.limits.leave(id, share);
             self.help_borrowers(id);
         } else if leased && !taken {
-            self.limited.limits.occupy(id, share);
+            self.admission.limits.occupy(id, share);
         }
     }
 
     /// A job is no longer open.
     pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared, taken: bool) {
         if let Shared::Of(share) = share {
-            self.limited.limits.drop_share(taken.then_some(id), &share, &[], self.now.mono);
+            self.admission.limits.drop_share(taken.then_some(id), &share, &[], self.now.mono);
         }
         self.help_borrowers(id);
-        self.limited.limits.forget(id);
+        self.admission.limits.forget(id);
         self.share_known(id);
     }
 
     /// Those that wait and have got a chance look for a vacancy again.
-    pub(crate) fn let_out(&mut self) {
-        if std::mem::replace(&mut self.limited.letting_out, true) {
+    pub(crate) fn retry_waiters(&mut self) {
+        if std::mem::replace(&mut self.admission.retrying_waiters, true) {
             return;
         }
         while self.matches() {
             let open = &self.open;
             let looks = |id: JobId| open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Ready);
-            let Some(id) = self.limited.limits.next_out(looks, self.now.mono) else { break };
+            let Some(id) = self.admission.limits.next_out(looks, self.now.mono) else { break };
             self.replace(id);
         }
-        self.limited.letting_out = false;
+        self.admission.retrying_waiters = false;
     }
 
     /// Takes a job from where it waits and puts it where it belongs now.
@@ -234,8 +240,8 @@ impl Kernel {
     pub(crate) fn apply_limits(&mut self, of: &LimitOf, limits: &[Limit], paused: bool, known: bool) {
         // What is paused is so before any job looks for a vacancy under other limits.
         let resumed = self.board.pause(of, paused);
-        if !self.limited.limits.has(of, limits) {
-            self.limited.limits.configure(of, limits, known, self.now.mono);
+        if !self.admission.limits.has(of, limits) {
+            self.admission.limits.configure(of, limits, known, self.now.mono);
             self.limits_changed(of);
         }
         if resumed {
@@ -255,36 +261,36 @@ impl Kernel {
             ids.extend(JobId::new(id).ok().filter(|_| concerned));
         }
         ids.sort_unstable();
-        let (now, Limited { born, limits, .. }) = (self.now.mono, &mut self.limited);
-        for (&id, Born { spec, share, taken }) in born {
+        let (now, Admission { pending, limits, .. }) = (self.now.mono, &mut self.admission);
+        for (&id, PendingJob { spec, share, taken }) in pending {
             if let Ok(id) = JobId::new(id) {
                 limits.reshare(id, Some(spec), share, *taken, now);
             }
         }
         // All of them are counted anew before the first is matched, and they are matched together, so that the first of
         // them all goes first.
-        self.limited.quiet = true;
+        self.admission.quiet = true;
         for &id in &ids {
             self.unplace(id);
             self.find_share(id);
         }
         ids.into_iter().for_each(|id| self.place(id));
-        self.limited.quiet = false;
+        self.admission.quiet = false;
         self.wake_all();
     }
 
     /// A waiting job whose spec must be read before it is known what limits it.
     pub(crate) fn read_share(&mut self, id: JobId) {
-        self.limited.unread.push_back(id);
+        self.admission.unread.push_back(id);
         self.read_shares();
     }
 
     /// Reads as many as may be read at once, unless claims on their way have to be known first.
     pub(crate) fn read_shares(&mut self) {
-        while self.matches() && self.limited.unknown.is_empty() && self.limited.reading.len() < READS {
-            let Some(id) = self.limited.unread.pop_front() else { return };
+        while self.matches() && self.admission.unknown.is_empty() && self.admission.reading.len() < READS {
+            let Some(id) = self.admission.unread.pop_front() else { return };
             let waits = self.open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Unread);
-            if waits && self.limited.reading.insert(id) {
+            if waits && self.admission.reading.insert(id) {
                 self.make_busy(id, Busy::Reading);
                 self.want(StoreRequest::Job(id));
             }
@@ -293,7 +299,7 @@ impl Kernel {
 
     /// A job was read, or could not be.
     pub(crate) fn share_read(&mut self, id: JobId) {
-        if self.limited.reading.remove(&id) {
+        if self.admission.reading.remove(&id) {
             self.read_shares();
         }
     }
@@ -301,22 +307,22 @@ impl Kernel {
     /// A job that waits for others, and keeps its places meanwhile, lends them to those: one of them at a time stands on
     /// a place. Call it again for others that it comes to wait for.
     pub(crate) fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
-        self.limited.limits.lend(lender, borrowers);
+        self.admission.limits.lend(lender, borrowers);
         self.help(lender);
     }
 
     /// At start, once it is known who waits for whom: whoever is leased stands on a place that is lent to it, as before.
     /// Those that wait for fewer go first, so that a chain is built from below.
     pub(crate) fn stand_on_lent(&mut self) {
-        let limits = &self.limited.limits;
+        let limits = &self.admission.limits;
         let leased =
             self.open.iter().filter(|(_, entry)| entry.taken).filter_map(|(&id, _)| JobId::new(id).ok());
         let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
         let lent: BTreeSet<_> = lent.collect();
         for (_, id) in lent {
             if let Some(share) = self.open.get(&id.get()).and_then(|entry| entry.share.get()) {
-                self.limited.limits.leave(id, share);
-                self.limited.limits.occupy(id, share);
+                self.admission.limits.leave(id, share);
+                self.admission.limits.occupy(id, share);
             }
         }
     }
@@ -324,17 +330,17 @@ impl Kernel {
     /// Who stands on a place of this job, and has to leave it before the job goes on.
     pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
         let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get())?;
-        self.limited.limits.lent_to(lender, share)
+        self.admission.limits.lent_to(lender, share)
     }
 
     /// The job goes on, or waits for nothing any more: it lends nothing more.
     pub(crate) fn end_lending(&mut self, lender: JobId) {
-        self.limited.limits.end_lending(lender);
+        self.admission.limits.end_lending(lender);
     }
 
     /// A job left the places it may have borrowed: who lent them may go on, or others may stand on them.
     fn help_borrowers(&mut self, id: JobId) {
-        for lender in self.limited.limits.lenders(id) {
+        for lender in self.admission.limits.lenders(id) {
             self.look_at_wait(lender);
             self.help(lender);
         }
@@ -343,10 +349,10 @@ impl Kernel {
     /// Of those that wait where a place of this job is free, the first of each class looks for a vacancy.
     pub(crate) fn help(&mut self, lender: JobId) {
         let mut first = BTreeMap::new();
-        for &id in self.limited.limits.borrowers(lender) {
+        for &id in self.admission.limits.borrowers(lender) {
             let Some(entry) = self.open.get(&id.get()) else { continue };
             let Placed::Limited(at) = entry.placed else { continue };
-            if self.limited.limits.has_free_place(at, lender) {
+            if self.admission.limits.has_free_place(at, lender) {
                 let rank = rank(id, entry);
                 first
                     .entry(entry.class)

@@ -200,7 +200,7 @@ impl Bucket {
     }
 
     /// A job goes to look for a vacancy.
-    pub fn let_out(&mut self, class: ClassId, id: JobId) {
+    pub fn mark_out(&mut self, class: ClassId, id: JobId) {
         if let Some(line) = &mut self.line {
             line.out.insert(class, id);
         }

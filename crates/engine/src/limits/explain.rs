@@ -57,16 +57,16 @@ impl Kernel {
         }
         why.extend(entry.life.hold.then_some(Why::Held));
         if let Placed::Limited(at) = entry.placed {
-            why.extend(self.why_limited(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
+            why.extend(self.why_bucket(id, entry, at).map(|limited| Why::Limited(Box::new(limited))));
         }
         why
     }
 
     /// Why a job waits in this bucket.
-    fn why_limited(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
-        let (of, limit, bucket) = self.limited.limits.look(at)?;
+    fn why_bucket(&self, id: JobId, entry: &Entry, at: BucketId) -> Option<LimitWhy> {
+        let (of, limit, bucket) = self.admission.limits.look(at)?;
         let weight = entry.share.get()?.weight;
-        let missing = match self.limited.limits.hindrance(at, rank(id, entry), weight, self.now.mono) {
+        let missing = match self.admission.limits.hindrance(at, rank(id, entry), weight, self.now.mono) {
             Some(Hindrance::Tokens(due)) => {
                 Missing::Tokens(self.now.wall.plus_ms(due.0.saturating_sub(self.now.mono.0)))
             }

@@ -59,7 +59,7 @@ fn kernel() -> Kernel {
 
 /// The jobs that are claimed, which is not told to be stored.
 fn claimed(kernel: &mut Kernel) -> Vec<u64> {
-    kernel.let_out();
+    kernel.retry_waiters();
     let units = kernel.take_commit().map(|(_, units)| units).unwrap_or_default();
     units.iter().flat_map(|unit| &unit.changes).map(|change| change.id.get()).collect()
 }

@@ -135,7 +135,7 @@ impl Limits {
             bucket.concurrency = limit.concurrency;
             change_tokens(&mut bucket.tokens, limit, now);
             self.settle_idle(id, now);
-            self.stir(id);
+            self.mark_dirty(id);
         }
     }
 

@@ -1,0 +1,411 @@
+//! Limits: the buckets of queues and types, which open jobs belong to them, and who waits for them.
+//!
+//! A job belongs to the buckets of all limits of its queue and its type: its [`Share`]. A claim takes from all of them
+//! together or from none; a job that does not get into one leaves the order of ready jobs and waits there. It comes back
+//! when a place becomes free or its token comes, which is a deadline: nothing polls.
+//!
+//! Nothing of this is stored. Places are counted from the leased jobs, also after a restart; a rate begins anew without
+//! tokens then, so it is never exceeded. A bucket that nobody belongs to is forgotten once its rate has nothing to
+//! remember; of those without a rate some thousands are kept.
+
+mod bucket;
+mod lending;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use jobhall_core::limits::{Limit, Tokens};
+use jobhall_core::{JobId, QueueName, Spec, TypeName};
+
+use crate::board::{ClassId, Rank};
+use crate::clock::Mono;
+use crate::ids::IdMap;
+use bucket::Bucket;
+pub(crate) use bucket::Hindrance;
+use lending::Lending;
+pub use rules::LimitOf;
+use rules::{Rule, RuleId, Value};
+
+/// Buckets without jobs that are kept because of their rate, at most.
+const IDLE: usize = 1_000_000;
+/// Buckets without jobs and without a rate that are kept, because the next job of their value may be near.
+const SPARES: usize = 4_096;
+
+/// A bucket's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BucketId(u64);
+
+/// What a job takes, and of which buckets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub weight: u32,
+    pub buckets: Vec<BucketId>,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    rules: BTreeMap<RuleId, Rule>,
+    of_queue: HashMap<QueueName, Vec<RuleId>>,
+    of_type: HashMap<TypeName, Vec<RuleId>>,
+    /// The limits that were asked for last: the next job is most often of the same queue and type.
+    last: Option<(QueueName, TypeName, Arc<[RuleId]>)>,
+    buckets: IdMap<Bucket>,
+    /// Buckets without jobs, by the moment their rate will have nothing to remember.
+    idle: BTreeSet<(Mono, BucketId)>,
+    /// Buckets that were without jobs lately and have no rate, the longest first.
+    spares: VecDeque<BucketId>,
+    /// Buckets where someone may have got a chance.
+    dirty: BTreeSet<BucketId>,
+    /// Whom dirty buckets would let out next; one may have lost its chance meanwhile.
+    candidates: BTreeSet<(Rank, BucketId)>,
+    /// When the first of those that wait for tokens will have them.
+    due: BTreeSet<(Mono, BucketId)>,
+    lending: Lending,
+    next: u64,
+    version: u64,
+}
+
+impl Limits {
+    /// Changes whenever limits do.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The share of a job; none if nothing limits it. It counts as one until [`Limits::drop_share`].
+    pub fn share(&mut self, spec: &Spec, now: Mono) -> Option<Share> {
+        let weight = spec.throttle_factor;
+        if self.rules.is_empty() || weight == 0 {
+            return None;
+        }
+        let rules = self.rules_for(spec);
+        let mut buckets = Vec::with_capacity(rules.len());
+        buckets.extend(rules.iter().filter_map(|&rule| self.enter(rule, spec, now)));
+        (!buckets.is_empty()).then_some(Share { weight, buckets })
+    }
+
+    /// The limits of a job's queue and type.
+    fn rules_for(&mut self, spec: &Spec) -> Arc<[RuleId]> {
+        if let Some((queue, job_type, rules)) = &self.last
+            && *queue == spec.queue
+            && *job_type == spec.job_type
+        {
+            return rules.clone();
+        }
+        let of_queue = self.of_queue.get(&spec.queue).map_or(&[][..], Vec::as_slice);
+        let of_type = self.of_type.get(&spec.job_type).map_or(&[][..], Vec::as_slice);
+        let rules: Arc<[RuleId]> = of_queue.iter().chain(of_type).copied().collect();
+        self.last = Some((spec.queue.clone(), spec.job_type.clone(), rules.clone()));
+        rules
+    }
+
+    /// The bucket of a limit that a job belongs to, made now if there is none. One more job belongs to it.
+    fn enter(&mut self, rule: RuleId, spec: &Spec, now: Mono) -> Option<BucketId> {
+        let known = self.rules.get(&rule)?;
+        let text = known.limit.by.as_ref().and_then(|by| by.value(spec));
+        let id = match known.buckets.get(&Value::of(text.as_deref())) {
+            Some(&id) => id,
+            None => self.add_bucket(rule, text.map(Into::into), now)?,
+        };
+        let bucket = self.buckets.get_mut(&id.0)?;
+        bucket.members += 1;
+        if let Some(until) = bucket.idle_until.take() {
+            self.idle.remove(&(until, id));
+        }
+        Some(id)
+    }
+
+    fn add_bucket(&mut self, rule: RuleId, value: Option<Box<str>>, now: Mono) -> Option<BucketId> {
+        self.forget_idle(now);
+        self.next += 1;
+        let id = BucketId(self.next);
+        let known = self.rules.get_mut(&rule)?;
+        known.buckets.insert(Value::of(value.as_deref()), id);
+        let tokens = known.fresh.as_ref().map(|fresh| Box::new(fresh.begin(now.0)));
+        self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, tokens));
+        Some(id)
+    }
+
+    /// A job belongs to its buckets no longer, but for those that are in its new share. `holder` is the job itself where
+    /// it may have places in them.
+    pub fn drop_share(&mut self, holder: Option<JobId>, share: &Share, kept: &[BucketId], now: Mono) {
+        for &at in &share.buckets {
+            let Some(bucket) = self.buckets.get_mut(&at.0) else { continue };
+            bucket.members -= 1;
+            if !kept.contains(&at) {
+                if let Some(id) = holder {
+                    bucket.places.leave(id);
+                }
+                if bucket.has_waiting() {
+                    self.dirty.insert(at);
+                }
+            }
+            if bucket.members == 0 {
+                self.settle_idle(at, now);
+            }
+        }
+    }
+
+    /// Has a bucket without jobs kept exactly as long as its rate has something to remember.
+    fn settle_idle(&mut self, id: BucketId, now: Mono) {
+        let Some(bucket) = self.buckets.get_mut(&id.0) else { return };
+        if let Some(until) = bucket.idle_until.take() {
+            self.idle.remove(&(until, id));
+        }
+        if bucket.members == 0 {
+            if bucket.tokens.is_none() {
+                if !std::mem::replace(&mut bucket.spare, true) {
+                    self.spare(id);
+                }
+                return;
+            }
+            let until = full_at(bucket.tokens.as_deref(), now);
+            if until <= now {
+                return self.remove_bucket(id);
+            }
+            bucket.idle_until = Some(until);
+            self.idle.insert((until, id));
+        }
+    }
+
+    /// Keeps a bucket without jobs, which has nothing to remember, for the next job of its value. The one that was kept
+    /// longest goes for it.
+    fn spare(&mut self, id: BucketId) {
+        self.spares.push_back(id);
+        if self.spares.len() <= SPARES {
+            return;
+        }
+        let Some(oldest) = self.spares.pop_front() else { return };
+        if let Some(bucket) = self.buckets.get_mut(&oldest.0) {
+            bucket.spare = false;
+            if bucket.members == 0 && bucket.tokens.is_none() {
+                self.remove_bucket(oldest);
+            }
+        }
+    }
+
+    /// Forgets buckets that have nothing to remember. Where there are too many, the one that is nearest to it goes too,
+    /// and new buckets of its limit begin with no more than it had: a rate is rather kept too well.
+    fn forget_idle(&mut self, now: Mono) {
+        while let Some(&(until, id)) = self.idle.first() {
+            if until > now && self.idle.len() <= IDLE {
+                return;
+            }
+            if until > now
+                && let Some(bucket) = self.buckets.get(&id.0)
+                && let Some(rule) = self.rules.get_mut(&bucket.rule)
+                && full_at(rule.fresh.as_deref(), now) < until
+            {
+                rule.fresh = bucket.tokens.clone();
+            }
+            self.remove_bucket(id);
+        }
+    }
+
+    fn remove_bucket(&mut self, id: BucketId) {
+        let Some(bucket) = self.buckets.remove(&id.0) else { return };
+        if let Some(until) = bucket.idle_until {
+            self.idle.remove(&(until, id));
+        }
+        if let Some(due) = bucket.due() {
+            self.due.remove(&(due, id));
+        }
+        self.dirty.remove(&id);
+        if let Some(rule) = self.rules.get_mut(&bucket.rule) {
+            rule.buckets.remove(&Value::of(bucket.value.as_deref()));
+        }
+    }
+
+    /// Takes all that a claim takes, or nothing: then it says where the job has to wait, and what for. `lenders` are the
+    /// jobs whose places it may stand on.
+    pub fn take(
+        &mut self,
+        rank: Rank,
+        share: &Share,
+        lenders: &[JobId],
+        now: Mono,
+    ) -> Result<(), (BucketId, Hindrance)> {
+        for &at in &share.buckets {
+            let Some(bucket) = self.buckets.get(&at.0) else { continue };
+            if let Some(why) = bucket.hindrance(rank, share.weight, lenders, now) {
+                return Err((at, why));
+            }
+        }
+        for &at in &share.buckets {
+            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+                bucket.take(rank.id, share.weight, lenders, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the places of a job that is leased already.
+    pub fn occupy(&mut self, id: JobId, share: &Share) {
+        let lenders = self.lending.lenders(id);
+        for &at in &share.buckets {
+            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+                bucket.occupy(id, share.weight, lenders);
+            }
+        }
+    }
+
+    /// A job is leased no longer.
+    pub fn leave(&mut self, id: JobId, share: &Share) {
+        for &at in &share.buckets {
+            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+                bucket.places.leave(id);
+                if bucket.has_waiting() {
+                    self.dirty.insert(at);
+                }
+            }
+        }
+    }
+
+    /// A claim came to nothing, which was made under this version of the limits. Tokens that were taken under another
+    /// one are not given back: there may have been none.
+    pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) {
+        let same = version == self.version;
+        for &at in &share.buckets {
+            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+                bucket.give_back(id, if same { share.weight } else { 0 }, now);
+                self.mark_dirty(at);
+            }
+        }
+    }
+
+    /// A job waits in this bucket.
+    pub fn wait(&mut self, at: BucketId, class: ClassId, rank: Rank, weight: u32, why: Hindrance) {
+        self.on_bucket(at, |bucket| bucket.wait(class, rank, weight, why));
+    }
+
+    /// A job that waited in this bucket does so no longer.
+    pub fn wait_no_more(&mut self, at: BucketId, class: ClassId, rank: Rank) {
+        self.on_bucket(at, |bucket| bucket.wait_no_more(class, rank));
+        self.mark_dirty(at);
+    }
+
+    /// Changes a bucket, and has it looked at when it says so.
+    fn on_bucket<T>(&mut self, at: BucketId, change: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
+        let bucket = self.buckets.get_mut(&at.0)?;
+        let before = bucket.due();
+        let result = change(bucket);
+        let after = bucket.due();
+        if before != after {
+            before.map(|due| self.due.remove(&(due, at)));
+            after.map(|due| self.due.insert((due, at)));
+        }
+        Some(result)
+    }
+
+    /// Someone who waits in this bucket may have got a chance.
+    pub fn mark_dirty(&mut self, at: BucketId) {
+        if self.buckets.get(&at.0).is_some_and(Bucket::has_waiting) {
+            self.dirty.insert(at);
+        }
+    }
+
+    /// The same for all buckets of a share.
+    pub fn mark_all_dirty(&mut self, share: &Share) {
+        share.buckets.iter().for_each(|&at| self.mark_dirty(at));
+    }
+
+    /// When somebody will have tokens.
+    pub fn next_due(&self) -> Option<Mono> {
+        self.due.first().map(|&(at, _)| at)
+    }
+
+    /// Has the buckets looked at whose first will have tokens by now.
+    pub fn mark_due_dirty(&mut self, now: Mono) {
+        while let Some(&(due, at)) = self.due.first().filter(|(due, _)| *due <= now) {
+            self.due.remove(&(due, at));
+            self.dirty.insert(at);
+        }
+    }
+
+    /// The next job that may look for a vacancy again, the first of all in the order of jobs. `looks` says whether one
+    /// that was let out is still looking.
+    pub fn next_out(&mut self, looks: impl Fn(JobId) -> bool, now: Mono) -> Option<JobId> {
+        for at in std::mem::take(&mut self.dirty) {
+            self.candidate(at, &looks, now);
+        }
+        while let Some((rank, at)) = self.candidates.pop_first() {
+            // What was let out before may have taken what this one was to get.
+            let first = self.candidate(at, &looks, now);
+            if first.is_some_and(|(first, _)| first == rank) {
+                self.candidates.remove(&(rank, at));
+                self.dirty.insert(at);
+                let class = first.map(|(_, class)| class)?;
+                self.on_bucket(at, |bucket| bucket.mark_out(class, rank.id));
+                return Some(rank.id);
+            }
+        }
+        None
+    }
+
+    /// Notes whom a bucket would let out next.
+    fn candidate(
+        &mut self,
+        at: BucketId,
+        looks: &impl Fn(JobId) -> bool,
+        now: Mono,
+    ) -> Option<(Rank, ClassId)> {
+        let first = self.on_bucket(at, |bucket| bucket.next_out(looks, now)).flatten()?;
+        self.candidates.insert((first.0, at));
+        Some(first)
+    }
+
+    /// A job waits for others and lends them its places, one of them at a time.
+    pub fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
+        borrowers.iter().for_each(|&borrower| self.lending.lend(lender, borrower));
+    }
+
+    /// Who may stand on the places of this job.
+    pub fn borrowers(&self, lender: JobId) -> &[JobId] {
+        self.lending.borrowers(lender)
+    }
+
+    /// Whether this job has a place in a bucket that nobody stands on.
+    pub fn has_free_place(&self, at: BucketId, lender: JobId) -> bool {
+        self.buckets.get(&at.0).is_some_and(|bucket| bucket.has_free_place_of(lender))
+    }
+
+    /// Whose places this job may stand on.
+    pub fn lenders(&self, borrower: JobId) -> Vec<JobId> {
+        self.lending.lenders(borrower).to_vec()
+    }
+
+    /// A job goes on, and lends nothing any more. Who stands on its places may stay.
+    pub fn end_lending(&mut self, lender: JobId) {
+        self.lending.end(lender);
+    }
+
+    /// A job is gone.
+    pub fn forget(&mut self, id: JobId) {
+        self.lending.forget(id);
+    }
+
+    /// Who stands on a place of this job.
+    pub fn lent_to(&self, lender: JobId, share: &Share) -> Option<JobId> {
+        share.buckets.iter().find_map(|at| self.buckets.get(&at.0)?.places.lent_to(lender))
+    }
+
+    /// What keeps a job that waits in a bucket out of it.
+    pub fn hindrance(&self, at: BucketId, rank: Rank, weight: u32, now: Mono) -> Option<Hindrance> {
+        self.buckets.get(&at.0)?.hindrance(rank, weight, self.lending.lenders(rank.id), now)
+    }
+
+    /// The limit a bucket belongs to, whose it is, and the bucket.
+    pub fn look(&self, at: BucketId) -> Option<(&LimitOf, &Limit, &Bucket)> {
+        let bucket = self.buckets.get(&at.0)?;
+        let rule = self.rules.get(&bucket.rule)?;
+        Some((&rule.of, &rule.limit, bucket))
+    }
+}
+
+/// When a rate will have nothing to remember.
+fn full_at(tokens: Option<&Tokens>, now: Mono) -> Mono {
+    Mono(tokens.map_or(now.0, |tokens| tokens.ready_at(tokens.rate().most(), now.0)))
+}
