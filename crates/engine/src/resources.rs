@@ -1,6 +1,6 @@
 //! What workers have left, and who may take it.
 //!
-//! A claim on its way and a live attempt each have a grip on what their job uses; nothing else takes anything, so what
+//! A claim on its way and a live attempt each have a allocation on what their job uses; nothing else takes anything, so what
 //! is in use is always the sum over the attempts, also after a restart, which finds them in the store. It is counted
 //! per worker: one that polls has a session for every poll, and one that comes back has a new one.
 //!
@@ -20,7 +20,7 @@ use crate::kernel::Kernel;
 use crate::session::SessionState;
 
 /// What one claim or attempt has taken of its worker; none if its job uses nothing.
-pub(crate) type Grip = Option<Box<(WorkerName, Uses)>>;
+pub(crate) type Allocation = Option<Box<(WorkerName, Uses)>>;
 
 /// What is known of a worker beyond its sessions.
 #[derive(Debug, Default)]
@@ -104,25 +104,25 @@ impl Kernel {
         class.map_or_else(Uses::default, |class| class.uses.clone())
     }
 
-    /// Gives an attempt the grip that its state has: while it waits for others it uses nothing.
+    /// Gives an attempt the allocation that its state has: while it waits for others it uses nothing.
     pub(crate) fn balance(&mut self, id: JobId) {
         let Some(entry) = self.open.get(&id.get()) else { return };
         let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = &entry.life.state else {
             let hold = self.holders.get_mut(&id.get());
-            let grip = hold.and_then(|hold| hold.grip.take());
-            return self.let_loose(grip);
+            let allocation = hold.and_then(|hold| hold.allocation.take());
+            return self.free(allocation);
         };
-        if self.holders.get(&id.get()).is_some_and(|hold| hold.grip.is_none()) {
+        if self.holders.get(&id.get()).is_some_and(|hold| hold.allocation.is_none()) {
             let worker = held.tenure.worker.clone();
-            let grip = self.grip(&worker, &self.uses_of(id));
+            let allocation = self.allocate(&worker, &self.uses_of(id));
             if let Some(hold) = self.holders.get_mut(&id.get()) {
-                hold.grip = grip;
+                hold.allocation = allocation;
             }
         }
     }
 
     /// Takes what a job uses of its worker.
-    pub(crate) fn grip(&mut self, worker: &WorkerName, uses: &Uses) -> Grip {
+    pub(crate) fn allocate(&mut self, worker: &WorkerName, uses: &Uses) -> Allocation {
         if uses.is_empty() {
             return None;
         }
@@ -131,8 +131,8 @@ impl Kernel {
     }
 
     /// Gives it back, and lets the worker's vacancies look again.
-    pub(crate) fn let_loose(&mut self, grip: Grip) {
-        let Some((worker, uses)) = grip.map(|grip| *grip) else { return };
+    pub(crate) fn free(&mut self, allocation: Allocation) {
+        let Some((worker, uses)) = allocation.map(|allocation| *allocation) else { return };
         if let Some(state) = self.workers.get_mut(&worker) {
             let whole = state.taken.give_back(&uses);
             debug_assert!(whole, "what is given back was taken");

@@ -10,7 +10,7 @@ use crate::board::ProfileId;
 use crate::clock::Mono;
 use crate::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::kernel::{AgendaItem, Kernel};
-use crate::resources::Grip;
+use crate::resources::Allocation;
 use crate::timing::Timing;
 
 /// A worker's presence.
@@ -42,7 +42,7 @@ pub(crate) struct Hold {
     /// Its clock.
     pub timing: Timing,
     /// What it uses of its worker.
-    pub grip: Grip,
+    pub allocation: Allocation,
 }
 
 impl Kernel {
@@ -99,7 +99,7 @@ impl Kernel {
 
     fn move_to(&mut self, id: JobId, session: SessionId) {
         let (since, timing) = (self.now.mono, Timing::default());
-        let new = Hold { session, since, check: None, timing, grip: None };
+        let new = Hold { session, since, check: None, timing, allocation: None };
         let hold = self.holders.entry(id.get()).or_insert(new);
         let before = std::mem::replace(&mut hold.session, session);
         self.take_slot(id, before);
@@ -157,7 +157,7 @@ impl Kernel {
         if let Some(state) = self.sessions.get_mut(&hold.session) {
             state.attempts.remove(&id);
         }
-        self.let_loose(hold.grip);
+        self.free(hold.allocation);
     }
 
     pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Rejected> {

@@ -15,7 +15,7 @@ use crate::entry::{Busy, Shared};
 use crate::kernel::{AgendaItem, Kernel};
 use crate::limits::SENT_AWAY;
 use crate::limits::Share;
-use crate::resources::Grip;
+use crate::resources::Allocation;
 use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
@@ -58,7 +58,7 @@ impl Vacancy {
 pub(crate) struct Reserved {
     pub vacancy: VacancyId,
     pub session: SessionId,
-    pub grip: Grip,
+    pub allocation: Allocation,
 }
 
 /// A claim on its way.
@@ -162,8 +162,8 @@ impl Kernel {
             self.board.park(vacancy.profile, (vacancy.turn, id));
         }
         let (session, worker) = (vacancy.session, vacancy.worker.clone());
-        let grip = self.grip(&worker, uses);
-        Some((Reserved { vacancy: id, session, grip }, worker))
+        let allocation = self.allocate(&worker, uses);
+        Some((Reserved { vacancy: id, session, allocation }, worker))
     }
 
     /// Returns a slot whose claim came to nothing.
@@ -173,7 +173,7 @@ impl Kernel {
             self.end_if_over(reserved.vacancy);
             self.fill(reserved.vacancy);
         }
-        self.let_loose(reserved.grip);
+        self.free(reserved.allocation);
     }
 
     /// Claims a ready job for a vacancy. Whether it is on its way: it may have to wait after all.
@@ -263,7 +263,7 @@ impl Kernel {
 
     /// A job is durably assigned: the worker hears of it, unless it has gone meanwhile.
     pub(crate) fn assigned(&mut self, id: JobId, life: &Life, reserved: Reserved) {
-        let Reserved { vacancy, session, grip } = reserved;
+        let Reserved { vacancy, session, allocation } = reserved;
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;
             vacancy.taken += 1;
@@ -271,13 +271,13 @@ impl Kernel {
         let claim = life.claim;
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
-            self.let_loose(grip);
+            self.free(allocation);
             return self.run(AgendaItem::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
         let since = self.now.mono;
         let timing = Timing::default();
-        self.holders.insert(id.get(), Hold { session, since, check: None, timing, grip });
+        self.holders.insert(id.get(), Hold { session, since, check: None, timing, allocation });
         self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };

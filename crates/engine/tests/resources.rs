@@ -176,7 +176,7 @@ fn a_worker_that_is_gone_before_its_claim_is_stored_holds_nothing() {
     let session = hall.worker("w", "gpu=1");
     hall.hold = true;
     hall.ask_later(Request::Vacancy { session, slots: 1, wait_ms: 30_000 });
-    assert_eq!(taken(&mut hall, "w"), "gpu=1", "a claim on its way has its grip");
+    assert_eq!(taken(&mut hall, "w"), "gpu=1", "a claim on its way has its allocation");
     hall.ask_later(Request::CloseSession(session));
     hall.let_through();
     hall.pump();
