@@ -163,7 +163,7 @@ impl Kernel {
             return vec![Why::GroupCancelled(part.group)];
         }
         match &entry.life.state {
-            State::Queued(_) if entry.life.hold => self.why_kept(id, entry),
+            State::Queued(_) if entry.life.hold => self.why_reserved(id, entry),
             State::Blocked(blocked) => {
                 let behind = blocked.holder.map(Why::KeyHeld);
                 let after = if blocked.dependencies { self.why_blocked(entry) } else { None };
@@ -246,7 +246,7 @@ impl Kernel {
         if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
             return vec![Why::OnItsWay];
         }
-        let kept = self.why_kept(id, entry);
+        let kept = self.why_reserved(id, entry);
         if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
     }
 }

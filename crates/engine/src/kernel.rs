@@ -32,7 +32,7 @@ use crate::limits::Admission;
 use crate::links::Links;
 use crate::request::{Indicator, Request, SubmitName};
 use crate::resources::WorkerState;
-use crate::schedules::Kept;
+use crate::schedules::ScheduleState;
 use crate::session::{Hold, SessionState};
 use crate::settle::Pending;
 use crate::specs::Specs;
@@ -199,7 +199,7 @@ pub struct Kernel {
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
     /// Workers that are kept for a job.
-    pub(crate) kept: IdMap<WorkerName>,
+    pub(crate) reservations: IdMap<WorkerName>,
     pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) dependencies: Dependencies,
@@ -215,7 +215,7 @@ pub struct Kernel {
     pub(crate) waits: IdMap<Wait>,
     pub(crate) waiters: IdMap<BTreeSet<JobId>>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
-    pub(crate) schedules: BTreeMap<ScheduleName, Kept>,
+    pub(crate) schedules: BTreeMap<ScheduleName, ScheduleState>,
     pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>), IdHash>,
     pub(crate) progress: IdMap<Vec<Indicator>>,
@@ -265,7 +265,7 @@ impl Kernel {
             holders: IdMap::default(),
             vacancies: BTreeMap::new(),
             workers: BTreeMap::new(),
-            kept: IdMap::default(),
+            reservations: IdMap::default(),
             avoids: IdMap::default(),
             successors: IdMap::default(),
             dependencies: Dependencies::default(),

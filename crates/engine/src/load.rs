@@ -265,7 +265,7 @@ impl Kernel {
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
         self.board.queues.unready(queue);
-        self.unkeep(rank.id);
+        self.unreserve(rank.id);
     }
 
     /// Something that touches the job is on its way.

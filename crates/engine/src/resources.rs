@@ -28,7 +28,7 @@ pub(crate) struct WorkerState {
     pub sessions: BTreeSet<SessionId>,
     pub taken: Taken,
     /// The old job that it is kept for.
-    pub kept_for: Option<Kept>,
+    pub reserved_for: Option<Reservation>,
 }
 
 /// How much of a worker is in use.
@@ -39,12 +39,12 @@ pub struct WorkerUse {
     /// What claims on their way and live attempts use.
     pub taken: Taken,
     /// The job that it is kept for, which has waited long.
-    pub kept_for: Option<JobId>,
+    pub reserved_for: Option<JobId>,
 }
 
 /// A job that waited long for more than is ever left.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Reservation {
     pub rank: Rank,
     pub class: ClassId,
     pub uses: Uses,
@@ -67,7 +67,7 @@ impl Gate<'_> {
 
     fn leaves(&self, worker: &WorkerName, abilities: &Abilities, uses: &Uses, rank: Rank) -> bool {
         let Some(state) = self.workers.get(worker) else { return uses.is_empty() };
-        match &state.kept_for {
+        match &state.reserved_for {
             Some(kept) if rank > kept.rank => state.taken.leaves_beside(abilities, uses, &kept.uses),
             _ => state.taken.leaves(abilities, uses),
         }
@@ -168,22 +168,22 @@ impl Kernel {
         let told = |(worker, state): (&WorkerName, &WorkerState)| WorkerUse {
             worker: worker.clone(),
             taken: state.taken.clone(),
-            kept_for: state.kept_for.as_ref().map(|kept| kept.rank.id),
+            reserved_for: state.reserved_for.as_ref().map(|kept| kept.rank.id),
         };
         self.workers.iter().map(told).collect()
     }
 
     /// Keeps a worker for a job that has waited long: of those that suit and lack what it uses, the one with the fewest
     /// attempts. One that lacks nothing but a slot needs not be kept: what is free there goes to the job before others.
-    pub(crate) fn keep_for(&mut self, class: ClassId, rank: Rank) {
+    pub(crate) fn reserve_for(&mut self, class: ClassId, rank: Rank) {
         let Some(line) = self.board.line(class).filter(|line| !line.demand.uses.is_empty()) else { return };
-        if self.kept.get(&rank.id.get()).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
+        if self.reservations.get(&rank.id.get()).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
             return;
         }
         let gate = self.gate();
         let free = |session: &&SessionState| {
             let (worker, suits) = (&session.worker, &line.suits);
-            let kept = self.workers.get(worker).is_some_and(|state| state.kept_for.is_some());
+            let kept = self.workers.get(worker).is_some_and(|state| state.reserved_for.is_some());
             session.connected
                 && session.profile.is_some_and(|profile| suits.binary_search(&profile).is_ok())
                 && !kept
@@ -192,11 +192,11 @@ impl Kernel {
         };
         let best = self.sessions.values().filter(free).min_by_key(|session| session.attempts.len());
         let Some(worker) = best.map(|session| session.worker.clone()) else { return };
-        let kept = Kept { rank, class, uses: line.demand.uses.clone() };
-        self.unkeep(rank.id);
+        let kept = Reservation { rank, class, uses: line.demand.uses.clone() };
+        self.unreserve(rank.id);
         if let Some(state) = self.workers.get_mut(&worker) {
-            state.kept_for = Some(kept);
-            self.kept.insert(rank.id.get(), worker);
+            state.reserved_for = Some(kept);
+            self.reservations.insert(rank.id.get(), worker);
         }
     }
 
@@ -209,35 +209,35 @@ impl Kernel {
     }
 
     /// A job no longer waits: the worker that was kept for it takes others again.
-    pub(crate) fn unkeep(&mut self, job: JobId) {
-        let Some(worker) = self.kept.remove(&job.get()) else { return };
+    pub(crate) fn unreserve(&mut self, job: JobId) {
+        let Some(worker) = self.reservations.remove(&job.get()) else { return };
         if let Some(state) = self.workers.get_mut(&worker) {
-            state.kept_for = None;
+            state.reserved_for = None;
         }
         self.refill(&worker);
     }
 
     /// No job of a class can be taken at the moment.
     pub(crate) fn unkeep_all(&mut self, class: ClassId) {
-        let kept = |worker: &WorkerName| self.workers.get(worker)?.kept_for.as_ref();
-        let kept = self.kept.values().filter_map(kept).filter(|kept| kept.class == class);
+        let kept = |worker: &WorkerName| self.workers.get(worker)?.reserved_for.as_ref();
+        let kept = self.reservations.values().filter_map(kept).filter(|kept| kept.class == class);
         for job in kept.map(|kept| kept.rank.id).collect::<Vec<_>>() {
-            self.unkeep(job);
+            self.unreserve(job);
         }
     }
 
     /// A worker is no longer there for the job that it was kept for: another one is.
     pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
-        let Some(state) = self.workers.get_mut(worker).filter(|state| state.kept_for.is_some()) else {
+        let Some(state) = self.workers.get_mut(worker).filter(|state| state.reserved_for.is_some()) else {
             return;
         };
         let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
         if sessions.into_iter().any(|session| session.connected) {
             return;
         }
-        if let Some(kept) = state.kept_for.take() {
-            self.kept.remove(&kept.rank.id.get());
-            self.keep_for(kept.class, kept.rank);
+        if let Some(kept) = state.reserved_for.take() {
+            self.reservations.remove(&kept.rank.id.get());
+            self.reserve_for(kept.class, kept.rank);
         }
     }
 }

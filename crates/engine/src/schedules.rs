@@ -48,7 +48,7 @@ pub struct ShownSchedule {
 
 /// A schedule as the kernel remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct ScheduleState {
     /// The rev in the store.
     rev: u32,
     version: u32,
@@ -69,7 +69,7 @@ pub(crate) struct SchedulePending {
     config: Option<Arc<ScheduleConfig>>,
     expected: Option<u32>,
     /// What it becomes.
-    kept: Option<Kept>,
+    kept: Option<ScheduleState>,
     pub ticket: Ticket,
     rounds: u8,
 }
@@ -85,7 +85,7 @@ impl Kernel {
     }
 
     /// Remembers a schedule, or forgets it, and waits for its next tick.
-    fn keep_schedule(&mut self, name: &ScheduleName, kept: Option<Kept>) {
+    fn keep_schedule(&mut self, name: &ScheduleName, kept: Option<ScheduleState>) {
         let before = match kept {
             Some(kept) => self.schedules.insert(name.clone(), kept),
             None => self.schedules.remove(name),
@@ -123,7 +123,7 @@ impl Kernel {
         Answer::Schedules(shown.collect())
     }
 
-    fn shown_schedule(&self, name: &ScheduleName, kept: &Kept) -> ShownSchedule {
+    fn shown_schedule(&self, name: &ScheduleName, kept: &ScheduleState) -> ShownSchedule {
         let schedule = &kept.config.schedule;
         let next = || schedule.next_tick(kept.seen.max(self.now.wall));
         ShownSchedule {
@@ -187,9 +187,9 @@ impl Kernel {
 
     /// A schedule with another configuration. One that now has other moments, or was paused, begins anew: ticks that
     /// it would have had are not made. It never goes back behind what was seen to.
-    fn configured(&self, before: Option<&Kept>, config: Arc<ScheduleConfig>) -> Kept {
+    fn configured(&self, before: Option<&ScheduleState>, config: Arc<ScheduleConfig>) -> ScheduleState {
         let now = self.now.wall;
-        let goes_on = |kept: &&Kept| {
+        let goes_on = |kept: &&ScheduleState| {
             let (was, is) = (&kept.config.schedule, &config.schedule);
             was.when == is.when && was.zone == is.zone && !was.paused
         };
@@ -198,7 +198,7 @@ impl Kernel {
             Some(kept) => kept.seen.max(now),
             None => now,
         };
-        Kept {
+        ScheduleState {
             rev: before.map_or(0, |kept| kept.rev) + 1,
             version: before.map_or(0, |kept| kept.version) + 1,
             config,
@@ -255,11 +255,11 @@ impl Kernel {
     }
 }
 
-impl Kept {
+impl ScheduleState {
     /// The same after its ticks up to this one were seen to.
-    fn after(&self, tick: Time, made: Option<JobId>) -> Kept {
+    fn after(&self, tick: Time, made: Option<JobId>) -> ScheduleState {
         let last = made.map(|id| (tick, id)).or(self.last);
-        Kept { rev: self.rev + 1, seen: tick, last, busy: false, armed: None, ..self.clone() }
+        ScheduleState { rev: self.rev + 1, seen: tick, last, busy: false, armed: None, ..self.clone() }
     }
 }
 

@@ -274,9 +274,9 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
     let larger = submit(&mut hall, "gpu=4");
     hall.pass(29_999);
     hall.ask(Request::Renew(session)).unwrap();
-    assert_eq!(workers(&mut hall)[0].kept_for, None);
+    assert_eq!(workers(&mut hall)[0].reserved_for, None);
     hall.pass(1);
-    assert_eq!(workers(&mut hall)[0].kept_for, Some(large));
+    assert_eq!(workers(&mut hall)[0].reserved_for, Some(large));
     let (small, beside, too_much) =
         (submit(&mut hall, "gpu=1"), submit(&mut hall, "cpu=8"), submit(&mut hall, "cpu=0.001"));
     let first = hall.submit(SubmitJob { priority: 1, ..using("gpu=1") }).unwrap().id;
@@ -289,7 +289,7 @@ fn a_worker_is_kept_for_one_old_job_only_and_takes_what_is_not_contested() {
     hall.pass(25_000);
     hall.ask(Request::Renew(session)).unwrap();
     hall.pass(5_000);
-    assert_eq!(workers(&mut hall)[0].kept_for, Some(larger));
+    assert_eq!(workers(&mut hall)[0].reserved_for, Some(larger));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn no_worker_is_kept_for_a_queue_that_is_paused() {
         }
     };
     wait(&mut hall);
-    assert_eq!(workers(&mut hall)[0].kept_for, Some(large));
+    assert_eq!(workers(&mut hall)[0].reserved_for, Some(large));
     let pause = |hall: &mut Hall, paused| {
         let config = Some(QueueConfig { paused, ..QueueConfig::default() });
         hall.ask(Request::SetQueue { queue: queue.clone(), config, expected: None }).unwrap();
@@ -317,10 +317,10 @@ fn no_worker_is_kept_for_a_queue_that_is_paused() {
     let small = submit(&mut hall, "gpu=1");
     wait(&mut hall);
     assert_eq!(jobs(&hall.assignments()), [small], "it does not wait for what is paused");
-    assert_eq!(workers(&mut hall)[0].kept_for, None);
+    assert_eq!(workers(&mut hall)[0].reserved_for, None);
     pause(&mut hall, false);
     wait(&mut hall);
-    assert_eq!(workers(&mut hall)[0].kept_for, Some(large), "and waits again when it goes on");
+    assert_eq!(workers(&mut hall)[0].reserved_for, Some(large), "and waits again when it goes on");
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn another_worker_is_kept_when_the_first_has_gone() {
     }
     hall.pass(1_000);
     let kept = |hall: &mut Hall| -> Vec<_> {
-        let all = workers(hall).into_iter().filter(|worker| worker.kept_for == Some(large));
+        let all = workers(hall).into_iter().filter(|worker| worker.reserved_for == Some(large));
         all.map(|worker| worker.worker.to_string()).collect()
     };
     let first = kept(&mut hall);

@@ -53,7 +53,7 @@ pub struct Worker {
     pub uses: String,
     /// The job that waited so long for what it uses that others leave it to that job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept_for: Option<u64>,
+    pub reserved_for: Option<u64>,
 }
 
 /// What is configured for a type of job.

@@ -222,7 +222,7 @@ impl PollSessions {
             slots: 0,
             attempts: Vec::new(),
             uses: String::new(),
-            kept_for: None,
+            reserved_for: None,
         };
         for (attempt, held) in &book.held {
             let worker = workers.entry(held.worker.clone()).or_insert_with_key(&new);

@@ -56,7 +56,7 @@ fn used(worker: &Worker) -> String {
     };
     let amounts = worker.uses.split(", ").filter_map(|used| used.split_once('='));
     let used: Vec<_> = amounts.map(|(name, used)| format!("{name} {used}/{}", total(name))).collect();
-    match worker.kept_for {
+    match worker.reserved_for {
         Some(job) => format!("{} (kept for job {job})", used.join(", ")),
         None => used.join(", "),
     }
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn what_is_in_use_stands_before_what_there_is() {
-        let worker = |uses: &str, kept_for| Worker {
+        let worker = |uses: &str, reserved_for| Worker {
             name: "w".to_owned(),
             abilities: "gpu=2, mem_gb=64, os=linux".to_owned(),
             slots: 1,
             attempts: Vec::new(),
             uses: uses.to_owned(),
-            kept_for,
+            reserved_for,
         };
         assert_eq!(used(&worker("", None)), "");
         assert_eq!(used(&worker("gpu=1, mem_gb=0.5", None)), "gpu 1/2, mem_gb 0.5/64");

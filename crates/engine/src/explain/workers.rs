@@ -85,7 +85,7 @@ impl Kernel {
                 found.others.insert(why.worker.clone(), why);
             }
         }
-        found.told(class, self.kept.get(&id.get()))
+        found.told(class, self.reservations.get(&id.get()))
     }
 
     /// What keeps a worker that suits from taking the job at this moment.
@@ -101,7 +101,7 @@ impl Kernel {
         let worker = &session.worker;
         let state = self.workers.get(worker);
         let missing = state.map_or_else(Vec::new, |state| state.taken.missing(abilities, &line.demand.uses));
-        let kept = state.and_then(|state| state.kept_for.as_ref()).map(|kept| kept.rank.id);
+        let kept = state.and_then(|state| state.reserved_for.as_ref()).map(|kept| kept.rank.id);
         let gate = self.gate();
         if !missing.is_empty() {
             let jobs = self.users(worker, &missing);

@@ -48,7 +48,7 @@ pub enum Missing {
 
 impl Kernel {
     /// Why somebody keeps a job from workers, whether or not there are any.
-    pub(crate) fn why_kept(&self, id: JobId, entry: &Entry) -> Vec<Why> {
+    pub(crate) fn why_reserved(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         let mut why = Vec::new();
         if let Some(class) = self.board.class(entry.class) {
             let (queue, job_type) = self.board.is_paused(class);

@@ -12,7 +12,7 @@ use jobhall_store::{Setting, SettingWrite};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Kept, ScheduleConfig, setting};
+use super::{ScheduleConfig, ScheduleState, setting};
 use crate::request::{OnDuplicate, SubmitJob};
 
 /// Why a setting could not be read.
@@ -64,15 +64,15 @@ struct StoredJob {
     reuse_max_age_ms: Option<u64>,
 }
 
-pub(super) fn write(name: &ScheduleName, expected: u32, kept: Option<&Kept>) -> SettingWrite {
+pub(super) fn write(name: &ScheduleName, expected: u32, kept: Option<&ScheduleState>) -> SettingWrite {
     let value = kept.map(|kept| serde_json::to_string(&Stored::of(kept)).expect("a schedule is plain data"));
     setting(name, expected, value)
 }
 
-pub(super) fn read(setting: &Setting) -> Result<Kept, Fault> {
+pub(super) fn read(setting: &Setting) -> Result<ScheduleState, Fault> {
     let stored: Stored = serde_json::from_str(&setting.value).map_err(fault)?;
     let last = stored.last.map(|(tick, id)| Ok::<_, Fault>((time(tick)?, JobId::new(id).map_err(fault)?)));
-    Ok(Kept {
+    Ok(ScheduleState {
         rev: setting.rev,
         version: stored.version,
         seen: time(stored.seen_ms)?,
@@ -92,7 +92,7 @@ fn time(ms: i64) -> Result<Time, Fault> {
 }
 
 impl Stored {
-    fn of(kept: &Kept) -> Stored {
+    fn of(kept: &ScheduleState) -> Stored {
         let ScheduleConfig { schedule, job } = &*kept.config;
         Stored {
             version: kept.version,

@@ -4,7 +4,7 @@ use jobhall_core::schedule::Overlap;
 use jobhall_core::{JobId, ScheduleName, Submitted, Time};
 use jobhall_store::{Conflict, SettingWrite, Unit};
 
-use super::{Kept, stored};
+use super::{ScheduleState, stored};
 use crate::answer::{Answer, Rejected};
 use crate::kernel::Kernel;
 use crate::request::SubmitJob;
@@ -15,7 +15,7 @@ use crate::settle::Pending;
 pub(crate) struct Tick {
     pub name: ScheduleName,
     /// The schedule as it was when they were decided on.
-    kept: Kept,
+    kept: ScheduleState,
     /// The last of them.
     at: Time,
 }
@@ -114,7 +114,7 @@ impl Kernel {
     }
 }
 
-fn job_of(name: &ScheduleName, kept: &Kept, tick: Time) -> SubmitJob {
+fn job_of(name: &ScheduleName, kept: &ScheduleState, tick: Time) -> SubmitJob {
     let start = kept.config.schedule.start_of(name, tick);
     SubmitJob { run_at: Some(start), schedule: Some(name.clone()), ..kept.config.job.clone() }
 }

@@ -29,7 +29,7 @@ fn look(kernel: &mut Kernel, class: ClassId) {
     let waited = kernel.now.wall.since(ready_since(&entry.life));
     let left = kernel.config.aging_ms.saturating_sub(waited);
     if left == 0 {
-        kernel.keep_for(class, rank);
+        kernel.reserve_for(class, rank);
         return kernel.age(class, kernel.now.mono.plus_ms(kernel.config.aging_ms.max(1)));
     }
     kernel.age(class, kernel.now.mono.plus_ms(left));

@@ -88,7 +88,7 @@ pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
             continue;
         };
         items[at].uses = known.taken.to_string();
-        items[at].kept_for = known.kept_for.map(|id| id.get());
+        items[at].reserved_for = known.reserved_for.map(|id| id.get());
     }
     Ok(error::ok(&Page { items, next_cursor: None }))
 }

@@ -125,7 +125,7 @@ impl Sessions {
                 slots: 0,
                 attempts: Vec::new(),
                 uses: String::new(),
-                kept_for: None,
+                reserved_for: None,
             });
             let book = present.book();
             let free = book.total.saturating_sub_unsigned(book.given).max(0);
