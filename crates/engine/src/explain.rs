@@ -64,7 +64,7 @@ pub enum Why {
     /// No worker is connected.
     NoWorkers,
     /// No connected worker suits.
-    NoneSuits(Vec<WorkerWhy>),
+    NoMatchingWorker(Vec<WorkerWhy>),
     /// It uses more than any worker has.
     TooLarge(Vec<TooLarge>),
     /// Workers suit, but none has a vacancy.
@@ -72,22 +72,22 @@ pub enum Why {
     /// Workers suit, but other jobs use what it would use.
     UsedUp(Vec<UsedUp>),
     /// A worker suits, but what it has left is kept for a job that has waited long.
-    Kept {
+    ReservedForOther {
         /// The worker.
         worker: WorkerName,
         /// The job that it is kept for.
         job: JobId,
     },
     /// It has waited long: this worker takes nothing that it would use, until it fits.
-    KeptForIt(WorkerName),
+    Reserved(WorkerName),
     /// It would rather not go to these workers, and another one that suits is there.
     Avoids(Vec<WorkerName>),
     /// It is being handed to a worker.
-    OnItsWay,
+    Dispatching,
     /// A worker has been offered it and has not said yes.
     NotAccepted(WorkerName),
     /// It is with a worker.
-    InWork(WorkerName),
+    Running(WorkerName),
     /// Its attempt waits for jobs that it asked for.
     WaitsForJobs {
         /// Those that are not over, and where they stand; the first ones.
@@ -98,7 +98,7 @@ pub enum Why {
     /// What its attempt waited for is over, and its worker has no slot free for it.
     WaitsForRoom(WorkerName),
     /// Its work goes on outside, and someone has to tell the outcome.
-    WaitsOutside {
+    WaitsExternal {
         /// When that has taken too long.
         until: Time,
         /// The number of the attempt.
@@ -121,11 +121,11 @@ pub enum Why {
     /// A cancel was requested and the worker has not obeyed yet.
     Cancelling(WorkerName),
     /// The store could not write a moment ago; matching rests.
-    StorageRests,
+    StorageUnavailable,
     /// Its queue or its type is paused.
     Paused(LimitOf),
     /// Somebody holds it back.
-    Held,
+    OnHold,
     /// It waits for a limit.
     Limited(Box<LimitWhy>),
     /// It is completed.
@@ -179,7 +179,7 @@ impl Kernel {
                 let why = match (&held.stop, &entry.life.state) {
                     (Some(stop), _) => stopping(worker, stop),
                     (None, State::Assigned(_)) => Why::NotAccepted(worker),
-                    (None, _) => Why::InWork(worker),
+                    (None, _) => Why::Running(worker),
                 };
                 [why].into_iter().chain(self.why_long(id)).collect()
             }
@@ -204,7 +204,7 @@ impl Kernel {
         let worker = waiting.held.tenure.worker.clone();
         let open = self.waits.get(&id.get()).map(|wait| &wait.open).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
-            (_, WaitFor::Outside { until }, _) => Why::WaitsOutside { until, attempt: entry.life.attempt },
+            (_, WaitFor::Outside { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },
             (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
             (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
             (None, WaitFor::Jobs, Some(open)) => {
@@ -241,10 +241,10 @@ impl Kernel {
 
     fn why_waiting(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         if self.rest_until.is_some() {
-            return vec![Why::StorageRests];
+            return vec![Why::StorageUnavailable];
         }
         if matches!(entry.placed, Placed::Nowhere | Placed::Unread) {
-            return vec![Why::OnItsWay];
+            return vec![Why::Dispatching];
         }
         let kept = self.why_reserved(id, entry);
         if kept.is_empty() { self.why_not_taken(id, entry) } else { kept }
@@ -281,7 +281,7 @@ impl fmt::Display for Why {
             Why::DependenciesEnded => write!(f, "what it comes after has ended, and it follows in a moment"),
             Why::GroupCancelled(group) => write!(f, "its group {group} is being cancelled"),
             Why::NoWorkers => write!(f, "no worker is connected"),
-            Why::NoneSuits(workers) => {
+            Why::NoMatchingWorker(workers) => {
                 write!(f, "no connected worker suits")?;
                 workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
             }
@@ -297,19 +297,19 @@ impl fmt::Display for Why {
                 write!(f, "other jobs use what it would use")?;
                 workers.iter().try_for_each(|worker| write!(f, "\n  {worker}"))
             }
-            Why::Kept { worker, job } => {
+            Why::ReservedForOther { worker, job } => {
                 write!(f, "what worker {worker} has left is kept for job {job}, which has waited long")
             }
-            Why::KeptForIt(worker) => {
+            Why::Reserved(worker) => {
                 write!(f, "it has waited long: worker {worker} takes nothing that it would use until it fits")
             }
             Why::Avoids(workers) => {
                 let names: Vec<_> = workers.iter().map(WorkerName::as_str).collect();
                 write!(f, "it avoids workers that had it before: {}", names.join(", "))
             }
-            Why::OnItsWay => write!(f, "it is being handed to a worker"),
+            Why::Dispatching => write!(f, "it is being handed to a worker"),
             Why::NotAccepted(worker) => write!(f, "worker {worker} was offered it and has not accepted yet"),
-            Why::InWork(worker) => write!(f, "worker {worker} has it"),
+            Why::Running(worker) => write!(f, "worker {worker} has it"),
             Why::Cancelling(worker) => {
                 write!(f, "a cancel was requested; worker {worker} has not confirmed yet")
             }
@@ -320,7 +320,7 @@ impl fmt::Display for Why {
             Why::WaitsForRoom(worker) => {
                 write!(f, "the jobs it waited for are over; it goes on when worker {worker} has a slot free")
             }
-            Why::WaitsOutside { until, attempt } => {
+            Why::WaitsExternal { until, attempt } => {
                 write!(f, "attempt {attempt} waits for an outcome from outside until {} ms", until.as_ms())
             }
             Why::TimingOut { worker, why } => {
@@ -329,9 +329,9 @@ impl fmt::Display for Why {
             Why::LongerThanExpected { expected_ms, worked_ms } => {
                 write!(f, "longer than expected: {worked_ms} ms, and {expected_ms} ms are usual for its type")
             }
-            Why::StorageRests => write!(f, "the store could not write a moment ago; matching rests"),
+            Why::StorageUnavailable => write!(f, "the store could not write a moment ago; matching rests"),
             Why::Paused(what) => write!(f, "{what} is paused; resume it"),
-            Why::Held => write!(f, "it is held back; release it"),
+            Why::OnHold => write!(f, "it is held back; release it"),
             Why::Limited(why) => why.fmt(f),
             Why::Completed(state) => write!(f, "it is completed: {state}"),
         }

@@ -91,7 +91,7 @@ fn a_held_job_waits_until_it_is_released() {
     hall.vacancy(session, 5);
     let other = hall.submit(job("t")).unwrap().id;
     assert_eq!(given(&mut hall), [other]);
-    assert_eq!(why(&mut hall, id), [Why::Held]);
+    assert_eq!(why(&mut hall, id), [Why::OnHold]);
     assert_eq!(hall.explain(id).to_string().lines().last(), Some("it is held back; release it"));
     hall.ask(Request::Release(id)).unwrap();
     assert_eq!(given(&mut hall), [id]);
@@ -238,7 +238,7 @@ fn run_now_passes_over_time_and_backoff_but_not_over_a_hold() {
     hall.ask(Request::Hold(held)).unwrap();
     hall.ask(Request::RunNow(held)).unwrap();
     assert_eq!(given(&mut hall), []);
-    assert_eq!(why(&mut hall, held), [Why::Held]);
+    assert_eq!(why(&mut hall, held), [Why::OnHold]);
     hall.ask(Request::Release(held)).unwrap();
     assert_eq!(given(&mut hall), [held]);
 }

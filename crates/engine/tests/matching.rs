@@ -200,7 +200,7 @@ fn every_reason_to_wait_is_explained() {
     let held = hall.take_one("w");
     assert_eq!(why(&mut hall, retried), [Why::NotAccepted(hall::worker("w"))]);
     hall.accept("w", &held).unwrap();
-    assert_eq!(why(&mut hall, retried), [Why::InWork(hall::worker("w"))]);
+    assert_eq!(why(&mut hall, retried), [Why::Running(hall::worker("w"))]);
     hall.report("w", &held, failed("boom")).unwrap();
     assert!(matches!(&why(&mut hall, retried)[..], [Why::Backoff { error, .. }] if error.reason == "boom"));
     let key = SubmitJob { priority: 0, ..keyed("k", "k") };

@@ -47,7 +47,7 @@ fn h10_the_worker_starts_it_and_someone_else_ends_it() {
     let held = assigned(&mut hall);
     assert_eq!(hall.started("w", &held).unwrap(), Answer::State(StateName::Waiting));
     assert_eq!(hall.started("w", &held).unwrap(), Answer::State(StateName::Waiting), "said twice");
-    let Why::WaitsOutside { attempt: 1, until } = hall.explain(id).why[0] else {
+    let Why::WaitsExternal { attempt: 1, until } = hall.explain(id).why[0] else {
         panic!("explained otherwise")
     };
     assert_eq!(until, hall.now.wall.plus_ms(60_000));

@@ -446,7 +446,7 @@ fn every_reason_of_resources_is_explained() {
     hall.ask(report).unwrap();
     let behind = submit(&mut hall, "gpu=1");
     let why = hall.explain(behind).why;
-    assert!(why.contains(&Why::Kept { worker: hall::worker("small"), job: waiting }), "{why:?}");
+    assert!(why.contains(&Why::ReservedForOther { worker: hall::worker("small"), job: waiting }), "{why:?}");
     let text = hall.explain(behind).to_string();
     assert!(text.contains(&format!("kept for job {waiting}, which has waited long")), "{text}");
 }

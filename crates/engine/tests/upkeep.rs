@@ -162,7 +162,7 @@ fn a_store_that_cannot_write_acknowledges_nothing_and_the_hall_goes_on() {
     let session = hall.worker("w", "");
     hall.vacancy(session, 1);
     assert!(hall.assignments().is_empty(), "matching rests");
-    assert_eq!(hall.explain(id).why, [Why::StorageRests]);
+    assert_eq!(hall.explain(id).why, [Why::StorageUnavailable]);
     hall.pass(1_000);
     let held = hall.assignments().remove(0).1;
     hall.fail = Some(full());

@@ -34,23 +34,23 @@ fn reason(why: &Why) -> wire::Reason {
         Why::Dependencies { .. } => ("dependencies", why.to_string()),
         Why::GroupCancelled(_) => ("group_cancelled", why.to_string()),
         Why::NoWorkers => ("no_workers", why.to_string()),
-        Why::NoneSuits(_) => ("none_suits", why.to_string()),
+        Why::NoMatchingWorker(_) => ("no_matching_worker", why.to_string()),
         Why::NoVacancy(_) => ("no_vacancy", why.to_string()),
         Why::TooLarge(_) => ("too_large", why.to_string()),
         Why::UsedUp(_) => ("used_up", why.to_string()),
-        Why::Kept { .. } => ("kept", why.to_string()),
-        Why::KeptForIt(_) => ("kept_for_it", why.to_string()),
+        Why::ReservedForOther { .. } => ("reserved_for_other", why.to_string()),
+        Why::Reserved(_) => ("reserved", why.to_string()),
         Why::Avoids(_) => ("avoids", why.to_string()),
-        Why::OnItsWay => ("on_its_way", why.to_string()),
+        Why::Dispatching => ("dispatching", why.to_string()),
         Why::NotAccepted(_) => ("not_accepted", why.to_string()),
-        Why::InWork(_) => ("in_work", why.to_string()),
+        Why::Running(_) => ("running", why.to_string()),
         Why::Cancelling(_) => ("cancelling", why.to_string()),
         Why::WaitsForJobs { .. } => ("waits_for_jobs", why.to_string()),
         Why::WaitsForRoom(_) => ("waits_for_room", why.to_string()),
-        Why::WaitsOutside { until, attempt } => {
+        Why::WaitsExternal { until, attempt } => {
             let text =
                 format!("attempt {attempt} waits for an outcome from outside until {}", Timestamp(*until));
-            ("waits_outside", text)
+            ("waits_external", text)
         }
         Why::TimingOut { .. } => ("timing_out", why.to_string()),
         Why::LongerThanExpected { expected_ms, worked_ms } => {
@@ -58,9 +58,9 @@ fn reason(why: &Why) -> wire::Reason {
             let text = format!("longer than expected: {worked}, and {expected} are usual for its type");
             ("longer_than_expected", text)
         }
-        Why::StorageRests => ("storage_rests", why.to_string()),
+        Why::StorageUnavailable => ("storage_unavailable", why.to_string()),
         Why::Paused(_) => ("paused", why.to_string()),
-        Why::Held => ("held", why.to_string()),
+        Why::OnHold => ("on_hold", why.to_string()),
         Why::Limited(limited) => ("limited", limited.words(|at| Timestamp(at).to_string())),
         Why::Completed(_) => ("completed", why.to_string()),
     };
@@ -79,18 +79,20 @@ fn data(why: &Why) -> Map<String, Value> {
         Why::KeyHeld(job) => json!({ "job": job.get() }),
         Why::Dependencies { first, more } => json!({ "jobs": jobs(first), "more": more }),
         Why::GroupCancelled(group) => json!({ "group": group.get() }),
-        Why::NoneSuits(workers) => json!({ "workers": workers.iter().map(unsuited).collect::<Vec<_>>() }),
+        Why::NoMatchingWorker(workers) => {
+            json!({ "workers": workers.iter().map(unsuited).collect::<Vec<_>>() })
+        }
         Why::TooLarge(large) => json!({ "resources": large.iter().map(too_large).collect::<Vec<_>>() }),
         Why::NoVacancy(workers) | Why::Avoids(workers) => json!({ "workers": names(workers) }),
         Why::UsedUp(workers) => json!({ "workers": workers.iter().map(used_up).collect::<Vec<_>>() }),
-        Why::Kept { worker, job } => json!({ "worker": worker.to_string(), "job": job.get() }),
-        Why::KeptForIt(worker)
+        Why::ReservedForOther { worker, job } => json!({ "worker": worker.to_string(), "job": job.get() }),
+        Why::Reserved(worker)
         | Why::NotAccepted(worker)
-        | Why::InWork(worker)
+        | Why::Running(worker)
         | Why::Cancelling(worker)
         | Why::WaitsForRoom(worker) => json!({ "worker": worker.to_string() }),
         Why::WaitsForJobs { jobs: some, open } => json!({ "jobs": jobs(some), "open": open }),
-        Why::WaitsOutside { until, attempt } => json!({ "until": moment(*until), "attempt": attempt }),
+        Why::WaitsExternal { until, attempt } => json!({ "until": moment(*until), "attempt": attempt }),
         Why::TimingOut { worker, .. } => json!({ "worker": worker.to_string() }),
         Why::LongerThanExpected { expected_ms, worked_ms } => {
             json!({ "expected": Span(*expected_ms).to_string(), "worked": Span(*worked_ms).to_string() })
@@ -98,9 +100,11 @@ fn data(why: &Why) -> Map<String, Value> {
         Why::Paused(of) => owner(of),
         Why::Limited(limited) => limit(limited),
         Why::Completed(state) => json!({ "state": state.to_string() }),
-        Why::DependenciesEnded | Why::NoWorkers | Why::OnItsWay | Why::StorageRests | Why::Held => {
-            Value::Null
-        }
+        Why::DependenciesEnded
+        | Why::NoWorkers
+        | Why::Dispatching
+        | Why::StorageUnavailable
+        | Why::OnHold => Value::Null,
     };
     match data {
         Value::Object(data) => data,

@@ -151,14 +151,16 @@ impl Found {
         self.avoided.sort();
         self.avoided.dedup();
         let mut told = Vec::new();
-        told.extend(kept.cloned().map(Why::KeptForIt));
+        told.extend(kept.cloned().map(Why::Reserved));
         if !self.busy.is_empty() {
             told.push(Why::NoVacancy(self.busy));
         }
         if !self.used_up.is_empty() {
             told.push(Why::UsedUp(self.used_up.into_values().take(NAMED).collect()));
         }
-        told.extend(self.kept.into_iter().take(NAMED).map(|(worker, job)| Why::Kept { worker, job }));
+        told.extend(
+            self.kept.into_iter().take(NAMED).map(|(worker, job)| Why::ReservedForOther { worker, job }),
+        );
         if !self.avoided.is_empty() {
             told.push(Why::Avoids(self.avoided));
         }
@@ -172,7 +174,7 @@ impl Found {
         if !too_large.is_empty() {
             told.push(Why::TooLarge(too_large));
         }
-        told.push(Why::NoneSuits(self.others.into_values().collect()));
+        told.push(Why::NoMatchingWorker(self.others.into_values().collect()));
         told
     }
 }

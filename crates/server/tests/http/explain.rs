@@ -29,7 +29,7 @@ async fn what_stands_between_a_job_and_workers_is_told_as_data() {
     assert_eq!(explained(&hall, first).await, ("no_workers".to_owned(), json!({})));
     let attempt = poll(&hall).await;
     hall.word(&attempt, "accept", b"").await;
-    assert_eq!(explained(&hall, first).await, ("in_work".to_owned(), json!({"worker": "w"})));
+    assert_eq!(explained(&hall, first).await, ("running".to_owned(), json!({"worker": "w"})));
     let waiting = hall.submit(r#"{"type":"a","uses":"gpu=2"}"#).await;
     let missing = json!([{"name": "gpu", "asked": 2, "left": 1, "total": 2}]);
     let wanted = json!({"workers": [{"worker": "w", "missing": missing, "jobs": [first]}]});
@@ -39,7 +39,7 @@ async fn what_stands_between_a_job_and_workers_is_told_as_data() {
     assert_eq!(explained(&hall, large).await, ("too_large".to_owned(), wanted));
     let mac = hall.submit(r#"{"type":"a","needs":"os=mac"}"#).await;
     let (code, data) = explained(&hall, mac).await;
-    assert_eq!((code.as_str(), &data["workers"][0]["worker"]), ("none_suits", &json!("w")));
+    assert_eq!((code.as_str(), &data["workers"][0]["worker"]), ("no_matching_worker", &json!("w")));
     let term = &data["workers"][0]["needs"][0];
     assert_eq!((&term["term"], &term["name"]), (&json!("os=mac"), &json!("os")));
 }

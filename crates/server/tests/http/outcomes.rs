@@ -28,7 +28,7 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
     let started = hall.word(&given, "outcome", br#"{"outcome":"started"}"#).await;
     assert_eq!(started.json()["state"], "waiting");
     let reasons = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
-    assert_eq!(reasons["reasons"][0]["code"], "waits_outside");
+    assert_eq!(reasons["reasons"][0]["code"], "waits_external");
     tell(&hall, "ext/a%2Fb?attempt=2", &passed).await.problem(409, "conflict");
     let told = tell(&hall, "ext/a%2Fb?attempt=1", &passed).await;
     assert_eq!(
