@@ -72,7 +72,7 @@ pub fn kept(aftermath: &Aftermath) -> usize {
     let past = stored.attempts.values().flatten().map(|past| (past.assigned_at, past.ended_at, past.outcome));
     let last = stored.jobs.values().filter_map(|job| {
         let (state, last) = (&job.life.state, AttemptId { job: job.id, claim: job.life.claim });
-        Some((state.tenure()?.assigned_at, state.ended_at()?, outcome(aftermath, last)?))
+        Some((state.lease()?.assigned_at, state.ended_at()?, outcome(aftermath, last)?))
     });
     let own = past.chain(last).filter(|(.., outcome)| *outcome != Outcome::Lost);
     let changes = &aftermath.book.changes;
@@ -108,7 +108,7 @@ fn pages_are_rows(aftermath: &Aftermath) {
         let life = &job.life;
         assert_eq!(page["state"], life.state.name().as_str(), "job {id}");
         assert_eq!(page["attempt"], life.attempt, "job {id}");
-        let attempts = aftermath.stored.attempts[&job.id].len() + usize::from(life.state.tenure().is_some());
+        let attempts = aftermath.stored.attempts[&job.id].len() + usize::from(life.state.lease().is_some());
         assert_eq!(page["attempts"].as_array().map_or(0, Vec::len), attempts, "job {id}");
         if let Some(first) = aftermath.book.completed.get(&id) {
             assert_eq!(first, page, "I2: job {id} was completed and changed");
@@ -140,7 +140,7 @@ pub fn early(aftermath: &Aftermath) -> (Option<JobId>, usize) {
     for job in aftermath.stored.jobs.values() {
         let Some(not_before) = work::not_before(job) else { continue };
         let past = aftermath.stored.attempts[&job.id].iter().map(|past| past.assigned_at);
-        for began in past.chain(job.life.state.tenure().map(|tenure| tenure.assigned_at)) {
+        for began in past.chain(job.life.state.lease().map(|lease| lease.assigned_at)) {
             early = early.or((began < not_before).then_some(job.id));
             compared += 1;
         }

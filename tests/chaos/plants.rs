@@ -60,7 +60,7 @@ fn every_planted_lie_is_caught_by_the_rule_meant_for_it() {
 
 /// What is beyond the checkers must be seen, too: a claim before its time.
 fn begun_early(aftermath: &mut Aftermath) -> Option<JobId> {
-    let waited = |job: &Job| work::not_before(job).is_some() && job.life.state.tenure().is_some();
+    let waited = |job: &Job| work::not_before(job).is_some() && job.life.state.lease().is_some();
     let id = find(aftermath, waited)?;
     let later = work::not_before(&aftermath.stored.jobs[&id])?.plus_ms(3_600_000);
     let params = serde_json::json!({ "tag": "planted", "not_before": later.as_ms() }).to_string();
@@ -206,7 +206,7 @@ fn other_outcome(aftermath: &mut Aftermath) -> bool {
 
 fn overlap(aftermath: &mut Aftermath) -> bool {
     let jobs = &aftermath.stored.jobs;
-    let tried_again = |id: &JobId| jobs.get(id).is_some_and(|job| job.life.state.tenure().is_some());
+    let tried_again = |id: &JobId| jobs.get(id).is_some_and(|job| job.life.state.lease().is_some());
     let past = aftermath.stored.attempts.iter_mut().filter(|(id, _)| tried_again(id));
     let last = past.filter_map(|(_, all)| all.last_mut()).next();
     last.map(|past| past.ended_at = past.ended_at.plus_ms(3_600_000)).is_some()

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use jobhall_client::{Client, Lease, Stream};
+use jobhall_client::{Client, AttemptRef, Stream};
 use jobhall_core::{AttemptId, Failure, Json, LeaseId, Report};
 use jobhall_engine::{Answer, Request};
 use jobhall_protocol::{
-    self as wire, Assigned, Code, HeldAttempt, Outcome, OutcomeReport, Renewals, Vacancy,
+    self as wire, Assigned, Code, Outcome, OutcomeReport, Renewals, RenewedAttempt, Vacancy,
 };
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -39,8 +39,8 @@ struct Task {
 }
 
 impl Task {
-    fn lease(&self) -> Lease<'_> {
-        Lease { attempt: &self.name, lease: &self.secret }
+    fn lease(&self) -> AttemptRef<'_> {
+        AttemptRef { attempt: &self.name, lease: &self.secret }
     }
 }
 
@@ -185,7 +185,7 @@ impl Hand {
         }
         for _ in 0..self.random.random_range(2..8) {
             let _ = tokio::time::timeout(Duration::from_millis(500), self.calm.changed()).await;
-            let held = HeldAttempt { id: task.name.clone(), lease: task.secret.clone() };
+            let held = RenewedAttempt { id: task.name.clone(), lease: task.secret.clone() };
             let Ok(renewed) = self.client.renew(&Renewals { attempts: vec![held] }).await else { continue };
             if renewed.lost.contains(&task.name) {
                 return self.record.count("leases lost and told so");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use jobhall_client::{Client, Lease};
-use jobhall_protocol::{HeldAttempt, LogStream, Outcome, OutcomeReport, Renewals, Vacancy};
+use jobhall_client::{Client, AttemptRef};
+use jobhall_protocol::{LogStream, Outcome, OutcomeReport, Renewals, RenewedAttempt, Vacancy};
 use jobhall_tests::{Rig, eventually, text};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -32,8 +32,8 @@ fn passed(value: &str) -> OutcomeReport {
 /// The worker that has the attempt renews its lease, adds to its log and reports its end.
 pub fn finish_as_before(rig: &Rig, secret: &str, OldLease { attempt, lease }: &OldLease) {
     let client = Client::new(&rig.url(), Some(secret)).unwrap();
-    let held = HeldAttempt { id: attempt.clone(), lease: lease.clone() };
-    let lease = Lease { attempt, lease };
+    let held = RenewedAttempt { id: attempt.clone(), lease: lease.clone() };
+    let lease = AttemptRef { attempt, lease };
     runtime().block_on(async {
         let renewed = client.renew(&Renewals { attempts: vec![held] }).await.unwrap();
         assert_eq!(renewed.kept, [attempt.as_str()], "{renewed:?}");

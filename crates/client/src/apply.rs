@@ -5,7 +5,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use jobhall_protocol::{
-    Assigned, Code, EXPLANATION_BYTES, Failure, HeldAttempt, Outcome, OutcomeReport, Renewals, Vacancy,
+    Assigned, Code, EXPLANATION_BYTES, Failure, Outcome, OutcomeReport, Renewals, RenewedAttempt, Vacancy,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::call::Client;
 use crate::error::ClientError;
-use crate::work::{Lease, safe_part};
+use crate::work::{AttemptRef, safe_part};
 
 /// How one turn of [`Client::apply`] ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Client {
         let Some(given) = self.vacancies(&vacancy).await?.attempts.pop() else {
             return Ok(Applied::Idle);
         };
-        let held = HeldAttempt { id: given.id.clone(), lease: given.lease.clone() };
+        let held = RenewedAttempt { id: given.id.clone(), lease: given.lease.clone() };
         let (term, external) = (Duration::from_millis(given.lease_ms), given.job.external);
         let since = Instant::now();
         if let Err(error) = self.accept(lease(&held)).await {
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Renews the lease for as long as that is possible, and says why it is no longer.
-    async fn keep(&self, held: &HeldAttempt, term: Duration, mut since: Instant) -> Stop {
+    async fn keep(&self, held: &RenewedAttempt, term: Duration, mut since: Instant) -> Stop {
         let renewals = Renewals { attempts: vec![held.clone()] };
         let mut next = since + term / 3;
         loop {
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Reports an end. A result that the hall does not take is a failure which says why.
-    async fn tell(&self, held: HeldAttempt, report: OutcomeReport) -> Result<Applied, ClientError> {
+    async fn tell(&self, held: RenewedAttempt, report: OutcomeReport) -> Result<Applied, ClientError> {
         let (outcome, moved) = match self.outcome(lease(&held), &report).await {
             Err(ClientError::Problem(problem))
                 if report.value.is_some() && matches!(problem.code, Code::BadRequest | Code::TooLarge) =>
@@ -138,11 +138,11 @@ impl Client {
     }
 }
 
-fn lease(held: &HeldAttempt) -> Lease<'_> {
-    Lease { attempt: &held.id, lease: &held.lease }
+fn lease(held: &RenewedAttempt) -> AttemptRef<'_> {
+    AttemptRef { attempt: &held.id, lease: &held.lease }
 }
 
-fn lost_or(error: ClientError, held: HeldAttempt) -> Result<Applied, ClientError> {
+fn lost_or(error: ClientError, held: RenewedAttempt) -> Result<Applied, ClientError> {
     match error.code() {
         Some(Code::LeaseLost) => Ok(Applied::Lost { attempt: held.id }),
         _ => Err(error),

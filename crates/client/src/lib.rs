@@ -44,4 +44,4 @@ pub use session::{Session, SessionReceiver, SessionSender};
 pub use sse::{Event, Parser};
 pub use trust::{Trust, tls_config};
 pub use upload::{Upload, UploadError, media_type_of};
-pub use work::{Lease, safe_part};
+pub use work::{AttemptRef, safe_part};

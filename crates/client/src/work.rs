@@ -27,7 +27,7 @@ pub fn safe_part(lease: Duration) -> Duration {
 
 /// An attempt and the secret that allows to speak about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Lease<'a> {
+pub struct AttemptRef<'a> {
     /// `{job}-{claim}`.
     pub attempt: &'a str,
     /// 32 hex digits.
@@ -53,7 +53,7 @@ impl Client {
     ///
     /// # Errors
     /// The lease is lost, or the hall could not be reached.
-    pub async fn accept(&self, lease: Lease<'_>) -> Result<Moved, ClientError> {
+    pub async fn accept(&self, lease: AttemptRef<'_>) -> Result<Moved, ClientError> {
         self.read(&self.of_attempt(lease, "accept").repeatable()).await
     }
 
@@ -61,7 +61,7 @@ impl Client {
     ///
     /// # Errors
     /// The lease is lost, or the hall could not be reached.
-    pub async fn progress(&self, lease: Lease<'_>, progress: &Progress) -> Result<Moved, ClientError> {
+    pub async fn progress(&self, lease: AttemptRef<'_>, progress: &Progress) -> Result<Moved, ClientError> {
         self.read(&self.of_attempt(lease, "progress").json(progress)?).await
     }
 
@@ -71,7 +71,7 @@ impl Client {
     /// The lease is lost, the chunk does not fit what is there, or the hall could not be reached.
     pub async fn append_log(
         &self,
-        lease: Lease<'_>,
+        lease: AttemptRef<'_>,
         stream: LogStream,
         offset: u64,
         bytes: Bytes,
@@ -85,7 +85,7 @@ impl Client {
     ///
     /// # Errors
     /// The lease is lost, or the hall could not be reached.
-    pub async fn outcome(&self, lease: Lease<'_>, report: &OutcomeReport) -> Result<Moved, ClientError> {
+    pub async fn outcome(&self, lease: AttemptRef<'_>, report: &OutcomeReport) -> Result<Moved, ClientError> {
         self.read(&self.of_attempt(lease, "outcome").json(report)?.repeatable()).await
     }
 
@@ -98,7 +98,7 @@ impl Client {
         self.read(&call.within(Some(Duration::from_secs(10))).repeatable()).await
     }
 
-    fn of_attempt(&self, lease: Lease<'_>, verb: &str) -> Call {
+    fn of_attempt(&self, lease: AttemptRef<'_>, verb: &str) -> Call {
         self.api(Method::POST, &["attempts", lease.attempt, verb]).header(LEASE_HEADER, lease.lease)
     }
 }

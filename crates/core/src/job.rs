@@ -9,7 +9,7 @@ use crate::name::{Key, Owner, QueueName, ScheduleName, Tag, TypeName, WorkerName
 use crate::needs::{Needs, Uses};
 use crate::outcome::{Failure, Outcome};
 use crate::retry::RetryPolicy;
-use crate::state::{Blocked, Held, State, StateName, Tenure};
+use crate::state::{Blocked, Lease, Leased, State, StateName};
 use crate::time::Time;
 use crate::timeouts::Timeouts;
 use crate::window::Windows;
@@ -175,8 +175,8 @@ impl Life {
         let plain = match &self.state {
             State::Queued(error) => error.is_none(),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
-                let Held { tenure, stop, error, early } = &**held;
-                stop.is_none() && error.is_none() && early.is_none() && tenure.waited_ms == 0
+                let Leased { lease, stop, error, early } = &**held;
+                stop.is_none() && error.is_none() && early.is_none() && lease.waited_ms == 0
             }
             State::Succeeded(success) => success.last.waited_ms == 0,
             _ => false,
@@ -229,7 +229,7 @@ impl Life {
 
     /// Attempts that are in the history: all accepted ones, but for the current one or the last of a completed job.
     pub fn past_attempts(&self) -> u32 {
-        let current = self.state.tenure().is_some_and(|tenure| tenure.accepted_at.is_some());
+        let current = self.state.lease().is_some_and(|lease| lease.accepted_at.is_some());
         self.attempt.saturating_sub(u32::from(current))
     }
 
@@ -279,14 +279,14 @@ pub struct PastAttempt {
 
 impl PastAttempt {
     /// The record of a hold that ended without success.
-    pub fn of(claim: u32, tenure: Tenure, ended_at: Time, outcome: Outcome, failure: Failure) -> PastAttempt {
+    pub fn of(claim: u32, lease: Lease, ended_at: Time, outcome: Outcome, failure: Failure) -> PastAttempt {
         PastAttempt {
             claim,
-            lease: tenure.lease,
-            worker: tenure.worker,
-            assigned_at: tenure.assigned_at,
-            accepted_at: tenure.accepted_at,
-            started_at: tenure.started_at,
+            lease: lease.id,
+            worker: lease.worker,
+            assigned_at: lease.assigned_at,
+            accepted_at: lease.accepted_at,
+            started_at: lease.started_at,
             ended_at,
             outcome,
             failure,

@@ -56,7 +56,7 @@ pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
 pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};
 pub use state::{
-    Blocked, Defeat, Held, State, StateName, StopRequest, StopWhy, Success, Tenure, WaitFor, Waiting,
+    Blocked, Defeat, Lease, Leased, State, StateName, StopRequest, StopWhy, Success, WaitFor, Waiting,
 };
 pub use time::{Time, TimeError};
 pub use timeouts::{TimeoutError, Timeouts};

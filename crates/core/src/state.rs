@@ -10,9 +10,9 @@ use crate::time::Time;
 
 /// One worker's hold on a job: who, by which lease, since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenure {
+pub struct Lease {
     /// The secret that every report must show.
-    pub lease: LeaseId,
+    pub id: LeaseId,
     /// The worker it was given to.
     pub worker: WorkerName,
     /// When it was assigned.
@@ -45,11 +45,11 @@ pub struct StopRequest {
     pub failure: Failure,
 }
 
-/// What a leased job has besides its tenure.
+/// What a leased job has besides its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Leased {
     /// The current hold.
-    pub tenure: Tenure,
+    pub lease: Lease,
     /// A stop on its way to the worker.
     pub stop: Option<StopRequest>,
     /// The error of the attempt before, kept until this one is accepted so that a take-back can restore it.
@@ -58,7 +58,7 @@ pub struct Held {
     pub early: Option<Box<Report>>,
 }
 
-impl Held {
+impl Leased {
     /// Whether someone asked for the end of the job.
     pub fn is_cancelled(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.why == StopWhy::Cancel)
@@ -81,7 +81,7 @@ pub enum WaitFor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The hold; of one that waits for the outside, the last one.
-    pub held: Held,
+    pub held: Leased,
     /// What for.
     pub on: WaitFor,
     /// Since when.
@@ -107,7 +107,7 @@ pub struct Success {
     /// The result, `null` where the worker gave none.
     pub value: Json,
     /// The hold that brought it.
-    pub last: Tenure,
+    pub last: Lease,
 }
 
 /// An end that is not a success.
@@ -120,7 +120,7 @@ pub struct Defeat {
     /// Why.
     pub failure: Failure,
     /// The last hold; none if it never was assigned, or the last one was taken back.
-    pub last: Option<Tenure>,
+    pub last: Option<Lease>,
 }
 
 /// Where a job stands.
@@ -131,11 +131,11 @@ pub enum State {
     /// Waits until other jobs have ended.
     Blocked(Blocked),
     /// Given to a worker that has not yet said yes.
-    Assigned(Box<Held>),
+    Assigned(Box<Leased>),
     /// Taken by the worker.
-    Accepted(Box<Held>),
+    Accepted(Box<Leased>),
     /// The worker has reported progress.
-    Running(Box<Held>),
+    Running(Box<Leased>),
     /// The attempt is suspended until others answer.
     Waiting(Box<Waiting>),
     /// Ended well.
@@ -155,7 +155,7 @@ impl State {
     }
 
     /// The hold of a leased job.
-    pub fn held(&self) -> Option<&Held> {
+    pub fn held(&self) -> Option<&Leased> {
         match self {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
             State::Waiting(waiting) if waiting.on == WaitFor::Jobs => Some(&waiting.held),
@@ -164,12 +164,12 @@ impl State {
     }
 
     /// The hold of a leased job, the last one of a completed job or of one that waits for the outside.
-    pub fn tenure(&self) -> Option<&Tenure> {
+    pub fn lease(&self) -> Option<&Lease> {
         match self {
-            State::Waiting(waiting) => Some(&waiting.held.tenure),
+            State::Waiting(waiting) => Some(&waiting.held.lease),
             State::Succeeded(success) => Some(&success.last),
             State::Failed(defeat) | State::Crashed(defeat) | State::Cancelled(defeat) => defeat.last.as_ref(),
-            _ => self.held().map(|held| &held.tenure),
+            _ => self.held().map(|held| &held.lease),
         }
     }
 

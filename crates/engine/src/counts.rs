@@ -139,21 +139,21 @@ impl Totals {
     /// A job that could be taken since this moment was assigned.
     pub fn assigned(&mut self, since: Time, life: &Life) {
         if let State::Assigned(held) = &life.state {
-            self.wait.add(held.tenure.assigned_at.since(since));
+            self.wait.add(held.lease.assigned_at.since(since));
         }
     }
 
     /// If this step ends an attempt, how and after how long. A claim that nobody accepted was none.
     pub fn stepped(&mut self, step: &Step) {
-        let ended = match (&step.past, step.life.state.tenure(), step.life.state.ended_at()) {
+        let ended = match (&step.past, step.life.state.lease(), step.life.state.ended_at()) {
             (Some(past), ..) => {
                 Some((past.outcome, past.accepted_at.unwrap_or(past.assigned_at), past.ended_at))
             }
-            (None, Some(tenure), Some(ended_at)) => step
+            (None, Some(lease), Some(ended_at)) => step
                 .life
                 .state
                 .outcome()
-                .map(|outcome| (outcome, tenure.accepted_at.unwrap_or(tenure.assigned_at), ended_at)),
+                .map(|outcome| (outcome, lease.accepted_at.unwrap_or(lease.assigned_at), ended_at)),
             _ => None,
         };
         if let Some((outcome, from, to)) = ended {

@@ -69,7 +69,7 @@ impl Kernel {
             return;
         }
         let report = Report::Failed(failure.clone(), Some(Verdict { when: When::Never, params: None }));
-        let (lease, retry, dice) = (held.tenure.lease, &spec.retry, Dice(0));
+        let (lease, retry, dice) = (held.lease.id, &spec.retry, Dice(0));
         let event = Event::Report { claim, lease, report: &report, retry, dice };
         if let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) {
             self.send_step(id, *step, task);

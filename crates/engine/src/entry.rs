@@ -49,7 +49,7 @@ pub(crate) enum Placed {
     /// In a bucket that it does not get into now.
     Limited(BucketId),
     /// Aside: somebody holds it back.
-    Held,
+    OnHold,
     /// Among those whose spec must be read before it is known what limits them.
     Unread,
 }

@@ -175,7 +175,7 @@ impl Kernel {
             }
             State::Queued(_) => self.why_waiting(id, entry),
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
-                let worker = held.tenure.worker.clone();
+                let worker = held.lease.worker.clone();
                 let why = match (&held.stop, &entry.life.state) {
                     (Some(stop), _) => stopping(worker, stop),
                     (None, State::Assigned(_)) => Why::NotAccepted(worker),
@@ -201,7 +201,7 @@ impl Kernel {
     }
 
     fn why_suspended(&self, id: JobId, entry: &Entry, waiting: &Waiting) -> Why {
-        let worker = waiting.held.tenure.worker.clone();
+        let worker = waiting.held.lease.worker.clone();
         let open = self.waits.get(&id.get()).map(|wait| &wait.open).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
             (_, WaitFor::Outside { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },

@@ -36,7 +36,7 @@ impl Kernel {
 
     /// At start: an open job. A leased one keeps its lease for one full term, for its worker to come back.
     pub fn restore(&mut self, job: Job) {
-        let held = job.life.state.held().map(|held| held.tenure.worker.clone());
+        let held = job.life.state.held().map(|held| held.lease.worker.clone());
         let id = job.id;
         if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
             self.found_blocked(id);
@@ -187,7 +187,7 @@ impl Kernel {
         self.watch_closing(id);
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.placed = match entry.share {
-            _ if entry.life.hold => Placed::Held,
+            _ if entry.life.hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
             Shared::Free | Shared::Of(_) => Placed::Ready,
         };
@@ -244,7 +244,7 @@ impl Kernel {
             self.specs.drop(spec);
         }
         match placed {
-            Placed::Nowhere | Placed::Held | Placed::Unread => {}
+            Placed::Nowhere | Placed::OnHold | Placed::Unread => {}
             Placed::Limited(at) => {
                 self.admission.limits.wait_no_more(at, entry.class, rank(id, entry));
             }

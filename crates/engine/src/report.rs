@@ -174,7 +174,7 @@ impl Kernel {
             Some(report) => Event::Report { claim, lease, report, retry, dice },
             None => Event::StartedOutside { claim, lease, until: self.now.wall, retry, dice },
         };
-        let same_worker = job.life.state.tenure().is_some_and(|tenure| tenure.worker == *worker);
+        let same_worker = job.life.state.lease().is_some_and(|lease| lease.worker == *worker);
         same_worker && transition(&job.life, &event, self.now.wall) == Ok(Decision::Same)
     }
 
@@ -183,7 +183,7 @@ impl Kernel {
         let Some(life) = self.open.get(&id.get()).map(|entry| &entry.life) else { return false };
         life.claim == attempt.claim
             && matches!(life.state, State::Waiting(_))
-            && life.state.tenure().is_some_and(|tenure| tenure.lease == lease && tenure.worker == *worker)
+            && life.state.lease().is_some_and(|current| current.id == lease && current.worker == *worker)
     }
 
     /// Nobody accepted this claim in time.
@@ -224,7 +224,7 @@ impl Kernel {
         let told = life.state.held().filter(|held| held.early.is_some() && !held.is_cancelled());
         let event = match (told, &entry.spec) {
             (Some(held), Some(spec)) if !matches!(life.state, State::Waiting(_)) => {
-                let (lease, retry) = (held.tenure.lease, &spec.retry);
+                let (lease, retry) = (held.lease.id, &spec.retry);
                 &Event::StartedOutside { claim, lease, until, retry, dice }
             }
             _ => event,

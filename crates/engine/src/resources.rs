@@ -113,7 +113,7 @@ impl Kernel {
             return self.free(allocation);
         };
         if self.holders.get(&id.get()).is_some_and(|hold| hold.allocation.is_none()) {
-            let worker = held.tenure.worker.clone();
+            let worker = held.lease.worker.clone();
             let allocation = self.allocate(&worker, &self.uses_of(id));
             if let Some(hold) = self.holders.get_mut(&id.get()) {
                 hold.allocation = allocation;

@@ -93,7 +93,7 @@ impl Kernel {
         self.open.get(&attempt.job.get()).is_some_and(|entry| {
             let held = entry.life.state.held();
             entry.life.claim == attempt.claim
-                && held.is_some_and(|held| held.tenure.lease == lease && held.tenure.worker == *worker)
+                && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker)
         })
     }
 

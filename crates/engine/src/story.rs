@@ -1,7 +1,7 @@
 //! The story of jobs, for the log: what came, who has it, how it ended. Told once it is stored, and never with params,
 //! keys or leases. Where nobody listens a line costs a look at a flag.
 
-use jobhall_core::{AttemptId, Held, Job, JobId, Step};
+use jobhall_core::{AttemptId, Job, JobId, Leased, Step};
 use jobhall_store::CommitError;
 
 pub(crate) fn submitted(job: &Job) {
@@ -9,8 +9,8 @@ pub(crate) fn submitted(job: &Job) {
     tracing::info!(job = job.id.get(), r#type = %job_type, %queue, "job submitted");
 }
 
-pub(crate) fn assigned(attempt: AttemptId, held: &Held) {
-    let worker = &held.tenure.worker;
+pub(crate) fn assigned(attempt: AttemptId, held: &Leased) {
+    let worker = &held.lease.worker;
     tracing::info!(job = attempt.job.get(), %attempt, %worker, "attempt assigned");
 }
 
@@ -29,10 +29,10 @@ pub(crate) fn stepped(id: JobId, step: &Step) {
     }
     let Some(outcome) = state.outcome() else { return };
     let state = state.name();
-    match step.life.state.tenure() {
-        Some(tenure) => {
+    match step.life.state.lease() {
+        Some(lease) => {
             let attempt = AttemptId { job: id, claim: step.life.claim };
-            let worker = &tenure.worker;
+            let worker = &lease.worker;
             tracing::info!(job = id.get(), %attempt, %worker, %outcome, %state, "job completed");
         }
         None => tracing::info!(job = id.get(), %outcome, %state, "job completed"),

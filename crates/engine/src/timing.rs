@@ -82,14 +82,14 @@ impl Entry {
 
 /// How long the attempt had been at work when it was stored, by the stored moments.
 fn worked_by(life: &Life, now: jobhall_core::Time) -> u64 {
-    let (until, tenure) = match &life.state {
-        State::Waiting(waiting) if life.state.held().is_some() => (waiting.since, &waiting.held.tenure),
-        state => match state.tenure() {
-            Some(tenure) => (now, tenure),
+    let (until, lease) = match &life.state {
+        State::Waiting(waiting) if life.state.held().is_some() => (waiting.since, &waiting.held.lease),
+        state => match state.lease() {
+            Some(lease) => (now, lease),
             None => return 0,
         },
     };
-    tenure.accepted_at.map_or(0, |at| until.since(at).saturating_sub(tenure.waited_ms))
+    lease.accepted_at.map_or(0, |at| until.since(at).saturating_sub(lease.waited_ms))
 }
 
 impl Kernel {
@@ -103,7 +103,7 @@ impl Kernel {
         let entry = self.open.get(&id.get())?;
         match self.holders.get(&id.get()) {
             Some(hold) => Some(hold.timing.worked(self.now.mono)),
-            None => entry.life.state.tenure().map(|_| worked_by(&entry.life, self.now.wall)),
+            None => entry.life.state.lease().map(|_| worked_by(&entry.life, self.now.wall)),
         }
     }
 

@@ -283,7 +283,7 @@ impl Kernel {
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
         story::assigned(attempt, held);
-        let (lease, number) = (held.tenure.lease, life.attempt + 1);
+        let (lease, number) = (held.lease.id, life.attempt + 1);
         let external = self.type_config(&spec.job_type).external;
         let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
         self.effect(Effect::Assign(session, assignment));

@@ -8,14 +8,14 @@ mod held;
 use std::sync::Arc;
 
 use hall::{Hall, job};
-use held::Held;
+use held::HeldStore;
 use jobhall_core::{Failure, QueueName, Submitted};
 use jobhall_engine::{Config, Engine, Rejected, Request, StoreReply, Submit, SystemClock};
 use jobhall_store::Committed;
 use tokio::task::JoinHandle;
 
 struct Batches {
-    store: Arc<Held>,
+    store: Arc<HeldStore>,
     engine: Engine,
     before: usize,
 }
@@ -23,7 +23,7 @@ struct Batches {
 impl Batches {
     /// An engine that has its ids, and whose commits are held up from now on.
     async fn begin() -> Batches {
-        let store = Held::new();
+        let store = HeldStore::new();
         let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
         engine.submit_one(job("t")).await.unwrap();
         store.hold_commits();

@@ -130,7 +130,7 @@ fn act(hall: &mut Hall, random: &mut Random, live: &mut Vec<(String, Assignment)
     }
     for (_, given) in hall.assignments() {
         let stored = hall.stored(given.attempt.job);
-        let worker = stored.life.state.held().map(|held| held.tenure.worker.to_string());
+        let worker = stored.life.state.held().map(|held| held.lease.worker.to_string());
         live.extend(worker.map(|worker| (worker, given)));
     }
 }

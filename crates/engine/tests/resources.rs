@@ -440,7 +440,7 @@ fn every_reason_of_resources_is_explained() {
     assert!(text.contains(kept), "{text}");
     let assignment = Request::Cancel { id: first, failure: jobhall_core::Failure::new("cancelled", "") };
     hall.ask(assignment).unwrap();
-    let held = hall.show(first).job.life.state.held().unwrap().tenure.lease;
+    let held = hall.show(first).job.life.state.held().unwrap().lease.id;
     let attempt = jobhall_core::AttemptId { job: first, claim: 1 };
     let report = Request::Report { worker: hall::worker("small"), attempt, lease: held, report: passed() };
     hall.ask(report).unwrap();

@@ -5,13 +5,13 @@ mod hall;
 mod held;
 
 use hall::{job, passed, worker};
-use held::Held;
+use held::HeldStore;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::{Config, Engine, Rejected, SessionEvent, SystemClock};
 
 #[tokio::test]
 async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_stopped() {
-    let store = Held::new();
+    let store = HeldStore::new();
     let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
     let opened = engine.open_session(worker("w"), Abilities::default(), Accepts::default(), Vec::new());
     let mut session = opened.await.unwrap();
@@ -34,7 +34,7 @@ async fn an_engine_whose_store_stands_no_more_renews_nothing_and_tells_why_it_st
 
 #[tokio::test]
 async fn what_was_on_its_way_when_the_store_fell_is_answered_as_unknown() {
-    let store = Held::new();
+    let store = HeldStore::new();
     let engine = Engine::start(store.clone(), Config::default(), SystemClock::default()).await.unwrap();
     engine.submit_one(job("t")).await.unwrap();
     store.hold_commits();
@@ -52,7 +52,7 @@ async fn what_was_on_its_way_when_the_store_fell_is_answered_as_unknown() {
 
 #[tokio::test]
 async fn an_engine_that_is_told_to_stop_says_so() {
-    let engine = Engine::start(Held::new(), Config::default(), SystemClock::default()).await.unwrap();
+    let engine = Engine::start(HeldStore::new(), Config::default(), SystemClock::default()).await.unwrap();
     let watched = engine.clone();
     let watching = tokio::spawn(async move { watched.stopped().await });
     engine.stop().await;

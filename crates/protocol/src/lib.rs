@@ -41,9 +41,9 @@ pub use operation::{Operation, OperationState, StartOperation, Verb};
 pub use problem::{Code, Problem};
 pub use schedule::{Schedule, SetSchedule, Tick};
 pub use session::{
-    Assigned, AssignedJob, Assignments, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES, FrameError,
-    FrameWriter, Held, HeldAttempt, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RetryVerdict,
-    SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
+    Assigned, AssignedJob, Assignments, AttemptRef, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES,
+    FrameError, FrameWriter, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RenewedAttempt,
+    RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
 };
 pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};

@@ -14,7 +14,7 @@ use crate::span::Span;
 
 pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
 pub use message::{
-    FEATURE_MOVED, Held, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word,
+    AttemptRef, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word,
 };
 
 /// A worker's long poll: it can take so many jobs now.
@@ -170,13 +170,13 @@ pub struct OutcomeReport {
 #[serde(deny_unknown_fields)]
 pub struct Renewals {
     /// Each with its lease.
-    pub attempts: Vec<HeldAttempt>,
+    pub attempts: Vec<RenewedAttempt>,
 }
 
 /// One attempt with its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct HeldAttempt {
+pub struct RenewedAttempt {
     /// `{job}-{claim}`.
     pub id: String,
     /// Its lease, as 32 hex digits.

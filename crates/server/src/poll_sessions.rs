@@ -22,13 +22,13 @@ pub(crate) struct PollSessions {
 
 #[derive(Default)]
 struct Book {
-    held: HashMap<AttemptId, Held>,
+    held: HashMap<AttemptId, PolledAttempt>,
     /// Attempts per session.
     left: HashMap<SessionId, usize>,
     waiting: HashMap<SessionId, Waiting>,
 }
 
-struct Held {
+struct PolledAttempt {
     session: SessionId,
     worker: WorkerName,
     lease: LeaseId,
@@ -82,7 +82,7 @@ impl PollSessions {
         let id = session.id();
         for &(attempt, lease) in attempts {
             let (worker, abilities) = (worker.clone(), abilities.clone());
-            self.book().add(attempt, Held { session: id, worker, lease, cancel: false, abilities });
+            self.book().add(attempt, PolledAttempt { session: id, worker, lease, cancel: false, abilities });
         }
         let poll_sessions = self.clone();
         tokio::spawn(async move {
@@ -244,7 +244,7 @@ fn sorted(mut worker: Worker) -> Worker {
 }
 
 impl Book {
-    fn add(&mut self, attempt: AttemptId, held: Held) {
+    fn add(&mut self, attempt: AttemptId, held: PolledAttempt) {
         let session = held.session;
         *self.left.entry(session).or_default() += 1;
         if let Some(before) = self.held.insert(attempt, held) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jobhall_core::{
-    Backoff, Failure, Job, Json, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Tenure, Time,
+    Backoff, Failure, Job, Json, Lease, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Time,
     TypeConfig, TypeName,
 };
 use jobhall_engine::{Assignment, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob};
@@ -27,7 +27,7 @@ fn failure(failure: &Failure) -> Result<wire::Failure, ApiError> {
 /// A job without its attempts, as lists have it.
 pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
     let (spec, life) = (&job.spec, as_of(job, now));
-    let tenure = life.state.tenure();
+    let lease = life.state.lease();
     let result = match &life.state {
         State::Succeeded(success) => Some(raw(&success.value)?),
         _ => None,
@@ -52,9 +52,9 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
         run_at: Timestamp(life.run_at),
         created_at: Timestamp(spec.created_at),
         updated_at: Timestamp(life.updated_at),
-        started_at: tenure.and_then(|tenure| tenure.started_at).map(Timestamp),
+        started_at: lease.and_then(|lease| lease.started_at).map(Timestamp),
         completed_at: life.state.ended_at().map(Timestamp),
-        worker: tenure.map(|tenure| tenure.worker.to_string()),
+        worker: lease.map(|lease| lease.worker.to_string()),
         progress: Vec::new(),
         result,
         result_artifact: None,
@@ -115,7 +115,7 @@ fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError
 
 /// The attempt that goes on, or the one that ended the job.
 fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
-    let Some(Tenure { worker, assigned_at, accepted_at, started_at, .. }) = job.life.state.tenure() else {
+    let Some(Lease { worker, assigned_at, accepted_at, started_at, .. }) = job.life.state.lease() else {
         return Ok(None);
     };
     let outcome = match &job.life.state {

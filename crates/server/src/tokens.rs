@@ -153,8 +153,8 @@ impl Tokens {
     pub(crate) async fn who_of_job(&self, engine: &Engine, token: &str) -> Option<Identity> {
         let (attempt, mac) = self.job_key.open(token)?;
         let shown = engine.show(attempt.job).await.ok()?;
-        let tenure = &shown.job.life.state.held()?.tenure;
-        let (lease, worker) = (tenure.lease, tenure.worker.clone());
+        let lease = &shown.job.life.state.held()?.lease;
+        let (lease, worker) = (lease.id, lease.worker.clone());
         // Another claim of the job has another lease, and so another mac.
         if !self.job_key.made(mac, attempt, lease) {
             return None;

@@ -52,10 +52,10 @@ impl Sim {
         let row = self.vault.row(attempt.job);
         let held = row.as_ref().and_then(|row| row.life.state.held().map(|held| (row.life.claim, held)));
         match held {
-            Some((claim, held)) if held.tenure.lease != lease => Request::Report {
+            Some((claim, held)) if held.lease.id != lease => Request::Report {
                 attempt: jobhall_core::AttemptId { claim, ..attempt },
-                lease: held.tenure.lease,
-                worker: held.tenure.worker.clone(),
+                lease: held.lease.id,
+                worker: held.lease.worker.clone(),
                 report,
             },
             _ => Request::Report { worker, attempt, lease, report },

@@ -109,7 +109,7 @@ impl<'a> Client<'a> {
 
     /// A report by the holder.
     pub(crate) fn report(&self, job: &Job, report: &Report) -> Change {
-        let lease = job.life.state.tenure().expect("a held job").lease;
+        let lease = job.life.state.lease().expect("a held job").id;
         let retry = &job.spec.retry;
         let event = Event::Report { claim: job.life.claim, lease, report, retry, dice: Dice(0) };
         self.decide(job, &event)
@@ -123,7 +123,7 @@ impl<'a> Client<'a> {
 
     /// The worker's yes.
     pub(crate) fn accept(&self, job: &Job) -> Change {
-        let lease = job.life.state.tenure().expect("a held job").lease;
+        let lease = job.life.state.lease().expect("a held job").id;
         self.decide(job, &Event::Accept { claim: job.life.claim, lease })
     }
 

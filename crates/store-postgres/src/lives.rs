@@ -1,12 +1,12 @@
 //! Lives as columns, for statements that write many jobs at once.
 
-use jobhall_core::{Held, Job, JobId, Key, Life, State, StopWhy, Tenure, Time, WaitFor};
+use jobhall_core::{Job, JobId, Key, Lease, Leased, Life, State, StopWhy, Time, WaitFor};
 use jobhall_store::{KeyPlace, key_place};
 
 use crate::error::PgError;
 use crate::row::{StoredStop, StoredWait, number, to_json};
 use crate::shapes::Shapes;
-use crate::wire::{Lease, Step};
+use crate::wire::{LeaseBytes, Step};
 
 /// The text that stands for a (type, key). A type has no `/`, so no two pairs have the same.
 pub(crate) fn key_text(job_type: &str, key: &str) -> String {
@@ -99,7 +99,7 @@ impl<'a> Lives<'a> {
         let step = step.with(self.column(Row::attempt)).with(self.column(Row::lost));
         let step = step.with(self.column(Row::snoozed)).with(self.column(Row::unaccepted));
         let step = step.with(self.column(Row::run_at)).with(self.column(Row::updated_at));
-        let step = step.with(self.column(Row::lease)).with(self.column(Row::worker));
+        let step = step.with(self.column(Row::lease_id)).with(self.column(Row::worker));
         let step = step.with(self.column(Row::assigned_at)).with(self.column(Row::accepted_at));
         let step = step.with(self.column(Row::started_at)).with(self.column(Row::behind));
         let step = step.with(self.column(Row::outcome)).with(self.column(Row::ended_at));
@@ -126,7 +126,7 @@ impl<'a> Lives<'a> {
 
 /// The columns of jobs that are not odd, but for their end.
 fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step {
-    let step = Step::new(sql).with(part.rows(|row| number(row.id))).with(part.rows(Row::lease));
+    let step = Step::new(sql).with(part.rows(|row| number(row.id))).with(part.rows(Row::lease_id));
     let step = step.with(part.numbers()).with(part.each(Row::rev)).with(part.each(Row::state));
     let step = step.with(part.each(Row::claim)).with(part.each(Row::attempt)).with(part.each(Row::lost));
     let step = step.with(part.each(Row::snoozed)).with(part.each(Row::unaccepted));
@@ -189,32 +189,32 @@ impl<'a> Row<'a> {
         self.life.updated_at.as_ms()
     }
 
-    fn tenure(&self) -> Option<&'a Tenure> {
-        self.life.state.tenure()
+    fn lease(&self) -> Option<&'a Lease> {
+        self.life.state.lease()
     }
 
-    fn lease(&self) -> Option<Lease> {
-        self.tenure().map(|tenure| Lease(tenure.lease.0.to_be_bytes()))
+    fn lease_id(&self) -> Option<LeaseBytes> {
+        self.lease().map(|lease| LeaseBytes(lease.id.0.to_be_bytes()))
     }
 
     fn worker(&self) -> Option<&'a str> {
-        self.tenure().map(|tenure| tenure.worker.as_str())
+        self.lease().map(|lease| lease.worker.as_str())
     }
 
     fn assigned_at(&self) -> Option<i64> {
-        self.tenure().map(|tenure| tenure.assigned_at.as_ms())
+        self.lease().map(|lease| lease.assigned_at.as_ms())
     }
 
     fn accepted_at(&self) -> Option<i64> {
-        self.tenure().and_then(|tenure| tenure.accepted_at).map(Time::as_ms)
+        self.lease().and_then(|lease| lease.accepted_at).map(Time::as_ms)
     }
 
     fn started_at(&self) -> Option<i64> {
-        self.tenure().and_then(|tenure| tenure.started_at).map(Time::as_ms)
+        self.lease().and_then(|lease| lease.started_at).map(Time::as_ms)
     }
 
     fn waited_ms(&self) -> Option<i64> {
-        self.tenure().map(|tenure| tenure.waited_ms.cast_signed()).filter(|&ms| ms > 0)
+        self.lease().map(|lease| lease.waited_ms.cast_signed()).filter(|&ms| ms > 0)
     }
 
     fn behind(&self) -> Option<i64> {
@@ -257,7 +257,7 @@ impl<'a> Row<'a> {
     }
 
     /// What comes with an attempt, also with one that waits for the outside.
-    fn held(&self) -> Option<&'a Held> {
+    fn held(&self) -> Option<&'a Leased> {
         match &self.life.state {
             State::Waiting(waiting) => Some(&waiting.held),
             state => state.held(),
@@ -293,7 +293,7 @@ impl<'a> Row<'a> {
     }
 }
 
-fn stored_stop(held: &Held) -> Result<Option<String>, PgError> {
+fn stored_stop(held: &Leased) -> Result<Option<String>, PgError> {
     let Some(stop) = &held.stop else { return Ok(None) };
     let timed_out = stop.why == StopWhy::TimeOut;
     to_json(&StoredStop { at: stop.at.as_ms(), failure: stop.failure.clone(), timed_out }).map(Some)

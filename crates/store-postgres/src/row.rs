@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Defeat, Failure, Held, Job, JobId, Json, Key, LeaseId, Life, Outcome, PastAttempt, State,
-    StateName, StopRequest, StopWhy, Success, Tenure, Time, TypeName, WaitFor, Waiting, WorkerName,
+    Again, Blocked, Defeat, Failure, Job, JobId, Json, Key, Lease, LeaseId, Leased, Life, Outcome,
+    PastAttempt, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, WaitFor, Waiting,
+    WorkerName,
 };
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
@@ -85,12 +86,12 @@ fn state(row: &Row) -> Result<State, PgError> {
             at: time(row, 17)?,
             outcome: outcome(row, 16)?,
             value: text_or_null(row, 21)?.map_or_else(Json::null, Json::trusted),
-            last: tenure(row)?.ok_or_else(|| damaged("success", "it has no lease"))?,
+            last: lease(row)?.ok_or_else(|| damaged("success", "it has no lease"))?,
         })),
         StateName::Failed | StateName::Crashed | StateName::Cancelled => {
             let failure = error()?.ok_or_else(|| damaged("end", "it has no error"))?;
             let (at, outcome) = (time(row, 17)?, outcome(row, 16)?);
-            let defeat = Box::new(Defeat { at, outcome, failure, last: tenure(row)? });
+            let defeat = Box::new(Defeat { at, outcome, failure, last: lease(row)? });
             match name {
                 StateName::Failed => State::Failed(defeat),
                 StateName::Crashed => State::Crashed(defeat),
@@ -101,8 +102,8 @@ fn state(row: &Row) -> Result<State, PgError> {
     })
 }
 
-fn held(row: &Row, error: Option<Failure>) -> Result<Box<Held>, PgError> {
-    let tenure = tenure(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
+fn held(row: &Row, error: Option<Failure>) -> Result<Box<Leased>, PgError> {
+    let lease = lease(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
     let stop = match text_or_null(row, 18)? {
         Some(text) => {
             let StoredStop { at, failure, timed_out } = from_json("cancel", text)?;
@@ -112,7 +113,7 @@ fn held(row: &Row, error: Option<Failure>) -> Result<Box<Held>, PgError> {
         None => None,
     };
     let early = text_or_null(row, 26)?.map(|text| from_json("early", text)).transpose()?;
-    Ok(Box::new(Held { tenure, stop, error, early }))
+    Ok(Box::new(Leased { lease, stop, error, early }))
 }
 
 fn waiting(row: &Row) -> Result<Waiting, PgError> {
@@ -125,10 +126,10 @@ fn waiting(row: &Row) -> Result<Waiting, PgError> {
     Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })
 }
 
-fn tenure(row: &Row) -> Result<Option<Tenure>, PgError> {
+fn lease(row: &Row) -> Result<Option<Lease>, PgError> {
     let Some(lease) = get::<Option<&[u8]>>(row, 10)? else { return Ok(None) };
-    Ok(Some(Tenure {
-        lease: LeaseId(number128(lease)?),
+    Ok(Some(Lease {
+        id: LeaseId(number128(lease)?),
         worker: worker(row, 11)?,
         assigned_at: time(row, 12)?,
         accepted_at: time_or_null(row, 13)?,

@@ -26,14 +26,14 @@ params! {
     String => TEXT, &str => TEXT, Option<&str> => TEXT, Option<String> => TEXT,
     Vec<String> => TEXT_ARRAY, Vec<Option<String>> => TEXT_ARRAY,
     Vec<&str> => TEXT_ARRAY, Vec<Option<&str>> => TEXT_ARRAY,
-    Vec<Vec<u8>> => BYTEA_ARRAY, Vec<Option<Lease>> => BYTEA_ARRAY,
+    Vec<Vec<u8>> => BYTEA_ARRAY, Vec<Option<LeaseBytes>> => BYTEA_ARRAY,
 }
 
 /// A lease as it is stored.
 #[derive(Debug)]
-pub(crate) struct Lease(pub(crate) [u8; 16]);
+pub(crate) struct LeaseBytes(pub(crate) [u8; 16]);
 
-impl ToSql for Lease {
+impl ToSql for LeaseBytes {
     fn to_sql(
         &self,
         ty: &Type,

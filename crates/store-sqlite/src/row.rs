@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Defeat, Failure, Held, Job, JobId, Json, Key, LeaseId, Life, Outcome, PastAttempt, State,
-    StateName, StopRequest, StopWhy, Success, Tenure, Time, TypeName, WaitFor, Waiting, WorkerName,
+    Again, Blocked, Defeat, Failure, Job, JobId, Json, Key, Lease, LeaseId, Leased, Life, Outcome,
+    PastAttempt, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, WaitFor, Waiting,
+    WorkerName,
 };
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
@@ -66,7 +67,7 @@ pub(crate) fn bind_plain(
     to.raw_bind_parameter(9, life.unaccepted)?;
     to.raw_bind_parameter(10, life.run_at.as_ms())?;
     to.raw_bind_parameter(11, life.updated_at.as_ms())?;
-    bind_tenure(to, state.tenure())
+    bind_lease(to, state.lease())
 }
 
 /// Binds ?26 to ?30: what most jobs never have.
@@ -82,7 +83,7 @@ fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), SqlError> {
         }
         _ => None,
     };
-    let waited_ms = life.state.tenure().map_or(0, |tenure| tenure.waited_ms);
+    let waited_ms = life.state.lease().map_or(0, |lease| lease.waited_ms);
     let early = holding(&life.state).and_then(|held| held.early.as_ref());
     to.raw_bind_parameter(26, life.hold.then_some(1))?;
     to.raw_bind_parameter(27, depends.then_some(1))?;
@@ -93,7 +94,7 @@ fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), SqlError> {
 }
 
 /// The hold of a live attempt, also of one that waits for the outside.
-fn holding(state: &State) -> Option<&Held> {
+fn holding(state: &State) -> Option<&Leased> {
     match state {
         State::Waiting(waiting) => Some(&waiting.held),
         state => state.held(),
@@ -101,12 +102,12 @@ fn holding(state: &State) -> Option<&Held> {
 }
 
 /// Binds ?12 to ?16.
-fn bind_tenure(to: &mut Statement<'_>, tenure: Option<&Tenure>) -> Result<(), SqlError> {
-    to.raw_bind_parameter(12, tenure.map(|tenure| tenure.lease.0.to_be_bytes()))?;
-    to.raw_bind_parameter(13, tenure.map(|tenure| tenure.worker.as_str()))?;
-    to.raw_bind_parameter(14, tenure.map(|tenure| tenure.assigned_at.as_ms()))?;
-    to.raw_bind_parameter(15, tenure.and_then(|tenure| tenure.accepted_at).map(Time::as_ms))?;
-    to.raw_bind_parameter(16, tenure.and_then(|tenure| tenure.started_at).map(Time::as_ms))?;
+fn bind_lease(to: &mut Statement<'_>, lease: Option<&Lease>) -> Result<(), SqlError> {
+    to.raw_bind_parameter(12, lease.map(|lease| lease.id.0.to_be_bytes()))?;
+    to.raw_bind_parameter(13, lease.map(|lease| lease.worker.as_str()))?;
+    to.raw_bind_parameter(14, lease.map(|lease| lease.assigned_at.as_ms()))?;
+    to.raw_bind_parameter(15, lease.and_then(|lease| lease.accepted_at).map(Time::as_ms))?;
+    to.raw_bind_parameter(16, lease.and_then(|lease| lease.started_at).map(Time::as_ms))?;
     Ok(())
 }
 
@@ -193,12 +194,12 @@ fn state(row: &Row<'_>) -> Result<State, SqlError> {
             at: time(row, 17)?,
             outcome: outcome(row.get(16)?)?,
             value: text_or_null(row, 21)?.map_or_else(Json::null, Json::trusted),
-            last: tenure(row)?.ok_or_else(|| damaged("success", "it has no lease"))?,
+            last: lease(row)?.ok_or_else(|| damaged("success", "it has no lease"))?,
         })),
         StateName::Failed | StateName::Crashed | StateName::Cancelled => {
             let failure = error()?.ok_or_else(|| damaged("end", "it has no error"))?;
             let (at, outcome) = (time(row, 17)?, outcome(row.get(16)?)?);
-            let defeat = Box::new(Defeat { at, outcome, failure, last: tenure(row)? });
+            let defeat = Box::new(Defeat { at, outcome, failure, last: lease(row)? });
             match name {
                 StateName::Failed => State::Failed(defeat),
                 StateName::Crashed => State::Crashed(defeat),
@@ -209,8 +210,8 @@ fn state(row: &Row<'_>) -> Result<State, SqlError> {
     })
 }
 
-fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Held>, SqlError> {
-    let tenure = tenure(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
+fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Leased>, SqlError> {
+    let lease = lease(row)?.ok_or_else(|| damaged("hold", "it has no lease"))?;
     let stop = match text_or_null(row, 18)? {
         Some(text) => {
             let StoredStop { at, failure, timed_out } = from_json("cancel", text)?;
@@ -220,7 +221,7 @@ fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Held>, SqlError> {
         None => None,
     };
     let early = text_or_null(row, 26)?.map(|text| from_json("early", text)).transpose()?;
-    Ok(Box::new(Held { tenure, stop, error, early }))
+    Ok(Box::new(Leased { lease, stop, error, early }))
 }
 
 fn waiting(row: &Row<'_>) -> Result<Waiting, SqlError> {
@@ -233,12 +234,12 @@ fn waiting(row: &Row<'_>) -> Result<Waiting, SqlError> {
     Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })
 }
 
-fn tenure(row: &Row<'_>) -> Result<Option<Tenure>, SqlError> {
+fn lease(row: &Row<'_>) -> Result<Option<Lease>, SqlError> {
     if row.get_ref(10)? == ValueRef::Null {
         return Ok(None);
     }
-    Ok(Some(Tenure {
-        lease: LeaseId(number128(row, 10)?),
+    Ok(Some(Lease {
+        id: LeaseId(number128(row, 10)?),
         worker: worker(text(row, 11)?)?,
         assigned_at: time(row, 12)?,
         accepted_at: time_or_null(row, 13)?,

@@ -165,7 +165,7 @@ fn particular(plain: Spec) -> impl Strategy<Value = Spec> {
 
 /// What `core` makes of it, at a moment when the job is due.
 fn next(job: &Job, happening: &Happening) -> Option<Unit> {
-    let lease = job.life.state.tenure().map_or(LeaseId(0), |tenure| tenure.lease);
+    let lease = job.life.state.lease().map_or(LeaseId(0), |lease| lease.id);
     let claim = job.life.claim;
     let retry = job.spec.retry;
     let event = match happening {

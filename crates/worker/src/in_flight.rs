@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{Code, Held as HeldAttempt, ToHall, ToWorker, Word};
+use jobhall_protocol::{AttemptRef, Code, ToHall, ToWorker, Word};
 use tokio::sync::watch;
 use tokio::task::Id;
 
@@ -51,9 +51,9 @@ impl InFlight {
     }
 
     /// The attempts to name when coming back.
-    pub fn list(&self) -> Vec<HeldAttempt> {
+    pub fn list(&self) -> Vec<AttemptRef> {
         let own = self.0.iter().filter(|(_, holding)| *holding.order.borrow() < Order::Lost);
-        own.map(|(&attempt, holding)| HeldAttempt { attempt, lease: holding.lease }).collect()
+        own.map(|(&attempt, holding)| AttemptRef { attempt, lease: holding.lease }).collect()
     }
 
     /// Whether this attempt is being worked on.

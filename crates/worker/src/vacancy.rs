@@ -9,9 +9,7 @@ use std::time::Duration;
 use jobhall_client::{Client, ClientError, Patience, Session};
 use jobhall_core::needs::SelectorError;
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{
-    AssignedJob, EXEC, Held as HeldAttempt, Hello, ToHall, ToWorker, Welcome, WorkerFile,
-};
+use jobhall_protocol::{AssignedJob, AttemptRef, EXEC, Hello, ToHall, ToWorker, Welcome, WorkerFile};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -151,7 +149,7 @@ struct Worker {
     named: Option<String>,
     in_flight: InFlight,
     /// What the last hello named.
-    brought: Vec<HeldAttempt>,
+    brought: Vec<AttemptRef>,
     tasks: JoinSet<()>,
     spare: Spare,
     to_loop: mpsc::Sender<OutboundMessage>,

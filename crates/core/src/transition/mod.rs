@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::id::LeaseId;
 use crate::job::Life;
 use crate::outcome::{Outcome, Report};
-use crate::state::{State, StopWhy, Tenure, WaitFor};
+use crate::state::{Lease, State, StopWhy, WaitFor};
 use crate::time::Time;
 
 use next::Next;
@@ -31,15 +31,15 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
             if life.hold {
                 return Err(IllegalTransition::OnHold);
             }
-            let tenure = Tenure {
-                lease: *lease,
+            let lease = Lease {
+                id: *lease,
                 worker: worker.clone(),
                 assigned_at: step.at,
                 accepted_at: None,
                 started_at: None,
                 waited_ms: 0,
             };
-            Ok(step.claim(tenure, error.as_deref()))
+            Ok(step.claim(lease, error.as_deref()))
         }
         (State::Queued(_) | State::Blocked(_), Event::Cancel(failure)) => {
             Ok(step.cancel((*failure).clone(), Outcome::Cancelled, None))
@@ -111,7 +111,7 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
         (State::Waiting(waiting), Event::Cancel(failure)) => match waiting.on {
             WaitFor::Jobs => Ok(step.request_stop(&waiting.held, StopWhy::Cancel, failure)),
             WaitFor::Outside { .. } => {
-                let last = Some(step.waited(waiting).tenure);
+                let last = Some(step.waited(waiting).lease);
                 Ok(step.cancel((*failure).clone(), Outcome::Cancelled, last))
             }
         },
@@ -197,7 +197,7 @@ fn lease_lost(life: &Life, event: &Event<'_>) -> IllegalTransition {
 
 /// Whether these are the claim and lease of the last hold.
 fn by_holder(life: &Life, claim: u32, lease: LeaseId) -> bool {
-    claim == life.claim && life.state.tenure().is_some_and(|tenure| tenure.lease == lease)
+    claim == life.claim && life.state.lease().is_some_and(|current| current.id == lease)
 }
 
 /// Whether a report on a completed job says again what ended it.

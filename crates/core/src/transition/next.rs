@@ -8,7 +8,7 @@ use crate::job::{Again, Life, PastAttempt};
 use crate::json::Json;
 use crate::outcome::{Failure, Outcome, Report, Verdict, When};
 use crate::retry::{Dice, RetryPolicy};
-use crate::state::{Blocked, Defeat, Held, State, StopRequest, StopWhy, Success, Tenure, WaitFor, Waiting};
+use crate::state::{Blocked, Defeat, Lease, Leased, State, StopRequest, StopWhy, Success, WaitFor, Waiting};
 use crate::time::Time;
 
 /// The reason of a failure that a time-out makes.
@@ -26,12 +26,12 @@ pub(super) struct Next<'a> {
 impl Next<'_> {
     pub fn current(
         &self,
-        held: &Held,
+        held: &Leased,
         claim: u32,
         lease: LeaseId,
         event: &Event<'_>,
     ) -> Result<(), IllegalTransition> {
-        let current = claim == self.life.claim && lease == held.tenure.lease;
+        let current = claim == self.life.claim && lease == held.lease.id;
         if current { Ok(()) } else { Err(lease_lost(self.life, event)) }
     }
 
@@ -44,36 +44,36 @@ impl Next<'_> {
         Decision::Step(Box::new(self.step(state, reason)))
     }
 
-    pub fn claim(&self, tenure: Tenure, error: Option<&Failure>) -> Decision {
-        let held = Held { tenure, stop: None, error: error.cloned(), early: None };
+    pub fn claim(&self, lease: Lease, error: Option<&Failure>) -> Decision {
+        let held = Leased { lease, stop: None, error: error.cloned(), early: None };
         let mut step = self.step(State::Assigned(Box::new(held)), Reason::Claimed);
         step.life.claim += 1;
         Decision::Step(Box::new(step))
     }
 
     /// An attempt counts from the moment its worker is known to have it.
-    fn begin(&self, step: &mut Step, tenure: &mut Tenure) {
-        if tenure.accepted_at.is_none() {
-            tenure.accepted_at = Some(self.at);
+    fn begin(&self, step: &mut Step, lease: &mut Lease) {
+        if lease.accepted_at.is_none() {
+            lease.accepted_at = Some(self.at);
             step.life.attempt += 1;
             step.life.unaccepted = 0;
         }
     }
 
-    pub fn accept(&self, held: &Held) -> Decision {
+    pub fn accept(&self, held: &Leased) -> Decision {
         let mut held = held.clone();
         let mut step = self.step(State::Queued(None), Reason::Accepted);
-        self.begin(&mut step, &mut held.tenure);
+        self.begin(&mut step, &mut held.lease);
         held.error = None;
         step.life.state = State::Accepted(Box::new(held));
         Decision::Step(Box::new(step))
     }
 
-    pub fn start(&self, held: &Held) -> Decision {
+    pub fn start(&self, held: &Leased) -> Decision {
         let mut held = held.clone();
         let mut step = self.step(State::Queued(None), Reason::Started);
-        self.begin(&mut step, &mut held.tenure);
-        held.tenure.started_at = Some(self.at);
+        self.begin(&mut step, &mut held.lease);
+        held.lease.started_at = Some(self.at);
         held.error = None;
         step.life.state = State::Running(Box::new(held));
         Decision::Step(Box::new(step))
@@ -95,13 +95,13 @@ impl Next<'_> {
         Decision::Step(Box::new(step))
     }
 
-    pub fn cancel(&self, failure: Failure, outcome: Outcome, last: Option<Tenure>) -> Decision {
+    pub fn cancel(&self, failure: Failure, outcome: Outcome, last: Option<Lease>) -> Decision {
         let step = self.step(State::Queued(None), Reason::Cancelled);
         self.end(step, State::Cancelled(Box::new(Defeat { at: self.at, outcome, failure, last })))
     }
 
     /// The state that the job is in, with this hold.
-    pub fn with_held(&self, held: Held) -> State {
+    pub fn with_held(&self, held: Leased) -> State {
         match &self.life.state {
             State::Assigned(_) => State::Assigned(Box::new(held)),
             State::Accepted(_) => State::Accepted(Box::new(held)),
@@ -111,7 +111,7 @@ impl Next<'_> {
     }
 
     /// A stop on its way to the worker. A cancel goes over a time-out, never the other way.
-    pub fn request_stop(&self, held: &Held, why: StopWhy, failure: &Failure) -> Decision {
+    pub fn request_stop(&self, held: &Leased, why: StopWhy, failure: &Failure) -> Decision {
         if held.stop.as_ref().is_some_and(|stop| stop.why >= why) {
             return Decision::Same;
         }
@@ -120,7 +120,7 @@ impl Next<'_> {
             StopWhy::Cancel => (None, Reason::CancelRequested),
             StopWhy::TimeOut => (self.life.again.clone(), Reason::TimeOutRequested),
         };
-        let mut step = self.step(self.with_held(Held { stop, ..held.clone() }), reason);
+        let mut step = self.step(self.with_held(Leased { stop, ..held.clone() }), reason);
         step.life.again = again;
         Decision::Step(Box::new(step))
     }
@@ -128,7 +128,7 @@ impl Next<'_> {
     /// The attempt's time is over: its worker is told, and when that does not help it is given up.
     pub fn time_out(
         &self,
-        held: &Held,
+        held: &Leased,
         failure: &Failure,
         retry: &RetryPolicy,
         dice: Dice,
@@ -150,8 +150,8 @@ impl Next<'_> {
         retry: &RetryPolicy,
         dice: Dice,
     ) -> Decision {
-        let (step, tenure) = self.begun(&self.waited(waiting));
-        self.fail(step, Ending { tenure, outcome: Outcome::TimedOut, failure }, None, retry, dice)
+        let (step, lease) = self.begun(&self.waited(waiting));
+        self.fail(step, Ending { lease, outcome: Outcome::TimedOut, failure }, None, retry, dice)
     }
 
     pub fn hold(&self, hold: bool) -> Decision {
@@ -194,13 +194,13 @@ impl Next<'_> {
     }
 
     /// The attempt waits for others. One that is being stopped does not begin to.
-    pub fn suspend(&self, held: &Held, on: WaitFor) -> Result<Decision, IllegalTransition> {
+    pub fn suspend(&self, held: &Leased, on: WaitFor) -> Result<Decision, IllegalTransition> {
         if held.stop.is_some() {
             return Err(IllegalTransition::Stopping);
         }
-        let (mut step, mut tenure) = self.begun(held);
-        tenure.started_at.get_or_insert(self.at);
-        let held = Held { tenure, error: None, ..held.clone() };
+        let (mut step, mut lease) = self.begun(held);
+        lease.started_at.get_or_insert(self.at);
+        let held = Leased { lease, error: None, ..held.clone() };
         step.reason = Reason::Suspended;
         step.life.state = State::Waiting(Box::new(Waiting { held, on, since: self.at }));
         Ok(Decision::Step(Box::new(step)))
@@ -211,22 +211,22 @@ impl Next<'_> {
     }
 
     /// The hold of a suspended attempt, with the time that it has waited.
-    pub fn waited(&self, waiting: &Waiting) -> Held {
+    pub fn waited(&self, waiting: &Waiting) -> Leased {
         let mut held = waiting.held.clone();
-        held.tenure.waited_ms += self.at.since(waiting.since);
+        held.lease.waited_ms += self.at.since(waiting.since);
         held
     }
 
     /// A step of an attempt that has begun, whether or not that was ever said.
-    fn begun(&self, held: &Held) -> (Step, Tenure) {
-        let mut tenure = held.tenure.clone();
+    fn begun(&self, held: &Leased) -> (Step, Lease) {
+        let mut lease = held.lease.clone();
         let mut step = self.step(State::Queued(None), Reason::Succeeded);
-        self.begin(&mut step, &mut tenure);
-        (step, tenure)
+        self.begin(&mut step, &mut lease);
+        (step, lease)
     }
 
     /// An attempt whose worker is gone, but whose success was told from outside.
-    fn told_success(&self, held: &Held) -> Option<Decision> {
+    fn told_success(&self, held: &Leased) -> Option<Decision> {
         match held.early.as_deref() {
             Some(early @ (Report::Passed(value) | Report::Skipped(value))) => {
                 let (step, last) = self.begun(held);
@@ -237,7 +237,7 @@ impl Next<'_> {
         }
     }
 
-    pub fn take_back(&self, held: &Held) -> Decision {
+    pub fn take_back(&self, held: &Leased) -> Decision {
         if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
             return self.cancel(stop.failure.clone(), Outcome::Cancelled, None);
         }
@@ -258,33 +258,31 @@ impl Next<'_> {
         )
     }
 
-    pub fn lose(&self, held: &Held) -> Decision {
-        let tenure = held.tenure.clone();
+    pub fn lose(&self, held: &Leased) -> Decision {
+        let lease = held.lease.clone();
         let mut step = self.step(State::Queued(None), Reason::Lost);
         if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
-            return self.cancel(stop.failure.clone(), Outcome::Lost, Some(tenure));
+            return self.cancel(stop.failure.clone(), Outcome::Lost, Some(lease));
         }
         if let Some(success) = self.told_success(held) {
             return success;
         }
         step.life.lost += 1;
-        let failure = Failure::new("lost", format!("worker {} was not heard of any more", tenure.worker));
+        let failure = Failure::new("lost", format!("worker {} was not heard of any more", lease.worker));
         if step.life.lost < LOST_LEASES {
             step.life.run_at = self.now;
-            return self.requeue(step, tenure, Outcome::Lost, failure);
+            return self.requeue(step, lease, Outcome::Lost, failure);
         }
         step.reason = Reason::Poison;
-        let words = format!(
-            "{LOST_LEASES} workers were lost while they had this job, the last one {}",
-            tenure.worker
-        );
+        let words =
+            format!("{LOST_LEASES} workers were lost while they had this job, the last one {}", lease.worker);
         let failure = Failure::new("poison", words);
-        let defeat = Defeat { at: self.at, outcome: Outcome::Lost, failure, last: Some(tenure) };
+        let defeat = Defeat { at: self.at, outcome: Outcome::Lost, failure, last: Some(lease) };
         self.end(step, State::Crashed(Box::new(defeat)))
     }
 
-    fn requeue(&self, mut step: Step, tenure: Tenure, outcome: Outcome, failure: Failure) -> Decision {
-        let past = PastAttempt::of(step.life.claim, tenure, self.at, outcome, failure.clone());
+    fn requeue(&self, mut step: Step, lease: Lease, outcome: Outcome, failure: Failure) -> Decision {
+        let past = PastAttempt::of(step.life.claim, lease, self.at, outcome, failure.clone());
         step.past = Some(Box::new(past));
         step.life.state = State::Queued(Some(Box::new(failure)));
         Decision::Step(Box::new(step))
@@ -292,34 +290,34 @@ impl Next<'_> {
 
     pub fn report(
         &self,
-        held: &Held,
+        held: &Leased,
         report: &Report,
         retry: &RetryPolicy,
         dice: Dice,
     ) -> Result<Decision, IllegalTransition> {
-        let (mut step, tenure) = self.begun(held);
+        let (mut step, lease) = self.begun(held);
         if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
             step.reason = Reason::Cancelled;
             let (at, outcome, failure) = (self.at, Outcome::Cancelled, stop.failure.clone());
-            let defeat = Defeat { at, outcome, failure, last: Some(tenure) };
+            let defeat = Defeat { at, outcome, failure, last: Some(lease) };
             return Ok(self.end(step, State::Cancelled(Box::new(defeat))));
         }
         // What was told from outside goes over what the starter of the work says.
         let report = held.early.as_deref().unwrap_or(report);
         if let Some(stop) = held.stop.as_ref().filter(|_| !report.outcome().is_success()) {
-            let ending = Ending { tenure, outcome: Outcome::TimedOut, failure: &stop.failure };
+            let ending = Ending { lease, outcome: Outcome::TimedOut, failure: &stop.failure };
             return Ok(self.fail(step, ending, None, retry, dice));
         }
         match report {
             Report::Passed(value) | Report::Skipped(value) => {
                 let success =
-                    Success { at: self.at, outcome: report.outcome(), value: value.clone(), last: tenure };
+                    Success { at: self.at, outcome: report.outcome(), value: value.clone(), last: lease };
                 Ok(self.end(step, State::Succeeded(Box::new(success))))
             }
             Report::Failed(failure, verdict)
             | Report::Crashed(failure, verdict)
             | Report::TimedOut(failure, verdict) => {
-                let ending = Ending { tenure, outcome: report.outcome(), failure };
+                let ending = Ending { lease, outcome: report.outcome(), failure };
                 Ok(self.fail(step, ending, verdict.as_ref(), retry, dice))
             }
             Report::Cancelled => Err(IllegalTransition::NotRequested),
@@ -354,13 +352,13 @@ impl Next<'_> {
         }
         step.life.run_at = self.now.plus_ms(delay_ms);
         step.params = verdict.and_then(|verdict| verdict.params.clone());
-        self.requeue(step, ending.tenure, ending.outcome, ending.failure.clone())
+        self.requeue(step, ending.lease, ending.outcome, ending.failure.clone())
     }
 }
 
 /// An attempt that ended without success.
 struct Ending<'a> {
-    tenure: Tenure,
+    lease: Lease,
     outcome: Outcome,
     failure: &'a Failure,
 }
@@ -372,7 +370,7 @@ impl Ending<'_> {
             at,
             outcome: self.outcome,
             failure: self.failure.clone(),
-            last: Some(self.tenure),
+            last: Some(self.lease),
         });
         if failed { State::Failed(defeat) } else { State::Crashed(defeat) }
     }

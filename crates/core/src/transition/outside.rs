@@ -6,7 +6,7 @@ use super::{Decision, IllegalTransition, Reason, by_holder, lease_lost};
 use crate::event::Event;
 use crate::outcome::Report;
 use crate::retry::{Dice, RetryPolicy};
-use crate::state::{Held, State, WaitFor};
+use crate::state::{Leased, State, WaitFor};
 
 /// An outcome that someone outside tells.
 struct Told<'a> {
@@ -75,14 +75,14 @@ fn said_before(state: &State, report: &Report) -> bool {
 }
 
 /// Keeps an outcome until the worker says that the work goes on outside.
-fn keep(step: &Next<'_>, held: &Held, report: &Report) -> Result<Decision, IllegalTransition> {
+fn keep(step: &Next<'_>, held: &Leased, report: &Report) -> Result<Decision, IllegalTransition> {
     match held.early.as_deref() {
         _ if held.is_cancelled() => Err(IllegalTransition::Stopping),
         _ if *report == Report::Cancelled => Err(IllegalTransition::NotRequested),
         Some(early) if early == report => Ok(Decision::Same),
         Some(_) => Err(IllegalTransition::ToldOtherwise),
         None => {
-            let held = Held { early: Some(Box::new(report.clone())), ..held.clone() };
+            let held = Leased { early: Some(Box::new(report.clone())), ..held.clone() };
             Ok(step.to(step.with_held(held), Reason::OutcomeKept))
         }
     }

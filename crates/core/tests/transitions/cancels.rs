@@ -107,7 +107,7 @@ fn a_job_is_cancelled_from_every_state_before_its_end() {
             assert_eq!((state_of(&step.life), step.reason), (name, Reason::CancelRequested));
             let held = step.life.state.held().expect("still held");
             assert_eq!(held.stop.as_ref().map(|cancel| &cancel.failure), Some(&failure("stop")));
-            assert_eq!(Some(&held.tenure), life.state.tenure());
+            assert_eq!(Some(&held.lease), life.state.lease());
         }
     }
 }
@@ -136,7 +136,7 @@ fn a_worker_that_vanishes_or_never_accepts_leaves_a_cancelled_job_cancelled() {
         let step = step(&life, &Op::LeaseEnd);
         let State::Cancelled(defeat) = &step.life.state else { panic!("not cancelled") };
         assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &failure("stop")));
-        assert_eq!((defeat.last.as_ref(), step.life.lost), (life.state.tenure(), 0));
+        assert_eq!((defeat.last.as_ref(), step.life.lost), (life.state.lease(), 0));
     }
     for end in [Op::TakeBack, Op::LeaseEnd] {
         let step = step(&next(&fresh(), &[Op::Claim, cancel()]), &end);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jobhall_core::{Held, Job, JobId, Life, QueueName, Reason, Spec, State, TypeName};
+use jobhall_core::{Job, JobId, Leased, Life, QueueName, Reason, Spec, State, TypeName};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{Turn, steps, turns};
@@ -95,9 +95,9 @@ proptest! {
             prop_assert_eq!(step.past.is_some(), back && !taken_back, "{:?}", turn);
             let (Some(past), Some(held)) = (&step.past, had(&turn.before)) else { continue };
             prop_assert_eq!(past.claim, turn.before.claim);
-            prop_assert_eq!((past.lease, &past.worker), (held.tenure.lease, &held.tenure.worker));
-            prop_assert_eq!(past.assigned_at, held.tenure.assigned_at);
-            prop_assert_eq!(past.started_at, held.tenure.started_at);
+            prop_assert_eq!((past.lease, &past.worker), (held.lease.id, &held.lease.worker));
+            prop_assert_eq!(past.assigned_at, held.lease.assigned_at);
+            prop_assert_eq!(past.started_at, held.lease.started_at);
             prop_assert_eq!(past.ended_at, step.life.updated_at);
             prop_assert!(!past.outcome.is_success());
             prop_assert_eq!(Some(&past.failure), step.life.state.error());
@@ -115,7 +115,7 @@ proptest! {
 }
 
 /// The hold of an attempt that goes on, wherever it does.
-fn had(life: &Life) -> Option<&Held> {
+fn had(life: &Life) -> Option<&Leased> {
     match &life.state {
         State::Waiting(waiting) => Some(&waiting.held),
         state => state.held(),

@@ -23,7 +23,7 @@ proptest! {
             } else {
                 prop_assert!(turn.step().is_none());
                 let state = &turn.before.state;
-                prop_assert!(lost || (turn.shows_current && state.tenure().is_some()), "{:?}", turn);
+                prop_assert!(lost || (turn.shows_current && state.lease().is_some()), "{:?}", turn);
             }
         }
     }

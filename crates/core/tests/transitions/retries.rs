@@ -141,7 +141,7 @@ fn l18_a_defeat_keeps_reason_explanation_and_data_and_ends_the_attempt() {
         assert_eq!(step.life.state.held(), None);
         let (State::Failed(defeat) | State::Crashed(defeat)) = &step.life.state else { panic!("no defeat") };
         assert_eq!(defeat.outcome, outcome);
-        assert_eq!(defeat.last.as_ref().map(|tenure| tenure.lease), Some(LeaseId(1)));
+        assert_eq!(defeat.last.as_ref().map(|lease| lease.id), Some(LeaseId(1)));
     }
 }
 
@@ -194,7 +194,7 @@ fn three_lost_workers_make_a_job_poison() {
     let State::Crashed(defeat) = &last.life.state else { panic!("not crashed") };
     let words = "3 workers were lost while they had this job, the last one w1";
     assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &Failure::new("poison", words)));
-    assert_eq!(defeat.last.as_ref(), held.state.tenure());
+    assert_eq!(defeat.last.as_ref(), held.state.lease());
 }
 
 #[test]

@@ -12,12 +12,12 @@ use crate::support::{
 /// How long the attempt has been at work at this moment, by what is stored of it.
 fn worked_ms(life: &Life, now: Time) -> u64 {
     let State::Waiting(waiting) = &life.state else {
-        let tenure = life.state.tenure().expect("a held job");
-        let accepted_at = tenure.accepted_at.expect("an accepted one");
-        return now.since(accepted_at) - tenure.waited_ms;
+        let lease = life.state.lease().expect("a held job");
+        let accepted_at = lease.accepted_at.expect("an accepted one");
+        return now.since(accepted_at) - lease.waited_ms;
     };
-    let tenure = &waiting.held.tenure;
-    waiting.since.since(tenure.accepted_at.expect("an accepted one")) - tenure.waited_ms
+    let lease = &waiting.held.lease;
+    waiting.since.since(lease.accepted_at.expect("an accepted one")) - lease.waited_ms
 }
 
 fn moved(life: &Life, op: &Op, now: Time) -> Life {
@@ -47,7 +47,7 @@ proptest! {
 
     #[test]
     fn waited_time_never_falls_within_an_attempt_and_begins_anew_with_the_next(turns in turns()) {
-        let waited = |life: &Life| life.state.tenure().map(|tenure| tenure.waited_ms);
+        let waited = |life: &Life| life.state.lease().map(|lease| lease.waited_ms);
         for (turn, step) in steps(&turns) {
             match (waited(&turn.before), waited(&step.life)) {
                 (Some(before), Some(after)) => prop_assert!(after >= before, "{:?}", turn),

@@ -1,6 +1,6 @@
 //! The moments an attempt remembers, and when a job is due.
 
-use jobhall_core::{Decision, IllegalTransition, Life, State, Tenure};
+use jobhall_core::{Decision, IllegalTransition, Lease, Life, State};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{steps, turns};
@@ -24,11 +24,11 @@ proptest! {
     #[test]
     fn an_attempt_keeps_its_moments_in_order(turns in turns()) {
         for (_, step) in steps(&turns) {
-            let Some(tenure) = step.life.state.tenure() else { continue };
-            let moments = [Some(tenure.assigned_at), tenure.accepted_at, tenure.started_at];
+            let Some(lease) = step.life.state.lease() else { continue };
+            let moments = [Some(lease.assigned_at), lease.accepted_at, lease.started_at];
             let moments: Vec<_> = moments.into_iter().flatten().collect();
             prop_assert!(moments.is_sorted(), "{moments:?}");
-            prop_assert!(tenure.started_at.is_none() || tenure.accepted_at.is_some());
+            prop_assert!(lease.started_at.is_none() || lease.accepted_at.is_some());
             prop_assert!(moments.iter().all(|moment| *moment <= step.life.updated_at));
         }
     }
@@ -43,28 +43,28 @@ proptest! {
     }
 }
 
-fn tenure(life: &Life) -> &Tenure {
-    life.state.tenure().expect("a held or completed job")
+fn lease(life: &Life) -> &Lease {
+    life.state.lease().expect("a held or completed job")
 }
 
 #[test]
 fn each_phase_is_dated_when_it_begins() {
     let moment = |n: i64| at(BEGIN_MS + n);
     let assigned = after(&fresh(), &[Op::Claim]);
-    assert_eq!(tenure(&assigned).assigned_at, moment(1));
-    assert_eq!((tenure(&assigned).accepted_at, tenure(&assigned).started_at), (None, None));
+    assert_eq!(lease(&assigned).assigned_at, moment(1));
+    assert_eq!((lease(&assigned).accepted_at, lease(&assigned).started_at), (None, None));
     let accepted = after(&assigned, &[Op::Accept]);
-    assert_eq!((tenure(&accepted).accepted_at, tenure(&accepted).started_at), (Some(moment(2)), None));
+    assert_eq!((lease(&accepted).accepted_at, lease(&accepted).started_at), (Some(moment(2)), None));
     let running = after(&accepted, &[Op::Progress]);
-    assert_eq!(tenure(&running).started_at, Some(moment(3)));
+    assert_eq!(lease(&running).started_at, Some(moment(3)));
     let cancelling = after(&running, &[cancel()]);
     let request = cancelling.state.held().and_then(|held| held.stop.clone()).expect("a request");
     assert_eq!(request.at, moment(4));
     let succeeded = after(&running, &[passed()]);
-    assert_eq!(tenure(&succeeded), tenure(&running));
+    assert_eq!(lease(&succeeded), lease(&running));
     assert_eq!(succeeded.state.ended_at(), Some(moment(4)));
     let at_once = after(&assigned, &[passed()]);
-    assert_eq!((tenure(&at_once).accepted_at, tenure(&at_once).started_at), (Some(moment(2)), None));
+    assert_eq!((lease(&at_once).accepted_at, lease(&at_once).started_at), (Some(moment(2)), None));
 }
 
 #[test]

@@ -13,17 +13,17 @@ use jobhall_store::{
 use tokio::sync::Semaphore;
 
 /// The reference, until someone else may speak for the hall; its commits can be held up.
-pub struct Held {
+pub struct HeldStore {
     memory: Memory,
     fallen: AtomicBool,
     commits: Arc<Semaphore>,
     rows: Mutex<Vec<usize>>,
 }
 
-impl Held {
-    pub fn new() -> Arc<Held> {
+impl HeldStore {
+    pub fn new() -> Arc<HeldStore> {
         let commits = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
-        Arc::new(Held {
+        Arc::new(HeldStore {
             memory: Memory::new(),
             fallen: AtomicBool::new(false),
             commits,
@@ -51,7 +51,7 @@ impl Held {
     }
 }
 
-impl Store for Held {
+impl Store for HeldStore {
     fn stands(&self) -> bool {
         !self.fallen.load(Ordering::SeqCst)
     }

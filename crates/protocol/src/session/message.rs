@@ -36,7 +36,7 @@ pub struct Hello {
     pub accepts: String,
     /// What it still has from an earlier session.
     #[serde(default)]
-    pub attempts: Vec<Held>,
+    pub attempts: Vec<AttemptRef>,
 }
 
 impl Default for Hello {
@@ -49,7 +49,7 @@ impl Default for Hello {
 /// One attempt with its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Held {
+pub struct AttemptRef {
     /// The attempt.
     #[serde(with = "text::attempt")]
     pub attempt: AttemptId,

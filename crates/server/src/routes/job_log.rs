@@ -67,7 +67,7 @@ pub(super) async fn log(
 
 /// The claims of all attempts, oldest first.
 fn claims(shown: &Shown) -> Vec<u32> {
-    let last = shown.job.life.state.tenure().map(|_| shown.job.life.claim);
+    let last = shown.job.life.state.lease().map(|_| shown.job.life.claim);
     shown.past.iter().map(|past| past.claim).chain(last).collect()
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn renewals(
     if renewals.attempts.len() > RENEWALS {
         return Err(ApiError::bad(format!("more than {RENEWALS} attempts in one renewal")));
     }
-    let held = |held: &jobhall_protocol::HeldAttempt| {
+    let held = |held: &jobhall_protocol::RenewedAttempt| {
         Ok((params::attempt_id(&held.id)?, params::lease(&held.lease)?))
     };
     let attempts = renewals.attempts.iter().map(held).collect::<Result<Vec<_>, ApiError>>()?;

@@ -2,7 +2,7 @@
 
 use jobhall_client::ClientError;
 use jobhall_core::LeaseId;
-use jobhall_protocol::{Encoding, Held, Hello};
+use jobhall_protocol::{AttemptRef, Encoding, Hello};
 
 use crate::hall::{TestHall, quick};
 use crate::socket::Socket;
@@ -53,7 +53,7 @@ async fn a_request_that_is_no_upgrade_is_told_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hello_that_cannot_be_is_refused_with_words() {
     let hall = TestHall::start().await;
-    let held = Held { attempt: "1-1".parse().unwrap(), lease: LeaseId(7) };
+    let held = AttemptRef { attempt: "1-1".parse().unwrap(), lease: LeaseId(7) };
     for (hello, word) in [
         (Hello { version: 9, ..Hello::default() }, "version 1, not 9"),
         (Hello { abilities: "==".to_owned(), ..Hello::default() }, "abilities"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jobhall_core::LeaseId;
 use jobhall_protocol::{
-    Encoding, Held, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToHall, ToWorker, Word,
+    AttemptRef, Encoding, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToHall, ToWorker, Word,
 };
 
 use crate::hall::{TestHall, quick};
@@ -18,7 +18,7 @@ async fn accepted(hall: &TestHall, worker: &mut TestWorker) -> (u64, Job) {
     (id, job)
 }
 
-fn with(attempts: Vec<Held>) -> Hello {
+fn with(attempts: Vec<AttemptRef>) -> Hello {
     Hello { attempts, ..Hello::default() }
 }
 
@@ -32,8 +32,8 @@ async fn whoever_comes_back_is_told_what_is_kept_and_what_is_lost() {
         worker.say(done.passed()).await;
         worker.moved(done.attempt, Word::Outcome).await;
         drop(worker);
-        let wrong = Held { attempt: job.attempt, lease: LeaseId(job.lease.0 ^ 1) };
-        let unknown = Held { attempt: "9999-1".parse().unwrap(), lease: LeaseId(1) };
+        let wrong = AttemptRef { attempt: job.attempt, lease: LeaseId(job.lease.0 ^ 1) };
+        let unknown = AttemptRef { attempt: "9999-1".parse().unwrap(), lease: LeaseId(1) };
         let mut worker =
             TestWorker::connect(&hall, encoding, with(vec![job.held(), done.held(), unknown])).await;
         assert_eq!(worker.session.welcome.kept, [job.attempt]);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use jobhall_client::{Client, ClientError, Session};
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AssignedJob, Encoding, Held, Hello, Outcome, OutcomeReport, ToHall, ToWorker, Word};
+use jobhall_protocol::{
+    AssignedJob, AttemptRef, Encoding, Hello, Outcome, OutcomeReport, ToHall, ToWorker, Word,
+};
 
 use crate::hall::TestHall;
 
@@ -25,8 +27,8 @@ pub struct Job {
 }
 
 impl Job {
-    pub fn held(&self) -> Held {
-        Held { attempt: self.attempt, lease: self.lease }
+    pub fn held(&self) -> AttemptRef {
+        AttemptRef { attempt: self.attempt, lease: self.lease }
     }
 
     pub fn accept(&self) -> ToHall {

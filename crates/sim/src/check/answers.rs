@@ -212,7 +212,7 @@ impl Checker {
         let Some(row) = self.rows.get(&attempt.job) else { return };
         let held = row.life.state.held();
         let current = row.life.claim == attempt.claim
-            && held.is_some_and(|held| held.tenure.lease == lease && held.tenure.worker == *worker);
+            && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker);
         self.must(current, Invariant::Lease, &[attempt.job], || {
             format!("a word of {worker} on {attempt} is taken, but it does not hold it")
         });

@@ -101,7 +101,7 @@ impl Checker {
             let new = unit.inserts.iter().map(|insert| (insert.job.id, &insert.job.life));
             let claims = changed.chain(new).filter_map(|(id, life)| {
                 let held = life.state.held()?;
-                Some((AttemptId { job: id, claim: life.claim }, held.tenure.worker.clone()))
+                Some((AttemptId { job: id, claim: life.claim }, held.lease.worker.clone()))
             });
             for (attempt, worker) in claims.collect::<Vec<_>>() {
                 let allowed = self.allowance(&worker);

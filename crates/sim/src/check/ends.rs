@@ -1,6 +1,6 @@
 //! How leases end: by the holder's word, by silence, or by a cancel, and by nothing else.
 
-use jobhall_core::{Failure, Held, Job, JobId, Json, LeaseId, Outcome, Report, State, StopWhy, WorkerName};
+use jobhall_core::{Failure, Job, JobId, Json, LeaseId, Leased, Outcome, Report, State, StopWhy, WorkerName};
 
 use super::told::until;
 use super::{Checker, Invariant};
@@ -67,14 +67,14 @@ impl Checker {
             (None, Some(held)) => {
                 self.base.insert(id, before.life.attempt);
                 let (new, claimed) =
-                    (self.leases.insert(held.tenure.lease), after.life.claim > before.life.claim);
+                    (self.leases.insert(held.lease.id), after.life.claim > before.life.claim);
                 self.must(new && claimed, Invariant::Lease, &[id], || {
                     format!("job {id} is leased without a new claim and lease: {:?}", after.life)
                 });
             }
             (Some(old), Some(new)) => {
-                let same = old.tenure.lease == new.tenure.lease
-                    && old.tenure.worker == new.tenure.worker
+                let same = old.lease.id == new.lease.id
+                    && old.lease.worker == new.lease.worker
                     && before.life.claim == after.life.claim
                     && (!old.is_cancelled() || new.is_cancelled());
                 self.must(same, Invariant::Lease, &[id], || {
@@ -99,15 +99,15 @@ impl Checker {
         }
     }
 
-    fn lease_ended(&mut self, held: &Held, before: &Job, after: &Job) {
+    fn lease_ended(&mut self, held: &Leased, before: &Job, after: &Job) {
         let id = before.id;
         let Some(by) = by(before, after) else {
             let text =
                 format!("job {id} lost its lease without a reason: {:?} to {:?}", before.life, after.life);
             return self.fail(Invariant::Lease, &[id], text);
         };
-        let tenure = &held.tenure;
-        let end = End { lease: tenure.lease, worker: tenure.worker.clone(), by: by.clone() };
+        let lease = &held.lease;
+        let end = End { lease: lease.id, worker: lease.worker.clone(), by: by.clone() };
         self.holder_said(id, before.life.claim, &end);
         self.must(by != By::Cancel || held.is_cancelled(), Invariant::Cancel, &[id], || {
             format!("job {id} is cancelled, but nobody asked for it")

@@ -97,9 +97,7 @@ impl Checker {
         });
         let held = row.life.state.held();
         let good = row.life.claim == attempt.claim
-            && held.is_some_and(|held| {
-                held.tenure.lease == assignment.lease && held.tenure.worker == seen.worker
-            });
+            && held.is_some_and(|held| held.lease.id == assignment.lease && held.lease.worker == seen.worker);
         self.must(good, Invariant::Lease, &[id], || {
             format!(
                 "{attempt} goes to {} with a lease that is not the stored one: {:?}",

@@ -276,11 +276,11 @@ fn claims(stored: &Stored, job: &Job) -> Vec<Claim> {
         ended_at: Some(past.ended_at),
         end: End { lease: past.lease, worker: past.worker.clone(), by: by_past(past) },
     });
-    let last = job.life.state.tenure().map(|tenure| Claim {
+    let last = job.life.state.lease().map(|lease| Claim {
         number: job.life.claim,
-        assigned_at: tenure.assigned_at,
+        assigned_at: lease.assigned_at,
         ended_at: job.life.state.ended_at(),
-        end: End { lease: tenure.lease, worker: tenure.worker.clone(), by: by_last(&job.life.state) },
+        end: End { lease: lease.id, worker: lease.worker.clone(), by: by_last(&job.life.state) },
     });
     past.chain(last).collect()
 }

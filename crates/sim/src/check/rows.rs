@@ -137,7 +137,7 @@ impl Checker {
         });
         if let Some(held) = life.state.held() {
             self.base.insert(id, 0);
-            let lease = held.tenure.lease;
+            let lease = held.lease.id;
             let new = self.leases.insert(lease);
             self.must(new, Invariant::Lease, &[id], || format!("job {id}: a lease is given twice"));
         }

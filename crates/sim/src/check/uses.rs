@@ -16,14 +16,14 @@ impl Checker {
                 State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
                 _ => None,
             };
-            held.is_some_and(|held| held.tenure.worker == *worker)
+            held.is_some_and(|held| held.lease.worker == *worker)
         })
     }
 
     /// Jobs whose attempt at this worker waits for other jobs, as stored.
     fn waiting_at(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
         let waiting = self.rows.values().filter(|job| self.waits_for_jobs(job.id));
-        waiting.filter(move |job| job.life.state.tenure().is_some_and(|tenure| tenure.worker == *worker))
+        waiting.filter(move |job| job.life.state.lease().is_some_and(|lease| lease.worker == *worker))
     }
 
     /// A job goes to a worker: together with what is live there it must be within what the worker has.
@@ -51,7 +51,7 @@ impl Checker {
     pub fn in_use(&mut self, told: &[WorkerUse]) {
         let mut names: BTreeSet<_> = told.iter().map(|told| told.worker.clone()).collect();
         names.extend(self.rows.values().filter_map(|job| {
-            Some(job.life.state.held().filter(|_| words::used(&job.spec) != [0, 0])?.tenure.worker.clone())
+            Some(job.life.state.held().filter(|_| words::used(&job.spec) != [0, 0])?.lease.worker.clone())
         }));
         for worker in names {
             let known = |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.life.claim);

@@ -1,8 +1,8 @@
 //! Jobs and their attempts.
 
 use jobhall_core::{
-    Backoff, Defeat, Held, Job, Json, Life, Outcome, PastAttempt, Report, RetryPolicy, Spec, State, StopWhy,
-    Tenure, Verdict, WaitFor, When,
+    Backoff, Defeat, Job, Json, Lease, Leased, Life, Outcome, PastAttempt, Report, RetryPolicy, Spec, State,
+    StopWhy, Verdict, WaitFor, When,
 };
 use jobhall_store::Store;
 
@@ -116,7 +116,7 @@ fn unsuccessful(end: &Defeat) -> Vec<Row> {
     [row].into_iter().chain(end.last.as_ref().map(lease)).collect()
 }
 
-fn leased(held: &Held) -> Vec<Row> {
+fn leased(held: &Leased) -> Vec<Row> {
     let stop = held.stop.as_ref().map(|stop| {
         let why = match stop.why {
             StopWhy::TimeOut => "time_out",
@@ -126,17 +126,17 @@ fn leased(held: &Held) -> Vec<Row> {
     });
     let before = held.error.as_ref().map(|error| Row::new("  last").failure("error", Some(error)));
     let early = held.early.as_deref().map(early);
-    [Some(lease(&held.tenure)), stop, before, early].into_iter().flatten().collect()
+    [Some(lease(&held.lease)), stop, before, early].into_iter().flatten().collect()
 }
 
-fn lease(tenure: &Tenure) -> Row {
+fn lease(lease: &Lease) -> Row {
     Row::new("  lease")
-        .with("id", format!("{:032x}", tenure.lease.0))
-        .with("worker", &tenure.worker)
-        .time("assigned_at", Some(tenure.assigned_at))
-        .time("accepted_at", tenure.accepted_at)
-        .time("started_at", tenure.started_at)
-        .with("waited_ms", tenure.waited_ms)
+        .with("id", format!("{:032x}", lease.id.0))
+        .with("worker", &lease.worker)
+        .time("assigned_at", Some(lease.assigned_at))
+        .time("accepted_at", lease.accepted_at)
+        .time("started_at", lease.started_at)
+        .with("waited_ms", lease.waited_ms)
 }
 
 fn early(report: &Report) -> Row {

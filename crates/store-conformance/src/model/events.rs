@@ -72,7 +72,7 @@ impl Happening {
 /// What happens to this job, if the shape is that of an event that its state may have.
 pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
     let state = &job.life.state;
-    let lease = || state.held().map(|held| held.tenure.lease);
+    let lease = || state.held().map(|held| held.lease.id);
     match sketch.shape {
         Shape::Claim => {
             matches!(state, State::Queued(_)).then(|| Happening::Claim(u128::from(sketch.dice) << 32 | 1))

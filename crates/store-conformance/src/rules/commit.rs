@@ -68,7 +68,7 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
         job = client.apply(change);
         assert_eq!(job.life, expected);
     };
-    let lease = |job: &Job| (job.life.claim, job.life.state.tenure().expect("a held job").lease);
+    let lease = |job: &Job| (job.life.claim, job.life.state.lease().expect("a held job").id);
     walk(&|_| crate::samples::claim(u128::MAX, "w-1"));
     walk(&|_| Event::TakeBack);
     walk(&|_| crate::samples::claim(1, "w-2"));

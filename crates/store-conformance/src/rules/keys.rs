@@ -55,7 +55,7 @@ pub fn a_key_is_held_through_every_open_state(store: &dyn Store) {
         &|job| client.claim(job, "w"),
         &|job| client.accept(job),
         &|job| {
-            let lease = job.life.state.tenure().expect("a held job").lease;
+            let lease = job.life.state.lease().expect("a held job").id;
             client.decide(job, &Event::Progress { claim: job.life.claim, lease })
         },
         &|job| client.cancel(job),

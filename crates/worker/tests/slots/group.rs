@@ -6,7 +6,7 @@ use std::time::Duration;
 use jobhall_worker::{Command, Options, Slots, Status, supervisor};
 use rustix::process::Signal;
 
-use crate::rig::{Held, Marker, PROGRAM, eventually, hear, is_alive, pair, script_file};
+use crate::rig::{Marker, PROGRAM, RunningSlot, eventually, hear, is_alive, pair, script_file};
 use crate::trees::FAMILY;
 
 /// A group of this test's own, so that it sweeps nobody else's.
@@ -43,7 +43,7 @@ impl Drop for Place {
 async fn a_slot_in_a_group_works_and_leaves_no_group() {
     let Some(place) = Place::make("plain") else { return };
     let slots = place.slots();
-    let held = Held::start(&slots).await;
+    let held = RunningSlot::start(&slots).await;
     assert_eq!(place.groups(), 1);
     let members =
         std::fs::read_to_string(place.0.join(format!("hall-slot-{}", held.monitor)).join("cgroup.procs"));

@@ -8,7 +8,7 @@ use jobhall_worker::{Command, Running, Status};
 use rustix::process::Signal;
 
 use crate::rig::{
-    Held, Marker, PROGRAM, children, eventually, hear, is_alive, is_stopped, pair, send, slots, start,
+    Marker, PROGRAM, RunningSlot, children, eventually, hear, is_alive, is_stopped, pair, send, slots, start,
 };
 use crate::trees::FAMILY;
 
@@ -60,7 +60,7 @@ async fn a_leader_that_was_stopped_is_killed_when_it_is_let_go_of() {
 async fn a_slot_that_died_idle_is_replaced() {
     let slots = slots(1);
     for monitor_dies in [true, false] {
-        let held = Held::start(&slots).await;
+        let held = RunningSlot::start(&slots).await;
         let (supervisor, monitor) = (held.supervisor, held.monitor);
         assert_eq!(held.release().await, Status::Exit(0));
         send(if monitor_dies { monitor } else { supervisor }, Signal::KILL);
@@ -74,7 +74,7 @@ async fn a_slot_that_died_idle_is_replaced() {
 #[tokio::test]
 async fn a_slot_without_keeper_gets_no_command() {
     let slots = slots(1);
-    let held = Held::start(&slots).await;
+    let held = RunningSlot::start(&slots).await;
     let (supervisor, monitor) = (held.supervisor, held.monitor);
     assert_eq!(held.release().await, Status::Exit(0));
     send(supervisor, Signal::STOP);

@@ -143,14 +143,14 @@ pub fn pair(running: &Running) -> (i32, i32) {
 }
 
 /// A command that runs until it is released.
-pub struct Held {
+pub struct RunningSlot {
     pub running: Running,
     pub supervisor: i32,
     pub monitor: i32,
     directory: tempfile::TempDir,
 }
 
-impl Held {
+impl RunningSlot {
     pub async fn start(slots: &Slots) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let script = Command::script("echo up; until [ -e go ]; do sleep 0.01; done");

@@ -6,8 +6,8 @@ use jobhall_worker::{Command, Status};
 use rustix::process::Signal;
 
 use crate::rig::{
-    Held, Marker, children, eventually, hear, is_alive, is_stopped, pair, run, script_file, send, slots,
-    start,
+    Marker, RunningSlot, children, eventually, hear, is_alive, is_stopped, pair, run, script_file, send,
+    slots, start,
 };
 
 /// A child that ignores TERM, a daemon that forked twice into a session of its own, and a child that stopped itself.
@@ -114,7 +114,7 @@ async fn a_late_stop_does_not_reach_the_next_command() {
     let first = slots.acquire().await.run(Command::new(["true"])).await.expect("a slot");
     let stopper = first.stopper();
     first.wait().await;
-    let second = Held::start(&slots).await;
+    let second = RunningSlot::start(&slots).await;
     stopper.stop(Duration::ZERO).await;
     assert_eq!(second.release().await, Status::Exit(0));
 }
@@ -181,7 +181,7 @@ async fn a_stop_at_any_moment_leaves_nothing() {
 async fn many_commands_leave_no_descriptor_and_no_zombie() {
     let slots = slots(1);
     let descriptors = |pid: i32| std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
-    let first = Held::start(&slots).await;
+    let first = RunningSlot::start(&slots).await;
     let (supervisor, monitor) = (first.supervisor, first.monitor);
     let before = (descriptors(supervisor), descriptors(monitor));
     first.release().await;
@@ -190,7 +190,7 @@ async fn many_commands_leave_no_descriptor_and_no_zombie() {
         slots.acquire().await.run(Command::script(script)).await.expect("a slot").wait().await;
     }
     assert!(children(supervisor).is_empty(), "no zombie");
-    let last = Held::start(&slots).await;
+    let last = RunningSlot::start(&slots).await;
     assert_eq!((last.supervisor, last.monitor), (supervisor, monitor), "the same slot");
     assert_eq!((descriptors(supervisor), descriptors(monitor)), before);
     last.release().await;
@@ -200,7 +200,7 @@ async fn many_commands_leave_no_descriptor_and_no_zombie() {
 
 #[tokio::test]
 async fn a_signal_to_the_processes_of_a_slot_changes_nothing() {
-    let held = Held::start(&slots(1)).await;
+    let held = RunningSlot::start(&slots(1)).await;
     for pid in [held.supervisor, held.monitor] {
         [Signal::TERM, Signal::INT, Signal::HUP].into_iter().for_each(|signal| send(pid, signal));
     }
