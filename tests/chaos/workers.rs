@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use jobhall_client::{Client, AttemptRef, Stream};
+use jobhall_client::{AttemptRef, Client, Stream};
 use jobhall_core::{AttemptId, Failure, Json, LeaseId, Report};
 use jobhall_engine::{Answer, Request};
 use jobhall_protocol::{

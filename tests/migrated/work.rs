@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use jobhall_client::{Client, AttemptRef};
+use jobhall_client::{AttemptRef, Client};
 use jobhall_protocol::{LogStream, Outcome, OutcomeReport, Renewals, RenewedAttempt, Vacancy};
 use jobhall_tests::{Rig, eventually, text};
 use serde_json::Value;

@@ -53,13 +53,13 @@ pub enum Event<'a> {
     /// Someone asks for the end of the job.
     Cancel(&'a Failure),
     /// The job before it in line for the key has ended.
-    Release,
+    KeyFreed,
     /// Someone asks for a follow-up with these params.
     Again(&'a Json),
     /// Someone keeps it from being claimed.
     Hold,
     /// Nobody keeps it from being claimed any more.
-    Unhold,
+    Release,
     /// Someone changes what was asked for.
     Edit {
         /// The new time, if it changes; the rest stands in the spec.
@@ -137,14 +137,14 @@ pub enum EventName {
     LeaseEnd,
     /// [`Event::Cancel`]
     Cancel,
-    /// [`Event::Release`]
-    Release,
+    /// [`Event::KeyFreed`]
+    KeyFreed,
     /// [`Event::Again`]
     Again,
     /// [`Event::Hold`]
     Hold,
-    /// [`Event::Unhold`]
-    Unhold,
+    /// [`Event::Release`]
+    Release,
     /// [`Event::Edit`]
     Edit,
     /// [`Event::DependenciesMet`]
@@ -174,10 +174,10 @@ impl EventName {
             EventName::TakeBack => "take back",
             EventName::LeaseEnd => "lease end",
             EventName::Cancel => "cancel",
-            EventName::Release => "release",
+            EventName::KeyFreed => "key freed",
             EventName::Again => "again",
             EventName::Hold => "hold",
-            EventName::Unhold => "release hold",
+            EventName::Release => "release",
             EventName::Edit => "edit",
             EventName::DependenciesMet => "dependencies met",
             EventName::DependencyFailed => "dependency failed",
@@ -207,10 +207,10 @@ impl Event<'_> {
             Event::TakeBack => EventName::TakeBack,
             Event::LeaseEnd => EventName::LeaseEnd,
             Event::Cancel(_) => EventName::Cancel,
-            Event::Release => EventName::Release,
+            Event::KeyFreed => EventName::KeyFreed,
             Event::Again(_) => EventName::Again,
             Event::Hold => EventName::Hold,
-            Event::Unhold => EventName::Unhold,
+            Event::Release => EventName::Release,
             Event::Edit { .. } => EventName::Edit,
             Event::DependenciesMet => EventName::DependenciesMet,
             Event::DependencyFailed { .. } => EventName::DependencyFailed,
@@ -240,10 +240,10 @@ mod tests {
             Event::TakeBack,
             Event::LeaseEnd,
             Event::Cancel(&failure),
-            Event::Release,
+            Event::KeyFreed,
             Event::Again(&params),
             Event::Hold,
-            Event::Unhold,
+            Event::Release,
             Event::Edit { run_at: None },
             Event::DependenciesMet,
             Event::DependencyFailed { failure: &failure, cancelled: false },

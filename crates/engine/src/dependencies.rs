@@ -187,12 +187,12 @@ impl Kernel {
         let Some(waits) = self.dependencies.waits.get_mut(&id.get()) else { return };
         waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
         if waits.unmet == 0 {
-            self.run(AgendaItem::Released(id).into());
+            self.run(AgendaItem::DependenciesMet(id).into());
         }
     }
 
     /// A job that waits for nobody any more goes to its queue.
-    pub(crate) fn released(&mut self, id: JobId) {
+    pub(crate) fn dependencies_met(&mut self, id: JobId) {
         if self.dependencies.waits.get(&id.get()).is_none_or(|waits| waits.unmet > 0) {
             return;
         }
@@ -235,7 +235,7 @@ impl Kernel {
             unit.changes.push(change(id, entry.stored_rev, entry.unmoved()));
             self.make_busy(id, Busy::Unit);
         }
-        self.send(unit, Pending::Released(ids));
+        self.send(unit, Pending::DependenciesMet(ids));
     }
 
     /// Whether the release of a job is in memory only, and nothing is on its way that brings it to the store.
@@ -246,7 +246,7 @@ impl Kernel {
         })
     }
 
-    pub(crate) fn released_stored(&mut self, ids: Vec<JobId>) {
+    pub(crate) fn dependencies_met_stored(&mut self, ids: Vec<JobId>) {
         for &id in &ids {
             if let Some(entry) = self.open.get_mut(&id.get()) {
                 entry.stored_rev = entry.life.rev;
@@ -255,7 +255,7 @@ impl Kernel {
         ids.into_iter().for_each(|id| self.make_free(id));
     }
 
-    pub(crate) fn released_not_stored(&mut self, ids: Vec<JobId>) {
+    pub(crate) fn dependencies_met_not_stored(&mut self, ids: Vec<JobId>) {
         for id in ids {
             self.store_later(id);
             self.make_free(id);

@@ -110,7 +110,7 @@ impl Kernel {
         let event = match (request, &edit) {
             (Request::Hold(_), _) => Event::Hold,
             (_, Some(edit)) => Event::Edit { run_at: edit.run_at },
-            _ => Event::Unhold,
+            _ => Event::Release,
         };
         let spec = edit.and_then(|edit| entry.spec.as_ref().map(|spec| Arc::new(edit.on(spec))));
         match transition(&entry.unmoved(), &event, self.now.wall) {
@@ -128,7 +128,7 @@ impl Kernel {
         let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let event = match request {
             Request::Hold(_) => Event::Hold,
-            Request::Release(_) => Event::Unhold,
+            Request::Release(_) => Event::Release,
             _ => Event::Edit { run_at: None },
         };
         let decision = transition(&job.life, &event, self.now.wall);

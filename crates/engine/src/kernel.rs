@@ -149,7 +149,7 @@ pub(crate) enum AgendaItem {
     /// The accepted or running state of this claim is to be stored.
     Save(JobId, u32),
     /// Nothing that the job comes after is open any more.
-    Released(JobId),
+    DependenciesMet(JobId),
     /// Others end the job.
     Cascade(JobId, CascadeCause),
     /// How these jobs ended, that others come after, is to be read.

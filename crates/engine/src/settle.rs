@@ -24,7 +24,7 @@ pub(crate) enum Pending {
     Submit(Box<Plan>),
     Save(jobhall_core::JobId, u32),
     Setting(Box<SettingPending>),
-    Released(Vec<jobhall_core::JobId>),
+    DependenciesMet(Vec<jobhall_core::JobId>),
     Cascade(Box<CascadePending>),
     Group(Box<GroupPending>),
     /// Links of parents that are over.
@@ -62,7 +62,7 @@ impl Kernel {
             Pending::Submit(plan) => self.submitted(*plan),
             Pending::Save(id, _) => self.saved(id),
             Pending::Setting(pending) => self.setting_stored(*pending),
-            Pending::Released(ids) => self.released_stored(ids),
+            Pending::DependenciesMet(ids) => self.dependencies_met_stored(ids),
             Pending::Cascade(pending) => self.cascaded(*pending),
             Pending::Group(pending) => self.group_stored(*pending),
             Pending::Unlinked => {}
@@ -82,9 +82,9 @@ impl Kernel {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.setting_conflicted(*pending, conflicts),
-            Pending::Released(ids) => {
+            Pending::DependenciesMet(ids) => {
                 self.learn_all(conflicts);
-                self.released_not_stored(ids);
+                self.dependencies_met_not_stored(ids);
             }
             Pending::Cascade(pending) => self.cascade_conflicted(*pending, conflicts),
             Pending::Group(pending) => self.group_conflicted(*pending, conflicts),
@@ -165,7 +165,7 @@ impl Kernel {
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
-            Pending::Released(ids) => self.released_not_stored(ids),
+            Pending::DependenciesMet(ids) => self.dependencies_met_not_stored(ids),
             Pending::Cascade(pending) => self.cascade_undone(*pending),
             Pending::Group(pending) => self.group_undone(&pending, refused),
             // They are found again at the next start.

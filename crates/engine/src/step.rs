@@ -36,7 +36,7 @@ impl Kernel {
 
     /// The same for a step that comes with another spec.
     pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<Spec>>, task: Task) {
-        let released = match self.release(id, &step) {
+        let released = match self.promote_successor(id, &step) {
             Ok(released) => released,
             Err(busy) => return self.in_line.entry(busy.get()).or_default().push(task),
         };
@@ -76,7 +76,7 @@ impl Kernel {
     }
 
     /// The successor that this step releases; an error names it if it is busy.
-    fn release(&self, id: JobId, step: &Step) -> Result<Option<(JobId, Life)>, JobId> {
+    fn promote_successor(&self, id: JobId, step: &Step) -> Result<Option<(JobId, Life)>, JobId> {
         if !step.life.state.is_terminal() {
             return Ok(None);
         }
@@ -85,7 +85,7 @@ impl Kernel {
         if entry.busy != Busy::Free {
             return Err(next);
         }
-        match transition(&entry.life, &Event::Release, self.now.wall) {
+        match transition(&entry.life, &Event::KeyFreed, self.now.wall) {
             Ok(Decision::Step(step)) => Ok(Some((next, step.life))),
             _ => Ok(None),
         }

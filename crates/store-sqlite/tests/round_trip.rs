@@ -182,7 +182,7 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
         Happening::Cancel(failure) => Event::Cancel(failure),
         Happening::Again(params) => Event::Again(params),
         Happening::Hold(true) => Event::Hold,
-        Happening::Hold(false) => Event::Unhold,
+        Happening::Hold(false) => Event::Release,
         Happening::Wait => Event::Wait { claim, lease },
         Happening::Resume => Event::Resume,
         Happening::StartedOutside(until) => {

@@ -45,13 +45,13 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
             Ok(step.cancel((*failure).clone(), Outcome::Cancelled, None))
         }
         (State::Queued(_) | State::Blocked(_), Event::Edit { run_at }) => Ok(step.edit(*run_at)),
-        (State::Blocked(blocked), Event::Release) if blocked.holder.is_some() => Ok(step.release(blocked)),
+        (State::Blocked(blocked), Event::KeyFreed) if blocked.holder.is_some() => Ok(step.key_freed(blocked)),
         (State::Blocked(blocked), Event::DependenciesMet) if blocked.dependencies => Ok(step.met(blocked)),
         (State::Blocked(blocked), Event::DependencyFailed { failure, cancelled }) if blocked.dependencies => {
             Ok(step.taken_along(failure, *cancelled))
         }
         (State::Queued(_) | State::Blocked(_), Event::Again(params)) => Ok(step.again(params)),
-        (state, Event::Hold | Event::Unhold) if !state.is_terminal() => {
+        (state, Event::Hold | Event::Release) if !state.is_terminal() => {
             Ok(step.hold(matches!(event, Event::Hold)))
         }
 
@@ -148,12 +148,12 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
         }
 
         (State::Queued(_) | State::Blocked(_), Event::TakeBack | Event::LeaseEnd | Event::TimeOut { .. })
-        | (State::Queued(_), Event::Release | Event::DependenciesMet | Event::DependencyFailed { .. })
+        | (State::Queued(_), Event::KeyFreed | Event::DependenciesMet | Event::DependencyFailed { .. })
         | (State::Queued(_), Event::Resume)
         | (
             State::Blocked(_),
             Event::Claim { .. }
-            | Event::Release
+            | Event::KeyFreed
             | Event::DependenciesMet
             | Event::DependencyFailed { .. }
             | Event::Resume,
@@ -161,29 +161,29 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
         | (
             State::Assigned(_) | State::Accepted(_) | State::Running(_) | State::Waiting(_),
             Event::Claim { .. }
-            | Event::Release
+            | Event::KeyFreed
             | Event::DependenciesMet
             | Event::DependencyFailed { .. }
             | Event::Edit { .. }
             | Event::Resume
             | Event::Hold
-            | Event::Unhold
+            | Event::Release
             | Event::TakeBack
             | Event::LeaseEnd,
         )
-        | (State::Queued(_) | State::Blocked(_), Event::Hold | Event::Unhold)
+        | (State::Queued(_) | State::Blocked(_), Event::Hold | Event::Release)
         | (
             State::Succeeded(_) | State::Failed(_) | State::Crashed(_) | State::Cancelled(_),
             Event::Claim { .. }
             | Event::TakeBack
             | Event::LeaseEnd
-            | Event::Release
+            | Event::KeyFreed
             | Event::DependenciesMet
             | Event::DependencyFailed { .. }
             | Event::Edit { .. }
             | Event::Resume
             | Event::Hold
-            | Event::Unhold
+            | Event::Release
             | Event::TimeOut { .. }
             | Event::Again(_)
             | Event::Cancel(_),

@@ -171,8 +171,8 @@ impl Next<'_> {
     }
 
     /// The key has become free.
-    pub fn release(&self, blocked: &Blocked) -> Decision {
-        self.unblock(Blocked { holder: None, ..*blocked }, Reason::Released)
+    pub fn key_freed(&self, blocked: &Blocked) -> Decision {
+        self.unblock(Blocked { holder: None, ..*blocked }, Reason::KeyFreed)
     }
 
     /// The last of the jobs it was to come after has ended.

@@ -59,7 +59,7 @@ pub enum Reason {
     /// A cancel is on its way to the worker.
     CancelRequested,
     /// The key has become free.
-    Released,
+    KeyFreed,
     /// A follow-up was asked for.
     AgainAsked,
     /// Someone keeps it from being claimed.

@@ -82,7 +82,7 @@ proptest! {
                 State::Blocked(blocked) if blocked.holder.is_some() => Some(blocked),
                 _ => None,
             };
-            prop_assert_eq!(turn.reason(), behind.map(|_| Reason::Released));
+            prop_assert_eq!(turn.reason(), behind.map(|_| Reason::KeyFreed));
             let illegal = matches!(turn.answer, Err(IllegalTransition::Illegal { .. }));
             prop_assert_eq!(illegal, behind.is_none());
             let left = behind.map(|blocked| match blocked.dependencies {

@@ -67,7 +67,7 @@ const TABLE: [Row; 35] = [
         "retrying, held back",
         [NONE; 4],
     ),
-    ("release hold", ["same"; 3], ["same"; 4], "same", [NONE; 4]),
+    ("release", ["same"; 3], ["same"; 4], "same", [NONE; 4]),
     ("edit", ["scheduled", "scheduled", "blocked"], [NONE; 4], "retrying", [NONE; 4]),
     ("dependencies met", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
     ("dependency failed", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
@@ -103,7 +103,7 @@ const OTHERS: [(&str, [&str; 4]); 14] = [
         ["blocked, again noted", "blocked, again noted", "waiting, again noted", "waiting, again noted"],
     ),
     ("hold", ["blocked, held back", "blocked, held back", "waiting, held back", "waiting, held back"]),
-    ("release hold", ["same"; 4]),
+    ("release", ["same"; 4]),
     ("edit", ["blocked", "blocked", NONE, NONE]),
     ("dependencies met", ["queued", "blocked", NONE, NONE]),
     ("dependency failed", ["failed", "failed", NONE, NONE]),
@@ -135,7 +135,7 @@ fn an_attempt_whose_time_is_over_ends_as_timed_out_unless_it_succeeds_or_is_canc
         let found: Vec<_> = timing_out_lives().iter().map(|(_, life)| effect(life, &op, card)).collect();
         let both = |words: &str| vec![format!("accepted, {words}"), format!("running, {words}")];
         let expected = match name {
-            "accept" | "release hold" | "time out" => vec!["same".to_owned(); 2],
+            "accept" | "release" | "time out" => vec!["same".to_owned(); 2],
             "progress" => vec!["running".to_owned(), "same".to_owned()],
             "report passed" | "report skipped" => vec!["succeeded".to_owned(); 2],
             "wait" => vec!["stopping".to_owned(); 2],
@@ -181,7 +181,7 @@ fn a_job_whose_cancel_is_requested_takes_no_other_way() {
             "hold" => {
                 ["assigned, held back", "accepted, held back", "running, held back", "waiting, held back"]
             }
-            "release hold" | "time out" | "time out, grace over" => ["same"; 4],
+            "release" | "time out" | "time out, grace over" => ["same"; 4],
             "started outside" => ["cancelled", "cancelled", "cancelled", NONE],
             "outside outcome passed" | "outside outcome failed" => ["stopping"; 4],
             OTHER_ATTEMPT => [OTHER; 4],
@@ -215,7 +215,7 @@ const REASONS: [Reason; 25] = [
     Reason::Unaccepted,
     Reason::Cancelled,
     Reason::CancelRequested,
-    Reason::Released,
+    Reason::KeyFreed,
     Reason::AgainAsked,
     Reason::Suspended,
     Reason::Resumed,

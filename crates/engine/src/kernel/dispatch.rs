@@ -51,7 +51,7 @@ impl Kernel {
             AgendaItem::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
             AgendaItem::Keep(attempt, lease) => self.keep(*attempt, *lease),
             AgendaItem::Save(_, claim) => self.save(id, *claim),
-            AgendaItem::Released(_) => self.released(id),
+            AgendaItem::DependenciesMet(_) => self.dependencies_met(id),
             AgendaItem::Cascade(_, by) => self.cascade_to(id, *by, task),
             AgendaItem::TimeOut(_, claim) => self.time_out(id, *claim, task),
             AgendaItem::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
@@ -250,7 +250,7 @@ impl AgendaItem {
             | AgendaItem::Resume(id, _)
             | AgendaItem::Cycle(id, ..)
             | AgendaItem::Orphan(id)
-            | AgendaItem::Released(id)
+            | AgendaItem::DependenciesMet(id)
             | AgendaItem::Cascade(id, _) => Some(*id),
         }
     }

@@ -43,7 +43,7 @@ impl Happening {
             Happening::LeaseEnd => Event::LeaseEnd,
             Happening::Cancel(failure) => Event::Cancel(failure),
             Happening::Again(params) => Event::Again(params),
-            Happening::Release => Event::Release,
+            Happening::Release => Event::KeyFreed,
             Happening::Met => Event::DependenciesMet,
             Happening::TakenAlong(failure, cancelled) => {
                 Event::DependencyFailed { failure, cancelled: *cancelled }
@@ -63,7 +63,7 @@ impl Happening {
                 Event::TimeOut { failure, retry, dice: Dice(0), forced: *forced }
             }
             Happening::Hold(true) => Event::Hold,
-            Happening::Hold(false) => Event::Unhold,
+            Happening::Hold(false) => Event::Release,
             Happening::Edit(run_at) => Event::Edit { run_at: Some(*run_at) },
         }
     }

@@ -156,7 +156,7 @@ impl Maker<'_> {
         let ends = change.life.state.is_terminal() && place_of(&job) == KeyPlace::Live;
         let mut unit = Unit { changes: vec![change], ..Unit::default() };
         if ends && !sketch.twists.contains(&Twist::Abandon) {
-            let step = self.successor(&job).and_then(|next| Some((next, self.step(next, &Event::Release)?)));
+            let step = self.successor(&job).and_then(|next| Some((next, self.step(next, &Event::KeyFreed)?)));
             unit.changes.extend(step.map(|(next, step)| change_of(next, step)));
         }
         if let Some(params) = follow_up {

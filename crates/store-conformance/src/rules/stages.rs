@@ -73,7 +73,7 @@ pub fn places_and_successors_are_listed_together(store: &dyn Store) {
     let (one, two) = (client.put(client.fresh(Some("one"))), client.put(client.fresh(Some("two"))));
     let next_of_one = client.put(client.fresh_behind(&one));
     let next_of_two = client.put(client.fresh_behind(&two));
-    let unit = changing([client.decide(&next_of_two, &Event::Release), client.cancel(&one)]);
+    let unit = changing([client.decide(&next_of_two, &Event::KeyFreed), client.cancel(&one)]);
     let expected = [
         Conflict::KeyHeld { id: next_of_two.id, job: two },
         Conflict::Successor { id: one.id, job: next_of_one },

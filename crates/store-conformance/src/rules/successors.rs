@@ -26,7 +26,7 @@ pub fn a_successor_takes_over_when_its_holder_ends(store: &dyn Store) {
         let key = if holder_first { "k" } else { "l" };
         let holder = client.put(client.fresh(Some(key)));
         let waiting = client.put(client.fresh_behind(&holder));
-        let mut changes = vec![client.cancel(&holder), client.decide(&waiting, &Event::Release)];
+        let mut changes = vec![client.cancel(&holder), client.decide(&waiting, &Event::KeyFreed)];
         if !holder_first {
             changes.reverse();
         }
@@ -55,7 +55,7 @@ pub fn a_successor_is_not_released_before_its_holder_ends(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.held(Some("k"));
     let waiting = client.put(client.fresh_behind(&holder));
-    let conflicts = client.refused(changing([client.decide(&waiting, &Event::Release)]));
+    let conflicts = client.refused(changing([client.decide(&waiting, &Event::KeyFreed)]));
     assert_eq!(conflicts, [Conflict::KeyHeld { id: waiting.id, job: holder }]);
     assert_eq!(client.get(waiting.id), Some(waiting));
 }
