@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jobhall_client::Client;
 use jobhall_core::{Disposition, Failure, Submitted};
-use jobhall_engine::{Answer, Request, Submit, SubmitName};
+use jobhall_engine::{Answer, IdempotencyKey, Request, Submit};
 use jobhall_protocol::{self as wire, Cancel, Code, SubmitJob};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -77,7 +77,7 @@ impl Customer {
     }
 
     async fn named(&mut self, jobs: &[SubmitJob], key: &str, body: u128) {
-        let name = SubmitName { scope: "admin".to_owned(), key: key.to_owned(), body };
+        let name = IdempotencyKey { scope: "admin".to_owned(), key: key.to_owned(), body };
         let request =
             Request::Submit(Submit { jobs: jobs.iter().map(asked).collect::<Vec<_>>(), name: Some(name) });
         self.record.sent(&request);

@@ -92,7 +92,7 @@ impl Record {
                 let holder = problem.detail.rsplit(' ').next().and_then(|id| id.parse().ok()).unwrap();
                 Rejected::KeyHeld { job_type: submit.jobs[0].job_type.clone(), holder: job_id(holder) }
             }
-            (Code::IdempotencyKeyReused, _) => Rejected::SubmitKeyReused,
+            (Code::IdempotencyKeyReused, _) => Rejected::IdempotencyKeyReused,
             (Code::Conflict, Request::Cancel { .. }) => Rejected::Event(IllegalTransition::Illegal {
                 state: StateName::Succeeded,
                 event: EventName::Cancel,

@@ -20,7 +20,7 @@ pub async fn in_file(data: &Path) -> Stored {
     let sound: String = plain.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(sound, "ok", "I6: {}", file.display());
     let names = {
-        let mut rows = plain.prepare("SELECT scope, key, answer FROM submit_keys").unwrap();
+        let mut rows = plain.prepare("SELECT scope, key, answer FROM idempotency_keys").unwrap();
         let names = rows.query_map([], |row| Ok(name(row.get(0)?, row.get(1)?, &row.get::<_, String>(2)?)));
         names.unwrap().map(Result::unwrap).collect()
     };
@@ -32,7 +32,7 @@ pub async fn in_file(data: &Path) -> Stored {
 /// Everything in this database. Whoever reads must lead: the nodes have given it back.
 pub async fn in_database(database: &Database) -> Stored {
     let rows = database.sql(
-        "SELECT coalesce(json_agg(json_build_array(scope, key, answer)), '[]') FROM jobhall.submit_keys",
+        "SELECT coalesce(json_agg(json_build_array(scope, key, answer)), '[]') FROM jobhall.idempotency_keys",
     );
     let rows: Vec<(String, String, String)> = serde_json::from_str(&rows).unwrap();
     let names = rows.into_iter().map(|(scope, key, answer)| name(scope, key, &answer)).collect();

@@ -194,7 +194,7 @@ fn empty_hall(database: &Database) {
     node.start(&["server", "--database", url]);
     stop(&mut node);
     database.sql(
-        "TRUNCATE jobhall.settings, jobhall.audit, jobhall.blocks, jobhall.feed, jobhall.submit_keys;
+        "TRUNCATE jobhall.settings, jobhall.audit, jobhall.blocks, jobhall.feed, jobhall.idempotency_keys;
          UPDATE jobhall.meta SET value = 0",
     );
 }
@@ -249,11 +249,11 @@ fn a_move_that_is_killed_leaves_nothing_and_can_be_done_again() {
     rig.hall().kill();
     empty_hall(&database);
     // The move is slow behind the jobs, so that it can be met there.
-    slow(&database, "INSERT ON jobhall.submit_keys");
+    slow(&database, "INSERT ON jobhall.idempotency_keys");
     killed_move(&rig, &database);
     assert!(!rig.data().join("jobs.db.moved").exists(), "it was far from its end");
     // Waits for the end of the transaction.
-    database.sql("DROP TRIGGER slow ON jobhall.submit_keys");
+    database.sql("DROP TRIGGER slow ON jobhall.idempotency_keys");
     let left =
         "SELECT (SELECT count(*) FROM jobhall.jobs), (SELECT count(*) FROM jobhall.settings), sum(value)
         FROM jobhall.meta WHERE name = 'last_id'";

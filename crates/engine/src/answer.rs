@@ -113,7 +113,7 @@ pub enum Rejected {
     },
     /// The idempotency key was used for another request.
     #[error("this idempotency key was used for another request")]
-    SubmitKeyReused,
+    IdempotencyKeyReused,
     /// A number or text is outside its bounds.
     #[error("{field} of {given} is outside {least} to {most}")]
     Bound {

@@ -14,8 +14,8 @@ pub struct Config {
     pub force_ms: u64,
     /// How long a job waits for what others use until a worker is kept for it.
     pub aging_ms: u64,
-    /// How long a submit key is remembered.
-    pub submit_key_ms: u64,
+    /// How long a idempotency key is remembered.
+    pub idempotency_key_ms: u64,
     /// How long the feed is kept.
     pub feed_ms: u64,
     /// How long the audit is kept.
@@ -46,7 +46,7 @@ impl Default for Config {
             save_ms: 1_000,
             force_ms: 15_000,
             aging_ms: 30_000,
-            submit_key_ms: 24 * 3_600_000,
+            idempotency_key_ms: 24 * 3_600_000,
             feed_ms: 24 * 3_600_000,
             audit_ms: 90 * 24 * 3_600_000,
             retention_ms: 3_600_000,

@@ -30,7 +30,7 @@ use crate::groups::Fill;
 use crate::ids::{Blocks, IdHash, IdMap, Pool};
 use crate::limits::Admission;
 use crate::links::Links;
-use crate::request::{Indicator, Request, SubmitName};
+use crate::request::{IdempotencyKey, Indicator, Request};
 use crate::resources::WorkerState;
 use crate::schedules::ScheduleState;
 use crate::session::{Hold, SessionState};
@@ -97,7 +97,7 @@ pub(crate) enum PendingRead {
     /// A submit that names jobs which are not in memory.
     Plan(Box<Plan>, Vec<JobId>),
     /// A retry of a group.
-    RetryGroup(GroupId, Option<SubmitName>, Ticket),
+    RetryGroup(GroupId, Option<IdempotencyKey>, Ticket),
     /// A group that is being made of these failed members of another.
     Fill(GroupId, Vec<JobId>),
     /// A group that was being made of another when the hall stopped, and what had failed of that, once it is known.

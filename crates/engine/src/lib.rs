@@ -78,7 +78,7 @@ pub use kernel::{Kernel, StoreReply, StoreRequest};
 pub use limits::{LimitOf, LimitWhy, Missing};
 pub use queues::Tally;
 pub use recent::Rates;
-pub use request::{After, Indicator, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
+pub use request::{After, IdempotencyKey, Indicator, OnDuplicate, Request, Submit, SubmitJob};
 pub use resources::WorkerUse;
 pub use schedules::{ScheduleConfig, ShownSchedule};
 pub use watch::{Watch, Watched};

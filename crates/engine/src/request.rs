@@ -129,7 +129,7 @@ impl SubmitJob {
 
 /// An idempotency key with the digest of the request it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubmitName {
+pub struct IdempotencyKey {
     /// Whose key.
     pub scope: String,
     /// The key.
@@ -144,7 +144,7 @@ pub struct Submit {
     /// The jobs.
     pub jobs: Vec<SubmitJob>,
     /// The idempotency key, if there is one.
-    pub name: Option<SubmitName>,
+    pub name: Option<IdempotencyKey>,
 }
 
 /// One measure of progress.
@@ -186,7 +186,7 @@ pub enum Request {
         /// The ended group.
         id: GroupId,
         /// The idempotency key, if there is one.
-        name: Option<SubmitName>,
+        name: Option<IdempotencyKey>,
     },
     /// Tell about a group that has not ended.
     ShowGroup(GroupId),
@@ -215,7 +215,7 @@ pub enum Request {
         /// The completed job.
         id: JobId,
         /// The idempotency key, if there is one.
-        name: Option<SubmitName>,
+        name: Option<IdempotencyKey>,
     },
     /// Forget these completed jobs; open ones are left alone.
     Remove(Vec<JobId>),

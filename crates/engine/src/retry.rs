@@ -5,10 +5,10 @@ use jobhall_core::{IllegalTransition, JobId, Scope, Spec};
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::kernel::Kernel;
-use crate::request::{OnDuplicate, Submit, SubmitJob, SubmitName};
+use crate::request::{IdempotencyKey, OnDuplicate, Submit, SubmitJob};
 
 impl Kernel {
-    pub(crate) fn retry(&mut self, id: JobId, name: Option<SubmitName>, ticket: Ticket) {
+    pub(crate) fn retry(&mut self, id: JobId, name: Option<IdempotencyKey>, ticket: Ticket) {
         let Some((job, _)) = self.cached.get(&id) else {
             return self.answer(ticket, Err(Rejected::NoSuchJob(id)));
         };

@@ -15,7 +15,7 @@ use jobhall_core::{
     Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, Life, Spec, State, Step, Submitted,
     TypeConfig, transition,
 };
-use jobhall_store::{Change, Check, Insert, SubmitKey, Unit};
+use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
@@ -177,7 +177,7 @@ impl Kernel {
         if let ReplyTo::Schedule(tick) = &plan.reply_to {
             unit.settings.push(tick.write(&plan.answer));
         }
-        unit.submit_key = self.submit_key(&plan);
+        unit.idempotency_key = self.idempotency_key(&plan);
         self.link(&plan, &mut unit);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
@@ -189,7 +189,7 @@ impl Kernel {
             || !unit.changes.is_empty()
             || !unit.groups.is_empty()
             || !unit.links.is_empty();
-        if !written && unit.submit_key.is_none() && !of_schedule {
+        if !written && unit.idempotency_key.is_none() && !of_schedule {
             let answer = std::mem::take(&mut plan.answer);
             return self.end_plan(plan, Ok(answer));
         }
@@ -304,15 +304,15 @@ impl Kernel {
         Submitted { id: item.id, disposition }
     }
 
-    fn submit_key(&self, plan: &Plan) -> Option<SubmitKey> {
+    fn idempotency_key(&self, plan: &Plan) -> Option<StoredIdempotencyKey> {
         let name = plan.submit.name.as_ref()?;
-        Some(SubmitKey {
+        Some(StoredIdempotencyKey {
             scope: name.scope.clone(),
             key: name.key.clone(),
             body: name.body,
             answer: plan.reply_to.kept(&plan.answer),
             at: self.now.wall,
-            forget_before: self.now.wall.minus_ms(self.config.submit_key_ms),
+            forget_before: self.now.wall.minus_ms(self.config.idempotency_key_ms),
         })
     }
 

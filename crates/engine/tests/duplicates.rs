@@ -5,7 +5,9 @@ mod hall;
 
 use hall::{Hall, failed, job, keyed, passed, tries};
 use jobhall_core::{Disposition, Failure, JobId, Json, StateName, Submitted, TypeName};
-use jobhall_engine::{Answer, Config, Effect, OnDuplicate, Rejected, Request, Submit, SubmitJob, SubmitName};
+use jobhall_engine::{
+    Answer, Config, Effect, IdempotencyKey, OnDuplicate, Rejected, Request, Submit, SubmitJob,
+};
 
 fn on(on_duplicate: OnDuplicate, params: &str) -> SubmitJob {
     SubmitJob { on_duplicate, params: Json::params(params).unwrap(), ..keyed("t", "k") }
@@ -236,19 +238,19 @@ fn one_key_twice_in_a_submit_must_join() {
 }
 
 fn named(key: &str, body: u128, jobs: Vec<SubmitJob>) -> Request {
-    let name = SubmitName { scope: "token-1".to_owned(), key: key.to_owned(), body };
+    let name = IdempotencyKey { scope: "token-1".to_owned(), key: key.to_owned(), body };
     Request::Submit(Submit { jobs, name: Some(name) })
 }
 
 #[test]
-fn a_repeated_submit_key_gives_the_first_answer() {
+fn a_repeated_idempotency_key_gives_the_first_answer() {
     let mut hall = Hall::new();
     let first = hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap();
     let Answer::Submitted(submitted) = &first else { panic!("{first:?}") };
     assert_eq!(submitted.len(), 2);
     assert_eq!(hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap(), first);
     assert_eq!(hall.store.all_jobs().len(), 2);
-    assert_eq!(hall.ask(named("a", 2, vec![job("t")])), Err(Rejected::SubmitKeyReused));
+    assert_eq!(hall.ask(named("a", 2, vec![job("t")])), Err(Rejected::IdempotencyKeyReused));
     let mut hall = hall.restart(Config::default());
     assert_eq!(
         hall.ask(named("a", 1, vec![job("t"), keyed("t", "k")])).unwrap(),
@@ -258,13 +260,13 @@ fn a_repeated_submit_key_gives_the_first_answer() {
     hall.pass(24 * 3_600_000 + 1);
     assert_ne!(
         hall.ask(named("a", 2, vec![job("t")])),
-        Err(Rejected::SubmitKeyReused),
+        Err(Rejected::IdempotencyKeyReused),
         "forgotten after a day"
     );
 }
 
 #[test]
-fn a_repeated_submit_key_answers_alike_even_if_everything_was_joined() {
+fn a_repeated_idempotency_key_answers_alike_even_if_everything_was_joined() {
     let mut hall = Hall::new();
     let holder = hall.submit(keyed("t", "k")).unwrap().id;
     let joined = Ok(Answer::Submitted(vec![Submitted { id: holder, disposition: Disposition::Joined }]));

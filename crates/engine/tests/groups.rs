@@ -8,8 +8,8 @@ use jobhall_core::{
     Failure, GroupCounts, GroupId, GroupState, GroupVerdict, JobId, Report, StateName, Submitted, TypeName,
 };
 use jobhall_engine::{
-    After, Answer, Config, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, StoreReply, Submit,
-    SubmitJob, SubmitName, Why,
+    After, Answer, Config, IdempotencyKey, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, StoreReply,
+    Submit, SubmitJob, Why,
 };
 use jobhall_store::CommitError;
 
@@ -141,13 +141,13 @@ fn a_close_that_is_on_its_way_goes_before_a_submit_that_comes_later() {
 fn making_a_group_again_under_the_same_key_gives_the_same_group() {
     let mut hall = Hall::new();
     let ask = |body| {
-        let name = SubmitName { scope: "me".to_owned(), key: "k".to_owned(), body };
+        let name = IdempotencyKey { scope: "me".to_owned(), key: "k".to_owned(), body };
         let submit = Submit { jobs: vec![once(), once()], name: Some(name) };
         Request::CreateGroup { group: NewGroup::default(), submit }
     };
     let first = hall.ask(ask(1)).unwrap();
     assert_eq!(hall.ask(ask(1)).unwrap(), first);
-    assert_eq!(hall.ask(ask(2)), Err(Rejected::SubmitKeyReused));
+    assert_eq!(hall.ask(ask(2)), Err(Rejected::IdempotencyKeyReused));
     assert_eq!((hall.store.groups_now(false).len(), hall.store.all_jobs().len()), (1, 2));
 }
 

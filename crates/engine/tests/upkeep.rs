@@ -80,7 +80,7 @@ fn retention_spares_the_newest_success_of_a_key() {
 }
 
 #[test]
-fn the_feed_and_submit_keys_are_pruned_by_age() {
+fn the_feed_and_idempotency_keys_are_pruned_by_age() {
     let mut hall = Hall::new();
     complete(&mut hall, job("t"));
     let rows = hall.store.feed_now(0, 100).rows.len() as u64;
@@ -283,7 +283,7 @@ fn completed_jobs_are_removed_on_request_and_open_ones_are_not() {
 fn a_retry_under_a_name_is_made_once() {
     let mut hall = Hall::new();
     let done = complete(&mut hall, job("t"));
-    let name = jobhall_engine::SubmitName { scope: "s".to_owned(), key: "k".to_owned(), body: 7 };
+    let name = jobhall_engine::IdempotencyKey { scope: "s".to_owned(), key: "k".to_owned(), body: 7 };
     let retry = Request::Retry { id: done, name: Some(name) };
     let first = hall.ask(retry.clone());
     assert!(matches!(first, Ok(Answer::Submitted(_))), "{first:?}");

@@ -164,7 +164,7 @@ impl From<Rejected> for ApiError {
     fn from(refused: Rejected) -> ApiError {
         let code = match &refused {
             Rejected::KeyHeld { .. } => Code::KeyHeld,
-            Rejected::SubmitKeyReused => Code::IdempotencyKeyReused,
+            Rejected::IdempotencyKeyReused => Code::IdempotencyKeyReused,
             Rejected::KeyTwice { .. }
             | Rejected::Circle(_)
             | Rejected::NotEarlier { .. }

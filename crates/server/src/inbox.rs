@@ -149,7 +149,7 @@ mod tests {
         let wrong = [
             Rejected::KeyHeld { job_type: TypeName::new("t").unwrap(), holder: job },
             Rejected::NoSuchDependency(job),
-            Rejected::SubmitKeyReused,
+            Rejected::IdempotencyKeyReused,
         ];
         for refused in wrong {
             let word = refused.to_string();

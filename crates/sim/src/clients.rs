@@ -1,7 +1,7 @@
 //! Clients: they submit, cancel, retry, look and configure, and repeat what was not answered.
 
 use jobhall_core::{Failure, GroupId, JobId};
-use jobhall_engine::{Answer, Rejected, Request, Submit, SubmitName, Ticket};
+use jobhall_engine::{Answer, IdempotencyKey, Rejected, Request, Submit, Ticket};
 
 use crate::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::event::{Event, Origin};
@@ -58,7 +58,7 @@ impl Sim {
         self.note_action(&action);
         match &action {
             Action::Submit { jobs, name, body } => {
-                let name = name.map(|name| SubmitName {
+                let name = name.map(|name| IdempotencyKey {
                     scope: "token".to_owned(),
                     key: format!("name{name}"),
                     body: u128::from(*body),

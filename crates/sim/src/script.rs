@@ -196,7 +196,7 @@ fn config(random: &mut Random, seed: u64) -> Config {
     Config {
         // Thrown by name, so that the rest of the script is the same with and without it.
         aging_ms: *Random::named(seed, &[91]).pick(&[500, 5_000, 30_000]),
-        submit_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
+        idempotency_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
         feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
         retention_ms: *random.pick(&[7_000, 60_000]),
         retention_step: *random.pick(&[3, 1_000]),

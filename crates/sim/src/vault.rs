@@ -49,7 +49,7 @@ impl Vault {
         let dropped = if self.has(Plant::DroppedUnit, 10) { self.random.at(units.len()) } else { usize::MAX };
         let mut sent = units;
         if self.plant == Some(Plant::NameForgotten) {
-            sent.iter_mut().for_each(|unit| unit.submit_key = None);
+            sent.iter_mut().for_each(|unit| unit.idempotency_key = None);
         }
         let lost = (dropped < sent.len()).then(|| sent.remove(dropped));
         let retry = (self.plant == Some(Plant::KeyReleasedEarly)).then(|| sent.clone());

@@ -195,7 +195,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
             &[
                 "KeyHeld",
                 "KeyTwice",
-                "SubmitKeyReused",
+                "IdempotencyKeyReused",
                 "Delay",
                 "NoSuchJob",
                 "NoSuchSession",

@@ -11,7 +11,7 @@ use std::path::Path;
 use jobhall_core::{Group, GroupCounts, Job, JobId, Submitted};
 use jobhall_store::{
     AuditRow, Block, Conflict, FeedRow, InboxRow, JobFilter, Link, SettingKind, SettingWrite, Store,
-    SubmitKey, Unit,
+    StoredIdempotencyKey, Unit,
 };
 
 use crate::wait;
@@ -35,14 +35,14 @@ pub fn listing(store: &dyn Store) -> String {
 }
 
 /// The answer that is stored under an idempotency key, or none. Nothing is written: the unit is refused either way.
-pub fn answer_of(store: &dyn Store, key: &SubmitKey) -> Option<Vec<Submitted>> {
+pub fn answer_of(store: &dyn Store, key: &StoredIdempotencyKey) -> Option<Vec<Submitted>> {
     let never = SettingWrite {
         kind: SettingKind::Token,
         name: "a name that no setting has".to_owned(),
         expected: 1,
         value: None,
     };
-    let unit = Unit { submit_key: Some(key.clone()), settings: vec![never], ..Unit::default() };
+    let unit = Unit { idempotency_key: Some(key.clone()), settings: vec![never], ..Unit::default() };
     let committed = wait(store.commit(vec![unit])).expect("a commit");
     let refused = committed.results.into_iter().next().and_then(Result::err).expect("a refused unit");
     refused.into_iter().find_map(|conflict| match conflict {

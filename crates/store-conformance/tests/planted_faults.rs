@@ -59,7 +59,7 @@ faults! {
     feed_hole: FeedHole, by rule "feed::numbers_are_dense_from_one" and model;
     acknowledged_refusals: AcknowledgesRefusedInserts, by rule "keys::h06_g4_one_live_job_per_type_and_key" and model;
     two_jobs_on_a_key: AcknowledgesRefusedInserts, by rule "concurrency::h06_g4_sixty_four_clients_on_one_key_get_one_job";
-    forgotten_submit_keys: ForgetsSubmitKeys, by rule "submit_keys::a_repeated_request_gets_the_first_answer" and model;
+    forgotten_idempotency_keys: ForgetsIdempotencyKeys, by rule "idempotency_keys::a_repeated_request_gets_the_first_answer" and model;
     units_alone: CommitsEachUnitAlone, by rule "feed::one_row_per_commit_with_its_changes_in_order" and model;
     pruned_open_jobs: PrunesOpenJobs, by rule "upkeep::a_prune_leaves_open_jobs_alone" and model;
     ignored_reuse: IgnoresReuse, by rule "reuse::the_newest_success_answers" and model;

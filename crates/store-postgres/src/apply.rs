@@ -26,7 +26,7 @@ use crate::spec::Specs;
 use crate::wire::{Step, Wire};
 use company::Company;
 
-pub(crate) use company::{attempts, links, submit_keys};
+pub(crate) use company::{attempts, idempotency_keys, links};
 
 /// Numbers that the writer gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use jobhall_core::{JobId, PastAttempt};
 use jobhall_store::{AuditRow, Block, Holdings, Later, Marks, Portion, Setting, StoreError};
 
 use crate::Database;
-use crate::apply::{attempts, links, submit_keys};
+use crate::apply::{attempts, idempotency_keys, links};
 use crate::error::{PgError, damaged};
 use crate::groups;
 use crate::lives::Lives;
@@ -82,7 +82,7 @@ impl Import {
             groups: count(2)?,
             links: count(3)?,
             settings: count(4)?,
-            submit_keys: count(5)?,
+            idempotency_keys: count(5)?,
             acts: count(6)?,
             blocks: count(7)?,
         };
@@ -144,7 +144,7 @@ fn steps(portion: &Portion) -> Result<Vec<Step>, PgError> {
             let all = all.iter().map(|link| ((link.parent, link.call.as_str()), link.job));
             vec![links(&all.collect())]
         }
-        Portion::SubmitKeys(all) => vec![submit_keys(&all.iter().collect::<Vec<_>>(), true)?],
+        Portion::IdempotencyKeys(all) => vec![idempotency_keys(&all.iter().collect::<Vec<_>>(), true)?],
         Portion::Acts(all) => vec![acts(all)],
     })
 }

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, Later, StoreError, SubmitKey};
+use jobhall_store::{INBOX_SCOPE, Inbox, InboxRow, Later, StoreError, StoredIdempotencyKey};
 use tokio::sync::{Mutex, watch};
 use tokio_postgres::Row;
 
@@ -25,9 +25,9 @@ const CHANNEL: &str = "jobhall_inbox";
 /// connection, and a program may want none to be said (`jobhall.notify`).
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The step that takes rows of the inbox away with the submit keys that stand for them. A row that is not there ends the
+/// The step that takes rows of the inbox away with the idempotency keys that stand for them. A row that is not there ends the
 /// transaction: its job was made, or the request was taken back.
-pub(crate) fn taking(keys: &[&SubmitKey]) -> Result<Option<Step>, PgError> {
+pub(crate) fn taking(keys: &[&StoredIdempotencyKey]) -> Result<Option<Step>, PgError> {
     let of_inbox = keys.iter().filter(|key| key.scope == INBOX_SCOPE);
     let ids =
         of_inbox.map(|key| key.key.parse::<i64>().map_err(|error| damaged("number of the inbox", error)));

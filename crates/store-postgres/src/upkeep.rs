@@ -47,8 +47,8 @@ pub(crate) async fn remove(wire: &Wire<'_>, prune: &Prune) -> Result<Pruned, PgE
         wire.ask(Step::new(include_str!("sql/prune_group.sql")).with(groups)).await?;
     }
     pruned.feed = older(wire, include_str!("sql/prune_feed.sql"), prune.feed_before).await?;
-    let keys = include_str!("sql/prune_submit_keys.sql");
-    pruned.submit_keys = older(wire, keys, prune.submit_keys_before).await?;
+    let keys = include_str!("sql/prune_idempotency_keys.sql");
+    pruned.idempotency_keys = older(wire, keys, prune.idempotency_keys_before).await?;
     pruned.audit = older(wire, include_str!("sql/prune_audit.sql"), prune.audit_before).await?;
     Ok(pruned)
 }

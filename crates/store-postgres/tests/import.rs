@@ -10,7 +10,7 @@ use fixture::{Database, Options, at, id, inserting, queued, take_as, wait};
 use jobhall_core::{Disposition, Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Submitted};
 use jobhall_store::{
     AuditEntry, Conflict, GroupWrite, Holdings, Link, SettingKind, SettingWrite, Store, StoreError,
-    SubmitKey, Unit,
+    StoredIdempotencyKey, Unit,
 };
 use jobhall_store_conformance::{Fixture, model};
 use jobhall_store_sqlite::{Export, Sqlite};
@@ -85,10 +85,17 @@ fn group(n: u64, end: bool) -> GroupWrite {
     GroupWrite { expected: 0, group }
 }
 
-fn submit_key(n: u64) -> SubmitKey {
+fn idempotency_key(n: u64) -> StoredIdempotencyKey {
     let answer = vec![Submitted { id: id(n), disposition: Disposition::Created }];
     let (scope, key) = ("ci".to_owned(), format!("key {n}"));
-    SubmitKey { scope, key, body: u128::MAX - u128::from(n), answer, at: at(5), forget_before: at(0) }
+    StoredIdempotencyKey {
+        scope,
+        key,
+        body: u128::MAX - u128::from(n),
+        answer,
+        at: at(5),
+        forget_before: at(0),
+    }
 }
 
 fn act(n: u64) -> AuditEntry {
@@ -96,7 +103,7 @@ fn act(n: u64) -> AuditEntry {
     AuditEntry { at: at(7), who: text("who"), act: text("act"), subject: text("on"), detail: text("é") }
 }
 
-/// Groups, members, links, submit keys, acts and settings; and a block that is lent.
+/// Groups, members, links, idempotency keys, acts and settings; and a block that is lent.
 fn add_company(store: &Sqlite) {
     let first = wait(store.take_block(100)).unwrap().first.get();
     let mut member = queued(first + 2, Some("a key of its own"));
@@ -106,7 +113,7 @@ fn add_company(store: &Sqlite) {
         groups: vec![group(first, false), group(first + 1, true)],
         links: links.collect(),
         audit: (1..=3).map(act).collect(),
-        submit_key: Some(submit_key(first + 2)),
+        idempotency_key: Some(idempotency_key(first + 2)),
         settings: vec![SettingWrite {
             kind: SettingKind::Token,
             name: format!("token {first}"),
@@ -167,9 +174,9 @@ fn whatever_a_hall_holds_arrives_as_it_was() {
         let last = last_id(&before);
         assert!(held.jobs > 5 && held.links >= 3 && held.groups >= 2 && held.acts >= 3, "{held}");
         assert_alike(&before, &after, last);
-        let known = Unit { submit_key: Some(submit_key(last - 97)), ..Unit::default() };
+        let known = Unit { idempotency_key: Some(idempotency_key(last - 97)), ..Unit::default() };
         let answer = wait(after.commit(vec![known])).unwrap().results.remove(0).unwrap_err();
-        assert_eq!(answer, [Conflict::Repeated(submit_key(last - 97).answer)]);
+        assert_eq!(answer, [Conflict::Repeated(idempotency_key(last - 97).answer)]);
         assert_goes_on(&before, &after, last);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fixture::{Database, Options, Postgres, at, id, inserting, present, queued, take_as, wait, wait_until};
 use jobhall_core::{Disposition, Submitted};
-use jobhall_store::{CommitError, INBOX_SCOPE, Inbox, Store, SubmitKey, Unit};
+use jobhall_store::{CommitError, INBOX_SCOPE, Inbox, Store, StoredIdempotencyKey, Unit};
 use jobhall_store_postgres::{Fault, Hook, Point};
 use jobhall_throwaway::Cluster;
 
@@ -40,8 +40,9 @@ fn ids(inbox: &dyn Inbox) -> Vec<u64> {
 fn taking(job: u64, row: u64, key: Option<&str>) -> Unit {
     let answer = vec![Submitted { id: id(job), disposition: Disposition::Created }];
     let (scope, name) = (INBOX_SCOPE.to_owned(), row.to_string());
-    let submit_key = SubmitKey { scope, key: name, body: 7, answer, at: at(0), forget_before: at(-1) };
-    Unit { submit_key: Some(submit_key), ..inserting([queued(job, key)]) }
+    let idempotency_key =
+        StoredIdempotencyKey { scope, key: name, body: 7, answer, at: at(0), forget_before: at(-1) };
+    Unit { idempotency_key: Some(idempotency_key), ..inserting([queued(job, key)]) }
 }
 
 #[test]

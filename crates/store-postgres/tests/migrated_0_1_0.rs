@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fixture::{Options, take};
 use jobhall_core::Time;
-use jobhall_store::SubmitKey;
+use jobhall_store::StoredIdempotencyKey;
 use jobhall_store_conformance::listing::{answer_of, assert_golden, listing};
 use jobhall_throwaway::{Cluster, Database};
 
@@ -22,12 +22,13 @@ fn recreate(database: &Database) {
 }
 
 /// The idempotency keys with the texts of their answers, in the words of 0.1.0.
-fn stored_keys(database: &Database) -> Vec<(SubmitKey, String)> {
-    let rows = database.sql("SELECT scope, key, encode(body, 'hex'), at, answer FROM jobhall.submit_keys");
+fn stored_keys(database: &Database) -> Vec<(StoredIdempotencyKey, String)> {
+    let rows =
+        database.sql("SELECT scope, key, encode(body, 'hex'), at, answer FROM jobhall.idempotency_keys");
     let row = |line: &str| {
         let fields: Vec<&str> = line.split('|').collect();
         let [scope, key, body, at, answer] = fields[..] else { panic!("five columns: {line}") };
-        let key = SubmitKey {
+        let key = StoredIdempotencyKey {
             scope: scope.to_owned(),
             key: key.to_owned(),
             body: u128::from_str_radix(body, 16).unwrap(),

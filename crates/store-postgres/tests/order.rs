@@ -6,7 +6,7 @@ mod fixture;
 
 use fixture::{Options, at, change, claim, inserting, queued, step, take, wait};
 use jobhall_core::{Dice, Event, Failure, Job, Json, Life, Report};
-use jobhall_store::{Change, Conflict, Memory, Store, SubmitKey, Unit};
+use jobhall_store::{Change, Conflict, Memory, Store, StoredIdempotencyKey, Unit};
 use jobhall_throwaway::Cluster;
 
 /// Makes the same commits on a new store and on the reference, and compares all answers.
@@ -95,16 +95,17 @@ fn jobs_that_change_several_times_in_a_commit_end_as_the_last_change_says() {
 }
 
 #[test]
-fn a_submit_key_that_comes_twice_in_a_commit_is_known_to_the_second() {
+fn a_idempotency_key_that_comes_twice_in_a_commit_is_known_to_the_second() {
     let submit = |n: u64, body: u128| {
         let (scope, key) = ("s".to_owned(), "key".to_owned());
-        let submit_key = SubmitKey { scope, key, body, answer: Vec::new(), at: at(1), forget_before: at(0) };
-        Unit { submit_key: Some(submit_key), ..inserting([queued(n, None)]) }
+        let idempotency_key =
+            StoredIdempotencyKey { scope, key, body, answer: Vec::new(), at: at(1), forget_before: at(0) };
+        Unit { idempotency_key: Some(idempotency_key), ..inserting([queued(n, None)]) }
     };
     let told = agree(vec![vec![submit(1, 7), submit(2, 7), submit(3, 8)], vec![submit(4, 7)]]);
     assert!(told[0][0].is_ok());
     assert!(matches!(told[0][1].as_ref().unwrap_err()[..], [Conflict::Repeated(_)]));
-    assert!(matches!(told[0][2].as_ref().unwrap_err()[..], [Conflict::SubmitKeyReused]));
+    assert!(matches!(told[0][2].as_ref().unwrap_err()[..], [Conflict::IdempotencyKeyReused]));
     assert!(matches!(told[1][0].as_ref().unwrap_err()[..], [Conflict::Repeated(_)]));
 }
 

@@ -4,7 +4,7 @@
 //! one misses is the unit undone and looked at in the four stages that the port describes.
 //!
 //! ```text
-//!   submit key, checks, settings ──▶ guarded updates ── all hit ──▶ inserts ──▶ what comes with it
+//!   idempotency key, checks, settings ──▶ guarded updates ── all hit ──▶ inserts ──▶ what comes with it
 //!                        │                  │ a miss
 //!                        └── conflict ──▶ stages: revs, then keys released and taken, then inserts
 //! ```
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use jobhall_core::{Job, JobId, Time};
 use jobhall_store::{
     AuditEntry, Change, Check, Committed, Conflict, Done, Insert, KeyPlace, News, Setting, SettingWrite,
-    SubmitKey, Unit, key_place, pack,
+    StoredIdempotencyKey, Unit, key_place, pack,
 };
 use rusqlite::Statement;
 
@@ -82,7 +82,7 @@ impl Writes<'_> {
     }
 
     fn apply(&mut self, unit: &Unit) -> Result<Result<Done, Vec<Conflict>>, SqlError> {
-        if let Some(conflict) = self.submit_key_conflict(unit.submit_key.as_ref())? {
+        if let Some(conflict) = self.idempotency_key_conflict(unit.idempotency_key.as_ref())? {
             return Ok(Err(vec![conflict]));
         }
         let before = self.checks_and_settings(unit)?;
@@ -113,18 +113,21 @@ impl Writes<'_> {
         if conflicts.is_empty() { Ok(Ok(Done { specs: self.specs(unit)? })) } else { Ok(Err(conflicts)) }
     }
 
-    fn submit_key_conflict(&mut self, submit_key: Option<&SubmitKey>) -> Result<Option<Conflict>, SqlError> {
-        let Some(wanted) = submit_key else { return Ok(None) };
-        self.submit_key.raw_bind_parameter(1, wanted.scope.as_str())?;
-        self.submit_key.raw_bind_parameter(2, wanted.key.as_str())?;
-        let mut rows = self.submit_key.raw_query();
+    fn idempotency_key_conflict(
+        &mut self,
+        idempotency_key: Option<&StoredIdempotencyKey>,
+    ) -> Result<Option<Conflict>, SqlError> {
+        let Some(wanted) = idempotency_key else { return Ok(None) };
+        self.idempotency_key.raw_bind_parameter(1, wanted.scope.as_str())?;
+        self.idempotency_key.raw_bind_parameter(2, wanted.key.as_str())?;
+        let mut rows = self.idempotency_key.raw_query();
         let Some(stored) = rows.next()? else { return Ok(None) };
         if row::time(stored, 2)? < wanted.forget_before {
             Ok(None)
         } else if row::number128(stored, 0)? == wanted.body {
             Ok(Some(Conflict::Repeated(submitted::from_text(row::text(stored, 1)?)?)))
         } else {
-            Ok(Some(Conflict::SubmitKeyReused))
+            Ok(Some(Conflict::IdempotencyKeyReused))
         }
     }
 
@@ -326,13 +329,13 @@ impl Writes<'_> {
         for entry in &unit.audit {
             self.record_act(entry)?;
         }
-        if let Some(SubmitKey { scope, key, body, answer, at, .. }) = &unit.submit_key {
-            self.put_submit_key.raw_bind_parameter(1, scope.as_str())?;
-            self.put_submit_key.raw_bind_parameter(2, key.as_str())?;
-            self.put_submit_key.raw_bind_parameter(3, body.to_be_bytes())?;
-            self.put_submit_key.raw_bind_parameter(4, submitted::to_text(answer)?)?;
-            self.put_submit_key.raw_bind_parameter(5, at.as_ms())?;
-            run(&mut self.put_submit_key)?;
+        if let Some(StoredIdempotencyKey { scope, key, body, answer, at, .. }) = &unit.idempotency_key {
+            self.put_idempotency_key.raw_bind_parameter(1, scope.as_str())?;
+            self.put_idempotency_key.raw_bind_parameter(2, key.as_str())?;
+            self.put_idempotency_key.raw_bind_parameter(3, body.to_be_bytes())?;
+            self.put_idempotency_key.raw_bind_parameter(4, submitted::to_text(answer)?)?;
+            self.put_idempotency_key.raw_bind_parameter(5, at.as_ms())?;
+            run(&mut self.put_idempotency_key)?;
         }
         Ok(())
     }

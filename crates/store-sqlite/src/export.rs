@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use jobhall_core::{GroupId, Job, JobId};
-use jobhall_store::{Holdings, Marks, Portion, StoreError, SubmitKey};
+use jobhall_store::{Holdings, Marks, Portion, StoreError, StoredIdempotencyKey};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -34,7 +34,7 @@ enum Stage {
     Groups(Option<GroupId>),
     Jobs(i64),
     Links(Option<(JobId, String)>),
-    SubmitKeys(String, String),
+    IdempotencyKeys(String, String),
     Acts(Option<u64>),
     End,
 }
@@ -87,7 +87,7 @@ impl Export {
                 groups: count(2)?,
                 links: count(3)?,
                 settings: count(4)?,
-                submit_keys: count(5)?,
+                idempotency_keys: count(5)?,
                 acts: count(6)?,
                 blocks: count(7)?,
             })
@@ -151,13 +151,14 @@ impl Export {
             Stage::Links(after) => {
                 let links = reads.links_after(after.as_ref(), ROWS)?;
                 let next = links.last().map(|last| Stage::Links(Some((last.parent, last.call.clone()))));
-                let first_key = Stage::SubmitKeys(String::new(), String::new());
+                let first_key = Stage::IdempotencyKeys(String::new(), String::new());
                 (Portion::Links(links), next.unwrap_or(first_key))
             }
-            Stage::SubmitKeys(scope, key) => {
-                let keys = self.submit_keys(scope, key)?;
-                let next = keys.last().map(|last| Stage::SubmitKeys(last.scope.clone(), last.key.clone()));
-                (Portion::SubmitKeys(keys), next.unwrap_or(Stage::Acts(None)))
+            Stage::IdempotencyKeys(scope, key) => {
+                let keys = self.idempotency_keys(scope, key)?;
+                let next =
+                    keys.last().map(|last| Stage::IdempotencyKeys(last.scope.clone(), last.key.clone()));
+                (Portion::IdempotencyKeys(keys), next.unwrap_or(Stage::Acts(None)))
             }
             Stage::Acts(before) => {
                 let acts = reads.acts(*before, ROWS)?;
@@ -183,13 +184,13 @@ impl Export {
         Ok(jobs)
     }
 
-    fn submit_keys(&self, scope: &str, key: &str) -> Result<Vec<SubmitKey>, SqlError> {
-        let mut statement = self.conn.prepare_cached(include_str!("sql/export_submit_keys.sql"))?;
+    fn idempotency_keys(&self, scope: &str, key: &str) -> Result<Vec<StoredIdempotencyKey>, SqlError> {
+        let mut statement = self.conn.prepare_cached(include_str!("sql/export_idempotency_keys.sql"))?;
         let mut rows = statement.query((scope, key, limit(ROWS)))?;
         let mut found = Vec::new();
         while let Some(stored) = rows.next()? {
             let at = row::time(stored, 4)?;
-            found.push(SubmitKey {
+            found.push(StoredIdempotencyKey {
                 scope: stored.get(0)?,
                 key: stored.get(1)?,
                 body: row::number128(stored, 2)?,

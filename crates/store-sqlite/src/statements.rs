@@ -34,9 +34,9 @@ statements!(
     insert_job insert_plain insert_spec insert_spec_member insert_spec_whole
     change_live change_live_plain change_end change_end_plain change_any take_key replace_spec insert_attempt
     standing state live_holder next_holder success_since job spec
-    setting put_setting remove_setting group_row group_rev put_group put_link remove_links submit_key put_submit_key
+    setting put_setting remove_setting group_row group_rev put_group put_link remove_links idempotency_key put_idempotency_key
     insert_feed feed_last feed_kept_from insert_audit
-    prune_feed prune_group prune_job prune_spec prune_attempts prune_submit_keys prune_audit
+    prune_feed prune_group prune_job prune_spec prune_attempts prune_idempotency_keys prune_audit
     insert_block close_block shrink_block meta put_meta
 );
 
@@ -97,7 +97,7 @@ mod tests {
             ),
             (include_str!("sql/list.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
             (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
-            (include_str!("sql/prune_submit_keys.sql"), "INDEX submit_keys_at (at<?)"),
+            (include_str!("sql/prune_idempotency_keys.sql"), "INDEX idempotency_keys_at (at<?)"),
             (include_str!("sql/prune_audit.sql"), "INDEX audit_at (at<?)"),
             (include_str!("sql/open_groups.sql"), "INDEX groups_open (open=? AND rowid<?)"),
             (include_str!("sql/group_page.sql"), "SEARCH groups USING INTEGER PRIMARY KEY (rowid<?)"),

@@ -69,9 +69,9 @@ impl Writes<'_> {
         if let Some(before) = prune.feed_before {
             pruned.feed = self.remove_feed(before)?;
         }
-        if let Some(before) = prune.submit_keys_before {
-            self.prune_submit_keys.raw_bind_parameter(1, before.as_ms())?;
-            pruned.submit_keys = run(&mut self.prune_submit_keys)? as u64;
+        if let Some(before) = prune.idempotency_keys_before {
+            self.prune_idempotency_keys.raw_bind_parameter(1, before.as_ms())?;
+            pruned.idempotency_keys = run(&mut self.prune_idempotency_keys)? as u64;
         }
         if let Some(before) = prune.audit_before {
             self.prune_audit.raw_bind_parameter(1, before.as_ms())?;

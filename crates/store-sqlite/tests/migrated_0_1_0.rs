@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fixture::{integrity, open, wait};
 use jobhall_core::{Outcome, StateName, Time};
-use jobhall_store::{JobFilter, Store, SubmitKey};
+use jobhall_store::{JobFilter, Store, StoredIdempotencyKey};
 use jobhall_store_conformance::listing::{answer_of, assert_golden, listing};
 use rusqlite::Connection;
 
@@ -26,14 +26,14 @@ fn recreate(folder: &Path) -> PathBuf {
 }
 
 /// The idempotency keys with the texts of their answers, in the words of 0.1.0.
-fn stored_keys(path: &Path) -> Vec<(SubmitKey, String)> {
+fn stored_keys(path: &Path) -> Vec<(StoredIdempotencyKey, String)> {
     let file = Connection::open(path).unwrap();
-    let mut rows = file.prepare("SELECT scope, key, body, answer, at FROM submit_keys").unwrap();
+    let mut rows = file.prepare("SELECT scope, key, body, answer, at FROM idempotency_keys").unwrap();
     let rows = rows.query_map([], |row| {
         let body = u128::from_be_bytes(row.get(2)?);
         let at = Time::from_ms(row.get(4)?).unwrap();
         let (scope, key, answer, forget_before) = (row.get(0)?, row.get(1)?, Vec::new(), Time::EPOCH);
-        Ok((SubmitKey { scope, key, body, answer, at, forget_before }, row.get(3)?))
+        Ok((StoredIdempotencyKey { scope, key, body, answer, at, forget_before }, row.get(3)?))
     });
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
@@ -61,7 +61,10 @@ fn idempotency_keys_of_0_1_0_have_their_answers() {
         let pairs: Vec<_> =
             answer.iter().map(|made| format!("[{},{}]", made.id, made.disposition as u8)).collect();
         assert_eq!(format!("[{}]", pairs.join(",")), text, "{key:?}");
-        assert_eq!(answer_of(&store, &SubmitKey { key: format!("{}, not stored", key.key), ..key }), None);
+        assert_eq!(
+            answer_of(&store, &StoredIdempotencyKey { key: format!("{}, not stored", key.key), ..key }),
+            None
+        );
     }
     assert_eq!(
         dispositions.into_iter().collect::<Vec<_>>(),

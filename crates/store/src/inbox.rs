@@ -3,7 +3,7 @@
 
 use crate::{Later, StoreError};
 
-/// The scope of the submit key under which a row of the inbox becomes a job: the key is the row's number. The store
+/// The scope of the idempotency key under which a row of the inbox becomes a job: the key is the row's number. The store
 /// takes the row away in the transaction that stores the key, so that the job comes of it once. No token has this name.
 pub const INBOX_SCOPE: &str = "sql:inbox";
 

@@ -37,7 +37,7 @@ pub use memory::{Excerpt, Memory};
 pub use portion::{Holdings, Marks, Portion};
 pub use unit::{
     Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
-    SettingKind, SettingWrite, SubmitKey, Unit, key_place,
+    SettingKind, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
 /// An answer that comes later.
@@ -74,7 +74,7 @@ pub struct Prune {
     /// Feed rows older than this.
     pub feed_before: Option<Time>,
     /// Submit keys older than this.
-    pub submit_keys_before: Option<Time>,
+    pub idempotency_keys_before: Option<Time>,
     /// Acts older than this.
     pub audit_before: Option<Time>,
 }
@@ -87,7 +87,7 @@ pub struct Pruned {
     /// Feed rows.
     pub feed: u64,
     /// Submit keys.
-    pub submit_keys: u64,
+    pub idempotency_keys: u64,
     /// Acts.
     pub audit: u64,
 }

@@ -37,7 +37,7 @@ struct Tables {
     settings: BTreeMap<(SettingKind, String), Setting>,
     groups: BTreeMap<GroupId, Group>,
     links: BTreeMap<(JobId, String), JobId>,
-    submit_keys: BTreeMap<(String, String), StoredKey>,
+    idempotency_keys: BTreeMap<(String, String), StoredKey>,
     blocks: BTreeMap<JobId, Block>,
     last_id: u64,
     feed: Vec<FeedRow>,
@@ -210,10 +210,10 @@ impl Tables {
             }
             pruned.feed = gone as u64;
         }
-        if let Some(before) = prune.submit_keys_before {
-            let all = self.submit_keys.len();
-            self.submit_keys.retain(|_, stored| stored.at >= before);
-            pruned.submit_keys = (all - self.submit_keys.len()) as u64;
+        if let Some(before) = prune.idempotency_keys_before {
+            let all = self.idempotency_keys.len();
+            self.idempotency_keys.retain(|_, stored| stored.at >= before);
+            pruned.idempotency_keys = (all - self.idempotency_keys.len()) as u64;
         }
         if let Some(before) = prune.audit_before {
             let all = self.audit.len();

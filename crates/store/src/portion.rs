@@ -6,7 +6,7 @@ use jobhall_core::{Group, Job, PastAttempt};
 
 use crate::Block;
 use crate::audit::AuditRow;
-use crate::unit::{Link, Setting, SubmitKey};
+use crate::unit::{Link, Setting, StoredIdempotencyKey};
 
 /// A stretch of what a store holds. The feed is not among it: whoever follows it reads the jobs anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Portion {
     /// Sub-jobs by the names that their parents gave them.
     Links(Vec<Link>),
     /// Idempotency keys; each counts as forgotten before the moment it was stored.
-    SubmitKeys(Vec<SubmitKey>),
+    IdempotencyKeys(Vec<StoredIdempotencyKey>),
     /// Who did what.
     Acts(Vec<AuditRow>),
 }
@@ -52,7 +52,7 @@ pub struct Holdings {
     /// Settings of every kind.
     pub settings: u64,
     /// Idempotency keys.
-    pub submit_keys: u64,
+    pub idempotency_keys: u64,
     /// Acts.
     pub acts: u64,
     /// Ranges of ids.
@@ -62,14 +62,14 @@ pub struct Holdings {
 impl Holdings {
     /// Each with its name, for people.
     pub fn named(&self) -> [(&'static str, u64); 8] {
-        let Holdings { jobs, attempts, groups, links, settings, submit_keys, acts, blocks } = *self;
+        let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks } = *self;
         [
             ("jobs", jobs),
             ("past attempts", attempts),
             ("groups", groups),
             ("links", links),
             ("settings", settings),
-            ("submit keys", submit_keys),
+            ("idempotency keys", idempotency_keys),
             ("acts", acts),
             ("blocks of ids", blocks),
         ]
@@ -96,7 +96,7 @@ impl Holdings {
                 self.attempts += all.iter().map(|(_, past)| past.len() as u64).sum::<u64>();
             }
             Portion::Links(all) => self.links += all.len() as u64,
-            Portion::SubmitKeys(all) => self.submit_keys += all.len() as u64,
+            Portion::IdempotencyKeys(all) => self.idempotency_keys += all.len() as u64,
             Portion::Acts(all) => self.acts += all.len() as u64,
         }
     }

@@ -9,7 +9,7 @@ use crate::audit::AuditEntry;
 /// One request, all or nothing, looked at in four stages; the first stage with a conflict refuses the unit and lists
 /// all its conflicts:
 ///
-/// 1. the submit key;
+/// 1. the idempotency key;
 /// 2. checks, settings, groups, and the revs of the changes;
 /// 3. keys that the changes release and take: a successor left behind, a place already held;
 /// 4. inserts, in order: an id that is used already (`Stale`), a reusable success, then the place on the key (an
@@ -35,7 +35,7 @@ pub struct Unit {
     /// Who did it and what it is, if anyone will ask.
     pub audit: Vec<AuditEntry>,
     /// The idempotency key it is done under.
-    pub submit_key: Option<SubmitKey>,
+    pub idempotency_key: Option<StoredIdempotencyKey>,
 }
 
 impl Unit {
@@ -198,7 +198,7 @@ pub struct Member {
 
 /// An idempotency key, stored with the answer in the same transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SubmitKey {
+pub struct StoredIdempotencyKey {
     /// Whose key it is; [`crate::INBOX_SCOPE`] takes the row of the inbox with it.
     pub scope: String,
     /// The key.
@@ -264,10 +264,10 @@ pub enum Conflict {
         /// The one that waits.
         job: Job,
     },
-    /// The submit key was used for the same request: this was the answer.
+    /// The idempotency key was used for the same request: this was the answer.
     Repeated(Vec<Submitted>),
-    /// The submit key was used for another request.
-    SubmitKeyReused,
+    /// The idempotency key was used for another request.
+    IdempotencyKeyReused,
     /// The group has another rev; here it is, if it exists.
     Group {
         /// Position among the groups.

@@ -53,7 +53,7 @@ struct Moved {
     groups: u64,
     links: u64,
     settings: u64,
-    submit_keys: u64,
+    idempotency_keys: u64,
     acts: u64,
     logs: u64,
     artifacts: u64,
@@ -61,9 +61,9 @@ struct Moved {
 
 impl Moved {
     fn new(held: Holdings, copied: Copied) -> Moved {
-        let Holdings { jobs, attempts, groups, links, settings, submit_keys, acts, blocks: _ } = held;
+        let Holdings { jobs, attempts, groups, links, settings, idempotency_keys, acts, blocks: _ } = held;
         let Copied { logs, artifacts } = copied;
-        Moved { jobs, attempts, groups, links, settings, submit_keys, acts, logs, artifacts }
+        Moved { jobs, attempts, groups, links, settings, idempotency_keys, acts, logs, artifacts }
     }
 }
 

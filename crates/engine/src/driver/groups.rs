@@ -7,7 +7,7 @@ use super::{Engine, unexpected};
 use crate::answer::{Answer, Rejected};
 use crate::groups::{NewGroup, ShownGroup};
 use crate::kernel::Kernel;
-use crate::request::{Request, Submit, SubmitName};
+use crate::request::{IdempotencyKey, Request, Submit};
 
 /// Members read at once.
 const PAGE: usize = 5_000;
@@ -56,7 +56,7 @@ impl Engine {
     }
 
     /// Makes a new group with what failed of an ended one; answered when all of it is there.
-    pub async fn retry_group(&self, id: GroupId, name: Option<SubmitName>) -> Result<GroupId, Rejected> {
+    pub async fn retry_group(&self, id: GroupId, name: Option<IdempotencyKey>) -> Result<GroupId, Rejected> {
         match self.ask(Request::RetryGroup { id, name }).await? {
             Answer::GroupCreated { id, .. } => Ok(id),
             other => Err(unexpected(&other)),

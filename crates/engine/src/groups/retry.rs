@@ -13,7 +13,7 @@ use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
-use crate::request::{After, OnDuplicate, Request, Submit, SubmitJob, SubmitName};
+use crate::request::{After, IdempotencyKey, OnDuplicate, Request, Submit, SubmitJob};
 use crate::retry::again;
 use crate::submit::{Plan, ReplyTo};
 
@@ -32,7 +32,7 @@ pub(crate) struct Fill {
 }
 
 impl Kernel {
-    pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<SubmitName>, ticket: Ticket) {
+    pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<IdempotencyKey>, ticket: Ticket) {
         if self.groups().get(id).is_some() {
             return self.answer(ticket, Err(Rejected::GroupOpen(id)));
         }
@@ -45,7 +45,7 @@ impl Kernel {
     pub(crate) fn make_retry(
         &mut self,
         id: GroupId,
-        name: Option<SubmitName>,
+        name: Option<IdempotencyKey>,
         ticket: Ticket,
         found: Result<Option<(Group, Vec<Member>)>, StoreError>,
     ) {

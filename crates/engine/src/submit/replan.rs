@@ -25,7 +25,7 @@ impl Kernel {
     fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Rejected>> {
         match conflict {
             Conflict::Repeated(answer) => return Some(Ok(answer)),
-            Conflict::SubmitKeyReused => return Some(Err(Rejected::SubmitKeyReused)),
+            Conflict::IdempotencyKeyReused => return Some(Err(Rejected::IdempotencyKeyReused)),
             Conflict::Reusable { id, job } => {
                 if let Some(refused) = plan.foreign(id, &job) {
                     return Some(Err(refused));

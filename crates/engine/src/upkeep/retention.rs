@@ -1,7 +1,7 @@
-//! Completed jobs, ended groups, old feed rows, submit keys and acts are removed, a bounded step at a time.
+//! Completed jobs, ended groups, old feed rows, idempotency keys and acts are removed, a bounded step at a time.
 //!
 //! A group goes after its jobs: when it has ended, none of them is left, and nobody can be answered with it any more,
-//! because the feed and the submit keys of its time are forgotten.
+//! because the feed and the idempotency keys of its time are forgotten.
 
 use jobhall_core::retention::{Completed, Pass};
 use jobhall_core::{GroupId, JobId};
@@ -40,7 +40,7 @@ fn run(kernel: &mut Kernel) {
         jobs: Vec::new(),
         groups: Vec::new(),
         feed_before: Some(now.minus_ms(kernel.config.feed_ms)),
-        submit_keys_before: Some(now.minus_ms(kernel.config.submit_key_ms)),
+        idempotency_keys_before: Some(now.minus_ms(kernel.config.idempotency_key_ms)),
         audit_before: Some(now.minus_ms(kernel.config.audit_ms)),
     }));
     let ruled = |(_, config): &(u32, std::sync::Arc<jobhall_core::TypeConfig>)| {
@@ -90,7 +90,7 @@ impl Kernel {
 
     /// Looks for groups that are no longer wanted, below this one.
     fn walk_groups(&mut self, before: Option<GroupId>) {
-        let kept_ms = self.config.feed_ms.max(self.config.submit_key_ms);
+        let kept_ms = self.config.feed_ms.max(self.config.idempotency_key_ms);
         let ended_before = self.now.wall.minus_ms(kept_ms);
         self.want(StoreRequest::Emptied(before, ended_before, self.config.retention_step));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobhall_core::{Failure, Job, JobId, Scope};
-use jobhall_engine::{Rejected, Request, SubmitName};
+use jobhall_engine::{IdempotencyKey, Rejected, Request};
 use jobhall_protocol::{Operation, OperationState, Verb};
 
 use super::Record;
@@ -224,7 +224,7 @@ fn request(operation: &Operation, id: JobId) -> Request {
     let Operation { id: number, who, .. } = operation;
     if operation.verb == Verb::Retry {
         // The name makes a page that is done twice harmless.
-        let name = SubmitName {
+        let name = IdempotencyKey {
             scope: format!("operation:{number}"),
             key: format!("retry:{id}"),
             body: u128::from(id.get()),

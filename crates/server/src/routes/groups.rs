@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::jobs::why;
-use super::submit::{IDEMPOTENCY_KEY, checked, submit_name};
+use super::submit::{IDEMPOTENCY_KEY, checked, idempotency_key};
 use crate::app::App;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
@@ -35,7 +35,7 @@ pub(super) async fn create(
     app.takes_work()?;
     let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
     let bytes = body::bytes(request).await?;
-    let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;
+    let name = key.map(|key| idempotency_key(&who, key.as_bytes(), &bytes)).transpose()?;
     let asked: CreateGroup = body::parse(&bytes)?;
     let group = new_group(&asked)?;
     let jobs = checked(&app, &who, &asked.jobs).await?;
@@ -120,7 +120,7 @@ pub(super) async fn retry(
     let id = params::group_id(&id)?;
     let body = format!("retry of group {id}");
     let key = headers.get(IDEMPOTENCY_KEY);
-    let name = key.map(|key| submit_name(&who, key.as_bytes(), body.as_bytes())).transpose()?;
+    let name = key.map(|key| idempotency_key(&who, key.as_bytes(), body.as_bytes())).transpose()?;
     let made = app.engine.retry_group(id, name).await?;
     app.acted(&who, "group_retried", id, &format!("as group {made}")).await;
     let shown = app.engine.group(made).await?;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::Request;
 use jobhall_core::{Disposition, JobId, RetryPolicy, TypeName};
-use jobhall_engine::{After, OnDuplicate, Rejected, Submit, SubmitJob, SubmitName};
+use jobhall_engine::{After, IdempotencyKey, OnDuplicate, Rejected, Submit, SubmitJob};
 use jobhall_protocol as wire;
 
 use super::jobs::address;
@@ -26,7 +26,7 @@ pub(super) async fn submit(
     app.takes_work()?;
     let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
     let bytes = body::bytes(request).await?;
-    let name = key.map(|key| submit_name(&who, key.as_bytes(), &bytes)).transpose()?;
+    let name = key.map(|key| idempotency_key(&who, key.as_bytes(), &bytes)).transpose()?;
     if body::is_array(&bytes) {
         many(&app, &who, body::parse_many(&bytes)?, name).await
     } else {
@@ -34,7 +34,7 @@ pub(super) async fn submit(
     }
 }
 
-async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<SubmitName>) -> Answer {
+async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<IdempotencyKey>) -> Answer {
     let jobs = checked(app, who, &[job]).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
     let made = submitted.first().ok_or_else(|| ApiError::internal("a submit without an answer"))?;
@@ -43,24 +43,24 @@ async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<Submi
     Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
 }
 
-async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<SubmitName>) -> Answer {
+async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Option<IdempotencyKey>) -> Answer {
     let jobs = checked(app, who, &jobs).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
     Ok(error::ok(&submitted.iter().map(to_wire::submitted).collect::<Vec<_>>()))
 }
 
 /// The key stands for this very body, byte by byte.
-pub(super) fn submit_name(who: &Identity, key: &[u8], body: &[u8]) -> Result<SubmitName, ApiError> {
+pub(super) fn idempotency_key(who: &Identity, key: &[u8], body: &[u8]) -> Result<IdempotencyKey, ApiError> {
     let wrong = || ApiError::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
     let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
     Ok(named(&who.name, key, body))
 }
 
 /// A key of this scope for this very body.
-pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> SubmitName {
+pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> IdempotencyKey {
     let mut digest = [0; 16];
     digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
-    SubmitName { scope: scope.to_owned(), key: key.to_owned(), body: u128::from_le_bytes(digest) }
+    IdempotencyKey { scope: scope.to_owned(), key: key.to_owned(), body: u128::from_le_bytes(digest) }
 }
 
 /// The jobs as the engine takes them, for one who asks.

@@ -144,7 +144,7 @@ impl Checker {
                     format!("{holder} is said to hold a key of {job_type}")
                 });
             }
-            (Request::Submit(submit), Rejected::SubmitKeyReused) => {
+            (Request::Submit(submit), Rejected::IdempotencyKeyReused) => {
                 let name = submit.name.as_ref().map(|name| (name.scope.clone(), name.key.clone(), name.body));
                 let other = name.is_some_and(|(scope, key, body)| {
                     self.names

@@ -1,7 +1,7 @@
 //! What every commit does to the rows.
 
 use jobhall_core::{Blocked, Defeat, Job, JobId, Key, Spec, State, StateName, TypeName};
-use jobhall_store::{Committed, FeedEntry, SubmitKey, Unit};
+use jobhall_store::{Committed, FeedEntry, StoredIdempotencyKey, Unit};
 
 use super::dependencies::is_cascading;
 use super::shelf::Shelf;
@@ -74,7 +74,7 @@ impl Checker {
         let changed = unit.changes.iter().map(|change| change.id);
         let ids: Vec<_> = changed.chain(unit.inserts.iter().map(|insert| insert.job.id)).collect();
         ids.into_iter().for_each(|id| self.key_held_once(id));
-        if let Some(name) = &unit.submit_key {
+        if let Some(name) = &unit.idempotency_key {
             self.name_stored(name);
         }
         self.groups_stored(vault, unit);
@@ -286,7 +286,7 @@ impl Checker {
         });
     }
 
-    fn name_stored(&mut self, name: &SubmitKey) {
+    fn name_stored(&mut self, name: &StoredIdempotencyKey) {
         let known = self.names.entry((name.scope.clone(), name.key.clone())).or_default();
         let remembered = known.last().is_some_and(|last| last.at >= name.forget_before);
         known.push(Named { body: name.body, answer: name.answer.clone(), at: name.at });

@@ -38,7 +38,7 @@ impl Checker {
             });
             self.groups.remove(id);
         }
-        let Some(before) = prune.submit_keys_before else { return };
+        let Some(before) = prune.idempotency_keys_before else { return };
         for named in self.names.values_mut().flatten().filter(|named| named.at < before) {
             // Forgotten: it may be stored again.
             named.at = jobhall_core::Time::EPOCH;

@@ -80,7 +80,7 @@ const CONFLICTS: [&str; 13] = [
     "reusable",
     "successor",
     "repeated",
-    "submit key reused",
+    "idempotency key reused",
     "setting",
 ];
 
@@ -94,7 +94,7 @@ const EXTRAS: [Extra; 5] = [
         shape != Shape::Supersede && !unit.changes.is_empty() && !unit.inserts.is_empty()
     }),
     ("with a setting", |_, twists, _| twists.contains(&Twist::Setting)),
-    ("with a submit key", |_, twists, _| twists.contains(&Twist::SubmitKey)),
+    ("with a idempotency key", |_, twists, _| twists.contains(&Twist::StoredIdempotencyKey)),
     ("with its successor", |shape, _, unit| {
         !matches!(shape, Shape::Supersede | Shape::ClaimMany) && unit.changes.len() > 1
     }),
@@ -114,7 +114,7 @@ fn kind_of(conflict: &Conflict, unit: &Unit) -> &'static str {
         Conflict::Reusable { .. } => "reusable",
         Conflict::Successor { .. } => "successor",
         Conflict::Repeated(_) => "repeated",
-        Conflict::SubmitKeyReused => "submit key reused",
+        Conflict::IdempotencyKeyReused => "idempotency key reused",
         Conflict::Setting { .. } => "setting",
     }
 }

@@ -5,7 +5,8 @@ use jobhall_core::{
     Decision, Disposition, Event, Group, Job, JobId, Json, Key, Spec, Step, Submitted, Time, transition,
 };
 use jobhall_store::{
-    Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, SubmitKey, Unit, key_place,
+    Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, StoredIdempotencyKey, Unit,
+    key_place,
 };
 
 use super::events::{Happening, happening};
@@ -220,10 +221,10 @@ impl Maker<'_> {
         SettingWrite { kind: SettingKind::Type, name: name.into(), expected: rev + wrong, value }
     }
 
-    fn submit_key(&self, dice: u32, unit: &Unit) -> SubmitKey {
+    fn idempotency_key(&self, dice: u32, unit: &Unit) -> StoredIdempotencyKey {
         let disposition = Disposition::ALL[dice as usize % Disposition::ALL.len()];
         let answer = unit.inserts.iter().map(|insert| Submitted { id: insert.job.id, disposition }).collect();
-        SubmitKey {
+        StoredIdempotencyKey {
             scope: ["s", "r"][dice as usize >> 3 & 1].into(),
             key: ["x", "y", "z"][(dice as usize >> 4) % 3].into(),
             body: u128::from(dice & 1) << 100,
@@ -237,7 +238,9 @@ impl Maker<'_> {
         match twist {
             Twist::Plain | Twist::Outdated | Twist::Abandon => {}
             Twist::Stale => self.spoil(sketch, unit),
-            Twist::SubmitKey => unit.submit_key = Some(self.submit_key(sketch.dice, unit)),
+            Twist::StoredIdempotencyKey => {
+                unit.idempotency_key = Some(self.idempotency_key(sketch.dice, unit))
+            }
             Twist::Check if sketch.dice & 0x3000 == 0 => unit.checks.push(self.joinable(sketch)),
             Twist::Check => unit.checks.push(self.check(sketch)),
             Twist::Setting if unit.settings.is_empty() => unit.settings.push(self.write(sketch.dice)),

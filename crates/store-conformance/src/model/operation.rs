@@ -88,8 +88,8 @@ pub enum Twist {
     Stale,
     /// Decided on an older copy.
     Outdated,
-    /// Done under a submit key.
-    SubmitKey,
+    /// Done under a idempotency key.
+    StoredIdempotencyKey,
     /// With a check.
     Check,
     /// With a setting.
@@ -120,7 +120,7 @@ pub enum Operation {
     TakeBlock(u8),
     /// Closes (true) or shrinks blocks.
     SettleBlocks(Vec<(u16, bool, u64)>),
-    /// Removes jobs and groups, feed rows and submit keys.
+    /// Removes jobs and groups, feed rows and idempotency keys.
     Prune(Vec<u16>, Option<u16>, Option<u16>),
     /// Reads jobs.
     Jobs(Vec<u16>),
@@ -166,10 +166,24 @@ const SHAPES: [Shape; 53] = {
 };
 
 const TWISTS: [Twist; 16] = {
-    use Twist::{Abandon, Check, Outdated, Plain, Setting, Stale, SubmitKey};
+    use Twist::{Abandon, Check, Outdated, Plain, Setting, Stale, StoredIdempotencyKey};
     [
-        Plain, Plain, Plain, Plain, Plain, Plain, Plain, Plain, Plain, Plain, Stale, Outdated, SubmitKey,
-        Check, Setting, Abandon,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Plain,
+        Stale,
+        Outdated,
+        StoredIdempotencyKey,
+        Check,
+        Setting,
+        Abandon,
     ]
 };
 

@@ -113,7 +113,7 @@ impl Model {
                     jobs: picks.iter().map(|&n| pick(n)).collect(),
                     groups: picks.iter().take(2).map(|&n| group(n)).collect(),
                     feed_before: feed.map(ago),
-                    submit_keys_before: keys.map(ago),
+                    idempotency_keys_before: keys.map(ago),
                     audit_before: None,
                 })
             }

@@ -11,7 +11,7 @@ use jobhall_store::{Conflict, FeedPage, SettingKind, SettingWrite, Store, Unit};
 
 use crate::client::Client;
 use crate::fixture::wait;
-use crate::rules::submit_key;
+use crate::rules::idempotency_key;
 use crate::samples::{changing, failure, id, insert, inserting, passed};
 
 /// A commit of nothing answers with nothing and leaves no feed row.
@@ -146,7 +146,7 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
         changes: vec![lost, late],
         inserts: vec![insert(new.clone())],
         settings: vec![write],
-        submit_key: Some(submit_key("s", "key", 1, client.now())),
+        idempotency_key: Some(idempotency_key("s", "key", 1, client.now())),
         ..Unit::default()
     };
     let committed = client.commit([unit.clone()]);
@@ -160,8 +160,8 @@ pub fn a_refused_unit_leaves_no_trace(store: &dyn Store) {
     assert_eq!(wait(store.settings()), Ok(Vec::new()));
     client.put(client.fresh(Some("k")));
     client
-        .unit(Unit { submit_key: unit.submit_key, ..Unit::default() })
-        .expect("the submit key was not stored");
+        .unit(Unit { idempotency_key: unit.idempotency_key, ..Unit::default() })
+        .expect("the idempotency key was not stored");
 }
 
 /// The units around a refused one are applied, and each has its result in its place.

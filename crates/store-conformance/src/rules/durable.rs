@@ -7,7 +7,7 @@ use crate::Fixture;
 use crate::client::Client;
 use crate::fixture::wait;
 use crate::model::{Picture, picture};
-use crate::rules::submit_key;
+use crate::rules::idempotency_key;
 use crate::samples::{at, changing, inserting};
 
 fn reopen(fixture: &mut Fixture) {
@@ -62,9 +62,9 @@ pub fn keys_are_held_after_reopening(fixture: &mut Fixture) {
 }
 
 /// A repeated request is recognised across a restart.
-pub fn submit_keys_are_known_after_reopening(fixture: &mut Fixture) {
-    let key = submit_key("s", "key", 1, at(0));
-    let unit = Unit { submit_key: Some(key.clone()), ..Unit::default() };
+pub fn idempotency_keys_are_known_after_reopening(fixture: &mut Fixture) {
+    let key = idempotency_key("s", "key", 1, at(0));
+    let unit = Unit { idempotency_key: Some(key.clone()), ..Unit::default() };
     Client::new(fixture.store()).unit(unit.clone()).expect("a new key");
     reopen(fixture);
     let client = Client::new(fixture.store());

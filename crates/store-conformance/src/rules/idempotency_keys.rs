@@ -1,21 +1,21 @@
 //! Idempotency keys: stored with the answer in the transaction of the request.
 
-use jobhall_store::{Conflict, Prune, Store, SubmitKey, Unit};
+use jobhall_store::{Conflict, Prune, Store, StoredIdempotencyKey, Unit};
 
 use crate::client::Client;
-use crate::rules::submit_key;
+use crate::rules::idempotency_key;
 use crate::samples::{at, inserting};
 
-fn under(client: &Client<'_>, key: &SubmitKey) -> Unit {
-    Unit { submit_key: Some(key.clone()), ..inserting(client.fresh(None)) }
+fn under(client: &Client<'_>, key: &StoredIdempotencyKey) -> Unit {
+    Unit { idempotency_key: Some(key.clone()), ..inserting(client.fresh(None)) }
 }
 
 /// The same request again is not done again: its first answer comes back, whatever the new one says.
 pub fn a_repeated_request_gets_the_first_answer(store: &dyn Store) {
     let client = Client::new(store);
-    let key = submit_key("s", "key", 1, client.now());
+    let key = idempotency_key("s", "key", 1, client.now());
     client.unit(under(&client, &key)).expect("a new key");
-    let again = SubmitKey { answer: Vec::new(), at: client.now(), ..key.clone() };
+    let again = StoredIdempotencyKey { answer: Vec::new(), at: client.now(), ..key.clone() };
     let unit = under(&client, &again);
     let id = unit.inserts[0].job.id;
     assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);
@@ -25,11 +25,11 @@ pub fn a_repeated_request_gets_the_first_answer(store: &dyn Store) {
 /// The same key for another body is refused.
 pub fn a_key_used_for_another_request_is_refused(store: &dyn Store) {
     let client = Client::new(store);
-    let key = submit_key("s", "key", 1, client.now());
+    let key = idempotency_key("s", "key", 1, client.now());
     client.unit(under(&client, &key)).expect("a new key");
     for body in [2, u128::MAX, 1 << 64 | 1] {
-        let other = SubmitKey { body, ..key.clone() };
-        assert_eq!(client.refused(under(&client, &other)), [Conflict::SubmitKeyReused]);
+        let other = StoredIdempotencyKey { body, ..key.clone() };
+        assert_eq!(client.refused(under(&client, &other)), [Conflict::IdempotencyKeyReused]);
     }
     assert_eq!(client.refused(under(&client, &key)), [Conflict::Repeated(key.answer)]);
 }
@@ -37,11 +37,11 @@ pub fn a_key_used_for_another_request_is_refused(store: &dyn Store) {
 /// Two owners may use the same key.
 pub fn a_key_belongs_to_its_scope(store: &dyn Store) {
     let client = Client::new(store);
-    let key = submit_key("s", "key", 1, client.now());
+    let key = idempotency_key("s", "key", 1, client.now());
     client.unit(under(&client, &key)).expect("a new key");
-    let other = submit_key("r", "key", 2, client.now());
+    let other = idempotency_key("r", "key", 2, client.now());
     client.unit(under(&client, &other)).expect("another scope");
-    client.unit(under(&client, &submit_key("s", "Key", 2, client.now()))).expect("another key");
+    client.unit(under(&client, &idempotency_key("s", "Key", 2, client.now()))).expect("another key");
     assert_eq!(client.refused(under(&client, &key)), [Conflict::Repeated(key.answer)]);
     assert_eq!(client.refused(under(&client, &other)), [Conflict::Repeated(other.answer)]);
 }
@@ -49,47 +49,47 @@ pub fn a_key_belongs_to_its_scope(store: &dyn Store) {
 /// A key stored before `forget_before` is free; one stored at that moment is known.
 pub fn an_old_key_counts_as_forgotten(store: &dyn Store) {
     let client = Client::new(store);
-    let key = submit_key("s", "key", 1, at(500));
+    let key = idempotency_key("s", "key", 1, at(500));
     client.unit(under(&client, &key)).expect("a new key");
-    let known = SubmitKey { forget_before: at(500), ..key.clone() };
+    let known = StoredIdempotencyKey { forget_before: at(500), ..key.clone() };
     assert_eq!(client.refused(under(&client, &known)), [Conflict::Repeated(key.answer.clone())]);
-    let forgotten = SubmitKey { forget_before: at(501), body: 2, ..key };
+    let forgotten = StoredIdempotencyKey { forget_before: at(501), body: 2, ..key };
     client.unit(under(&client, &forgotten)).expect("the first one is forgotten");
 }
 
 /// A forgotten key is stored anew, with its new body and moment.
 pub fn a_forgotten_key_is_stored_anew(store: &dyn Store) {
     let client = Client::new(store);
-    client.unit(under(&client, &submit_key("s", "key", 1, at(500)))).expect("a new key");
-    let anew = SubmitKey { forget_before: at(600), ..submit_key("s", "key", 2, at(700)) };
+    client.unit(under(&client, &idempotency_key("s", "key", 1, at(500)))).expect("a new key");
+    let anew = StoredIdempotencyKey { forget_before: at(600), ..idempotency_key("s", "key", 2, at(700)) };
     client.unit(under(&client, &anew)).expect("the first one is forgotten");
     assert_eq!(client.refused(under(&client, &anew)), [Conflict::Repeated(anew.answer.clone())]);
-    let first = submit_key("s", "key", 1, at(800));
-    assert_eq!(client.refused(under(&client, &first)), [Conflict::SubmitKeyReused]);
+    let first = idempotency_key("s", "key", 1, at(800));
+    assert_eq!(client.refused(under(&client, &first)), [Conflict::IdempotencyKeyReused]);
 }
 
 /// Two units of one commit cannot both use a key.
 pub fn a_key_is_known_to_the_next_unit(store: &dyn Store) {
     let client = Client::new(store);
-    let key = submit_key("s", "key", 1, client.now());
-    let other = SubmitKey { body: 2, ..key.clone() };
+    let key = idempotency_key("s", "key", 1, client.now());
+    let other = StoredIdempotencyKey { body: 2, ..key.clone() };
     let results = client.commit([under(&client, &key), under(&client, &key), under(&client, &other)]).results;
     assert!(results[0].is_ok());
     assert_eq!(results[1], Err(vec![Conflict::Repeated(key.answer)]));
-    assert_eq!(results[2], Err(vec![Conflict::SubmitKeyReused]));
+    assert_eq!(results[2], Err(vec![Conflict::IdempotencyKeyReused]));
 }
 
 /// Upkeep removes keys older than it says, and no others.
 pub fn a_pruned_key_is_free(store: &dyn Store) {
     let client = Client::new(store);
-    let keys = ["a", "b", "c"].map(|name| submit_key("s", name, 1, at(500 + u64::from(name == "c"))));
+    let keys = ["a", "b", "c"].map(|name| idempotency_key("s", name, 1, at(500 + u64::from(name == "c"))));
     for key in &keys {
         client.unit(under(&client, key)).expect("a new key");
     }
-    let before = |ms| Prune { submit_keys_before: Some(at(ms)), ..Prune::default() };
-    assert_eq!(client.prune(before(500)).submit_keys, 0);
+    let before = |ms| Prune { idempotency_keys_before: Some(at(ms)), ..Prune::default() };
+    assert_eq!(client.prune(before(500)).idempotency_keys, 0);
     assert_eq!(client.refused(under(&client, &keys[0])), [Conflict::Repeated(keys[0].answer.clone())]);
-    assert_eq!(client.prune(before(501)).submit_keys, 2);
+    assert_eq!(client.prune(before(501)).idempotency_keys, 2);
     client.unit(under(&client, &keys[0])).expect("it was removed");
     assert_eq!(client.refused(under(&client, &keys[2])), [Conflict::Repeated(keys[2].answer.clone())]);
 }

@@ -12,17 +12,17 @@ pub mod concurrency;
 pub mod durable;
 pub mod feed;
 pub mod groups;
+pub mod idempotency_keys;
 pub mod keys;
 pub mod reads;
 pub mod reuse;
 pub mod settings;
 pub mod stages;
-pub mod submit_keys;
 pub mod successors;
 pub mod upkeep;
 
 use jobhall_core::{Disposition, Submitted, Time};
-use jobhall_store::{Store, SubmitKey};
+use jobhall_store::{Store, StoredIdempotencyKey};
 
 use crate::Fixture;
 use crate::samples::id;
@@ -33,11 +33,18 @@ pub type Rule = (&'static str, fn(&dyn Store));
 /// A rule about opening a store again, and its name.
 pub type DurableRule = (&'static str, fn(&mut Fixture));
 
-/// A submit key that is remembered for ever, with an answer that tells its body.
-pub(crate) fn submit_key(scope: &str, key: &str, body: u128, at: Time) -> SubmitKey {
+/// A idempotency key that is remembered for ever, with an answer that tells its body.
+pub(crate) fn idempotency_key(scope: &str, key: &str, body: u128, at: Time) -> StoredIdempotencyKey {
     let body_id = u64::try_from(body).expect("a small body");
     let answer = vec![Submitted { id: id(body_id), disposition: Disposition::Created }];
-    SubmitKey { scope: scope.into(), key: key.into(), body, answer, at, forget_before: Time::EPOCH }
+    StoredIdempotencyKey {
+        scope: scope.into(),
+        key: key.into(),
+        body,
+        answer,
+        at,
+        forget_before: Time::EPOCH,
+    }
 }
 
 /// The list of rules, handed to another macro.
@@ -64,7 +71,7 @@ macro_rules! every_rule {
                 h07_g1_completed_rows_never_change
             }
             stages {
-                the_submit_key_is_looked_at_first
+                the_idempotency_key_is_looked_at_first
                 checks_settings_and_revs_are_listed_together
                 keys_are_looked_at_after_the_revs
                 places_and_successors_are_listed_together
@@ -107,7 +114,7 @@ macro_rules! every_rule {
                 a_success_answers_before_the_holder_of_the_key
                 without_a_wish_for_reuse_the_job_is_made
             }
-            submit_keys {
+            idempotency_keys {
                 a_repeated_request_gets_the_first_answer
                 a_key_used_for_another_request_is_refused
                 a_key_belongs_to_its_scope
@@ -187,7 +194,7 @@ macro_rules! every_durable_rule {
             durable {
                 everything_acknowledged_is_there_after_reopening
                 keys_are_held_after_reopening
-                submit_keys_are_known_after_reopening
+                idempotency_keys_are_known_after_reopening
                 ids_are_not_lent_again_after_reopening
                 feed_numbers_go_on_after_reopening
                 acts_are_told_after_reopening

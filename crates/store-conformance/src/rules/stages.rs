@@ -4,25 +4,25 @@ use jobhall_core::Event;
 use jobhall_store::{Check, Conflict, SettingKind, SettingWrite, Store, Unit};
 
 use crate::client::Client;
-use crate::rules::submit_key;
+use crate::rules::idempotency_key;
 use crate::samples::{changing, insert, inserting};
 
 fn write(name: &str, expected: u32) -> SettingWrite {
     SettingWrite { kind: SettingKind::Type, name: name.into(), expected, value: Some("{}".into()) }
 }
 
-/// Stage 1: a submit key that is known answers alone, whatever else is wrong.
-pub fn the_submit_key_is_looked_at_first(store: &dyn Store) {
+/// Stage 1: a idempotency key that is known answers alone, whatever else is wrong.
+pub fn the_idempotency_key_is_looked_at_first(store: &dyn Store) {
     let client = Client::new(store);
-    let key = submit_key("s", "key", 1, client.now());
-    let first = Unit { submit_key: Some(key.clone()), ..inserting(client.fresh(None)) };
+    let key = idempotency_key("s", "key", 1, client.now());
+    let first = Unit { idempotency_key: Some(key.clone()), ..inserting(client.fresh(None)) };
     client.unit(first).expect("a new key");
     let missing = client.fresh(None);
     let unit = Unit {
         checks: vec![Check::Open(missing.id)],
         changes: vec![client.claim(&missing, "w")],
         settings: vec![write("t", 9)],
-        submit_key: Some(key.clone()),
+        idempotency_key: Some(key.clone()),
         ..Unit::default()
     };
     assert_eq!(client.refused(unit), [Conflict::Repeated(key.answer)]);

@@ -27,7 +27,7 @@ pub enum Fault {
     /// A held key is answered with success.
     AcknowledgesRefusedInserts,
     /// Submit keys are not stored.
-    ForgetsSubmitKeys,
+    ForgetsIdempotencyKeys,
     /// The first insert of a refused unit stays.
     WritesHalfAUnit,
     /// Each unit is a transaction of its own.
@@ -76,7 +76,7 @@ impl Fault {
         match self {
             Fault::IgnoresRevs => ignore_revs(unit, memory),
             Fault::DropsPastAttempts => unit.changes.iter_mut().for_each(|change| change.past = None),
-            Fault::ForgetsSubmitKeys => unit.submit_key = None,
+            Fault::ForgetsIdempotencyKeys => unit.idempotency_key = None,
             Fault::IgnoresReuse => unit.inserts.iter_mut().for_each(|insert| insert.reuse_since = None),
             Fault::IgnoresChecks => unit.checks.clear(),
             Fault::KeepsOldParams => unit.changes.iter_mut().for_each(|change| change.spec = None),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{Group, JobId, PastAttempt, Time};
-use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, SubmitKey, Unit};
+use jobhall_store::{AuditEntry, Link, SettingKind, SettingWrite, StoredIdempotencyKey, Unit};
 
 use crate::error::PgError;
 use crate::groups;
@@ -22,7 +22,7 @@ pub(super) struct Company<'a> {
     unlinked: BTreeSet<JobId>,
     links: BTreeMap<(JobId, &'a str), JobId>,
     acts: Vec<&'a AuditEntry>,
-    submit_keys: Vec<&'a SubmitKey>,
+    idempotency_keys: Vec<&'a StoredIdempotencyKey>,
 }
 
 impl<'a> Company<'a> {
@@ -41,11 +41,11 @@ impl<'a> Company<'a> {
             self.links.retain(|(of, _), _| *of != parent);
         }
         self.acts.extend(&unit.audit);
-        self.submit_keys.extend(&unit.submit_key);
+        self.idempotency_keys.extend(&unit.idempotency_key);
         Ok(())
     }
 
-    /// The writes. `last_act` is the highest number of an act so far; `believed` submit keys must be new ones.
+    /// The writes. `last_act` is the highest number of an act so far; `believed` idempotency keys must be new ones.
     pub(super) fn push_steps(
         self,
         steps: &mut Vec<Step>,
@@ -69,9 +69,9 @@ impl<'a> Company<'a> {
         if !self.acts.is_empty() {
             push_acts(steps, &self.acts, last_act);
         }
-        if !self.submit_keys.is_empty() {
-            steps.push(submit_keys(&self.submit_keys, believed)?);
-            steps.extend(inbox::taking(&self.submit_keys)?);
+        if !self.idempotency_keys.is_empty() {
+            steps.push(idempotency_keys(&self.idempotency_keys, believed)?);
+            steps.extend(inbox::taking(&self.idempotency_keys)?);
         }
         Ok(())
     }
@@ -133,16 +133,20 @@ fn push_acts(steps: &mut Vec<Step>, acts: &[&AuditEntry], last: &mut u64) {
     steps.push(Step::new(include_str!("../sql/put_meta.sql")).with("last_act").with(last.cast_signed()));
 }
 
-/// The step that writes these submit keys; `believed` ones must be new.
-pub(crate) fn submit_keys<'a>(all: &[&'a SubmitKey], believed: bool) -> Result<Step, PgError> {
-    let last: BTreeMap<(&str, &str), &'a SubmitKey> =
+/// The step that writes these idempotency keys; `believed` ones must be new.
+pub(crate) fn idempotency_keys<'a>(
+    all: &[&'a StoredIdempotencyKey],
+    believed: bool,
+) -> Result<Step, PgError> {
+    let last: BTreeMap<(&str, &str), &'a StoredIdempotencyKey> =
         all.iter().map(|key| ((key.scope.as_str(), key.key.as_str()), *key)).collect();
     // Believed ones are all kept: one that comes twice must be noticed.
-    let keys: Vec<&'a SubmitKey> = if believed { all.to_vec() } else { last.into_values().collect() };
+    let keys: Vec<&'a StoredIdempotencyKey> =
+        if believed { all.to_vec() } else { last.into_values().collect() };
     let sql = if believed {
-        include_str!("../sql/insert_submit_key.sql")
+        include_str!("../sql/insert_idempotency_key.sql")
     } else {
-        include_str!("../sql/put_submit_key.sql")
+        include_str!("../sql/put_idempotency_key.sql")
     };
     let step = Step::new(sql).with(keys.iter().map(|key| key.scope.as_str()).collect::<Vec<_>>());
     let step = step.with(keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>());

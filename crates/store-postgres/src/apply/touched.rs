@@ -26,7 +26,7 @@ pub(super) async fn read(
             reads::reading(named.iter().copied()),
             groups::reading(units.iter().flat_map(|unit| named_groups(unit)).collect::<BTreeSet<_>>()),
             settings(&units),
-            submit_keys(&units),
+            idempotency_keys(&units),
             successes(&units),
         ])
         .await?;
@@ -38,7 +38,7 @@ pub(super) async fn read(
         excerpt.know_setting(reads::setting(setting)?);
     }
     for key in &rows[3] {
-        know_submit_key(&mut excerpt, key)?;
+        know_idempotency_key(&mut excerpt, key)?;
     }
     let mut more = row::ids(rows[4].iter().map(|found| get(found, 0)).collect::<Result<Vec<i64>, _>>()?)?;
     more.extend(holders(wire, &units, &jobs).await?);
@@ -76,17 +76,17 @@ fn settings(units: &[&Unit]) -> Step {
     Step::new(include_str!("../sql/setting.sql")).with(kinds).with(names)
 }
 
-fn submit_keys(units: &[&Unit]) -> Step {
-    let named = units.iter().filter_map(|unit| unit.submit_key.as_ref());
+fn idempotency_keys(units: &[&Unit]) -> Step {
+    let named = units.iter().filter_map(|unit| unit.idempotency_key.as_ref());
     let named: BTreeSet<_> = named.map(|key| (key.scope.as_str(), key.key.as_str())).collect();
     let (scopes, keys): (Vec<&str>, Vec<&str>) = named.into_iter().unzip();
-    Step::new(include_str!("../sql/submit_key.sql")).with(scopes).with(keys)
+    Step::new(include_str!("../sql/idempotency_key.sql")).with(scopes).with(keys)
 }
 
-fn know_submit_key(excerpt: &mut Excerpt, found: &Row) -> Result<(), PgError> {
+fn know_idempotency_key(excerpt: &mut Excerpt, found: &Row) -> Result<(), PgError> {
     let body = row::number128(get(found, 2)?)?;
     let answer = submitted::from_text(row::text(found, 3)?)?;
-    excerpt.know_submit_key(get(found, 0)?, get(found, 1)?, body, answer, row::time(found, 4)?);
+    excerpt.know_idempotency_key(get(found, 0)?, get(found, 1)?, body, answer, row::time(found, 4)?);
     Ok(())
 }
 

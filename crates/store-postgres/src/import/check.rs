@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::hash::Hash;
 
 use jobhall_core::{Group, Job, JobId, PastAttempt};
-use jobhall_store::{AuditRow, Block, Link, Marks, Portion, Setting, SubmitKey};
+use jobhall_store::{AuditRow, Block, Link, Marks, Portion, Setting, StoredIdempotencyKey};
 
 use crate::error::{PgError, damaged};
 use crate::reads::{self, Reads};
@@ -21,7 +21,7 @@ pub(super) async fn differs(wire: &Wire<'_>, portion: &Portion) -> Result<Option
         Portion::Groups(all) => stored_groups(wire, all).await,
         Portion::Jobs(all) => jobs(wire, all).await,
         Portion::Links(all) => links(wire, all).await,
-        Portion::SubmitKeys(all) => keys(wire, all).await,
+        Portion::IdempotencyKeys(all) => keys(wire, all).await,
         Portion::Acts(all) => acts(wire, all).await,
     }
 }
@@ -109,14 +109,14 @@ async fn links(wire: &Wire<'_>, all: &[Link]) -> Result<Option<String>, PgError>
     Ok(first(all.iter().map(|link| ((link.parent, link.call.clone()), link, name(link))), &stored))
 }
 
-async fn keys(wire: &Wire<'_>, all: &[SubmitKey]) -> Result<Option<String>, PgError> {
+async fn keys(wire: &Wire<'_>, all: &[StoredIdempotencyKey]) -> Result<Option<String>, PgError> {
     let scopes: Vec<&str> = all.iter().map(|key| key.scope.as_str()).collect();
     let names: Vec<&str> = all.iter().map(|key| key.key.as_str()).collect();
-    let step = Step::new(include_str!("../sql/submit_key.sql")).with(scopes).with(names);
+    let step = Step::new(include_str!("../sql/idempotency_key.sql")).with(scopes).with(names);
     let mut stored = HashMap::new();
     for found in &wire.ask(step).await? {
         let at = row::time(found, 4)?;
-        let key = SubmitKey {
+        let key = StoredIdempotencyKey {
             scope: get(found, 0)?,
             key: get(found, 1)?,
             body: row::number128(get(found, 2)?)?,
@@ -126,7 +126,7 @@ async fn keys(wire: &Wire<'_>, all: &[SubmitKey]) -> Result<Option<String>, PgEr
         };
         stored.insert((key.scope.clone(), key.key.clone()), key);
     }
-    let name = |key: &SubmitKey| format!("the submit key {:?} of {}", key.key, key.scope);
+    let name = |key: &StoredIdempotencyKey| format!("the idempotency key {:?} of {}", key.key, key.scope);
     Ok(first(all.iter().map(|key| ((key.scope.clone(), key.key.clone()), key, name(key))), &stored))
 }
 

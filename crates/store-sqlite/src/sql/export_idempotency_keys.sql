@@ -1,6 +1,6 @@
 -- Submit keys behind (?1, ?2), in order.
 SELECT scope, key, body, answer, at
-FROM submit_keys
+FROM idempotency_keys
 WHERE (scope, key) > (?1, ?2)
 ORDER BY scope, key
 LIMIT ?3

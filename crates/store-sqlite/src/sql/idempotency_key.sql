@@ -1,2 +1,2 @@
--- What a submit key stands for.
-SELECT body, answer, at FROM submit_keys WHERE scope = ?1 AND key = ?2
+-- What a idempotency key stands for.
+SELECT body, answer, at FROM idempotency_keys WHERE scope = ?1 AND key = ?2

@@ -1,2 +1,2 @@
 -- Submit keys stored before this moment.
-DELETE FROM submit_keys WHERE at < ?1
+DELETE FROM idempotency_keys WHERE at < ?1

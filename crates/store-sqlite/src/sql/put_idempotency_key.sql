@@ -1,3 +1,3 @@
--- A submit key with its answer, in place of one that counts as forgotten.
-INSERT INTO submit_keys (scope, key, body, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)
+-- A idempotency key with its answer, in place of one that counts as forgotten.
+INSERT INTO idempotency_keys (scope, key, body, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (scope, key) DO UPDATE SET body = excluded.body, answer = excluded.answer, at = excluded.at

@@ -7,7 +7,7 @@ use jobhall_core::{Job, JobId, Spec, State, Time, guard};
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
     AuditRow, Change, Check, Committed, Conflict, Done, FeedRow, GroupWrite, Insert, KeyPlace, Link, News,
-    Setting, SettingWrite, SubmitKey, Unit, key_place,
+    Setting, SettingWrite, StoredIdempotencyKey, Unit, key_place,
 };
 
 /// What a refused unit must put back.
@@ -37,7 +37,7 @@ impl Tables {
     }
 
     pub(super) fn apply(&mut self, unit: &Unit) -> Result<Done, Vec<Conflict>> {
-        let conflicts = self.submit_key_conflict(unit.submit_key.as_ref());
+        let conflicts = self.idempotency_key_conflict(unit.idempotency_key.as_ref());
         refuse_if(conflicts)?;
         let mut conflicts: Vec<_> = unit.checks.iter().filter_map(|check| self.check(check)).collect();
         conflicts.extend(unit.settings.iter().enumerate().filter_map(|(at, write)| self.setting(at, write)));
@@ -56,12 +56,14 @@ impl Tables {
         result
     }
 
-    fn submit_key_conflict(&self, submit_key: Option<&SubmitKey>) -> Vec<Conflict> {
-        let Some(submit_key) = submit_key else { return Vec::new() };
-        match self.submit_keys.get(&(submit_key.scope.clone(), submit_key.key.clone())) {
-            Some(stored) if stored.at < submit_key.forget_before => Vec::new(),
-            Some(stored) if stored.body == submit_key.body => vec![Conflict::Repeated(stored.answer.clone())],
-            Some(_) => vec![Conflict::SubmitKeyReused],
+    fn idempotency_key_conflict(&self, idempotency_key: Option<&StoredIdempotencyKey>) -> Vec<Conflict> {
+        let Some(idempotency_key) = idempotency_key else { return Vec::new() };
+        match self.idempotency_keys.get(&(idempotency_key.scope.clone(), idempotency_key.key.clone())) {
+            Some(stored) if stored.at < idempotency_key.forget_before => Vec::new(),
+            Some(stored) if stored.body == idempotency_key.body => {
+                vec![Conflict::Repeated(stored.answer.clone())]
+            }
+            Some(_) => vec![Conflict::IdempotencyKeyReused],
             None => Vec::new(),
         }
     }
@@ -240,8 +242,8 @@ impl Tables {
             self.last_act += 1;
             self.audit.push(AuditRow { n: self.last_act, entry });
         }
-        if let Some(SubmitKey { scope, key, body, answer, at, .. }) = unit.submit_key {
-            self.submit_keys.insert((scope, key), StoredKey { body, answer, at });
+        if let Some(StoredIdempotencyKey { scope, key, body, answer, at, .. }) = unit.idempotency_key {
+            self.idempotency_keys.insert((scope, key), StoredKey { body, answer, at });
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{StoredKey, Tables};
 use crate::{Conflict, Done, Setting, Unit, key_place};
 
 /// What a store has read so far. A unit is decided rightly if everything is known that it touches: the jobs, groups
-/// and settings that it names, its submit key, the holders of the keys of its jobs, and for an insert that may be
+/// and settings that it names, its idempotency key, the holders of the keys of its jobs, and for an insert that may be
 /// answered by a success, the newest one.
 #[derive(Debug)]
 pub struct Excerpt {
@@ -40,8 +40,8 @@ impl Excerpt {
         self.tables.settings.insert((setting.kind, setting.name.clone()), setting);
     }
 
-    /// A stored submit key: scope, key, body, answer, moment.
-    pub fn know_submit_key(
+    /// A stored idempotency key: scope, key, body, answer, moment.
+    pub fn know_idempotency_key(
         &mut self,
         scope: String,
         key: String,
@@ -49,7 +49,7 @@ impl Excerpt {
         answer: Vec<Submitted>,
         at: Time,
     ) {
-        self.tables.submit_keys.insert((scope, key), StoredKey { body, answer, at });
+        self.tables.idempotency_keys.insert((scope, key), StoredKey { body, answer, at });
     }
 
     /// Applies a unit as the reference does; what follows is decided on what it leaves.
