@@ -39,11 +39,11 @@ fn messages_in_json_that_are_none_end_the_session_with_a_reason() {
         ("half of it", text(r#"[{"renew":"#), 1007, "EOF"),
         ("no list", text(r#"{"renew":{}}"#), 1007, "sequence"),
         ("an unknown kind", text(r#"[{"bow":{}}]"#), 1007, "bow"),
-        ("an unknown field", text(r#"[{"vacancies":{"total":1,"queue":"q"}}]"#), 1007, "queue"),
-        ("a wrong type", text(r#"[{"vacancies":{"total":"many"}}]"#), 1007, "many"),
-        ("a number that is none", text(r#"[{"vacancies":{"total":1.5}}]"#), 1007, "1.5"),
+        ("an unknown field", text(r#"[{"credit":{"total":1,"queue":"q"}}]"#), 1007, "queue"),
+        ("a wrong type", text(r#"[{"credit":{"total":"many"}}]"#), 1007, "many"),
+        ("a number that is none", text(r#"[{"credit":{"total":1.5}}]"#), 1007, "1.5"),
         ("an attempt that is none", text(r#"[{"accept":{"attempt":"x","lease":"y"}}]"#), 1007, "17-1"),
-        ("one wrong of two", text(r#"[{"vacancies":{"total":9}},{"bow":{}}]"#), 1007, "bow"),
+        ("one wrong of two", text(r#"[{"credit":{"total":9}},{"bow":{}}]"#), 1007, "bow"),
         ("far too deep", text(&deep), 1007, "not a list"),
         ("too many", text(&many), 1009, "4097 messages"),
         ("too long", text(&" ".repeat(FRAME_BYTES + 1)), 1009, "1048577 bytes"),
@@ -139,7 +139,7 @@ fn whoever_begins_and_does_not_go_on_is_sent_away() {
         assert_eq!(ended, (1008, "the session was not renewed in time".to_owned()));
     }
     // One that hangs up in the middle of a word.
-    welcomed().say(frame(TEXT, br#"[{"vacancies":{"total":9}"#));
+    welcomed().say(frame(TEXT, br#"[{"credit":{"total":9}"#));
     nobody_is_left(&hall);
 }
 

@@ -13,7 +13,7 @@ impl Worker {
     /// Takes one job of the type `own`.
     fn take(rig: &Rig, token: &str) -> (Worker, String, String) {
         let mut socket = Socket::open(rig, token, Encoding::Json);
-        let hello = br#"[{"hello":{"version":1,"accepts":"type=own"}},{"vacancies":{"total":1}}]"#;
+        let hello = br#"[{"hello":{"version":1,"accepts":"type=own"}},{"credit":{"total":1}}]"#;
         socket.say(frame(FINAL | TEXT, hello));
         let assigned = socket.hear("assign");
         let text = |name: &str| assigned[name].as_str().unwrap().to_owned();

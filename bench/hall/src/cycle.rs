@@ -114,7 +114,7 @@ async fn work(
     shared: Arc<Shared>,
 ) -> Result<(), Failed> {
     let (mut total, mut renewed, mut words) = (CREDIT, Instant::now(), Vec::new());
-    sender.send(&[ToHall::Vacancies { total: total.cast_signed() }]).await?;
+    sender.send(&[ToHall::Credit { total: total.cast_signed() }]).await?;
     loop {
         let mut ended = 0;
         for message in receiver.next().await? {
@@ -131,7 +131,7 @@ async fn work(
         shared.room.add_permits(usize::try_from(ended)?);
         if !words.is_empty() {
             total += words.len() as u64;
-            words.push(ToHall::Vacancies { total: total.cast_signed() });
+            words.push(ToHall::Credit { total: total.cast_signed() });
         }
         if renewed.elapsed() > RENEW_AFTER {
             renewed = Instant::now();

@@ -23,7 +23,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let echo = Server::echo().await?;
     let client = Client::new(&format!("http://{}", hall.address), Some(&hall.token))?;
     let mut session = client.session(Hello::default()).await?;
-    session.send(&[ToHall::Vacancies { total: 1 }]).await?;
+    session.send(&[ToHall::Credit { total: 1 }]).await?;
     let mut post = Connection::open(&hall).await?;
     let mut echoer = Connection::open(&echo).await?;
     let stream = TcpStream::connect(&echo.address).await?;
@@ -77,7 +77,7 @@ pub async fn one(
     session
         .send(&[
             ToHall::Outcome { attempt, lease, report: passed() },
-            ToHall::Vacancies { total: total.cast_signed() },
+            ToHall::Credit { total: total.cast_signed() },
         ])
         .await?;
     while !session.next().await?.iter().any(|message| matches!(message, ToWorker::Moved { .. })) {}

@@ -24,7 +24,7 @@ impl Pair {
         let client = Client::new(&format!("http://{}", worker_at.address), Some(&worker_at.token))?;
         let hello = Hello { accepts: format!("type={job_type}"), ..Hello::default() };
         let mut session = client.session(hello).await?;
-        session.send(&[ToHall::Vacancies { total: 1 }]).await?;
+        session.send(&[ToHall::Credit { total: 1 }]).await?;
         let body = format!("{{\"type\":\"{job_type}\"}}");
         let submit = request("POST", "/api/v1/jobs", client_at, &body);
         Ok(Pair { submit, post: Connection::open(client_at).await?, session, total: 1 })

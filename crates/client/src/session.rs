@@ -5,11 +5,11 @@
 //! # use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToHall, ToWorker};
 //! # async fn example(client: Client) -> Result<(), ClientError> {
 //! let mut session = client.session(Hello::default()).await?;
-//! session.send(&[ToHall::Vacancies { total: 1 }]).await?;
+//! session.send(&[ToHall::Credit { total: 1 }]).await?;
 //! for message in session.next().await? {
 //!     if let ToWorker::Assign { attempt, lease, .. } = message {
 //!         let report = OutcomeReport { outcome: Outcome::Passed, value: None, error: None, retry: None, params: None };
-//!         session.send(&[ToHall::Outcome { attempt, lease, report }, ToHall::Vacancies { total: 2 }]).await?;
+//!         session.send(&[ToHall::Outcome { attempt, lease, report }, ToHall::Credit { total: 2 }]).await?;
 //!     }
 //! }
 //! # Ok(())

@@ -95,8 +95,8 @@ fn what_is_not_known_is_named() {
     for (frame, word) in [
         (r#"[{"bow":{}}]"#.to_owned(), "bow"),
         (r#"[{"renew":{"now":true}}]"#.to_owned(), "now"),
-        (r#"[{"vacancies":{}}]"#.to_owned(), "total"),
-        (r#"[{"vacancies":{"total":1.5}}]"#.to_owned(), "1.5"),
+        (r#"[{"credit":{}}]"#.to_owned(), "total"),
+        (r#"[{"credit":{"total":1.5}}]"#.to_owned(), "1.5"),
         (r#"[{"wait":{"attempt":"1-1"}}]"#.to_owned(), "lease"),
         (format!(r#"[{{"accept":{{"attempt":"x","lease":"{lease}"}}}}]"#), "17-1"),
         (r#"[{"accept":{"attempt":"1-1","lease":"7"}}]"#.to_owned(), "32 hex digits"),

@@ -317,7 +317,7 @@ impl Worker {
         let room = self.count.cast_signed() - self.in_flight.busy() as i64;
         let total = self.heard + if wants_jobs { room } else { room.min(0) };
         if matches!(self.way, Way::Open(_)) && self.said != Some(total) {
-            self.say(ToHall::Vacancies { total });
+            self.say(ToHall::Credit { total });
             self.said = Some(total);
         }
     }

@@ -86,7 +86,7 @@ pub enum ToHall {
     Hello(Hello),
     /// So many jobs in all may be assigned to it, counted from the beginning of the session: those it was given, and
     /// those it has room for now. Said twice it means the same; a lower number withdraws what was not used.
-    Vacancies {
+    Credit {
         /// Jobs since the session began. Below zero where a worker has come back with more attempts than it has slots,
         /// because some of them wait: those are counted as if they did not.
         total: i64,
@@ -183,7 +183,7 @@ pub enum Word {
     /// `hello`.
     Hello,
     /// `vacancies`.
-    Vacancies,
+    Credit,
     /// `accept`.
     Accept,
     /// `progress`.

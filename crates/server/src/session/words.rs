@@ -84,12 +84,12 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
         let (worker, session) = (speaker.worker, speaker.session);
         match message {
             ToHall::Hello(_) => return Err("hello comes once, and first"),
-            ToHall::Vacancies { total } => {
+            ToHall::Credit { total } => {
                 sorted.total = Some(total);
                 if speaker.draining {
                     continue;
                 }
-                sorted.ask(Request::Credit { session, total }, Some(Word::Vacancies), None);
+                sorted.ask(Request::Credit { session, total }, Some(Word::Credit), None);
             }
             ToHall::Renew {} => sorted.ask(Request::Renew(session), Some(Word::Renew), None),
             ToHall::Leave {} => {

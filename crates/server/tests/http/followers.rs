@@ -173,7 +173,7 @@ async fn a_session_goes_through_a_follower_and_ends_when_the_leadership_is_elsew
     let Followers { hall, follower, holder } = Followers::open().await;
     let client = Client::new(&format!("http://{}", follower.address), Some(&hall.worker)).unwrap();
     let mut session = client.session(Hello::default()).await.unwrap();
-    session.send(&[ToHall::Vacancies { total: 1 }]).await.unwrap();
+    session.send(&[ToHall::Credit { total: 1 }]).await.unwrap();
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let given = async {
         loop {

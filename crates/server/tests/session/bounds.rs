@@ -10,7 +10,7 @@ use crate::worker::TestWorker;
 async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
     let hall = TestHall::with(quick()).await;
     let mut deaf = Socket::speaking(&hall, "jobhall.v1.json").await;
-    deaf.text(r#"[{"hello":{"version":1}},{"vacancies":{"total":10000}}]"#).await;
+    deaf.text(r#"[{"hello":{"version":1}},{"credit":{"total":10000}}]"#).await;
     deaf.hear().await;
     let large = format!(r#"{{"type":"a","params":{{"x":"{}"}}}}"#, "x".repeat(250_000));
     let jobs = format!("[{}]", vec![large; 4].join(","));
@@ -35,7 +35,7 @@ async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
 async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
     let hall = TestHall::with(quick()).await;
     let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
-    silent.text(r#"[{"hello":{"version":1}},{"vacancies":{"total":1}}]"#).await;
+    silent.text(r#"[{"hello":{"version":1}},{"credit":{"total":1}}]"#).await;
     silent.hear().await;
     // The connection stays open and nobody is behind it: neither a renewal nor a pong comes.
     assert_eq!(hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);

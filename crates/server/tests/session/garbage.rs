@@ -42,8 +42,8 @@ async fn garbage_ends_the_session_with_a_reason_and_changes_nothing() {
         (text(""), 1007, "EOF"),
         (text("{}"), 1007, "sequence"),
         (text(r#"[{"bow":{}}]"#), 1007, "bow"),
-        (text(r#"[{"vacancies":{"total":1,"queue":"x"}}]"#), 1007, "queue"),
-        (text(r#"[{"vacancies":{"total":"many"}}]"#), 1007, "many"),
+        (text(r#"[{"credit":{"total":1,"queue":"x"}}]"#), 1007, "queue"),
+        (text(r#"[{"credit":{"total":"many"}}]"#), 1007, "many"),
         (text(&deep), 1007, "not a list"),
         (text(&many), 1009, "4097 messages"),
         (text(&" ".repeat(FRAME_BYTES + 1)), 1009, "1048577 bytes"),
@@ -63,7 +63,7 @@ async fn garbage_ends_the_session_with_a_reason_and_changes_nothing() {
         (Message::binary(vec![0x91; 900_000]), 1007, "not a list"),
         (Message::binary(vec![0xdd, 0xff, 0xff, 0xff, 0xff]), 1007, "not a list"),
         (Message::binary(vec![0x91, 0x81, 0xa5, b'r', b'e', b'n']), 1007, "not a list"),
-        (packed(r#"[{"vacancies":{"total":1,"queue":"x"}}]"#), 1007, "queue"),
+        (packed(r#"[{"credit":{"total":1,"queue":"x"}}]"#), 1007, "queue"),
         (Message::binary(vec![0; FRAME_BYTES + 1]), 1009, "1048577 bytes"),
     ];
     for (message, code, word) in pack {
@@ -82,7 +82,7 @@ async fn of_a_frame_that_is_wrong_in_one_place_nothing_is_done() {
     let hall = TestHall::start().await;
     let mut socket = welcomed(&hall, Encoding::Json).await;
     socket.hear().await;
-    socket.text(r#"[{"vacancies":{"total":5}},{"bow":{}}]"#).await;
+    socket.text(r#"[{"credit":{"total":5}},{"bow":{}}]"#).await;
     assert_eq!(socket.closed().await.0, 1007);
     let id = hall.submit(r#"{"type":"a"}"#).await;
     assert_eq!(hall.state(id).await, "queued");

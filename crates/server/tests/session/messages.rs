@@ -17,7 +17,7 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
         let welcome = &worker.session.welcome;
         assert_eq!((welcome.version, welcome.lease_ms), (1, 30_000));
         assert_eq!(welcome.features, [FEATURE_MOVED], "what the hall does not know is left out");
-        worker.say(ToHall::Vacancies { total: 1 }).await;
+        worker.say(ToHall::Credit { total: 1 }).await;
         let id = hall.submit(r#"{"type":"a","key":"k","params":{"n":[1,"é"]}}"#).await;
         let job = worker.job().await;
         assert_eq!((job.attempt.to_string(), job.job.id), (format!("{id}-1"), id));

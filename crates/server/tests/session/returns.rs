@@ -119,7 +119,7 @@ async fn a_hall_that_drains_gives_no_more_jobs_but_hears_of_those_at_hand() {
     let report = OutcomeReport { retry: again, ..report(Outcome::Failed) };
     worker.say(ToHall::Outcome { attempt, lease, report }).await;
     assert_eq!(worker.moved(attempt, Word::Outcome).await, "retrying");
-    worker.say(ToHall::Vacancies { total: 5 }).await;
+    worker.say(ToHall::Credit { total: 5 }).await;
     let is_ready = async || hall.get("/api/v1/queues/default").await.json()["ready"] == 1;
     let ready = async { while !is_ready().await {} };
     tokio::time::timeout(Duration::from_secs(30), ready).await.expect("its time has come");

@@ -21,7 +21,7 @@ impl OneSlot {
     }
 
     async fn tell(&mut self) {
-        self.worker.say(ToHall::Vacancies { total: self.heard + 1 - self.busy }).await;
+        self.worker.say(ToHall::Credit { total: self.heard + 1 - self.busy }).await;
     }
 
     async fn take(&mut self) -> Job {

@@ -69,7 +69,7 @@ impl TestWorker {
 
     pub async fn ready(hall: &TestHall, total: i64) -> TestWorker {
         let mut worker = TestWorker::connect(hall, Encoding::MessagePack, Hello::default()).await;
-        worker.say(ToHall::Vacancies { total }).await;
+        worker.say(ToHall::Credit { total }).await;
         worker
     }
 

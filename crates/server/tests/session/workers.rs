@@ -22,19 +22,19 @@ async fn q06_no_vacancy_no_job_and_credit_is_never_exceeded() {
         hall.submit(r#"{"type":"a"}"#).await;
     }
     assert_eq!(assigned(&worker.so_far().await), 0, "a worker that is there has not asked yet");
-    worker.say(ToHall::Vacancies { total: 3 }).await;
+    worker.say(ToHall::Credit { total: 3 }).await;
     let mut jobs = vec![worker.job().await, worker.job().await, worker.job().await];
-    worker.say(ToHall::Vacancies { total: 3 }).await;
+    worker.say(ToHall::Credit { total: 3 }).await;
     worker.say(jobs[0].passed()).await;
     worker.moved(jobs[0].attempt, Word::Outcome).await;
     assert_eq!(assigned(&worker.so_far().await), 0, "an end alone gives no credit");
     let shown = hall.get("/api/v1/workers").await.json()["items"][0].clone();
     assert_eq!((shown["slots"].as_u64(), shown["attempts"].as_array().unwrap().len()), (Some(0), 2));
-    worker.say(ToHall::Vacancies { total: 5 }).await;
+    worker.say(ToHall::Credit { total: 5 }).await;
     jobs.extend([worker.job().await, worker.job().await]);
-    worker.say(ToHall::Vacancies { total: 0 }).await;
-    worker.say(ToHall::Vacancies { total: 20_000 }).await;
-    let (code, detail) = worker.refused(Word::Vacancies).await;
+    worker.say(ToHall::Credit { total: 0 }).await;
+    worker.say(ToHall::Credit { total: 20_000 }).await;
+    let (code, detail) = worker.refused(Word::Credit).await;
     assert_eq!((code.as_str(), detail.contains("10000")), ("bad_request", true), "{detail}");
     assert_eq!(assigned(&worker.so_far().await), 0, "a refused word changes nothing");
     let ids: BTreeSet<_> = jobs.iter().map(|job| job.job.id).collect();
@@ -96,7 +96,7 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
     let jobs = format!("[{}]", vec![r#"{"type":"a"}"#; 400].join(","));
     let work = async |mut worker: TestWorker| {
         let (mut total, mut done) = (8, Vec::new());
-        worker.say(ToHall::Vacancies { total }).await;
+        worker.say(ToHall::Credit { total }).await;
         loop {
             let frame = tokio::time::timeout(std::time::Duration::from_secs(3), worker.session.next()).await;
             let Ok(frame) = frame else { return done };
@@ -115,7 +115,7 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
                     other => panic!("{other:?}"),
                 }
             }
-            answers.push(ToHall::Vacancies { total });
+            answers.push(ToHall::Credit { total });
             worker.session.send(&answers).await.unwrap();
         }
     };
@@ -136,7 +136,7 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
         for value in ["null", "false", "0", "\"\"", "[1,{}]"] {
             let id = hall.submit(r#"{"type":"a"}"#).await;
             total += 1;
-            worker.say(ToHall::Vacancies { total }).await;
+            worker.say(ToHall::Credit { total }).await;
             let Job { attempt, lease, .. } = worker.job().await;
             let mut report = report(Outcome::Passed);
             report.value = Some(serde_json::from_str(value).unwrap());
@@ -145,7 +145,7 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
             assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/result")).await.text(), value);
         }
         let id = hall.submit(r#"{"type":"a"}"#).await;
-        worker.say(ToHall::Vacancies { total: total + 2 }).await;
+        worker.say(ToHall::Credit { total: total + 2 }).await;
         let job = worker.job().await;
         worker.say(job.accept()).await;
         let mut failed = report(Outcome::Failed);
