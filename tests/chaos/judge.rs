@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{AttemptId, Failure, Job, JobId, Outcome, Report, State};
-use jobhall_sim::{Outside, Violation};
+use jobhall_sim::{BlackBox, Violation};
 
 use super::record::Entry;
 use super::storm::Aftermath;
@@ -26,7 +26,7 @@ pub const NOT_JUDGED: [(&str, &str); 4] = [
 
 /// The first violation that the simulator's checkers find.
 pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
-    let mut outside = Outside::new(aftermath.stored.clone());
+    let mut outside = BlackBox::new(aftermath.stored.clone());
     for entry in &aftermath.book.entries {
         match entry.clone() {
             Entry::Sent(request) => outside.sent(&request),

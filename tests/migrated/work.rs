@@ -69,7 +69,9 @@ fn help(rig: &Rig, job: &Value) {
     match job["state"].as_str().unwrap() {
         "queued" if job["windows"] != "" => drop(rig.run(&["job", "run-now", &id])),
         "scheduled" | "retrying" => drop(rig.run(&["job", "run-now", &id])),
-        "waiting" if job["type"] == "deploy" => drop(rig.run(&["job", "finish", "deploy", key, "--passed"])),
+        "waiting" if job["type"] == "deploy" => {
+            drop(rig.run(&["job", "complete", "deploy", key, "--passed"]))
+        }
         _ => {}
     }
 }

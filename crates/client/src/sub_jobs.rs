@@ -38,7 +38,7 @@ impl Client {
     ///
     /// # Errors
     /// There is no such job, its outcome was told otherwise, or the hall could not be reached.
-    pub async fn finish(
+    pub async fn complete(
         &self,
         job_type: &str,
         key: &str,

@@ -84,7 +84,7 @@ pub enum Event<'a> {
     /// Those jobs have ended, and the worker has room again.
     Resume,
     /// The worker has started work that goes on outside.
-    StartedOutside {
+    StartedExternal {
         /// The claim it was given.
         claim: u32,
         /// The lease it was given.
@@ -97,7 +97,7 @@ pub enum Event<'a> {
         dice: Dice,
     },
     /// Someone outside tells the outcome.
-    OutsideOutcome {
+    Complete {
         /// The attempt that is meant; none: the current one.
         attempt: Option<u32>,
         /// What is told.
@@ -155,10 +155,10 @@ pub enum EventName {
     Wait,
     /// [`Event::Resume`]
     Resume,
-    /// [`Event::StartedOutside`]
-    StartedOutside,
-    /// [`Event::OutsideOutcome`]
-    OutsideOutcome,
+    /// [`Event::StartedExternal`]
+    StartedExternal,
+    /// [`Event::Complete`]
+    Complete,
     /// [`Event::TimeOut`]
     TimeOut,
 }
@@ -183,8 +183,8 @@ impl EventName {
             EventName::DependencyFailed => "dependency failed",
             EventName::Wait => "wait",
             EventName::Resume => "resume",
-            EventName::StartedOutside => "started outside",
-            EventName::OutsideOutcome => "outside outcome",
+            EventName::StartedExternal => "started external",
+            EventName::Complete => "complete",
             EventName::TimeOut => "time out",
         }
     }
@@ -216,8 +216,8 @@ impl Event<'_> {
             Event::DependencyFailed { .. } => EventName::DependencyFailed,
             Event::Wait { .. } => EventName::Wait,
             Event::Resume => EventName::Resume,
-            Event::StartedOutside { .. } => EventName::StartedOutside,
-            Event::OutsideOutcome { .. } => EventName::OutsideOutcome,
+            Event::StartedExternal { .. } => EventName::StartedExternal,
+            Event::Complete { .. } => EventName::Complete,
             Event::TimeOut { .. } => EventName::TimeOut,
         }
     }
@@ -249,14 +249,14 @@ mod tests {
             Event::DependencyFailed { failure: &failure, cancelled: false },
             Event::Wait { claim, lease },
             Event::Resume,
-            Event::StartedOutside { claim, lease, until: Time::EPOCH, retry: &retry, dice: Dice(0) },
-            Event::OutsideOutcome { attempt: None, report: &report, retry: &retry, dice: Dice(0) },
+            Event::StartedExternal { claim, lease, until: Time::EPOCH, retry: &retry, dice: Dice(0) },
+            Event::Complete { attempt: None, report: &report, retry: &retry, dice: Dice(0) },
             Event::TimeOut { failure: &failure, retry: &retry, dice: Dice(0), forced: false },
         ];
         let names = events.map(|event| event.name().to_string());
         let expected = "claim, accept, progress, report, take back, lease end, cancel, release, again, hold, \
-                        release hold, edit, dependencies met, dependency failed, wait, resume, started outside, \
-                        outside outcome, time out";
+                        release hold, edit, dependencies met, dependency failed, wait, resume, started external, \
+                        complete, time out";
         assert_eq!(names.join(", "), expected);
     }
 }

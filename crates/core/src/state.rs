@@ -71,7 +71,7 @@ pub enum WaitFor {
     /// Jobs that it asked for. Its worker keeps the lease.
     Jobs,
     /// An outcome from outside. No worker holds it any more.
-    Outside {
+    External {
         /// When it has taken too long.
         until: Time,
     },

@@ -204,7 +204,7 @@ impl Kernel {
         let worker = waiting.held.lease.worker.clone();
         let open = self.waits.get(&id.get()).map(|wait| &wait.open).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
-            (_, WaitFor::Outside { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },
+            (_, WaitFor::External { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },
             (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
             (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
             (None, WaitFor::Jobs, Some(open)) => {

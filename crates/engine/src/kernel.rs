@@ -163,7 +163,7 @@ pub(crate) enum AgendaItem {
     /// The time of this claim may be over.
     TimeOut(JobId, u32),
     /// The outcome of this claim did not come from outside in time.
-    OutsideOver(JobId, u32),
+    ExternalOver(JobId, u32),
     /// What this claim waited for is over.
     Resume(JobId, u32),
     /// This claim waits for itself, by way of others.

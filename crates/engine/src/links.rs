@@ -92,7 +92,7 @@ impl Links {
 }
 
 /// The link that says that someone outside wants a job.
-pub(crate) fn from_outside(job: JobId) -> Link {
+pub(crate) fn external(job: JobId) -> Link {
     Link { parent: job, call: OUTSIDE.to_owned(), job }
 }
 
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_job_is_wanted_as_long_as_one_link_leads_to_it() {
         let mut links = Links::default();
-        for link in [link(1, "a", 7), link(1, "b", 7), link(2, "a", 7), from_outside(id(8))] {
+        for link in [link(1, "a", 7), link(1, "b", 7), link(2, "a", 7), external(id(8))] {
             links.add(link);
         }
         links.add(link(1, "a", 9));

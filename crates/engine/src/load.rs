@@ -51,7 +51,7 @@ impl Kernel {
             self.orphan(id, worker);
             self.restore_clock(id);
         }
-        self.await_outside(id);
+        self.await_external(id);
         if had {
             // Who had it is only in the store.
             self.make_busy(id, Busy::Reading);

@@ -172,7 +172,7 @@ impl Kernel {
         let (claim, retry, dice) = (attempt.claim, &job.spec.retry, jobhall_core::Dice(0));
         let event = match report {
             Some(report) => Event::Report { claim, lease, report, retry, dice },
-            None => Event::StartedOutside { claim, lease, until: self.now.wall, retry, dice },
+            None => Event::StartedExternal { claim, lease, until: self.now.wall, retry, dice },
         };
         let same_worker = job.life.state.lease().is_some_and(|lease| lease.worker == *worker);
         same_worker && transition(&job.life, &event, self.now.wall) == Ok(Decision::Same)
@@ -225,7 +225,7 @@ impl Kernel {
         let event = match (told, &entry.spec) {
             (Some(held), Some(spec)) if !matches!(life.state, State::Waiting(_)) => {
                 let (lease, retry) = (held.lease.id, &spec.retry);
-                &Event::StartedOutside { claim, lease, until, retry, dice }
+                &Event::StartedExternal { claim, lease, until, retry, dice }
             }
             _ => event,
         };

@@ -369,7 +369,7 @@ pub enum Request {
         lease: LeaseId,
     },
     /// Someone outside tells the outcome of such work.
-    Finish {
+    Complete {
         /// The job.
         id: JobId,
         /// The number of the attempt that is meant; none: the current one.

@@ -146,7 +146,7 @@ impl Kernel {
             self.let_go(id);
             self.wait_lost(id, claim);
             self.progress.remove(&id.get());
-            self.await_outside(id);
+            self.await_external(id);
         }
         if terminal {
             self.finish(id);

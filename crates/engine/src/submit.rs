@@ -22,7 +22,7 @@ use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
 use crate::kernel::{AgendaItem, Kernel};
-use crate::links::from_outside;
+use crate::links::external;
 use crate::request::{Submit, SubmitJob};
 use crate::schedules::Tick;
 use crate::settings::first_use;
@@ -199,7 +199,7 @@ impl Kernel {
     /// The links that come with a plan: each is good only as long as its parent is open.
     fn link(&mut self, plan: &Plan, unit: &mut Unit) {
         let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
-        for link in called.chain(plan.wanted.iter().map(|&job| from_outside(job))) {
+        for link in called.chain(plan.wanted.iter().map(|&job| external(job))) {
             self.links.expect(link.parent);
             unit.checks.push(Check::Open(link.parent));
             unit.links.push(link);
@@ -364,7 +364,7 @@ impl Kernel {
         }
         self.follow(filled, &waiting, &ended);
         for job in wanted {
-            self.links.add(from_outside(job));
+            self.links.add(external(job));
         }
         if let Some(call) = call {
             self.call_settled(&call, called);

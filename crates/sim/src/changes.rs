@@ -111,5 +111,5 @@ impl Sim {
 
 /// What a type has without limits.
 fn plain(at: usize) -> TypeConfig {
-    TypeConfig { external: at == words::OUTSIDE, ..TypeConfig::of(&words::type_name(at)) }
+    TypeConfig { external: at == words::EXTERNAL, ..TypeConfig::of(&words::type_name(at)) }
 }

@@ -36,7 +36,7 @@ pub(crate) enum Event {
     /// A process that should be dead says something.
     Late(Box<Request>),
     /// Someone outside tells an outcome.
-    Outside(Box<Request>),
+    External(Box<Request>),
     /// Faults stop.
     Calm,
     /// Is everything done?

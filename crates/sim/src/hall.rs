@@ -202,7 +202,7 @@ impl Sim {
             Event::Late(request) => {
                 self.send(*request, Origin::Nobody);
             }
-            Event::Outside(request) => self.call(*request),
+            Event::External(request) => self.call(*request),
             Event::Calm => self.become_calm(),
             Event::Look => self.look(),
             _ => {}

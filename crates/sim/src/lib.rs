@@ -4,7 +4,7 @@
 //! One seed is one run, and the same run every time: no time, no threads, no order that depends on a hash. A run is a
 //! [script](crate::run()) of some hundred actions written down from the seed, then a calm in which everything must end.
 //! [`Plant`] puts a known bug around the engine; the tests show that each is caught by the checker meant for it.
-//! [`Outside`] holds a real hall to the same rules, as far as they can be judged by who only spoke to it.
+//! [`BlackBox`] holds a real hall to the same rules, as far as they can be judged by who only spoke to it.
 #![forbid(unsafe_code)]
 
 mod calendar;
@@ -29,7 +29,7 @@ mod wires;
 mod words;
 mod workers;
 
-pub use check::{Invariant, Name, Outside, Stored, Violation};
+pub use check::{BlackBox, Invariant, Name, Stored, Violation};
 pub use plant::Plant;
 pub use run::{Outcome, run};
 pub use shrink::shrink;

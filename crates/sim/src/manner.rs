@@ -182,7 +182,7 @@ pub(crate) fn report(task: Task<'_>) -> Report {
 }
 
 /// What someone outside tells of a job; no worker says the same.
-pub(crate) fn told_outside(id: JobId, how: u64) -> Report {
+pub(crate) fn completed_external(id: JobId, how: u64) -> Report {
     let failure = |reason| Failure::new(reason, format!("of job {id}, told from outside"));
     match how {
         2 => Report::Failed(failure("failed"), None),

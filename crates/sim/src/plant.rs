@@ -133,7 +133,7 @@ impl Plant {
             Plant::NeverResumed | Plant::ClockStuck | Plant::NeverReleased => Invariant::Drained,
             Plant::AfterForgotten => Invariant::Dependency,
             Plant::MemberForgotten | Plant::GroupsPruned => Invariant::Group,
-            Plant::OutcomeForged => Invariant::Outside,
+            Plant::OutcomeForged => Invariant::External,
             Plant::CountsOld => Invariant::Counted,
             Plant::WorkersLarger => Invariant::Used,
             Plant::CreditRaised => Invariant::Credit,

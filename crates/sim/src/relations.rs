@@ -70,15 +70,15 @@ pub(crate) fn write(seed: u64, actions: &mut Vec<(u64, Action)>) {
             relate(seed, at, joins, job);
         }
     }
-    let config = TypeConfig { external: true, ..TypeConfig::of(&words::type_name(words::OUTSIDE)) };
-    actions.insert(0, (0, Action::SetType(words::OUTSIDE, config)));
+    let config = TypeConfig { external: true, ..TypeConfig::of(&words::type_name(words::EXTERNAL)) };
+    actions.insert(0, (0, Action::SetType(words::EXTERNAL, config)));
 }
 
 /// By the number of the job, so that a submit that is repeated asks for the same.
 fn relate(seed: u64, at: usize, joins: bool, job: &mut Wanted) {
     let mut random = Random::named(seed, &[82, job.number]);
     if random.percent(7) {
-        job.job_type = words::OUTSIDE;
+        job.job_type = words::EXTERNAL;
     }
     let before = |random: &mut Random| match at {
         1.. if random.percent(70) => Before::Back(random.at(at)),
@@ -175,9 +175,9 @@ impl Sim {
         for id in self.checker.groups_to_close() {
             self.call(Request::CloseGroup(id));
         }
-        for id in self.checker.waits_outside() {
-            let report = crate::manner::told_outside(id, 0);
-            self.call(Request::Finish { id, attempt: None, report });
+        for id in self.checker.waits_external() {
+            let report = crate::manner::completed_external(id, 0);
+            self.call(Request::Complete { id, attempt: None, report });
         }
     }
 }

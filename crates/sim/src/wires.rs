@@ -36,8 +36,8 @@ impl Sim {
             {
                 Some(Request::Credit { session, total: total + 2 })
             }
-            (Some(Plant::OutcomeForged), Request::Finish { id, attempt, .. }) => {
-                Some(Request::Finish { id, attempt, report: crate::manner::told_outside(id, 99) })
+            (Some(Plant::OutcomeForged), Request::Complete { id, attempt, .. }) => {
+                Some(Request::Complete { id, attempt, report: crate::manner::completed_external(id, 99) })
             }
             (Some(Plant::ForgedReport), Request::Report { worker, attempt, lease, report }) => {
                 Some(self.forge(Request::Report { worker, attempt, lease, report }))

@@ -9,7 +9,7 @@ pub(crate) const TYPES: [&str; 4] = ["exec", "mail", "thumb", "outer"];
 /// How many of them end with their worker's word.
 pub(crate) const PLAIN: usize = 3;
 /// The one that does not.
-pub(crate) const OUTSIDE: usize = 3;
+pub(crate) const EXTERNAL: usize = 3;
 /// Keys of jobs: few, so that they meet.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 /// Queues.

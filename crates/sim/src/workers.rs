@@ -1,6 +1,6 @@
 //! Workers: they come, renew, offer vacancies, take jobs and report; and they die, hang, come back and lie.
 
-mod outside;
+mod external;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -379,12 +379,12 @@ impl Sim {
         self.workers[at].runs.insert(attempt, Run { lease, report, params, waits });
         let life = self.workers[at].life;
         for (in_ms, step) in manner.steps(task) {
-            if let Some(step) = outside::step(step, assignment.external) {
+            if let Some(step) = external::step(step, assignment.external) {
                 self.worker_later(at, life, in_ms, step);
             }
         }
         if assignment.external {
-            self.tell_from_outside(assignment);
+            self.complete_external(assignment);
         }
     }
 

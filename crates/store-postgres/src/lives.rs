@@ -302,7 +302,7 @@ fn stored_stop(held: &Leased) -> Result<Option<String>, PgError> {
 fn stored_wait(state: &State) -> Result<Option<String>, PgError> {
     let State::Waiting(waiting) = state else { return Ok(None) };
     let until = match waiting.on {
-        WaitFor::Outside { until } => Some(until.as_ms()),
+        WaitFor::External { until } => Some(until.as_ms()),
         WaitFor::Jobs => None,
     };
     to_json(&StoredWait { since: waiting.since.as_ms(), until }).map(Some)

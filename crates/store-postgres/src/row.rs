@@ -120,7 +120,7 @@ fn waiting(row: &Row) -> Result<Waiting, PgError> {
     let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
-        Some(until) => WaitFor::Outside { until: moment(until)? },
+        Some(until) => WaitFor::External { until: moment(until)? },
         None => WaitFor::Jobs,
     };
     Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })

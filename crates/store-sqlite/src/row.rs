@@ -76,7 +76,7 @@ fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), SqlError> {
     let waits = match &life.state {
         State::Waiting(waiting) => {
             let until = match waiting.on {
-                WaitFor::Outside { until } => Some(until.as_ms()),
+                WaitFor::External { until } => Some(until.as_ms()),
                 WaitFor::Jobs => None,
             };
             Some(to_json(&StoredWait { since: waiting.since.as_ms(), until })?)
@@ -228,7 +228,7 @@ fn waiting(row: &Row<'_>) -> Result<Waiting, SqlError> {
     let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
-        Some(until) => WaitFor::Outside { until: moment(until)? },
+        Some(until) => WaitFor::External { until: moment(until)? },
         None => WaitFor::Jobs,
     };
     Ok(Waiting { held: *held(row, None)?, on, since: moment(since)? })

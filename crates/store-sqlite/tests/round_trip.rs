@@ -30,8 +30,8 @@ enum Happening {
     Hold(bool),
     Wait,
     Resume,
-    StartedOutside(i64),
-    OutsideOutcome(Report),
+    StartedExternal(i64),
+    Complete(Report),
     TimeOut(Failure, bool),
     Edit(i64),
     DependenciesMet,
@@ -85,8 +85,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(Happening::Hold),
         2 => Just(Happening::Wait),
         1 => Just(Happening::Resume),
-        2 => (0i64..99_999).prop_map(Happening::StartedOutside),
-        2 => report().prop_map(Happening::OutsideOutcome),
+        2 => (0i64..99_999).prop_map(Happening::StartedExternal),
+        2 => report().prop_map(Happening::Complete),
         1 => (failure(), any::<bool>()).prop_map(|(failure, forced)| Happening::TimeOut(failure, forced)),
         1 => (0i64..99_999).prop_map(Happening::Edit),
         3 => Just(Happening::DependenciesMet),
@@ -185,11 +185,11 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
         Happening::Hold(false) => Event::Release,
         Happening::Wait => Event::Wait { claim, lease },
         Happening::Resume => Event::Resume,
-        Happening::StartedOutside(until) => {
-            Event::StartedOutside { claim, lease, until: at(*until), retry: &retry, dice: Dice(0) }
+        Happening::StartedExternal(until) => {
+            Event::StartedExternal { claim, lease, until: at(*until), retry: &retry, dice: Dice(0) }
         }
-        Happening::OutsideOutcome(report) => {
-            Event::OutsideOutcome { attempt: None, report, retry: &retry, dice: Dice(0) }
+        Happening::Complete(report) => {
+            Event::Complete { attempt: None, report, retry: &retry, dice: Dice(0) }
         }
         Happening::TimeOut(failure, forced) => {
             Event::TimeOut { failure, retry: &retry, dice: Dice(0), forced: *forced }

@@ -4,9 +4,9 @@ mod artifacts;
 pub mod batches;
 mod bulk;
 mod change;
+mod complete;
 mod edit;
 mod filter;
-mod finish;
 mod list;
 mod log;
 mod show;
@@ -62,7 +62,8 @@ pub enum JobCommand {
     /// Have jobs run at once, whatever their time, backoff and windows
     RunNow(edit::RunNowArgs),
     /// Tell the outcome of work that a worker has only started
-    Finish(finish::FinishArgs),
+    #[command(alias = "finish")]
+    Complete(complete::CompleteArgs),
     /// Say why a job is not running
     Explain(show::ExplainArgs),
     /// Cancel, retry or delete all jobs that match
@@ -86,7 +87,7 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
         JobCommand::Hold(args) => edit::hold(context, args).await,
         JobCommand::Release(args) => edit::release(context, args).await,
         JobCommand::RunNow(args) => edit::run_now(context, args).await,
-        JobCommand::Finish(args) => finish::run(context, args).await,
+        JobCommand::Complete(args) => complete::run(context, args).await,
         JobCommand::Explain(args) => show::explain(context, args).await,
         JobCommand::Bulk(command) => bulk::run(context, command).await,
     }

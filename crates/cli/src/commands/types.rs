@@ -49,7 +49,7 @@ const SET_EXAMPLES: &str = r#"Examples:
   jobhall type set report --keep forever --keep-count all
   jobhall type set report --limit concurrency=4 --limit 'rate=10/1m, by=owner'
   jobhall type set report --timeout 2h --silence 5m --expected 20m
-  jobhall type set transcode --external                            see `jobhall help job finish`
+  jobhall type set transcode --external                            see `jobhall help job complete`
   jobhall type set report --keep 30d --if-match '"3-0a1b2c3d"'      only if it is still that version"#;
 
 /// Arguments of `type set`.

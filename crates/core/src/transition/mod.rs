@@ -1,9 +1,9 @@
 //! THE match: which state follows which event. Submit, reports, recovery and the simulator all come through here.
 
+mod external;
 mod guard;
 mod illegal_transition;
 mod next;
-mod outside;
 mod step;
 
 use crate::event::Event;
@@ -110,7 +110,7 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
         }
         (State::Waiting(waiting), Event::Cancel(failure)) => match waiting.on {
             WaitFor::Jobs => Ok(step.request_stop(&waiting.held, StopWhy::Cancel, failure)),
-            WaitFor::Outside { .. } => {
+            WaitFor::External { .. } => {
                 let last = Some(step.waited(waiting).lease);
                 Ok(step.cancel((*failure).clone(), Outcome::Cancelled, last))
             }
@@ -119,8 +119,8 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
             step.time_out(held, failure, retry, *dice, *forced)
         }
         (State::Waiting(waiting), Event::TimeOut { failure, retry, dice, .. }) => match waiting.on {
-            WaitFor::Outside { until } if until <= now => Ok(step.timed_out(waiting, failure, retry, *dice)),
-            WaitFor::Outside { .. } | WaitFor::Jobs => Ok(Decision::Same),
+            WaitFor::External { until } if until <= now => Ok(step.timed_out(waiting, failure, retry, *dice)),
+            WaitFor::External { .. } | WaitFor::Jobs => Ok(Decision::Same),
         },
         (State::Assigned(_), Event::TimeOut { .. }) => Ok(Decision::Same),
         (
@@ -133,7 +133,7 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
                 Ok(step.again(params))
             }
         }
-        (_, Event::StartedOutside { .. } | Event::OutsideOutcome { .. }) => outside::transition(&step, event),
+        (_, Event::StartedExternal { .. } | Event::Complete { .. }) => external::transition(&step, event),
 
         (State::Cancelled(_), Event::Cancel(_)) => Ok(Decision::Same),
         (state, Event::Report { claim, lease, report, .. }) if state.is_terminal() => {

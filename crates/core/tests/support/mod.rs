@@ -46,9 +46,9 @@ pub enum Op {
     /// Whether the other one was cancelled.
     DependencyFailed(Failure, bool),
     /// Until when it may go on outside.
-    StartedOutside(i64),
+    StartedExternal(i64),
     /// For which attempt, if it is named.
-    OutsideOutcome(Option<u32>, Report),
+    Complete(Option<u32>, Report),
     /// Whether the worker had its grace.
     TimeOut(Failure, bool),
 }
@@ -76,11 +76,11 @@ impl Op {
             Op::DependencyFailed(failure, cancelled) => {
                 Event::DependencyFailed { failure, cancelled: *cancelled }
             }
-            Op::StartedOutside(until) => {
-                Event::StartedOutside { claim, lease, until: at(*until), retry, dice: Dice(0) }
+            Op::StartedExternal(until) => {
+                Event::StartedExternal { claim, lease, until: at(*until), retry, dice: Dice(0) }
             }
-            Op::OutsideOutcome(attempt, report) => {
-                Event::OutsideOutcome { attempt: *attempt, report, retry, dice: Dice(0) }
+            Op::Complete(attempt, report) => {
+                Event::Complete { attempt: *attempt, report, retry, dice: Dice(0) }
             }
             Op::TimeOut(failure, forced) => Event::TimeOut { failure, retry, dice: Dice(0), forced: *forced },
         }
@@ -117,11 +117,11 @@ pub fn crashed(when: Option<When>) -> Op {
 
 /// The work goes on outside, longer than the samples do.
 pub fn started() -> Op {
-    Op::StartedOutside(LATER_MS)
+    Op::StartedExternal(LATER_MS)
 }
 
 pub fn told(report: Report) -> Op {
-    Op::OutsideOutcome(None, report)
+    Op::Complete(None, report)
 }
 
 pub fn time_out(forced: bool) -> Op {
@@ -182,7 +182,7 @@ pub fn other_lives() -> Vec<(&'static str, Life)> {
         ("blocked until others end", fresh().after_others()),
         ("blocked by key and others", behind.after_others()),
         ("waiting for the outside", after(&fresh(), &[Op::Claim, started()])),
-        ("waiting for the outside too long", after(&fresh(), &[Op::Claim, Op::StartedOutside(NOW_MS)])),
+        ("waiting for the outside too long", after(&fresh(), &[Op::Claim, Op::StartedExternal(NOW_MS)])),
     ]
 }
 
@@ -230,11 +230,11 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
         ("dependencies met", Op::DependenciesMet, FIRST),
         ("dependency failed", Op::DependencyFailed(failure("other"), false), FIRST),
         ("dependency cancelled", Op::DependencyFailed(failure("other"), true), FIRST),
-        ("started outside", started(), FIRST),
-        ("started outside, foreign lease", started(), FOREIGN),
-        ("outside outcome passed", told(Report::Passed(Json::null())), FIRST),
-        ("outside outcome failed", told(Report::Failed(failure("no"), None)), FIRST),
-        ("outside outcome of attempt 7", Op::OutsideOutcome(Some(7), Report::Passed(Json::null())), FIRST),
+        ("started external", started(), FIRST),
+        ("started external, foreign lease", started(), FOREIGN),
+        ("complete passed", told(Report::Passed(Json::null())), FIRST),
+        ("complete failed", told(Report::Failed(failure("no"), None)), FIRST),
+        ("complete of attempt 7", Op::Complete(Some(7), Report::Passed(Json::null())), FIRST),
         ("time out", time_out(false), FIRST),
         ("time out, grace over", time_out(true), FIRST),
     ]

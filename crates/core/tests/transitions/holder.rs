@@ -38,14 +38,14 @@ proptest! {
                 }
                 Err(IllegalTransition::NotRequested) => prop_assert!(matches!(
                     turn.op,
-                    Op::Report(Report::Cancelled) | Op::OutsideOutcome(_, Report::Cancelled)
+                    Op::Report(Report::Cancelled) | Op::Complete(_, Report::Cancelled)
                 )),
                 Err(IllegalTransition::NotDue(_) | IllegalTransition::OnHold) => prop_assert_eq!(&turn.op, &Op::Claim),
                 Err(IllegalTransition::Stopping) => {
-                    prop_assert!(matches!(turn.op, Op::Wait | Op::OutsideOutcome(..)));
+                    prop_assert!(matches!(turn.op, Op::Wait | Op::Complete(..)));
                 }
                 Err(IllegalTransition::ToldOtherwise | IllegalTransition::OtherAttempt { .. }) => {
-                    prop_assert!(matches!(turn.op, Op::OutsideOutcome(..)));
+                    prop_assert!(matches!(turn.op, Op::Complete(..)));
                 }
                 Err(IllegalTransition::NotCompleted { .. }) => prop_assert!(false, "a rule of manual retries"),
                 Ok(_) => {}

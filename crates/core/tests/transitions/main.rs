@@ -5,9 +5,9 @@ mod support;
 
 mod cancels;
 mod counters;
+mod external;
 mod guard;
 mod holder;
-mod outside;
 mod retries;
 mod ride;
 mod slow;

@@ -62,7 +62,7 @@ impl Turn {
 
     /// Whether the event comes from a worker.
     pub fn by_worker(&self) -> bool {
-        matches!(self.op, Op::Accept | Op::Progress | Op::Wait | Op::Report(_) | Op::StartedOutside(_))
+        matches!(self.op, Op::Accept | Op::Progress | Op::Wait | Op::Report(_) | Op::StartedExternal(_))
     }
 }
 
@@ -204,8 +204,8 @@ fn op(mood: Mood) -> impl Strategy<Value = Op> {
         2 => Just(Op::Resume),
         1 => Just(Op::Release),
         1 => Just(Op::Report(Report::Cancelled)),
-        outside => (START_MS..START_MS + 200_000).prop_map(Op::StartedOutside),
-        outside => (option::weighted(0.3, 0u32..4), reports()).prop_map(|(n, r)| Op::OutsideOutcome(n, r)),
+        outside => (START_MS..START_MS + 200_000).prop_map(Op::StartedExternal),
+        outside => (option::weighted(0.3, 0u32..4), reports()).prop_map(|(n, r)| Op::Complete(n, r)),
         slow => any::<bool>().prop_map(time_out),
         1 => Just(Op::Hold),
         1 => Just(Op::Release),

@@ -120,7 +120,7 @@ fn nothing_times_out_while_it_waits_for_jobs() {
 #[test]
 fn an_outcome_that_nobody_tells_in_time_is_a_time_out() {
     let until = BEGIN_MS + 500;
-    let waiting = next(&fresh(), &[Op::Claim, Op::StartedOutside(until)]);
+    let waiting = next(&fresh(), &[Op::Claim, Op::StartedExternal(until)]);
     assert_eq!(decide(&waiting, &time_out(false), FIRST, at(until - 1)), Ok(Decision::Same));
     let Ok(Decision::Step(step)) = decide(&waiting, &time_out(false), FIRST, at(until)) else {
         panic!("no time-out")

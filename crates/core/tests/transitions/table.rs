@@ -12,7 +12,7 @@ use crate::support::{at, cancelling_lives, effect, events, lives, other_lives, t
 const LOST: &str = "lease lost";
 const NONE: &str = "–";
 const OTHER: &str = "other attempt";
-const OTHER_ATTEMPT: &str = "outside outcome of attempt 7";
+const OTHER_ATTEMPT: &str = "complete of attempt 7";
 
 /// An event and what it does: to the three states before a claim, the four held ones, retrying, the four ends.
 type Row = (&'static str, [&'static str; 3], [&'static str; 4], &'static str, [&'static str; 4]);
@@ -72,11 +72,11 @@ const TABLE: [Row; 35] = [
     ("dependencies met", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
     ("dependency failed", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
     ("dependency cancelled", [NONE; 3], [NONE; 4], NONE, [NONE; 4]),
-    ("started outside", [LOST; 3], ["waiting", "waiting", "waiting", NONE], LOST, ["same"; 4]),
-    ("started outside, foreign lease", [LOST; 3], [LOST; 4], LOST, [LOST; 4]),
-    ("outside outcome passed", [NONE; 3], KEPT, NONE, ["same", NONE, NONE, NONE]),
-    ("outside outcome failed", [NONE; 3], KEPT, NONE, [NONE, "same", NONE, NONE]),
-    ("outside outcome of attempt 7", [OTHER; 3], [OTHER; 4], OTHER, [OTHER; 4]),
+    ("started external", [LOST; 3], ["waiting", "waiting", "waiting", NONE], LOST, ["same"; 4]),
+    ("started external, foreign lease", [LOST; 3], [LOST; 4], LOST, [LOST; 4]),
+    ("complete passed", [NONE; 3], KEPT, NONE, ["same", NONE, NONE, NONE]),
+    ("complete failed", [NONE; 3], KEPT, NONE, [NONE, "same", NONE, NONE]),
+    ("complete of attempt 7", [OTHER; 3], [OTHER; 4], OTHER, [OTHER; 4]),
     (
         "time out",
         [NONE; 3],
@@ -108,9 +108,9 @@ const OTHERS: [(&str, [&str; 4]); 14] = [
     ("dependencies met", ["queued", "blocked", NONE, NONE]),
     ("dependency failed", ["failed", "failed", NONE, NONE]),
     ("dependency cancelled", ["cancelled", "cancelled", NONE, NONE]),
-    ("started outside", [LOST, LOST, "same", "same"]),
-    ("outside outcome passed", [NONE, NONE, "succeeded", "succeeded"]),
-    ("outside outcome failed", [NONE, NONE, "retrying", "retrying"]),
+    ("started external", [LOST, LOST, "same", "same"]),
+    ("complete passed", [NONE, NONE, "succeeded", "succeeded"]),
+    ("complete failed", [NONE, NONE, "retrying", "retrying"]),
     ("time out", [NONE, NONE, "same", "retrying"]),
     ("time out, grace over", [NONE, NONE, "same", "retrying"]),
 ];
@@ -142,10 +142,10 @@ fn an_attempt_whose_time_is_over_ends_as_timed_out_unless_it_succeeds_or_is_canc
             "cancel" => both("cancel requested"),
             "again" => both("again noted"),
             "hold" => both("held back"),
-            "outside outcome passed" | "outside outcome failed" => both("outcome kept"),
+            "complete passed" | "complete failed" => both("outcome kept"),
             OTHER_ATTEMPT => vec![OTHER.to_owned(); 2],
             _ if name.ends_with("foreign lease") => vec![LOST.to_owned(); 2],
-            "lease end" | "started outside" | "time out, grace over" => vec!["retrying".to_owned(); 2],
+            "lease end" | "started external" | "time out, grace over" => vec!["retrying".to_owned(); 2],
             _ if name.starts_with("report") => vec!["retrying".to_owned(); 2],
             _ => vec![NONE.to_owned(); 2],
         };
@@ -182,8 +182,8 @@ fn a_job_whose_cancel_is_requested_takes_no_other_way() {
                 ["assigned, held back", "accepted, held back", "running, held back", "waiting, held back"]
             }
             "release" | "time out" | "time out, grace over" => ["same"; 4],
-            "started outside" => ["cancelled", "cancelled", "cancelled", NONE],
-            "outside outcome passed" | "outside outcome failed" => ["stopping"; 4],
+            "started external" => ["cancelled", "cancelled", "cancelled", NONE],
+            "complete passed" | "complete failed" => ["stopping"; 4],
             OTHER_ATTEMPT => [OTHER; 4],
             _ if name.starts_with("dependenc") => [NONE; 4],
             _ if name.ends_with("foreign lease") => [LOST; 4],

@@ -45,7 +45,7 @@ impl Kernel {
                 Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
                 _,
             ) => self.edit(id, task),
-            AgendaItem::Request(Request::Finish { .. }, _) => self.finish_outside(id, task),
+            AgendaItem::Request(Request::Complete { .. }, _) => self.complete(id, task),
             AgendaItem::Request(..) => self.worker_event(id, task),
             AgendaItem::TakeBack(_, claim) => self.take_back(id, *claim, task),
             AgendaItem::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
@@ -54,7 +54,7 @@ impl Kernel {
             AgendaItem::DependenciesMet(_) => self.dependencies_met(id),
             AgendaItem::Cascade(_, by) => self.cascade_to(id, *by, task),
             AgendaItem::TimeOut(_, claim) => self.time_out(id, *claim, task),
-            AgendaItem::OutsideOver(_, claim) => self.outside_over(id, *claim, task),
+            AgendaItem::ExternalOver(_, claim) => self.external_over(id, *claim, task),
             AgendaItem::Resume(_, claim) => self.resume(id, *claim),
             AgendaItem::Cycle(_, claim, failure) => {
                 let (claim, failure) = (*claim, failure.clone());
@@ -104,7 +104,7 @@ impl Kernel {
                 let answer = self.edit_completed(id, request);
                 self.answer(*ticket, answer);
             }
-            Request::Finish { attempt, report, .. } => {
+            Request::Complete { attempt, report, .. } => {
                 let answer = self.finish_completed(id, *attempt, report);
                 self.answer(*ticket, answer);
             }
@@ -207,7 +207,7 @@ impl Kernel {
             | Request::Call { .. }
             | Request::Wait { .. }
             | Request::Started { .. }
-            | Request::Finish { .. }
+            | Request::Complete { .. }
             | Request::Report { .. } => {}
         }
     }
@@ -224,7 +224,7 @@ impl AgendaItem {
                 | Request::Hold(id)
                 | Request::Release(id)
                 | Request::Retry { id, .. }
-                | Request::Finish { id, .. }
+                | Request::Complete { id, .. }
                 | Request::Show(id)
                 | Request::Explain(id) => Some(*id),
                 Request::Accept { attempt, .. }
@@ -246,7 +246,7 @@ impl AgendaItem {
             | AgendaItem::LeaseEnd(id, ..)
             | AgendaItem::Save(id, _)
             | AgendaItem::TimeOut(id, _)
-            | AgendaItem::OutsideOver(id, _)
+            | AgendaItem::ExternalOver(id, _)
             | AgendaItem::Resume(id, _)
             | AgendaItem::Cycle(id, ..)
             | AgendaItem::Orphan(id)

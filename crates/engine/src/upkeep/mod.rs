@@ -5,9 +5,9 @@ mod aging;
 mod attempts;
 mod blocks;
 mod due;
+mod external;
 mod followers;
 mod limits;
-mod outside;
 mod recovery;
 mod retention;
 mod schedules;
@@ -61,7 +61,7 @@ pub const SERVICES: [Service; 15] = [
     aging::SERVICE,
     attempts::SERVICE,
     timeouts::SERVICE,
-    outside::SERVICE,
+    external::SERVICE,
     waits::SERVICE,
     sessions::SERVICE,
     vacancies::SERVICE,
@@ -83,7 +83,7 @@ pub(crate) struct Deadlines {
     /// Live attempts whose time will be over.
     pub timeouts: BTreeSet<(Mono, JobId)>,
     /// Jobs whose outcome is to come from outside.
-    pub outside: BTreeSet<(Time, JobId)>,
+    pub external: BTreeSet<(Time, JobId)>,
     /// Who waits to hear that an attempt goes on.
     pub waits: BTreeSet<(Mono, JobId, Ticket)>,
     pub sessions: BTreeSet<(Mono, SessionId)>,
@@ -108,7 +108,7 @@ impl Deadlines {
         Deadlines {
             checks: BTreeSet::new(),
             timeouts: BTreeSet::new(),
-            outside: BTreeSet::new(),
+            external: BTreeSet::new(),
             waits: BTreeSet::new(),
             sessions: BTreeSet::new(),
             vacancies: BTreeSet::new(),

@@ -42,7 +42,7 @@ pub(super) async fn finish(
     let given: OutcomeReport = body::json(request).await?;
     let report = report(&given)?;
     let id = meant(&app, &who, &job_type, &key).await?;
-    app.engine.ask(Ask::Finish { id, attempt, report }).await?;
+    app.engine.ask(Ask::Complete { id, attempt, report }).await?;
     app.acted(&who, "job_finished", id, given.outcome.as_str()).await;
     let shown = app.engine.show(id).await?;
     Ok(error::ok(&to_wire::shown(&shown, now())?))

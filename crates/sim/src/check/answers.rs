@@ -59,7 +59,7 @@ impl Checker {
                 self.must(good, Invariant::Answer, &[], || format!("group {id} is shown as {shown:?}"));
             }
             (Request::Started { .. }, Answer::State(_)) => {}
-            (Request::Finish { id, report, .. }, Answer::State(_)) => self.finish_known(*id, report),
+            (Request::Complete { id, report, .. }, Answer::State(_)) => self.finish_known(*id, report),
             (Request::Call { .. }, Answer::Submitted(answers)) => self.called(shelf, answers),
             (Request::Wait { attempt, .. }, Answer::Waited { jobs, over: true }) => {
                 self.waited(shelf, attempt.job, jobs);
@@ -127,7 +127,7 @@ impl Checker {
                     format!("{attempt}: a report that repeats what ended it is refused: {report:?}")
                 });
             }
-            (Request::Finish { id, attempt, report }, Rejected::Event(_)) => {
+            (Request::Complete { id, attempt, report }, Rejected::Event(_)) => {
                 self.finish_refused(shelf, *id, *attempt, report);
             }
             (Request::Cancel { id, .. }, Rejected::Event(refusal)) => {

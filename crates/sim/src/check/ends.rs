@@ -27,7 +27,7 @@ pub(crate) enum By {
     /// The holder never accepted.
     TakenBack,
     /// The holder has started work that goes on outside.
-    Outside,
+    External,
     /// Its time was over, and the holder said anything but a success, or nothing.
     Time,
 }
@@ -54,7 +54,7 @@ impl By {
             }
             By::Cancel => true,
             By::Time => !report.outcome().is_success(),
-            By::Silence | By::TakenBack | By::Outside => false,
+            By::Silence | By::TakenBack | By::External => false,
         }
     }
 }
@@ -82,7 +82,7 @@ impl Checker {
                 });
             }
             (Some(held), None) => self.lease_ended(held, before, after),
-            (None, None) if until(&before.life).is_some() => self.outside_moved(before, after),
+            (None, None) if until(&before.life).is_some() => self.external_moved(before, after),
             (None, None) => {}
         }
         self.outcome_kept(before, after);
@@ -165,7 +165,7 @@ fn by(before: &Job, after: &Job) -> Option<By> {
     let lost = new.lost == old.lost + 1;
     let taken_back = new.unaccepted == old.unaccepted + 1;
     match &new.state {
-        State::Waiting(_) => Some(By::Outside),
+        State::Waiting(_) => Some(By::External),
         State::Succeeded(success) => Some(By::Success(success.outcome, success.value.clone())),
         State::Cancelled(defeat) if defeat.outcome == Outcome::Lost => Some(By::Silence),
         State::Cancelled(defeat) if defeat.last.is_none() => Some(By::TakenBack),

@@ -158,7 +158,7 @@ impl Checker {
             });
         }
         self.stops(before, after);
-        self.outside_in_time(before, after);
+        self.external_in_time(before, after);
         let held = before.life.state.held().is_some() && after.state.held().is_none();
         let cancel_of_lost = matches!(&after.state, State::Cancelled(defeat)
             if defeat.outcome == jobhall_core::Outcome::Lost);
@@ -206,7 +206,7 @@ impl Checker {
     /// Whether someone has reported an end of this attempt or that it goes on outside, heard or not.
     fn spoke(&self, attempt: AttemptId) -> bool {
         let of = (attempt.job, attempt.claim);
-        self.reports.contains_key(&of) || self.started_outside.contains_key(&of)
+        self.reports.contains_key(&of) || self.started_external.contains_key(&of)
     }
 
     fn in_time(&mut self, job: &Job) {

@@ -2,6 +2,7 @@
 //! is held. They never ask the engine; what they know of the rules is written here a second time.
 
 mod answers;
+mod black_box;
 mod counts;
 mod credit;
 mod dependencies;
@@ -11,7 +12,6 @@ mod leases;
 mod lending;
 mod limits;
 mod order;
-mod outside;
 mod rows;
 mod shelf;
 mod submits;
@@ -29,9 +29,9 @@ use jobhall_core::{
 use jobhall_engine::{Config, Request, SessionId, Ticket};
 use jobhall_store::FeedEntry;
 
+pub use black_box::{BlackBox, Name, Stored};
 use ends::End;
 pub(crate) use limits::LimitOf;
-pub use outside::{Name, Outside, Stored};
 pub(crate) use shelf::Shelf;
 
 /// What must always hold.
@@ -56,7 +56,7 @@ pub enum Invariant {
     /// The counts of a group are those of its members, and its verdict is what they make of it.
     Group,
     /// An outcome from outside ends its attempt once.
-    Outside,
+    External,
     /// Suitable ready jobs go in order of priority, time and id.
     Order,
     /// Nothing is assigned to a worker that does not suit or is not there.
@@ -93,7 +93,7 @@ impl fmt::Display for Invariant {
             Invariant::Drained => "I7 drained",
             Invariant::Dependency => "never before what it comes after",
             Invariant::Group => "groups are what their members make of them",
-            Invariant::Outside => "an outcome from outside counts once",
+            Invariant::External => "an outcome from outside counts once",
             Invariant::Order => "order among suitable jobs",
             Invariant::Suits => "only to suitable workers that are there",
             Invariant::Credit => "no session gets more than its credit",
@@ -193,7 +193,7 @@ pub(crate) struct Checker {
     /// What of that was taken.
     taken: BTreeMap<JobId, Vec<Report>>,
     /// Who said of which claim that its work has started, whether or not it arrived.
-    started_outside: BTreeMap<(JobId, u32), BTreeSet<(LeaseId, WorkerName)>>,
+    started_external: BTreeMap<(JobId, u32), BTreeSet<(LeaseId, WorkerName)>>,
     /// The groups as they were last seen.
     groups: BTreeMap<GroupId, Group>,
     cancel_asked: BTreeSet<JobId>,
@@ -247,7 +247,7 @@ impl Checker {
             ends: BTreeMap::new(),
             told: BTreeMap::new(),
             taken: BTreeMap::new(),
-            started_outside: BTreeMap::new(),
+            started_external: BTreeMap::new(),
             groups: BTreeMap::new(),
             cancel_asked: BTreeSet::new(),
             cancelled: BTreeSet::new(),
@@ -308,9 +308,9 @@ impl Checker {
             Request::Cancel { id, .. } => {
                 self.cancel_asked.insert(*id);
             }
-            Request::Finish { id, report, .. } => self.told.entry(*id).or_default().push(report.clone()),
+            Request::Complete { id, report, .. } => self.told.entry(*id).or_default().push(report.clone()),
             Request::Started { worker, attempt, lease } => {
-                let said = self.started_outside.entry((attempt.job, attempt.claim)).or_default();
+                let said = self.started_external.entry((attempt.job, attempt.claim)).or_default();
                 said.insert((*lease, worker.clone()));
             }
             _ => {}

@@ -9,13 +9,13 @@ use super::{Checker, Invariant};
 
 impl Checker {
     /// Jobs that wait for an outcome from outside.
-    pub fn waits_outside(&self) -> Vec<JobId> {
+    pub fn waits_external(&self) -> Vec<JobId> {
         let outside = self.rows.values().filter(|row| until(&row.life).is_some());
         outside.map(|row| row.id).collect()
     }
 
     /// A job went on outside, and moved.
-    pub(super) fn outside_moved(&mut self, before: &Job, after: &Job) {
+    pub(super) fn external_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
         match &after.life.state {
             State::Waiting(_) => {}
@@ -38,7 +38,7 @@ impl Checker {
                 let told = self.told.get(&id).and_then(|all| all.iter().find(|it| matches(after, it)));
                 let Some(report) = told.cloned() else {
                     let text = format!("job {id} went on outside and became {:?}", after.life.state);
-                    return self.fail(Invariant::Outside, &[id], format!("{text}, which nobody told"));
+                    return self.fail(Invariant::External, &[id], format!("{text}, which nobody told"));
                 };
                 self.taken.entry(id).or_default().push(report);
                 self.seen.push(("outside", "told after the start"));
@@ -54,16 +54,16 @@ impl Checker {
             return;
         }
         let told = self.told.get(&id).is_some_and(|all| all.contains(&kept));
-        self.must(told, Invariant::Outside, &[id], || format!("job {id} keeps {kept:?}, which nobody told"));
+        self.must(told, Invariant::External, &[id], || format!("job {id} keeps {kept:?}, which nobody told"));
         self.taken.entry(id).or_default().push(*kept);
         self.seen.push(("outside", "told before the start"));
     }
 
     /// Whether a lease ended because its holder said that the work goes on outside, or by what was told from there.
     pub(super) fn said_started(&self, id: JobId, claim: u32, end: &End) -> bool {
-        let said = self.started_outside.get(&(id, claim));
+        let said = self.started_external.get(&(id, claim));
         match &end.by {
-            By::Outside | By::Cancel => {
+            By::External | By::Cancel => {
                 said.is_some_and(|all| all.contains(&(end.lease, end.worker.clone())))
             }
             // What was told before ends it, whether its worker says so or is not heard of in time.
@@ -74,7 +74,7 @@ impl Checker {
     /// An outcome is acknowledged: it is the one that was taken.
     pub(super) fn finish_known(&mut self, id: JobId, report: &Report) {
         let known = self.taken.get(&id).is_some_and(|all| all.contains(report));
-        self.must(known, Invariant::Outside, &[id], || {
+        self.must(known, Invariant::External, &[id], || {
             format!("job {id}: {report:?} is acknowledged, but was never taken")
         });
     }
@@ -91,7 +91,7 @@ impl Checker {
         let meant = attempt.is_none_or(|attempt| attempt == row.life.attempt);
         let taken = self.taken.get(&id).is_some_and(|all| all.contains(report));
         let ended = row.life.state.is_terminal() && meant && taken && matches(&row, report);
-        self.must(!ended, Invariant::Outside, &[id], || {
+        self.must(!ended, Invariant::External, &[id], || {
             format!("job {id}: {report:?} ended it, but is refused when it is told again")
         });
         if row.life.state.name() == StateName::Cancelled {
@@ -100,7 +100,7 @@ impl Checker {
     }
 
     /// A decision that an outcome did not come in time is not made before that.
-    pub(super) fn outside_in_time(&mut self, before: &Job, after: &Life) {
+    pub(super) fn external_in_time(&mut self, before: &Job, after: &Life) {
         let (id, wall) = (before.id, self.now.wall);
         let Some(until) = until(&before.life).filter(|_| timed_out(after)) else { return };
         self.must(until <= wall, Invariant::Early, &[id], || {
@@ -113,7 +113,7 @@ impl Checker {
 pub(super) fn until(life: &Life) -> Option<jobhall_core::Time> {
     match &life.state {
         State::Waiting(waiting) => match waiting.on {
-            WaitFor::Outside { until } => Some(until),
+            WaitFor::External { until } => Some(until),
             WaitFor::Jobs => None,
         },
         _ => None,

@@ -99,7 +99,7 @@ fn state(state: &State) -> Vec<Row> {
             let row = Row::new("  waits").time("since", Some(waiting.since));
             let row = match waiting.on {
                 WaitFor::Jobs => row.with("for", "jobs"),
-                WaitFor::Outside { until } => row.with("for", "external").time("until", Some(until)),
+                WaitFor::External { until } => row.with("for", "external").time("until", Some(until)),
             };
             [vec![row], leased(&waiting.held)].concat()
         }

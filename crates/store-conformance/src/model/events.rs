@@ -52,11 +52,11 @@ impl Happening {
             Happening::Resume => Event::Resume,
             Happening::Start(lease, until) => {
                 let retry = &job.spec.retry;
-                Event::StartedOutside { claim: now, lease: *lease, until: *until, retry, dice: Dice(0) }
+                Event::StartedExternal { claim: now, lease: *lease, until: *until, retry, dice: Dice(0) }
             }
             Happening::Tell(report) => {
                 let retry = &job.spec.retry;
-                Event::OutsideOutcome { attempt: None, report, retry, dice: Dice(0) }
+                Event::Complete { attempt: None, report, retry, dice: Dice(0) }
             }
             Happening::TimeOut(failure, forced) => {
                 let retry = &job.spec.retry;

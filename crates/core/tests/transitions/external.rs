@@ -102,7 +102,7 @@ fn h10_after_a_cancel_no_outcome_is_taken() {
 #[test]
 fn h10_the_attempt_that_is_named_must_be_the_current_one() {
     let waiting = next(&fresh(), &[Op::Claim, started()]);
-    let tell = |life: &Life, n| decide(life, &Op::OutsideOutcome(Some(n), passed()), FIRST, at(NOW_MS));
+    let tell = |life: &Life, n| decide(life, &Op::Complete(Some(n), passed()), FIRST, at(NOW_MS));
     for n in [0, 2] {
         assert_eq!(tell(&waiting, n), Err(IllegalTransition::OtherAttempt { current: 1 }));
     }

@@ -22,7 +22,7 @@ fn hall() -> (Hall, JobId) {
 }
 
 fn finish(hall: &mut Hall, id: JobId, attempt: Option<u32>, report: Report) -> Result<Answer, Rejected> {
-    hall.ask(Request::Finish { id, attempt, report })
+    hall.ask(Request::Complete { id, attempt, report })
 }
 
 fn value(text: &str) -> Report {

@@ -16,17 +16,17 @@ struct Told<'a> {
     dice: Dice,
 }
 
-/// [`Event::StartedOutside`] and [`Event::OutsideOutcome`] on any state.
+/// [`Event::StartedExternal`] and [`Event::Complete`] on any state.
 pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision, IllegalTransition> {
     match *event {
-        Event::StartedOutside { claim, lease, until, retry, dice } => match &step.life.state {
+        Event::StartedExternal { claim, lease, until, retry, dice } => match &step.life.state {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => {
                 step.current(held, claim, lease, event)?;
                 match held.early.as_deref() {
                     Some(early) => step.report(held, early, retry, dice),
                     // What is being stopped does not go on outside.
                     None if held.stop.is_some() => step.report(held, &Report::Cancelled, retry, dice),
-                    None => step.suspend(held, WaitFor::Outside { until }),
+                    None => step.suspend(held, WaitFor::External { until }),
                 }
             }
             State::Waiting(waiting) if waiting.on == WaitFor::Jobs => {
@@ -36,7 +36,7 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
             _ if by_holder(step.life, claim, lease) => Ok(Decision::Same),
             _ => Err(lease_lost(step.life, event)),
         },
-        Event::OutsideOutcome { attempt, report, retry, dice } => {
+        Event::Complete { attempt, report, retry, dice } => {
             told(step, event, &Told { attempt, report, retry, dice })
         }
         _ => Err(IllegalTransition::Illegal { state: step.life.state.name(), event: event.name() }),

@@ -1,4 +1,4 @@
-//! `jobhall job finish`: the outcome of work that a worker has only started, told by whoever knows it.
+//! `jobhall job complete`: the outcome of work that a worker has only started, told by whoever knows it.
 
 use clap::Args;
 use jobhall_protocol::{Failure, Outcome as Kind, OutcomeReport, RetryVerdict};
@@ -11,14 +11,14 @@ use crate::output::human;
 
 const EXAMPLES: &str = "\
 Examples:
-  jobhall job finish transcode film-17 --passed '{\"minutes\": 92}'
-  jobhall job finish transcode film-17 --failed 'no such codec' --attempt 2
-  jobhall job finish transcode film-17 --failed refused --never-again";
+  jobhall job complete transcode film-17 --passed '{\"minutes\": 92}'
+  jobhall job complete transcode film-17 --failed 'no such codec' --attempt 2
+  jobhall job complete transcode film-17 --failed refused --never-again";
 
-/// Arguments of `job finish`.
+/// Arguments of `job complete`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct FinishArgs {
+pub struct CompleteArgs {
     /// The type, which must be external: see `jobhall help type set`
     #[arg(value_name = "TYPE")]
     pub job_type: String,
@@ -42,7 +42,7 @@ pub struct FinishArgs {
     pub attempt: Option<u32>,
 }
 
-impl FinishArgs {
+impl CompleteArgs {
     fn report(&self) -> Outcome<OutcomeReport> {
         let retry = self.never_again.then_some(RetryVerdict::Never);
         let plain = OutcomeReport { outcome: Kind::Passed, value: None, error: None, retry, params: None };
@@ -61,9 +61,9 @@ impl FinishArgs {
 }
 
 /// Tells the outcome and shows the job.
-pub async fn run(context: &Context, args: &FinishArgs) -> Outcome {
+pub async fn run(context: &Context, args: &CompleteArgs) -> Outcome {
     let report = args.report()?;
-    let job = context.client()?.finish(&args.job_type, &args.key, args.attempt, &report).await?;
+    let job = context.client()?.complete(&args.job_type, &args.key, args.attempt, &report).await?;
     let told = std::slice::from_ref(&job);
     context.output.list(told, || human::jobs(told, human::now_ms()))?;
     Ok(Exit::Ok)

@@ -85,7 +85,7 @@ struct Claim {
 }
 
 /// See the module.
-pub struct Outside {
+pub struct BlackBox {
     checker: Checker,
     stored: Stored,
     heard: Vec<(Request, Result<Answer, Rejected>)>,
@@ -94,11 +94,11 @@ pub struct Outside {
     given: Vec<(AttemptId, LeaseId, Json, u64)>,
 }
 
-impl Outside {
+impl BlackBox {
     /// A hall that left this store.
-    pub fn new(stored: Stored) -> Outside {
+    pub fn new(stored: Stored) -> BlackBox {
         let checker = Checker::new(Config::default(), false, Moment { mono: 0, wall: Time::EPOCH });
-        Outside { checker, stored, heard: Vec::new(), cancelled: BTreeMap::new(), given: Vec::new() }
+        BlackBox { checker, stored, heard: Vec::new(), cancelled: BTreeMap::new(), given: Vec::new() }
     }
 
     /// Someone sent this, whether or not it arrived.

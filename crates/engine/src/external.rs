@@ -22,7 +22,7 @@ impl Kernel {
         }
         let until = self.now.wall.plus_ms(spec.timeouts.or(config.timeouts).total());
         let (claim, retry) = (attempt.claim, &spec.retry);
-        let event = Event::StartedOutside { claim, lease, until, retry, dice };
+        let event = Event::StartedExternal { claim, lease, until, retry, dice };
         match transition(&entry.life, &event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
@@ -31,8 +31,10 @@ impl Kernel {
     }
 
     /// Someone outside tells the outcome of an open job.
-    pub(crate) fn finish_outside(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(Request::Finish { attempt, report, .. }, ticket) = &task.what else { return };
+    pub(crate) fn complete(&mut self, id: JobId, task: Task) {
+        let AgendaItem::Request(Request::Complete { attempt, report, .. }, ticket) = &task.what else {
+            return;
+        };
         let (attempt, report, ticket) = (*attempt, report.clone(), *ticket);
         if let Err(error) = report.check() {
             return self.answer(ticket, Err(error.into()));
@@ -40,11 +42,11 @@ impl Kernel {
         let dice = self.dice();
         let Some(entry) = self.open.get(&id.get()) else { return };
         let Some(spec) = &entry.spec else { return };
-        if !is_outside(&entry.life) && !self.type_config(&spec.job_type).external {
+        if !is_external(&entry.life) && !self.type_config(&spec.job_type).external {
             let refused = Rejected::NotExternal(spec.job_type.clone());
             return self.answer(ticket, Err(refused));
         }
-        let event = Event::OutsideOutcome { attempt, report: &report, retry: &spec.retry, dice };
+        let event = Event::Complete { attempt, report: &report, retry: &spec.retry, dice };
         match transition(&entry.life, &event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => self.answer_state(id, ticket),
@@ -70,7 +72,7 @@ impl Kernel {
         let dice = self.dice();
         let (job, past) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let state = job.life.state.name();
-        let event = Event::OutsideOutcome { attempt, report, retry: &job.spec.retry, dice };
+        let event = Event::Complete { attempt, report, retry: &job.spec.retry, dice };
         match transition(&job.life, &event, self.now.wall) {
             Ok(_) => Ok(Answer::State(state)),
             Err(_) if attempt.is_some() && said_before(past, attempt, report) => Ok(Answer::State(state)),
@@ -79,32 +81,32 @@ impl Kernel {
     }
 
     /// Nobody has told the outcome in time.
-    pub(crate) fn outside_over(&mut self, id: JobId, claim: u32, task: Task) {
+    pub(crate) fn external_over(&mut self, id: JobId, claim: u32, task: Task) {
         let dice = self.dice();
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
         let Some(spec) = &entry.spec else { return };
         let failure = Failure::new("timed_out", "nobody told the outcome in time");
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced: true };
-        if is_outside(&entry.life)
+        if is_external(&entry.life)
             && let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall)
         {
             self.send_step(id, *step, task);
         } else {
-            self.await_outside(id);
+            self.await_external(id);
         }
     }
 
     /// Has a job looked at when its outcome has not come in time.
-    pub(crate) fn await_outside(&mut self, id: JobId) {
+    pub(crate) fn await_external(&mut self, id: JobId) {
         if let Some(State::Waiting(waiting)) = self.open.get(&id.get()).map(|entry| &entry.life.state)
-            && let WaitFor::Outside { until } = waiting.on
+            && let WaitFor::External { until } = waiting.on
         {
-            self.deadlines.outside.insert((until, id));
+            self.deadlines.external.insert((until, id));
         }
     }
 }
 
-fn is_outside(life: &Life) -> bool {
+fn is_external(life: &Life) -> bool {
     matches!(life.state, State::Waiting(_)) && life.state.held().is_none()
 }
 

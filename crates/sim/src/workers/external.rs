@@ -19,15 +19,15 @@ pub(super) fn step(step: Step, external: bool) -> Option<Step> {
 impl Sim {
     /// Someone outside tells how it ended, before or after the worker says that it has started; or two tell it
     /// differently, or nobody does.
-    pub(super) fn tell_from_outside(&mut self, assignment: &Assignment) {
+    pub(super) fn complete_external(&mut self, assignment: &Assignment) {
         let Assignment { attempt, number, .. } = *assignment;
         let id = attempt.job;
         let mut roll = self.roll(&[34, id.get(), u64::from(attempt.claim)]);
         for _ in 0..roll.weighted(&[(15, 0), (65, 1), (20, 2)]) {
-            let report = crate::manner::told_outside(id, roll.below(5));
+            let report = crate::manner::completed_external(id, roll.below(5));
             let attempt = roll.percent(60).then_some(number);
-            let request = Request::Finish { id, attempt, report };
-            self.queue.at(self.ms + roll.below(9_000), Event::Outside(Box::new(request)));
+            let request = Request::Complete { id, attempt, report };
+            self.queue.at(self.ms + roll.below(9_000), Event::External(Box::new(request)));
         }
     }
 
