@@ -2,7 +2,8 @@
 //! that is meant for it must see each.
 
 use jobhall_core::{
-    AttemptId, Disposition, Failure, Job, JobId, Json, Key, LeaseId, Life, Spec, State, StateName, Time,
+    AttemptId, Disposition, Failure, Job, JobId, JobSpec, JobStatus, Json, Key, LeaseId, State, StateName,
+    Time,
 };
 use jobhall_engine::{Answer, Rejected, Request};
 use jobhall_sim::Invariant;
@@ -115,7 +116,7 @@ fn gone_for_good(aftermath: &mut Aftermath) -> bool {
 }
 
 /// Changes a row.
-fn change(aftermath: &mut Aftermath, id: JobId, change: impl FnOnce(&mut Spec, &mut Life)) -> bool {
+fn change(aftermath: &mut Aftermath, id: JobId, change: impl FnOnce(&mut JobSpec, &mut JobStatus)) -> bool {
     let Some(job) = aftermath.stored.jobs.get_mut(&id) else { return false };
     let mut spec = (*job.spec).clone();
     change(&mut spec, &mut job.life);
@@ -259,8 +260,8 @@ fn feed_hole(aftermath: &mut Aftermath) -> bool {
 fn still_open(aftermath: &mut Aftermath) -> bool {
     let Some(last) = aftermath.stored.jobs.values().next_back().cloned() else { return false };
     let id = JobId::new(last.id.get() + 1).unwrap();
-    let spec = Spec { key: None, ..(*last.spec).clone() };
-    let life = Life::queued(Time::EPOCH, Time::EPOCH);
+    let spec = JobSpec { key: None, ..(*last.spec).clone() };
+    let life = JobStatus::queued(Time::EPOCH, Time::EPOCH);
     commit(aftermath, id, 1, StateName::Queued);
     aftermath.stored.jobs.insert(id, Job { id, spec: spec.into(), life });
     aftermath.stored.open.push(id);

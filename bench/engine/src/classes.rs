@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jobhall_bench_raw_store::machine::{Sample, median};
 use jobhall_core::needs::{Abilities, Accepts, Needs};
-use jobhall_core::{Job, JobId, Life, QueueName, Spec, Time, TypeName, WorkerName};
+use jobhall_core::{Job, JobId, JobSpec, JobStatus, QueueName, Time, TypeName, WorkerName};
 use jobhall_engine::{Answer, Config, Effect, Kernel, Mono, Now, Request, SessionId, StoreReply, Ticket};
 use jobhall_store::{Committed, Done, Unit};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     for n in 0..waiting.jobs {
         // The jobs beyond one for each class are of the last one.
         let spec = specs[usize::try_from(n)?.min(specs.len() - 1)].clone();
-        kernel.restore(Job { id: JobId::new(n + 1)?, spec, life: Life::queued(now.wall, now.wall) });
+        kernel.restore(Job { id: JobId::new(n + 1)?, spec, life: JobStatus::queued(now.wall, now.wall) });
     }
     kernel.begin();
     kernel.take_store_requests();
@@ -110,11 +110,11 @@ fn one_kernel(waiting: Waiting) -> Result<(Duration, Vec<Duration>), Failed> {
     Ok((opened, times))
 }
 
-fn specs(classes: u64, then: Time) -> Result<Vec<Arc<Spec>>, Failed> {
+fn specs(classes: u64, then: Time) -> Result<Vec<Arc<JobSpec>>, Failed> {
     let spec = |n| {
-        Ok(Arc::new(Spec {
+        Ok(Arc::new(JobSpec {
             needs: Needs::parse("os=linux, mem>=4").map_err(|error| error.to_string())?,
-            ..Spec::plain(TypeName::new(&format!("t{n}"))?, QueueName::new("default")?, then)
+            ..JobSpec::plain(TypeName::new(&format!("t{n}"))?, QueueName::new("default")?, then)
         }))
     };
     (0..classes).map(spec).collect()

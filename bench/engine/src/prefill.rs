@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jobhall_bench_raw_store::rows::params;
 use jobhall_core::needs::Needs;
 use jobhall_core::{
-    Decision, Dice, Event, Job, JobId, Json, LeaseId, Life, QueueName, Report, Spec, Time, TypeName,
+    Decision, Dice, Event, Job, JobId, JobSpec, JobStatus, Json, LeaseId, QueueName, Report, Time, TypeName,
     WorkerName, transition,
 };
 use jobhall_store::{BlockChange, Committed, Insert, Store, Unit};
@@ -27,11 +27,17 @@ pub async fn write(path: &Path, queued: u64, completed: u64) -> Result<u64, Fail
     let spec = spec(then)?;
     let ended = ended(&spec, then)?;
     let mut last = fill(&store, completed, &spec, &ended, true).await?;
-    last = last.max(fill(&store, queued, &spec, &Life::queued(then, then), false).await?);
+    last = last.max(fill(&store, queued, &spec, &JobStatus::queued(then, then), false).await?);
     Ok(last)
 }
 
-async fn fill(store: &Sqlite, jobs: u64, spec: &Arc<Spec>, life: &Life, close: bool) -> Result<u64, Failed> {
+async fn fill(
+    store: &Sqlite,
+    jobs: u64,
+    spec: &Arc<JobSpec>,
+    life: &JobStatus,
+    close: bool,
+) -> Result<u64, Failed> {
     let (mut left, mut last) = (jobs, 0);
     let mut under_way = None;
     while left > 0 {
@@ -63,25 +69,25 @@ fn committed(done: &Committed) -> Result<u64, Failed> {
 }
 
 /// Of a class of its own, which asks for what no worker has.
-fn spec(then: Time) -> Result<Arc<Spec>, Failed> {
-    Ok(Arc::new(Spec {
+fn spec(then: Time) -> Result<Arc<JobSpec>, Failed> {
+    Ok(Arc::new(JobSpec {
         params: Json::params(&params())?,
         needs: Needs::parse("gpu>=1").map_err(|error| error.to_string())?,
-        ..Spec::plain(TypeName::new("stuck")?, QueueName::new("default")?, then)
+        ..JobSpec::plain(TypeName::new("stuck")?, QueueName::new("default")?, then)
     }))
 }
 
 /// The life of a first-try success.
-fn ended(spec: &Spec, then: Time) -> Result<Life, Failed> {
+fn ended(spec: &JobSpec, then: Time) -> Result<JobStatus, Failed> {
     let lease = LeaseId(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
     let claim = Event::Claim { lease, worker: WorkerName::new("worker-1")? };
-    let claimed = step(&Life::queued(then, then), &claim, then)?;
+    let claimed = step(&JobStatus::queued(then, then), &claim, then)?;
     let report = Report::Passed(Json::null());
     let report = Event::Report { claim: 1, lease, report: &report, retry: &spec.retry, dice: Dice(0) };
     step(&claimed, &report, then)
 }
 
-fn step(life: &Life, event: &Event<'_>, now: Time) -> Result<Life, Failed> {
+fn step(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<JobStatus, Failed> {
     match transition(life, event, now) {
         Ok(Decision::Step(step)) => Ok(step.life),
         Ok(Decision::Same) => Err("a step changed nothing".into()),

@@ -1,4 +1,4 @@
-//! A job: what was asked ([`Spec`]), and how far it has come ([`Life`]).
+//! A job: what was asked ([`JobSpec`]), and how far it has come ([`JobStatus`]).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::window::Windows;
 
 /// What was asked for. Set at submit; replaced later only by an edit, and its `params` by a retry verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct JobSpec {
     /// What kind of work it is.
     pub job_type: TypeName,
     /// Names the work within its type; none means that it is never a duplicate.
@@ -65,7 +65,7 @@ pub struct Spec {
     pub schedule: Option<ScheduleName>,
 }
 
-impl Spec {
+impl JobSpec {
     /// Whether it asks for nothing but what every job has: stores write such jobs by shorter ways.
     pub fn is_plain(&self) -> bool {
         self.group.is_none() && self.is_plain_member()
@@ -89,8 +89,8 @@ impl Spec {
     }
 
     /// A job of this type that asks for nothing in particular.
-    pub fn plain(job_type: TypeName, queue: QueueName, created_at: Time) -> Spec {
-        Spec {
+    pub fn plain(job_type: TypeName, queue: QueueName, created_at: Time) -> JobSpec {
+        JobSpec {
             job_type,
             key: None,
             queue,
@@ -143,7 +143,7 @@ pub struct Again {
 
 /// How far a job has come. Every transition makes a new one with a higher `rev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct JobStatus {
     /// Rises at every transition, so it stands for the whole content when a write is guarded by it.
     pub rev: u32,
     /// The fence: rises at every claim.
@@ -168,7 +168,7 @@ pub struct Life {
     pub state: State,
 }
 
-impl Life {
+impl JobStatus {
     /// Whether there is nothing particular about it: queued, held or succeeded, without an error, a stop, a hold, a
     /// follow-up or a wait. Stores write such jobs by shorter ways.
     pub fn is_plain(&self) -> bool {
@@ -185,19 +185,19 @@ impl Life {
     }
 
     /// A new job that waits for `run_at`.
-    pub fn queued(now: Time, run_at: Time) -> Life {
-        Life::with(now, run_at, State::Queued(None))
+    pub fn queued(now: Time, run_at: Time) -> JobStatus {
+        JobStatus::with(now, run_at, State::Queued(None))
     }
 
     /// A new job that waits for the end of the holder of its key.
-    pub fn behind(now: Time, run_at: Time, holder: JobId) -> Life {
+    pub fn behind(now: Time, run_at: Time, holder: JobId) -> JobStatus {
         let blocked = Blocked { holder: Some(holder), dependencies: false };
-        Life::with(now, run_at, State::Blocked(blocked))
+        JobStatus::with(now, run_at, State::Blocked(blocked))
     }
 
     /// The same job, if others must end before it.
     #[must_use]
-    pub fn after_others(mut self) -> Life {
+    pub fn after_others(mut self) -> JobStatus {
         let holder = match self.state {
             State::Blocked(blocked) => blocked.holder,
             _ => None,
@@ -206,8 +206,8 @@ impl Life {
         self
     }
 
-    fn with(now: Time, run_at: Time, state: State) -> Life {
-        Life {
+    fn with(now: Time, run_at: Time, state: State) -> JobStatus {
+        JobStatus {
             rev: 1,
             claim: 0,
             attempt: 0,
@@ -249,9 +249,9 @@ pub struct Job {
     /// Its number.
     pub id: JobId,
     /// What was asked for.
-    pub spec: Arc<Spec>,
+    pub spec: Arc<JobSpec>,
     /// How far it has come.
-    pub life: Life,
+    pub life: JobStatus,
 }
 
 /// An attempt that ended while its job went on. The last attempt of a completed job is in the job itself.
@@ -301,11 +301,11 @@ mod tests {
     #[test]
     fn a_job_is_of_the_class_of_its_queue_type_and_needs() {
         let (job_type, queue) = (TypeName::new("render").unwrap(), QueueName::new("fast").unwrap());
-        let spec = Spec {
+        let spec = JobSpec {
             key: Some(Key::new("k").unwrap()),
             needs: Needs::parse("gpu>=1").unwrap(),
             uses: Uses::parse("gpu=1").unwrap(),
-            ..Spec::plain(job_type, queue, Time::EPOCH)
+            ..JobSpec::plain(job_type, queue, Time::EPOCH)
         };
         let Class { queue, job_type, needs, uses } = spec.class();
         assert_eq!((queue, job_type), (spec.queue, spec.job_type));
@@ -316,7 +316,7 @@ mod tests {
     fn a_new_life_has_nothing_behind_it() {
         let (now, later) = (Time::EPOCH.plus_ms(5), Time::EPOCH.plus_ms(9));
         let holder = JobId::new(3).unwrap();
-        let lives = [Life::queued(now, later), Life::behind(now, later, holder)];
+        let lives = [JobStatus::queued(now, later), JobStatus::behind(now, later, holder)];
         let blocked = |holder, dependencies| State::Blocked(Blocked { holder, dependencies });
         let [queued, behind] = lives.clone();
         assert_eq!(queued.clone().after_others().state, blocked(None, true));

@@ -47,7 +47,7 @@ pub use event::{Event, EventName};
 pub use group::{Group, GroupCounts, GroupEnd, GroupState, GroupVerdict, Standing};
 pub use id::{AttemptId, GroupId, IdError, JobId, LeaseId};
 pub use id_map::{IdHash, IdMap};
-pub use job::{Again, Job, Life, PastAttempt, Spec};
+pub use job::{Again, Job, JobSpec, JobStatus, PastAttempt};
 pub use json::{Json, JsonError};
 pub use name::{Key, NameError, Owner, QueueName, ScheduleName, Tag, TokenName, TypeName, WorkerName};
 pub use outcome::{DelayError, Failure, FailureError, Outcome, Report, Verdict, When};
@@ -56,7 +56,7 @@ pub use retry::{Backoff, Dice, OutcomeSet, RetryError, RetryPolicy};
 pub use schedule::{Cron, CronError, Rhythm, Schedule, ScheduleError};
 pub use scope::{Scope, ScopeError};
 pub use state::{
-    Blocked, Defeat, Lease, Leased, State, StateName, StopRequest, StopWhy, Success, WaitFor, Waiting,
+    Blocked, Lease, Leased, State, StateName, StopRequest, StopWhy, Success, Unsuccessful, WaitFor, Waiting,
 };
 pub use time::{Time, TimeError};
 pub use timeouts::{TimeoutError, Timeouts};

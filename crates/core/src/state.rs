@@ -112,7 +112,7 @@ pub struct Success {
 
 /// An end that is not a success.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Defeat {
+pub struct Unsuccessful {
     /// When it ended.
     pub at: Time,
     /// The outcome of the last attempt. Where there was none: `cancelled`, or `lost` if nobody ever accepted.
@@ -141,11 +141,11 @@ pub enum State {
     /// Ended well.
     Succeeded(Box<Success>),
     /// The work said no.
-    Failed(Box<Defeat>),
+    Failed(Box<Unsuccessful>),
     /// The environment broke, or the job seems to break it.
-    Crashed(Box<Defeat>),
+    Crashed(Box<Unsuccessful>),
     /// Stopped on request.
-    Cancelled(Box<Defeat>),
+    Cancelled(Box<Unsuccessful>),
 }
 
 impl State {
@@ -202,7 +202,7 @@ impl State {
         }
     }
 
-    /// The name of the stored state; [`crate::Life::name`] also tells scheduled and retrying.
+    /// The name of the stored state; [`crate::JobStatus::name`] also tells scheduled and retrying.
     pub fn name(&self) -> StateName {
         match self {
             State::Queued(_) => StateName::Queued,

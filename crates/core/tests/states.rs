@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jobhall_core::bounds::{LOST_LEASES, UNACCEPTED_CLAIMS};
-use jobhall_core::{Life, Outcome, Report, RetryPolicy, StateName, Verdict, When};
+use jobhall_core::{JobStatus, Outcome, Report, RetryPolicy, StateName, Verdict, When};
 
 use support::{
     FIRST, LATER_MS, Op, after, at, cancel, cancelling_lives, effect, events, failed, failure, fresh, lives,
@@ -171,17 +171,17 @@ fn note(moves: &mut Moves, from: &str, to: &str, event: &str) {
 }
 
 /// Lives in which a counter or the time decides, and the event that shows it.
-fn turning_points() -> Vec<(&'static str, Life, &'static str, Op)> {
+fn turning_points() -> Vec<(&'static str, JobStatus, &'static str, Op)> {
     let assigned = after(&fresh(), &[Op::Claim]);
     let accepted = after(&assigned, &[Op::Accept]);
     let running = after(&assigned, &[Op::Progress]);
     let retrying = after(&running, &[failed(None)]);
-    let unaccepted = Life { unaccepted: UNACCEPTED_CLAIMS - 1, ..assigned.clone() };
-    let lost = |life: &Life| Life { lost: LOST_LEASES - 1, attempt: 3, ..life.clone() };
-    let last = Life { attempt: u32::from(policy().max_attempts), ..running.clone() };
+    let unaccepted = JobStatus { unaccepted: UNACCEPTED_CLAIMS - 1, ..assigned.clone() };
+    let lost = |life: &JobStatus| JobStatus { lost: LOST_LEASES - 1, attempt: 3, ..life.clone() };
+    let last = JobStatus { attempt: u32::from(policy().max_attempts), ..running.clone() };
     vec![
-        ("retrying", Life { run_at: at(LATER_MS), ..retrying }, "claim before its time", Op::Claim),
-        ("assigned", Life { attempt: 1, ..assigned }, "take back after an attempt", Op::TakeBack),
+        ("retrying", JobStatus { run_at: at(LATER_MS), ..retrying }, "claim before its time", Op::Claim),
+        ("assigned", JobStatus { attempt: 1, ..assigned }, "take back after an attempt", Op::TakeBack),
         ("assigned", unaccepted, "tenth take back in a row", Op::TakeBack),
         ("accepted", lost(&accepted), "third lease end", Op::LeaseEnd),
         ("running", lost(&running), "third lease end", Op::LeaseEnd),
@@ -205,7 +205,7 @@ fn every_pair() -> String {
     out
 }
 
-fn table(out: &mut String, lives: &[(&'static str, Life)]) {
+fn table(out: &mut String, lives: &[(&'static str, JobStatus)]) {
     let names: Vec<_> = lives.iter().map(|(name, _)| *name).collect();
     line(out, &format!("| event | {} |", names.join(" | ")));
     line(out, &format!("|---|{}", "---|".repeat(names.len())));
@@ -250,7 +250,8 @@ fn end_by(outcome: Outcome) -> String {
         Outcome::Lost => Op::LeaseEnd,
         Outcome::Cancelled => cancel(),
     };
-    let held = || Life { lost: LOST_LEASES - 1, attempt: 3, ..after(&fresh(), &[Op::Claim, Op::Accept]) };
+    let held =
+        || JobStatus { lost: LOST_LEASES - 1, attempt: 3, ..after(&fresh(), &[Op::Claim, Op::Accept]) };
     let life = if outcome == Outcome::Cancelled { fresh() } else { held() };
     effect(&life, &report, FIRST)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{JobId, Spec, WorkerName};
+use jobhall_core::{JobId, JobSpec, WorkerName};
 
 use crate::board::ProfileId;
 use crate::entry::Placed;
@@ -54,7 +54,7 @@ impl Kernel {
     }
 
     /// A copy avoids whoever has the original.
-    pub(crate) fn note_copy(&mut self, id: JobId, spec: &Spec) {
+    pub(crate) fn note_copy(&mut self, id: JobId, spec: &JobSpec) {
         if spec.avoid && spec.copy_of.is_some() {
             self.avoids.entry(id.get()).or_default().copy_of = spec.copy_of;
         }

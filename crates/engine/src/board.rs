@@ -21,7 +21,7 @@ mod tests;
 use std::collections::{BTreeSet, HashMap};
 
 use jobhall_core::needs::{Abilities, Accepts};
-use jobhall_core::{Class, JobId, QueueName, Spec, Time, TypeName};
+use jobhall_core::{Class, JobId, JobSpec, QueueName, Time, TypeName};
 
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
@@ -99,18 +99,18 @@ impl Paused {
 
 impl Board {
     /// The number of a job's class, given now if it has none.
-    pub fn class_of(&mut self, spec: &Spec) -> ClassId {
+    pub fn class_of(&mut self, spec: &JobSpec) -> ClassId {
         self.known_of(spec).0
     }
 
     /// Counts one open job into its class.
-    pub fn enter_job(&mut self, spec: &Spec) -> (ClassId, QueueId) {
+    pub fn enter_job(&mut self, spec: &JobSpec) -> (ClassId, QueueId) {
         let known = self.known_of(spec);
         self.count(known.0);
         known
     }
 
-    fn known_of(&mut self, spec: &Spec) -> (ClassId, QueueId) {
+    fn known_of(&mut self, spec: &JobSpec) -> (ClassId, QueueId) {
         if let Some((class, known)) = &self.last
             && spec.is_of(class)
             && self.classes.contains_key(&known.0.0)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::{JobId, Life, Outcome, QueueName, State, Step, Time, WorkerName};
+use jobhall_core::{JobId, JobStatus, Outcome, QueueName, State, Step, Time, WorkerName};
 
 use crate::answer::Answer;
 use crate::board::ProfileId;
@@ -137,7 +137,7 @@ impl Totals {
     }
 
     /// A job that could be taken since this moment was assigned.
-    pub fn assigned(&mut self, since: Time, life: &Life) {
+    pub fn assigned(&mut self, since: Time, life: &JobStatus) {
         if let State::Assigned(held) = &life.state {
             self.wait.add(held.lease.assigned_at.since(since));
         }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use jobhall_core::{Decision, Dependency, Event, Job, JobId, Spec, State, StateName, transition};
+use jobhall_core::{Decision, Dependency, Event, Job, JobId, JobSpec, State, StateName, transition};
 use jobhall_store::{StoreError, Unit};
 
 use crate::cascade::CascadeCause;
@@ -77,7 +77,7 @@ impl Dependencies {
 impl Kernel {
     /// A blocked job is open from now on: it hears of the end of those that it comes after. `unknown` are those that
     /// are not remembered as open.
-    pub(crate) fn depend(&mut self, id: JobId, spec: &Spec) -> Vec<JobId> {
+    pub(crate) fn depend(&mut self, id: JobId, spec: &JobSpec) -> Vec<JobId> {
         let (open, unknown): (Vec<JobId>, Vec<JobId>) =
             spec.after.iter().partition(|before| self.open.contains_key(&before.get()));
         let unmet = u32::try_from(open.len() + unknown.len()).unwrap_or(u32::MAX);
@@ -90,7 +90,7 @@ impl Kernel {
 
     /// A job that was just submitted: whatever is not open was looked at before, and need not be waited for; but for
     /// what its own submit has ended, because it takes the place of that.
-    pub(crate) fn depend_known(&mut self, id: JobId, spec: &Spec, ended: &[(JobId, StateName)]) {
+    pub(crate) fn depend_known(&mut self, id: JobId, spec: &JobSpec, ended: &[(JobId, StateName)]) {
         for before in self.depend(id, spec) {
             let state = ended.iter().find(|(moved, _)| *moved == before).map(|(_, state)| *state);
             self.hear(id, before, state.and_then(Dependency::of).unwrap_or(Dependency::Met));

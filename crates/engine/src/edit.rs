@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jobhall_core::bounds;
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Decision, Event, JobId, Json, Owner, RetryPolicy, Spec, Tag, Time, Timeouts, Windows, transition,
+    Decision, Event, JobId, JobSpec, Json, Owner, RetryPolicy, Tag, Time, Timeouts, Windows, transition,
 };
 
 use crate::answer::{Answer, Rejected};
@@ -69,14 +69,14 @@ impl Edit {
         }
     }
 
-    fn on(&self, spec: &Spec) -> Spec {
+    fn on(&self, spec: &JobSpec) -> JobSpec {
         let Edit { params, needs, uses, avoid, windows, priority, retry, .. } = self.clone();
         let tags = self.tags.clone().map(|mut tags| {
             tags.sort_unstable();
             tags.dedup();
             tags.into_boxed_slice()
         });
-        Spec {
+        JobSpec {
             params: params.unwrap_or_else(|| spec.params.clone()),
             needs: needs.unwrap_or_else(|| spec.needs.clone()),
             uses: uses.unwrap_or_else(|| spec.uses.clone()),
@@ -136,7 +136,7 @@ impl Kernel {
     }
 
     /// Another spec takes the place of the one that was stored.
-    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<Spec>) {
+    pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) {
         let class = spec.class();
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.priority = spec.priority;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{AttemptId, JobId, LeaseId, Spec, StateName};
+use jobhall_core::{AttemptId, JobId, JobSpec, LeaseId, StateName};
 
 use crate::answer::{Answer, Rejected};
 
@@ -30,7 +30,7 @@ pub struct Assignment {
     /// The vacancy that it fills.
     pub vacancy: VacancyId,
     /// What is to be done.
-    pub spec: Arc<Spec>,
+    pub spec: Arc<JobSpec>,
     /// Whether the worker only starts it, and someone else tells the outcome.
     pub external: bool,
 }

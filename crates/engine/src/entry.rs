@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Life, Spec, State, StateName, Time};
+use jobhall_core::{JobSpec, JobStatus, State, StateName, Time};
 
 use crate::board::ClassId;
 use crate::limits::{BucketId, Share};
@@ -13,7 +13,7 @@ use crate::windows::Timed;
 /// An open job.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub life: Life,
+    pub life: JobStatus,
     /// The rev in the store: behind that of `life` while accepted or running is not stored yet.
     pub stored_rev: u32,
     pub class: ClassId,
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
     /// Whether it has taken its share: from its claim on, which may not be stored yet, to the end of its lease.
     pub taken: bool,
     /// None while it waits and memory is short: it is read back when needed.
-    pub spec: Option<Arc<Spec>>,
+    pub spec: Option<Arc<JobSpec>>,
 }
 
 /// Where a waiting job can be found.

@@ -1,7 +1,7 @@
 //! Work that goes on outside: a worker only starts it, and someone else tells the outcome.
 
 use jobhall_core::{
-    Decision, Event, Failure, JobId, Life, Outcome, PastAttempt, Report, State, WaitFor, transition,
+    Decision, Event, Failure, JobId, JobStatus, Outcome, PastAttempt, Report, State, WaitFor, transition,
 };
 
 use crate::answer::{Answer, Rejected};
@@ -106,7 +106,7 @@ impl Kernel {
     }
 }
 
-fn is_external(life: &Life) -> bool {
+fn is_external(life: &JobStatus) -> bool {
     matches!(life.state, State::Waiting(_)) && life.state.held().is_none()
 }
 

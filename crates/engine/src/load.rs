@@ -1,6 +1,6 @@
 //! How open jobs enter and leave the kernel's memory.
 
-use jobhall_core::{Job, JobId, Life, PastAttempt, State};
+use jobhall_core::{Job, JobId, JobStatus, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
 
 use crate::answer::Rejected;
@@ -290,7 +290,7 @@ impl Kernel {
     }
 
     /// The job is as the unit left it, in memory and in the store.
-    pub(crate) fn stored(&mut self, id: JobId, life: Life) {
+    pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);

@@ -1,7 +1,7 @@
 //! Who belongs to which open group, and how its members stand. The counts move with the jobs, in the same place that
 //! counts the queues, so they always sum to the members.
 
-use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, Spec, Standing, StateName};
+use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, JobSpec, Standing, StateName};
 use jobhall_store::Member;
 
 use crate::ids::IdMap;
@@ -20,7 +20,7 @@ pub(crate) struct Membership {
 
 impl Membership {
     /// The part that this job has; none if it is in no group.
-    pub fn of(id: JobId, spec: &Spec) -> Option<Box<Membership>> {
+    pub fn of(id: JobId, spec: &JobSpec) -> Option<Box<Membership>> {
         let root = spec.copy_of.unwrap_or(id);
         spec.group.map(|group| Box::new(Membership { group, id, root, attached: spec.attached }))
     }

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
-use jobhall_core::{JobId, Life, QueueName, StateName, Time};
+use jobhall_core::{JobId, JobStatus, QueueName, StateName, Time};
 
 use crate::membership::Groups;
 
@@ -84,7 +84,7 @@ pub(crate) struct Queues {
 }
 
 /// Since when a waiting job could be taken: its time has come, and so has whatever it waited for before.
-pub(crate) fn ready_since(life: &Life) -> Time {
+pub(crate) fn ready_since(life: &JobStatus) -> Time {
     life.run_at.max(life.updated_at)
 }
 

@@ -1,6 +1,6 @@
 //! Manual retry: final is final, so it makes a new job like the old one.
 
-use jobhall_core::{IllegalTransition, JobId, Scope, Spec};
+use jobhall_core::{IllegalTransition, JobId, JobSpec, Scope};
 
 use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
@@ -25,7 +25,7 @@ impl Kernel {
 }
 
 /// A job like this completed one, in no group and behind nobody.
-pub(crate) fn again(id: JobId, spec: &Spec) -> SubmitJob {
+pub(crate) fn again(id: JobId, spec: &JobSpec) -> SubmitJob {
     SubmitJob {
         job_type: spec.job_type.clone(),
         key: spec.key.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use jobhall_core::{JobId, Spec};
+use jobhall_core::{JobId, JobSpec};
 
 /// Bytes of a spec besides its params, roughly.
 const FIXED: usize = 300;
@@ -17,14 +17,14 @@ pub(crate) struct Specs {
 
 impl Specs {
     /// A job was placed with its spec.
-    pub fn keep(&mut self, id: JobId, spec: &Spec) {
+    pub fn keep(&mut self, id: JobId, spec: &JobSpec) {
         self.bytes += weight(spec);
         self.kept += 1;
         self.order.push_back(id);
     }
 
     /// A spec is kept no longer, because its job was taken or memory is short.
-    pub fn drop(&mut self, spec: &Spec) {
+    pub fn drop(&mut self, spec: &JobSpec) {
         self.bytes = self.bytes.saturating_sub(weight(spec));
         self.kept = self.kept.saturating_sub(1);
         if self.kept == 0 {
@@ -40,6 +40,6 @@ impl Specs {
     }
 }
 
-fn weight(spec: &Spec) -> usize {
+fn weight(spec: &JobSpec) -> usize {
     spec.params.as_str().len() + FIXED
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Decision, Event, Job, JobId, Life, Reason, Spec, StateName, Step, transition};
+use jobhall_core::{Decision, Event, Job, JobId, JobSpec, JobStatus, Reason, StateName, Step, transition};
 use jobhall_store::{Change, Insert, Unit};
 
 use crate::answer::Answer;
@@ -18,11 +18,11 @@ pub(crate) struct StepPending {
     pub id: JobId,
     pub step: Step,
     /// What is asked for from then on, if that changes.
-    pub spec: Option<Arc<Spec>>,
+    pub spec: Option<Arc<JobSpec>>,
     /// What brought it; it is decided anew if the store refuses.
     pub task: Task,
     /// The successor that the end of this job releases.
-    pub released: Option<(JobId, Life)>,
+    pub released: Option<(JobId, JobStatus)>,
     /// The follow-up that the end of this job makes.
     pub follow_up: Option<Job>,
 }
@@ -35,7 +35,7 @@ impl Kernel {
     }
 
     /// The same for a step that comes with another spec.
-    pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<Spec>>, task: Task) {
+    pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<JobSpec>>, task: Task) {
         let released = match self.promote_successor(id, &step) {
             Ok(released) => released,
             Err(busy) => return self.in_line.entry(busy.get()).or_default().push(task),
@@ -69,14 +69,14 @@ impl Kernel {
     }
 
     /// What is asked for after a step that brings other params.
-    fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<Spec>> {
+    fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<JobSpec>> {
         let params = step.params.clone()?;
         let spec = self.open.get(&id.get())?.spec.as_ref()?;
-        Some(Arc::new(Spec { params, ..(**spec).clone() }))
+        Some(Arc::new(JobSpec { params, ..(**spec).clone() }))
     }
 
     /// The successor that this step releases; an error names it if it is busy.
-    fn promote_successor(&self, id: JobId, step: &Step) -> Result<Option<(JobId, Life)>, JobId> {
+    fn promote_successor(&self, id: JobId, step: &Step) -> Result<Option<(JobId, JobStatus)>, JobId> {
         if !step.life.state.is_terminal() {
             return Ok(None);
         }
@@ -100,7 +100,7 @@ impl Kernel {
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
         let now = self.now.wall;
         // It stands for itself: it is behind nobody and in no group, which may have ended.
-        let spec = Spec {
+        let spec = JobSpec {
             params: again.params.clone(),
             created_at: now,
             retry_of: None,
@@ -112,7 +112,7 @@ impl Kernel {
             copy_of: None,
             ..(*spec).clone()
         };
-        Ok(Some(Job { id, spec: Arc::new(spec), life: Life::queued(now, now) }))
+        Ok(Some(Job { id, spec: Arc::new(spec), life: JobStatus::queued(now, now) }))
     }
 
     /// The step is stored.
@@ -236,6 +236,6 @@ impl Kernel {
 }
 
 /// A plain move of a stored job.
-pub(crate) fn change(id: JobId, expected: u32, life: Life) -> Change {
+pub(crate) fn change(id: JobId, expected: u32, life: JobStatus) -> Change {
     Change { id, expected, life, spec: None, past: None, want_spec: false }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use jobhall_core::bounds;
 use jobhall_core::{
-    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, Life, Spec, State, Step, Submitted,
-    TypeConfig, transition,
+    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, State, Step,
+    Submitted, TypeConfig, transition,
 };
 use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
 
@@ -282,11 +282,11 @@ impl Kernel {
         let parent = plan.call.as_ref().map(|call| call.attempt.job);
         let (after, waits) =
             if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
-        let spec = Arc::new(Spec { parent, ..spec(wanted, after, &config, now) });
+        let spec = Arc::new(JobSpec { parent, ..spec(wanted, after, &config, now) });
         let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
         let mut life = match behind {
-            Some(holder) => Life::behind(now, run_at, holder),
-            None => Life::queued(now, run_at),
+            Some(holder) => JobStatus::behind(now, run_at, holder),
+            None => JobStatus::queued(now, run_at),
         };
         if waits {
             life = life.after_others();

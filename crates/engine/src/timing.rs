@@ -3,7 +3,9 @@
 //! Its clock is the monotonic one and stands still while the attempt waits for others. Only a start of the hall looks at
 //! the stored moments instead, and then nobody knows when it was last heard: that begins anew.
 
-use jobhall_core::{AttemptId, Decision, Event, Failure, JobId, Life, State, StopWhy, Timeouts, transition};
+use jobhall_core::{
+    AttemptId, Decision, Event, Failure, JobId, JobStatus, State, StopWhy, Timeouts, transition,
+};
 
 use crate::clock::Mono;
 use crate::effect::{Effect, SessionId};
@@ -81,7 +83,7 @@ impl Entry {
 }
 
 /// How long the attempt had been at work when it was stored, by the stored moments.
-fn worked_by(life: &Life, now: jobhall_core::Time) -> u64 {
+fn worked_by(life: &JobStatus, now: jobhall_core::Time) -> u64 {
     let (until, lease) = match &life.state {
         State::Waiting(waiting) if life.state.held().is_some() => (waiting.since, &waiting.held.lease),
         state => match state.lease() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jobhall_core::bounds::VACANCY_SLOTS;
 use jobhall_core::needs::Uses;
-use jobhall_core::{AttemptId, Decision, Event, Job, JobId, Life, Spec, WorkerName, transition};
+use jobhall_core::{AttemptId, Decision, Event, Job, JobId, JobSpec, JobStatus, WorkerName, transition};
 use jobhall_store::{Change, Conflict, Unit};
 
 use crate::answer::{Answer, Rejected};
@@ -65,7 +65,7 @@ pub(crate) struct Reserved {
 #[derive(Debug)]
 pub(crate) struct ClaimPending {
     pub id: JobId,
-    pub life: Life,
+    pub life: JobStatus,
     pub reserved: Reserved,
     /// The version of the limits that it was made under.
     pub version: u64,
@@ -248,7 +248,7 @@ impl Kernel {
     }
 
     /// The claim is stored.
-    pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<Spec>>) {
+    pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<JobSpec>>) {
         let ClaimPending { id, life, reserved, .. } = pending;
         self.stored(id, life.clone());
         if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
@@ -262,7 +262,7 @@ impl Kernel {
     }
 
     /// A job is durably assigned: the worker hears of it, unless it has gone meanwhile.
-    pub(crate) fn assigned(&mut self, id: JobId, life: &Life, reserved: Reserved) {
+    pub(crate) fn assigned(&mut self, id: JobId, life: &JobStatus, reserved: Reserved) {
         let Reserved { vacancy, session, allocation } = reserved;
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
             vacancy.pending -= 1;

@@ -4,7 +4,7 @@
 //! as if it had been asked for then. Its `run_at` says so, in memory only: it follows from what is stored and the clock,
 //! and a restart comes to the same.
 
-use jobhall_core::{JobId, Life, Time, Windows};
+use jobhall_core::{JobId, JobStatus, Time, Windows};
 
 use crate::entry::Entry;
 use crate::kernel::Kernel;
@@ -46,9 +46,9 @@ impl Entry {
     }
 
     /// Its life as it goes to the store where nothing else changes its time: not moved by its windows.
-    pub(crate) fn unmoved(&self) -> Life {
+    pub(crate) fn unmoved(&self) -> JobStatus {
         let stored = self.timed.as_ref().and_then(|timed| timed.stored_run_at);
-        Life { run_at: stored.unwrap_or(self.life.run_at), ..self.life.clone() }
+        JobStatus { run_at: stored.unwrap_or(self.life.run_at), ..self.life.clone() }
     }
 
     /// It has another life, whose time was not moved yet.

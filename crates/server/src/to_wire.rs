@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jobhall_core::{
-    Backoff, Failure, Job, Json, Lease, Life, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Time,
+    Backoff, Failure, Job, JobStatus, Json, Lease, Outcome, PastAttempt, RetryPolicy, Rhythm, State, Time,
     TypeConfig, TypeName,
 };
 use jobhall_engine::{Assignment, Indicator, OnDuplicate, Shown, ShownGroup, ShownSchedule, SubmitJob};
@@ -77,12 +77,12 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
 }
 
 /// A life as it is now: what waits starts when its windows say so, which is not stored.
-fn as_of(job: &Job, now: Time) -> Cow<'_, Life> {
+fn as_of(job: &Job, now: Time) -> Cow<'_, JobStatus> {
     let windows = &job.spec.windows;
     if windows.is_always() || !matches!(job.life.state, State::Queued(_)) {
         return Cow::Borrowed(&job.life);
     }
-    Cow::Owned(Life { run_at: windows.start_of(job.life.run_at, now), ..job.life.clone() })
+    Cow::Owned(JobStatus { run_at: windows.start_of(job.life.run_at, now), ..job.life.clone() })
 }
 
 /// A job with its attempts and progress.
@@ -292,7 +292,7 @@ pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeS
 
 #[cfg(test)]
 mod tests {
-    use jobhall_core::{JobId, QueueName, Spec, Windows};
+    use jobhall_core::{JobId, JobSpec, QueueName, Windows};
 
     use super::*;
 
@@ -301,8 +301,8 @@ mod tests {
         let noon = Time::from_ms(1_768_478_400_000).unwrap();
         let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
         let windows = Windows::parse("12:00-13:00").unwrap();
-        let spec = Spec { windows, ..Spec::plain(job_type, queue, noon) };
-        let row = Job { id: JobId::new(1).unwrap(), spec: spec.into(), life: Life::queued(noon, noon) };
+        let spec = JobSpec { windows, ..JobSpec::plain(job_type, queue, noon) };
+        let row = Job { id: JobId::new(1).unwrap(), spec: spec.into(), life: JobStatus::queued(noon, noon) };
         let told = |hours: u64| {
             let told = job(&row, noon.plus_ms(hours * 3_600_000)).unwrap();
             (told.state, told.run_at.0)

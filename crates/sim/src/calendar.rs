@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use jobhall_core::schedule::{CatchUp, Overlap};
-use jobhall_core::{Job, Json, Rhythm, Schedule, ScheduleName, Spec, Time, Windows, Zone};
+use jobhall_core::{Job, JobSpec, Json, Rhythm, Schedule, ScheduleName, Time, Windows, Zone};
 use jobhall_engine::{ScheduleConfig, SubmitJob};
 
 use crate::random::Random;
@@ -36,12 +36,12 @@ fn open_in(at: usize, minute: i64) -> bool {
     MINUTES[at].iter().any(|&(from, to)| (from..to).contains(&minute.rem_euclid(DAY)))
 }
 
-fn of(spec: &Spec) -> usize {
+fn of(spec: &JobSpec) -> usize {
     WINDOWS.iter().position(|text| *text == spec.windows.as_str()).unwrap_or(0)
 }
 
 /// Whether a job may start at this moment.
-pub(crate) fn open(spec: &Spec, wall: Time) -> bool {
+pub(crate) fn open(spec: &JobSpec, wall: Time) -> bool {
     open_in(of(spec), wall.as_ms() / MINUTE_MS)
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jobhall_core::retention::Completed;
-use jobhall_core::{Group, GroupId, Job, JobId, Key, Life, PastAttempt, Spec, State, Time, TypeConfig};
+use jobhall_core::{
+    Group, GroupId, Job, JobId, JobSpec, JobStatus, Key, PastAttempt, State, Time, TypeConfig,
+};
 use jobhall_store::{
     Block, BlockChange, Change, Committed, Conflict, Done, FeedPage, Link, Member, Memory, Prune, Pruned,
     Setting, SettingKind, Unit,
@@ -19,7 +21,7 @@ use crate::random::Random;
 #[derive(Clone, Debug)]
 enum Fix {
     Gone,
-    Life(Box<Life>),
+    JobStatus(Box<JobStatus>),
     Key(Key),
 }
 
@@ -68,8 +70,8 @@ impl Vault {
         if self.has(Plant::TerminalRewritten, 5) {
             let ended = self.store.all_jobs().into_iter().find(|job| job.life.state.is_terminal());
             if let Some(job) = ended {
-                let life = Life { rev: job.life.rev + 1, state: State::Queued(None), ..job.life };
-                self.fixes.insert(job.id, Fix::Life(Box::new(life)));
+                let life = JobStatus { rev: job.life.rev + 1, state: State::Queued(None), ..job.life };
+                self.fixes.insert(job.id, Fix::JobStatus(Box::new(life)));
             }
         }
         if self.has(Plant::StaleWrite, 5) {
@@ -80,7 +82,7 @@ impl Vault {
             if let (Some(Job { id, life, .. }), Some(unit)) = (held, units.first_mut()) {
                 let expected = life.rev;
                 let (rev, updated_at) = (life.rev + 1, life.updated_at.plus_ms(1));
-                let life = Life { rev, updated_at, state: State::Queued(None), ..life };
+                let life = JobStatus { rev, updated_at, state: State::Queued(None), ..life };
                 unit.changes.push(Change { id, expected, life, spec: None, past: None, want_spec: false });
             }
         }
@@ -100,7 +102,7 @@ impl Vault {
                 if let Some(key) = insert.job.spec.key.clone() {
                     self.fixes.insert(insert.job.id, Fix::Key(key));
                 }
-                insert.job.spec = Arc::new(Spec { key: None, ..(*insert.job.spec).clone() });
+                insert.job.spec = Arc::new(JobSpec { key: None, ..(*insert.job.spec).clone() });
             }
             let again = self.store.commit_now(vec![keyless]);
             committed.feed = again.feed.or(committed.feed);
@@ -167,14 +169,14 @@ impl Vault {
 
     fn fixed(&self, mut job: Job) -> Option<Job> {
         if self.plant == Some(Plant::PriorityIgnored) {
-            job.spec = Arc::new(Spec { priority: 300 - job.spec.priority, ..(*job.spec).clone() });
+            job.spec = Arc::new(JobSpec { priority: 300 - job.spec.priority, ..(*job.spec).clone() });
         }
         match self.fixes.get(&job.id) {
             None => Some(job),
             Some(Fix::Gone) => None,
-            Some(Fix::Life(life)) => Some(Job { life: (**life).clone(), ..job }),
+            Some(Fix::JobStatus(life)) => Some(Job { life: (**life).clone(), ..job }),
             Some(Fix::Key(key)) => {
-                job.spec = Arc::new(Spec { key: Some(key.clone()), ..(*job.spec).clone() });
+                job.spec = Arc::new(JobSpec { key: Some(key.clone()), ..(*job.spec).clone() });
                 Some(job)
             }
         }

@@ -2,7 +2,7 @@
 //! tables, written by hand, that know nothing of the grammar.
 
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
-use jobhall_core::{Key, QueueName, Spec, TypeName, WorkerName};
+use jobhall_core::{JobSpec, Key, QueueName, TypeName, WorkerName};
 
 /// Types of jobs; the last goes on outside.
 pub(crate) const TYPES: [&str; 4] = ["exec", "mail", "thumb", "outer"];
@@ -54,7 +54,7 @@ const USED: [Amount; 6] = [[0, 0], [1_000, 0], [2_000, 0], [0, 1_500], [1_000, 2
 const HAS: [Amount; 5] = [[0, 0], [2_000, 4_000], [0, 3_000], [0, 0], [4_000, 8_000]];
 
 /// What a job uses.
-pub(crate) fn used(spec: &Spec) -> Amount {
+pub(crate) fn used(spec: &JobSpec) -> Amount {
     USED[USES.iter().position(|text| *text == spec.uses.as_str()).unwrap_or(0)]
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn within(used: Amount, has: Amount) -> bool {
 }
 
 /// Whether a worker of this skill, which accepts so, suits the job.
-pub(crate) fn suits(skill: usize, accepts: usize, spec: &Spec) -> bool {
+pub(crate) fn suits(skill: usize, accepts: usize, spec: &JobSpec) -> bool {
     let need = NEEDS.iter().position(|text| *text == spec.needs.as_str()).unwrap_or(0);
     let (queue, job_type) = (spec.queue.as_str(), spec.job_type.as_str());
     let taken = match accepts {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Backoff, Decision, Event, Failure, Job, JobId, Json, Key, LeaseId, Life, Outcome, OutcomeSet, QueueName,
-    Report, RetryPolicy, Spec, Step, Time, TypeName, WorkerName, transition,
+    Backoff, Decision, Event, Failure, Job, JobId, JobSpec, JobStatus, Json, Key, LeaseId, Outcome,
+    OutcomeSet, QueueName, Report, RetryPolicy, Step, Time, TypeName, WorkerName, transition,
 };
 use jobhall_store::{Change, Insert, Unit};
 
@@ -29,10 +29,10 @@ pub(crate) fn worker(name: &str) -> WorkerName {
 }
 
 /// What is asked for: of this type, under this key.
-pub(crate) fn spec(job_type: &str, key: Option<&str>, created_at: Time) -> Spec {
+pub(crate) fn spec(job_type: &str, key: Option<&str>, created_at: Time) -> JobSpec {
     let queue = QueueName::new("default").expect("a valid queue");
     let key = key.map(|key| Key::new(key).expect("a valid key"));
-    Spec { key, retry: patient(), ..Spec::plain(type_name(job_type), queue, created_at) }
+    JobSpec { key, retry: patient(), ..JobSpec::plain(type_name(job_type), queue, created_at) }
 }
 
 /// Three attempts with a short pause.
@@ -45,14 +45,14 @@ pub(crate) fn patient() -> RetryPolicy {
 }
 
 /// A job that waits in its queue.
-pub(crate) fn queued(id: JobId, spec: Spec) -> Job {
-    let life = Life::queued(spec.created_at, spec.created_at);
+pub(crate) fn queued(id: JobId, spec: JobSpec) -> Job {
+    let life = JobStatus::queued(spec.created_at, spec.created_at);
     Job { id, spec: Arc::new(spec), life }
 }
 
 /// A job that waits for the end of `holder`.
-pub(crate) fn behind(id: JobId, spec: Spec, holder: JobId) -> Job {
-    let life = Life::behind(spec.created_at, spec.created_at, holder);
+pub(crate) fn behind(id: JobId, spec: JobSpec, holder: JobId) -> Job {
+    let life = JobStatus::behind(spec.created_at, spec.created_at, holder);
     Job { id, spec: Arc::new(spec), life }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn change_of(job: &Job, step: Step) -> Change {
         id: job.id,
         expected: job.life.rev,
         life: step.life,
-        spec: step.params.map(|params| Arc::new(Spec { params, ..(*job.spec).clone() })),
+        spec: step.params.map(|params| Arc::new(JobSpec { params, ..(*job.spec).clone() })),
         past: step.past,
         want_spec: false,
     }

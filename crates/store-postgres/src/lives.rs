@@ -1,6 +1,6 @@
 //! Lives as columns, for statements that write many jobs at once.
 
-use jobhall_core::{Job, JobId, Key, Lease, Leased, Life, State, StopWhy, Time, WaitFor};
+use jobhall_core::{Job, JobId, JobStatus, Key, Lease, Leased, State, StopWhy, Time, WaitFor};
 use jobhall_store::{KeyPlace, key_place};
 
 use crate::error::PgError;
@@ -29,7 +29,7 @@ pub(crate) struct Lives<'a> {
 /// One of them.
 struct Row<'a> {
     id: JobId,
-    life: &'a Life,
+    life: &'a JobStatus,
     /// The whole job, where it takes its place on its key.
     job: Option<&'a Job>,
     /// The rev that a change is believed to meet.
@@ -49,7 +49,7 @@ impl<'a> Lives<'a> {
     }
 
     /// A change that is believed to meet this rev.
-    pub(crate) fn push_change(&mut self, id: JobId, expected: u32, life: &'a Life) {
+    pub(crate) fn push_change(&mut self, id: JobId, expected: u32, life: &'a JobStatus) {
         self.odd |= !life.is_plain();
         self.rows.push(Row { id, life, job: None, expected });
     }
@@ -139,7 +139,7 @@ fn shaped<'a>(part: &Shapes<'_, Row<'a>>, sql: &'static str) -> Step {
 /// Whether two jobs that are not odd differ in nothing but id, lease and end.
 fn lived_alike(a: &Row<'_>, b: &Row<'_>) -> bool {
     let counted = |row: &Row<'_>| {
-        let Life { rev, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, .. } = row.life;
+        let JobStatus { rev, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, .. } = row.life;
         (
             (*updated_at, *run_at, *rev, *claim),
             (*attempt, *lost, *snoozed, *unaccepted),

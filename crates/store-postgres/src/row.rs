@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Defeat, Failure, Job, JobId, Json, Key, Lease, LeaseId, Leased, Life, Outcome,
-    PastAttempt, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, WaitFor, Waiting,
+    Again, Blocked, Failure, Job, JobId, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome, PastAttempt,
+    State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful, WaitFor, Waiting,
     WorkerName,
 };
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, 
 
 /// A whole job, in the order of the columns of `job.sql`.
 pub(crate) fn job(row: &Row) -> Result<Job, PgError> {
-    let life = Life {
+    let life = JobStatus {
         rev: bits(row, 1)?,
         claim: bits(row, 3)?,
         attempt: bits(row, 4)?,
@@ -91,7 +91,7 @@ fn state(row: &Row) -> Result<State, PgError> {
         StateName::Failed | StateName::Crashed | StateName::Cancelled => {
             let failure = error()?.ok_or_else(|| damaged("end", "it has no error"))?;
             let (at, outcome) = (time(row, 17)?, outcome(row, 16)?);
-            let defeat = Box::new(Defeat { at, outcome, failure, last: lease(row)? });
+            let defeat = Box::new(Unsuccessful { at, outcome, failure, last: lease(row)? });
             match name {
                 StateName::Failed => State::Failed(defeat),
                 StateName::Crashed => State::Crashed(defeat),

@@ -2,8 +2,8 @@
 
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Backoff, GroupId, JobId, Json, Key, Outcome, OutcomeSet, Owner, QueueName, RetryPolicy, ScheduleName,
-    Spec, Tag, Timeouts, Windows,
+    Backoff, GroupId, JobId, JobSpec, Json, Key, Outcome, OutcomeSet, Owner, QueueName, RetryPolicy,
+    ScheduleName, Tag, Timeouts, Windows,
 };
 use serde::Serialize;
 use tokio_postgres::Row;
@@ -26,7 +26,7 @@ pub(crate) struct Specs<'a> {
 /// One of them.
 struct Asked<'a> {
     id: JobId,
-    spec: &'a Spec,
+    spec: &'a JobSpec,
 }
 
 impl<'a> Specs<'a> {
@@ -36,7 +36,7 @@ impl<'a> Specs<'a> {
     }
 
     /// What is asked for by a job.
-    pub(crate) fn push(&mut self, id: JobId, spec: &'a Spec) {
+    pub(crate) fn push(&mut self, id: JobId, spec: &'a JobSpec) {
         self.odd |= !spec.is_plain() || spec.retry_of.is_some();
         self.rows.push(Asked { id, spec });
     }
@@ -108,7 +108,10 @@ impl<'a> Specs<'a> {
     }
 
     /// Lists as JSON; none where a list is empty.
-    fn texts<T: Serialize>(&self, of: impl Fn(&'a Spec) -> Vec<T>) -> Result<Vec<Option<String>>, PgError> {
+    fn texts<T: Serialize>(
+        &self,
+        of: impl Fn(&'a JobSpec) -> Vec<T>,
+    ) -> Result<Vec<Option<String>>, PgError> {
         let lists = self.rows.iter().map(|row| of(row.spec));
         lists.map(|list| (!list.is_empty()).then(|| to_json(&list)).transpose()).collect()
     }
@@ -176,8 +179,8 @@ fn outcome_bits(set: OutcomeSet) -> i16 {
 }
 
 /// A spec whose first column is at `first`, in the order of `job.sql`.
-pub(crate) fn spec(row: &Row, first: usize) -> Result<Spec, PgError> {
-    Ok(Spec {
+pub(crate) fn spec(row: &Row, first: usize) -> Result<JobSpec, PgError> {
+    Ok(JobSpec {
         job_type: job_type(text(row, first)?)?,
         key: text_or_null(row, first + 1)?.map(key).transpose()?,
         queue: QueueName::new(text(row, first + 2)?).map_err(|error| damaged("queue", error))?,

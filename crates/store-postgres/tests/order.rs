@@ -5,7 +5,7 @@
 mod fixture;
 
 use fixture::{Options, at, change, claim, inserting, queued, step, take, wait};
-use jobhall_core::{Dice, Event, Failure, Job, Json, Life, Report};
+use jobhall_core::{Dice, Event, Failure, Job, JobStatus, Json, Report};
 use jobhall_store::{Change, Conflict, Memory, Store, StoredIdempotencyKey, Unit};
 use jobhall_throwaway::Cluster;
 
@@ -73,7 +73,7 @@ fn an_insert_of_a_free_key_before_an_end_of_another_job_is_made() {
 #[test]
 fn a_successor_that_comes_before_the_end_of_its_holder_is_not_left_behind() {
     let (units, holder) = held();
-    let successor = Job { life: Life::behind(at(0), at(0), holder.id), ..queued(2, Some("k")) };
+    let successor = Job { life: JobStatus::behind(at(0), at(0), holder.id), ..queued(2, Some("k")) };
     let told = agree(vec![units, vec![inserting([successor]), changing(ended(&holder))]]);
     assert!(matches!(told[1][1].as_ref().unwrap_err()[..], [Conflict::Successor { .. }]));
 }

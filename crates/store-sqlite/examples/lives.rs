@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jobhall_core::{
-    Decision, Dice, Event, Job, JobId, Json, Key, LeaseId, Life, QueueName, Report, Spec, Time, TypeName,
-    WorkerName, transition,
+    Decision, Dice, Event, Job, JobId, JobSpec, JobStatus, Json, Key, LeaseId, QueueName, Report, Time,
+    TypeName, WorkerName, transition,
 };
 use jobhall_store::{Change, Insert, Store, Unit};
 use jobhall_store_sqlite::{Options, Sqlite};
 
-fn spec(key: Option<Key>) -> Spec {
+fn spec(key: Option<Key>) -> JobSpec {
     let job_type = TypeName::new("thumbnail").expect("a name");
     let queue = QueueName::new("default").expect("a name");
     let params = Json::trusted(&format!("{{\"file\":\"{}\"}}", "x".repeat(200)));
-    Spec { key, params, ..Spec::plain(job_type, queue, Time::EPOCH.plus_ms(1_700_000_000_000)) }
+    JobSpec { key, params, ..JobSpec::plain(job_type, queue, Time::EPOCH.plus_ms(1_700_000_000_000)) }
 }
 
 fn moved(job: &mut Job, event: &Event<'_>) -> Change {
@@ -80,7 +80,7 @@ async fn measure(folder: &Path, time: Duration, course: Course) {
             .map(|n| {
                 let key = keyed.then(|| Key::new(&format!("photo-{n}")).expect("a key"));
                 let spec = if keyed { Arc::new(spec(key)) } else { plain.clone() };
-                let life = Life::queued(spec.created_at, spec.created_at);
+                let life = JobStatus::queued(spec.created_at, spec.created_at);
                 Job { id: JobId::new(n).expect("an id"), spec, life }
             })
             .collect();

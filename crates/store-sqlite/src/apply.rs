@@ -363,7 +363,7 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn specs(&mut self, unit: &Unit) -> Result<Vec<Arc<jobhall_core::Spec>>, SqlError> {
+    fn specs(&mut self, unit: &Unit) -> Result<Vec<Arc<jobhall_core::JobSpec>>, SqlError> {
         let mut specs = Vec::new();
         for change in unit.changes.iter().filter(|change| change.want_spec) {
             self.spec.raw_bind_parameter(1, change.id.get().cast_signed())?;

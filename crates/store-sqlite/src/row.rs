@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jobhall_core::{
-    Again, Blocked, Defeat, Failure, Job, JobId, Json, Key, Lease, LeaseId, Leased, Life, Outcome,
-    PastAttempt, State, StateName, StopRequest, StopWhy, Success, Time, TypeName, WaitFor, Waiting,
+    Again, Blocked, Failure, Job, JobId, JobStatus, Json, Key, Lease, LeaseId, Leased, Outcome, PastAttempt,
+    State, StateName, StopRequest, StopWhy, Success, Time, TypeName, Unsuccessful, WaitFor, Waiting,
     WorkerName,
 };
 use rusqlite::types::ValueRef;
@@ -37,7 +37,7 @@ pub(crate) fn bind_life(
     to: &mut Statement<'_>,
     id: JobId,
     expected: u32,
-    life: &Life,
+    life: &JobStatus,
 ) -> Result<(), SqlError> {
     let state = &life.state;
     bind_plain(to, id, expected, life)?;
@@ -53,7 +53,7 @@ pub(crate) fn bind_plain(
     to: &mut Statement<'_>,
     id: JobId,
     expected: u32,
-    life: &Life,
+    life: &JobStatus,
 ) -> Result<(), SqlError> {
     let state = &life.state;
     to.raw_bind_parameter(1, id.get().cast_signed())?;
@@ -71,7 +71,7 @@ pub(crate) fn bind_plain(
 }
 
 /// Binds ?26 to ?30: what most jobs never have.
-fn bind_waits(to: &mut Statement<'_>, life: &Life) -> Result<(), SqlError> {
+fn bind_waits(to: &mut Statement<'_>, life: &JobStatus) -> Result<(), SqlError> {
     let depends = matches!(life.state, State::Blocked(blocked) if blocked.dependencies);
     let waits = match &life.state {
         State::Waiting(waiting) => {
@@ -162,7 +162,7 @@ pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(what: &str, text: &str) -> R
 
 /// A whole job, in the order of the columns of `job.sql`.
 pub(crate) fn job(row: &Row<'_>) -> Result<Job, SqlError> {
-    let life = Life {
+    let life = JobStatus {
         rev: row.get(1)?,
         claim: row.get(3)?,
         attempt: row.get(4)?,
@@ -199,7 +199,7 @@ fn state(row: &Row<'_>) -> Result<State, SqlError> {
         StateName::Failed | StateName::Crashed | StateName::Cancelled => {
             let failure = error()?.ok_or_else(|| damaged("end", "it has no error"))?;
             let (at, outcome) = (time(row, 17)?, outcome(row.get(16)?)?);
-            let defeat = Box::new(Defeat { at, outcome, failure, last: lease(row)? });
+            let defeat = Box::new(Unsuccessful { at, outcome, failure, last: lease(row)? });
             match name {
                 StateName::Failed => State::Failed(defeat),
                 StateName::Crashed => State::Crashed(defeat),

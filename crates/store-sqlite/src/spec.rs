@@ -2,8 +2,8 @@
 
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Backoff, GroupId, JobId, Json, Key, Outcome, OutcomeSet, Owner, QueueName, RetryPolicy, ScheduleName,
-    Spec, Tag, Timeouts, Windows,
+    Backoff, GroupId, JobId, JobSpec, Json, Key, Outcome, OutcomeSet, Owner, QueueName, RetryPolicy,
+    ScheduleName, Tag, Timeouts, Windows,
 };
 use rusqlite::{Row, Statement};
 
@@ -12,7 +12,7 @@ use crate::row::{flag, from_json, job_id_or_null, job_type, key, text, text_or_n
 use crate::upkeep;
 
 /// Binds a spec to `insert_spec`.
-pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), SqlError> {
+pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &JobSpec) -> Result<(), SqlError> {
     let (backoff, ms, cap_ms) = match spec.retry.backoff {
         Backoff::Constant { ms } => (0u8, ms, None),
         Backoff::Linear { ms, cap_ms } => (1, ms, Some(cap_ms)),
@@ -39,7 +39,7 @@ pub(crate) fn bind(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(),
 pub(crate) fn bind_member(
     to: &mut Statement<'_>,
     id: JobId,
-    spec: &Spec,
+    spec: &JobSpec,
     group: GroupId,
 ) -> Result<(), SqlError> {
     bind(to, id, spec)?;
@@ -48,7 +48,7 @@ pub(crate) fn bind_member(
 }
 
 /// Binds a spec to `insert_spec_whole` or `replace_spec`.
-pub(crate) fn bind_whole(to: &mut Statement<'_>, id: JobId, spec: &Spec) -> Result<(), SqlError> {
+pub(crate) fn bind_whole(to: &mut Statement<'_>, id: JobId, spec: &JobSpec) -> Result<(), SqlError> {
     let flag = |set: bool| set.then_some(1);
     let number = |id: Option<JobId>| id.map(|id| id.get().cast_signed());
     let after: Vec<u64> = spec.after.iter().map(|id| id.get()).collect();
@@ -77,8 +77,8 @@ fn outcome_bits(set: OutcomeSet) -> u8 {
 }
 
 /// A spec whose first column is at `first`, in the order of `spec.sql`.
-pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<Spec, SqlError> {
-    Ok(Spec {
+pub(crate) fn spec(row: &Row<'_>, first: usize) -> Result<JobSpec, SqlError> {
+    Ok(JobSpec {
         job_type: job_type(text(row, first)?)?,
         key: text_or_null(row, first + 1)?.map(key).transpose()?,
         queue: QueueName::new(text(row, first + 2)?).map_err(|error| damaged("queue", error))?,

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use fixture::{inserting, integrity, open, queued, wait};
-use jobhall_core::{Job, Json, Spec};
+use jobhall_core::{Job, JobSpec, Json};
 use jobhall_store::{CommitError, Store, Unit};
 use jobhall_store_sqlite::Sqlite;
 
@@ -39,7 +39,7 @@ fn mount(at: &Path) -> Option<Mount> {
 /// Two jobs with a large text: a unit that is whole or not there.
 fn pair(n: u64) -> Unit {
     let params = Json::trusted(&format!("\"{}\"", "x".repeat(30_000)));
-    let spec = Arc::new(Spec { params, ..fixture::spec(None) });
+    let spec = Arc::new(JobSpec { params, ..fixture::spec(None) });
     inserting([2 * n - 1, 2 * n].map(|n| Job { spec: spec.clone(), ..queued(n, None) }))
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use fixture::{inserting, integrity, open, present, queued, wait};
-use jobhall_core::{Job, Json, Spec};
+use jobhall_core::{Job, JobSpec, Json};
 use jobhall_store::{CommitError, Committed, Store};
 use jobhall_store_sqlite::{Fault, Options, Point, Sqlite};
 
@@ -108,7 +108,7 @@ fn a_failed_sync_of_a_checkpoint_stops_the_writer_after_the_answer() {
     let store = failing(&path, Point::Checkpoint, Fault::Io, 1);
     // Large enough that the log must be copied.
     let params = Json::trusted(&format!("\"{}\"", "x".repeat(100_000)));
-    let spec = Arc::new(Spec { params, ..fixture::spec(None) });
+    let spec = Arc::new(JobSpec { params, ..fixture::spec(None) });
     let units = (1..=60).map(|n| inserting([Job { spec: spec.clone(), ..queued(n, None) }])).collect();
     wait(store.commit(units)).unwrap();
     let error = insert(&store, 61).unwrap_err();

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use fixture::{at, change, id, inserting, open, wait};
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, GroupId, Job, Json, Key, LeaseId, Life, Outcome, OutcomeSet,
-    Owner, QueueName, Report, RetryPolicy, ScheduleName, Spec, Tag, Time, Timeouts, TypeName, Verdict, When,
-    Windows, WorkerName, transition,
+    Backoff, Decision, Dice, Event, Failure, GroupId, Job, JobSpec, JobStatus, Json, Key, LeaseId, Outcome,
+    OutcomeSet, Owner, QueueName, Report, RetryPolicy, ScheduleName, Tag, Time, Timeouts, TypeName, Verdict,
+    When, Windows, WorkerName, transition,
 };
 use jobhall_store::{Memory, Store, Unit};
 use jobhall_store_sqlite::Sqlite;
@@ -108,7 +108,7 @@ fn retry() -> impl Strategy<Value = RetryPolicy> {
     })
 }
 
-fn spec() -> impl Strategy<Value = Spec> {
+fn spec() -> impl Strategy<Value = JobSpec> {
     let key = prop::option::of("[ -~é]{1,20}".prop_map(|key| Key::new(&key).unwrap()));
     let needs = prop::sample::select(vec!["", "os=linux", "gpu>=1, region in (eu,us), !spot"]);
     let retry_of = prop::option::of((1u64..1 << 53).prop_map(id));
@@ -116,21 +116,21 @@ fn spec() -> impl Strategy<Value = Spec> {
         .prop_map(|(job_type, key, queue, params, needs, priority, retry, created_at, retry_of)| {
             let (job_type, queue) = (TypeName::new(&job_type).unwrap(), QueueName::new(&queue).unwrap());
             let needs = Needs::parse(needs).unwrap();
-            Spec {
+            JobSpec {
                 key,
                 params,
                 needs,
                 priority,
                 retry,
                 retry_of,
-                ..Spec::plain(job_type, queue, at(created_at))
+                ..JobSpec::plain(job_type, queue, at(created_at))
             }
         })
         .prop_flat_map(particular)
 }
 
 /// Sometimes asks for something in particular.
-fn particular(plain: Spec) -> impl Strategy<Value = Spec> {
+fn particular(plain: JobSpec) -> impl Strategy<Value = JobSpec> {
     let ids = || prop::option::of((1u64..1 << 53).prop_map(id));
     let uses = prop::sample::select(vec!["", "gpu=1", "gpu=1.5, mem_gb=8"]);
     let windows = prop::sample::select(vec!["", "22:00-06:00 Europe/Berlin", "09:00-17:00"]);
@@ -142,7 +142,7 @@ fn particular(plain: Spec) -> impl Strategy<Value = Spec> {
     let more = (uses, windows, 0u32..3, times, flags, after, (ids(), ids(), ids()), tags, words);
     let whole = more.prop_map({
         let plain = plain.clone();
-        move |(uses, windows, throttle_factor, times, flags, after, ids, tags, words)| Spec {
+        move |(uses, windows, throttle_factor, times, flags, after, ids, tags, words)| JobSpec {
             uses: Uses::parse(uses).unwrap(),
             avoid: flags.0,
             windows: Windows::parse(windows).unwrap(),
@@ -202,7 +202,7 @@ fn next(job: &Job, happening: &Happening) -> Option<Unit> {
         Ok(Decision::Step(step)) => {
             let edited = matches!(happening, Happening::Edit(_)).then(|| {
                 let tags = [Tag::new("edited").unwrap()].into();
-                Arc::new(Spec {
+                Arc::new(JobSpec {
                     priority: 7,
                     uses: Uses::parse("gpu=2").unwrap(),
                     tags,
@@ -223,14 +223,14 @@ fn compare(store: &Sqlite, memory: &Memory, job: &Job) {
     assert_eq!(wait(store.attempts(job.id)).unwrap(), memory.attempts_now(job.id));
 }
 
-fn live(spec: Spec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
+fn live(spec: JobSpec, happenings: &[Happening], seen: &mut BTreeSet<String>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hall.db");
     let (store, memory) = (open(&path), Memory::new());
     let block = wait(store.take_block(10)).unwrap();
     assert_eq!(block, memory.take_block_now(10));
     let created = spec.created_at;
-    let life = Life::queued(created, created.plus_ms(5));
+    let life = JobStatus::queued(created, created.plus_ms(5));
     let life = if spec.after.is_empty() { life } else { life.after_others() };
     let job = Job { id: block.first, spec: Arc::new(spec), life };
     let commit = |unit: Unit| {
@@ -292,8 +292,9 @@ fn blocked_jobs_and_the_edges_of_time_and_ids_are_stored_without_loss() {
     let path = folder.path().join("hall.db");
     let last = id(jobhall_core::bounds::JOB_ID);
     let end = Time::from_ms(jobhall_core::bounds::TIME_MS).unwrap();
-    let holder = Job { life: Life::queued(Time::EPOCH, end), ..fixture::queued(1, Some("k")) };
-    let behind = Job { id: last, life: Life::behind(end, end, holder.id), ..fixture::queued(1, Some("k")) };
+    let holder = Job { life: JobStatus::queued(Time::EPOCH, end), ..fixture::queued(1, Some("k")) };
+    let behind =
+        Job { id: last, life: JobStatus::behind(end, end, holder.id), ..fixture::queued(1, Some("k")) };
     let store = open(&path);
     let units = vec![inserting([holder.clone(), behind.clone()])];
     assert!(wait(store.commit(units)).unwrap().results[0].is_ok());

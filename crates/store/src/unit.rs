@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Group, GroupId, Job, JobId, Life, PastAttempt, Spec, State, StateName, Submitted, Time};
+use jobhall_core::{
+    Group, GroupId, Job, JobId, JobSpec, JobStatus, PastAttempt, State, StateName, Submitted, Time,
+};
 
 use crate::audit::AuditEntry;
 
@@ -62,9 +64,9 @@ pub struct Change {
     /// The rev it was decided on.
     pub expected: u32,
     /// What the job becomes.
-    pub life: Life,
+    pub life: JobStatus,
     /// What is asked for from now on, if that changes. Type, key, queue, group, parent and creation never do.
-    pub spec: Option<Arc<Spec>>,
+    pub spec: Option<Arc<JobSpec>>,
     /// An ended attempt, for the history.
     pub past: Option<Box<PastAttempt>>,
     /// Whether the job's spec is wanted back: the caller does not have it.
@@ -217,7 +219,7 @@ pub struct StoredIdempotencyKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// The specs that were asked for, in the order of the changes that asked.
-    pub specs: Vec<Arc<Spec>>,
+    pub specs: Vec<Arc<JobSpec>>,
 }
 
 /// What a commit did.

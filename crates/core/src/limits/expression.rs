@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::error::ExpressionError;
 use super::path::{self, Step};
 use super::{VALUE_BYTES_MAX, parse};
-use crate::job::Spec;
+use crate::job::JobSpec;
 
 /// An expression over a job. Equal when the canonical texts are equal.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl KeyExpression {
     }
 
     /// The value for this job; none if it has none.
-    pub fn value<'s>(&self, spec: &'s Spec) -> Option<Cow<'s, str>> {
+    pub fn value<'s>(&self, spec: &'s JobSpec) -> Option<Cow<'s, str>> {
         let value = self.whole(spec)?;
         let part = match &self.0.before {
             Some(before) => value.find(&**before).unwrap_or(value.len()),
@@ -92,7 +92,7 @@ impl KeyExpression {
         })
     }
 
-    fn whole<'s>(&self, spec: &'s Spec) -> Option<Cow<'s, str>> {
+    fn whole<'s>(&self, spec: &'s JobSpec) -> Option<Cow<'s, str>> {
         match &self.0.source {
             Source::Params(steps) => path::value(spec.params.as_str(), steps),
             Source::Group => spec.group.as_ref().map(|group| group.to_string().into()),

@@ -1,10 +1,10 @@
 //! What no sequence of transitions could have made.
 
-use crate::job::Life;
+use crate::job::JobStatus;
 
 /// Whether one stored life may replace another. Stores do not decide, but the reference store refuses what no
 /// sequence of transitions could have made.
-pub fn guard(old: &Life, new: &Life) -> Result<(), &'static str> {
+pub fn guard(old: &JobStatus, new: &JobStatus) -> Result<(), &'static str> {
     let rules = [
         (!old.state.is_terminal(), "a completed job never changes"),
         (new.rev > old.rev, "rev rises at every transition"),

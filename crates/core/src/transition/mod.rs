@@ -8,7 +8,7 @@ mod step;
 
 use crate::event::Event;
 use crate::id::LeaseId;
-use crate::job::Life;
+use crate::job::JobStatus;
 use crate::outcome::{Outcome, Report};
 use crate::state::{Lease, State, StopWhy, WaitFor};
 use crate::time::Time;
@@ -20,7 +20,7 @@ pub use illegal_transition::IllegalTransition;
 pub use step::{Decision, Reason, Step};
 
 /// Decides what `event` does to a job at the moment `now`. Total: every pair has a decision or a typed refusal.
-pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision, IllegalTransition> {
+pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Decision, IllegalTransition> {
     let step = Next { life, now, at: now.max(life.updated_at.plus_ms(1)) };
     let illegal = IllegalTransition::Illegal { state: life.state.name(), event: event.name() };
     match (&life.state, event) {
@@ -191,17 +191,17 @@ pub fn transition(life: &Life, event: &Event<'_>, now: Time) -> Result<Decision,
     }
 }
 
-fn lease_lost(life: &Life, event: &Event<'_>) -> IllegalTransition {
+fn lease_lost(life: &JobStatus, event: &Event<'_>) -> IllegalTransition {
     IllegalTransition::LeaseLost { state: life.state.name(), event: event.name() }
 }
 
 /// Whether these are the claim and lease of the last hold.
-fn by_holder(life: &Life, claim: u32, lease: LeaseId) -> bool {
+fn by_holder(life: &JobStatus, claim: u32, lease: LeaseId) -> bool {
     claim == life.claim && life.state.lease().is_some_and(|current| current.id == lease)
 }
 
 /// Whether a report on a completed job says again what ended it.
-fn says_again(life: &Life, report: &Report) -> bool {
+fn says_again(life: &JobStatus, report: &Report) -> bool {
     match &life.state {
         State::Succeeded(success) => match report {
             Report::Passed(value) | Report::Skipped(value) => {

@@ -4,11 +4,13 @@ use super::{Decision, IllegalTransition, Reason, Step, lease_lost};
 use crate::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use crate::event::Event;
 use crate::id::LeaseId;
-use crate::job::{Again, Life, PastAttempt};
+use crate::job::{Again, JobStatus, PastAttempt};
 use crate::json::Json;
 use crate::outcome::{Failure, Outcome, Report, Verdict, When};
 use crate::retry::{Dice, RetryPolicy};
-use crate::state::{Blocked, Defeat, Lease, Leased, State, StopRequest, StopWhy, Success, WaitFor, Waiting};
+use crate::state::{
+    Blocked, Lease, Leased, State, StopRequest, StopWhy, Success, Unsuccessful, WaitFor, Waiting,
+};
 use crate::time::Time;
 
 /// The reason of a failure that a time-out makes.
@@ -16,7 +18,7 @@ pub(super) const TIMED_OUT: &str = "timed_out";
 
 /// Builds the next life: one rev later, at a later moment.
 pub(super) struct Next<'a> {
-    pub life: &'a Life,
+    pub life: &'a JobStatus,
     /// The moment it happens.
     pub now: Time,
     /// The moment it is stamped with.
@@ -36,7 +38,7 @@ impl Next<'_> {
     }
 
     fn step(&self, state: State, reason: Reason) -> Step {
-        let life = Life { rev: self.life.rev + 1, updated_at: self.at, state, ..self.life.clone() };
+        let life = JobStatus { rev: self.life.rev + 1, updated_at: self.at, state, ..self.life.clone() };
         Step { life, reason, past: None, params: None, follow_up: None }
     }
 
@@ -97,7 +99,7 @@ impl Next<'_> {
 
     pub fn cancel(&self, failure: Failure, outcome: Outcome, last: Option<Lease>) -> Decision {
         let step = self.step(State::Queued(None), Reason::Cancelled);
-        self.end(step, State::Cancelled(Box::new(Defeat { at: self.at, outcome, failure, last })))
+        self.end(step, State::Cancelled(Box::new(Unsuccessful { at: self.at, outcome, failure, last })))
     }
 
     /// The state that the job is in, with this hold.
@@ -189,7 +191,7 @@ impl Next<'_> {
     pub fn taken_along(&self, failure: &Failure, cancelled: bool) -> Decision {
         let step = self.step(State::Queued(None), Reason::DependencyFailed);
         let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
-        let defeat = Box::new(Defeat { at: self.at, outcome, failure: failure.clone(), last: None });
+        let defeat = Box::new(Unsuccessful { at: self.at, outcome, failure: failure.clone(), last: None });
         self.end(step, if cancelled { State::Cancelled(defeat) } else { State::Failed(defeat) })
     }
 
@@ -254,7 +256,12 @@ impl Next<'_> {
         let failure = Failure::new("unaccepted", words);
         self.end(
             step,
-            State::Crashed(Box::new(Defeat { at: self.at, outcome: Outcome::Lost, failure, last: None })),
+            State::Crashed(Box::new(Unsuccessful {
+                at: self.at,
+                outcome: Outcome::Lost,
+                failure,
+                last: None,
+            })),
         )
     }
 
@@ -277,7 +284,7 @@ impl Next<'_> {
         let words =
             format!("{LOST_LEASES} workers were lost while they had this job, the last one {}", lease.worker);
         let failure = Failure::new("poison", words);
-        let defeat = Defeat { at: self.at, outcome: Outcome::Lost, failure, last: Some(lease) };
+        let defeat = Unsuccessful { at: self.at, outcome: Outcome::Lost, failure, last: Some(lease) };
         self.end(step, State::Crashed(Box::new(defeat)))
     }
 
@@ -299,7 +306,7 @@ impl Next<'_> {
         if let Some(stop) = held.stop.as_ref().filter(|_| held.is_cancelled()) {
             step.reason = Reason::Cancelled;
             let (at, outcome, failure) = (self.at, Outcome::Cancelled, stop.failure.clone());
-            let defeat = Defeat { at, outcome, failure, last: Some(lease) };
+            let defeat = Unsuccessful { at, outcome, failure, last: Some(lease) };
             return Ok(self.end(step, State::Cancelled(Box::new(defeat))));
         }
         // What was told from outside goes over what the starter of the work says.
@@ -366,7 +373,7 @@ struct Ending<'a> {
 impl Ending<'_> {
     fn into_state(self, at: Time) -> State {
         let failed = self.outcome == Outcome::Failed;
-        let defeat = Box::new(Defeat {
+        let defeat = Box::new(Unsuccessful {
             at,
             outcome: self.outcome,
             failure: self.failure.clone(),

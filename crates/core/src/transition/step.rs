@@ -1,6 +1,6 @@
 //! What an event means for a job, and why.
 
-use crate::job::{Again, Life, PastAttempt};
+use crate::job::{Again, JobStatus, PastAttempt};
 use crate::json::Json;
 
 /// What an event means for a job.
@@ -16,7 +16,7 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What the job becomes.
-    pub life: Life,
+    pub life: JobStatus,
     /// Why.
     pub reason: Reason,
     /// The attempt that ended although the job goes on.

@@ -1,7 +1,7 @@
 //! Events that own their data, and one life in each state, made by real transitions.
 
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, IllegalTransition, JobId, Json, LeaseId, Life, Outcome,
+    Backoff, Decision, Dice, Event, Failure, IllegalTransition, JobId, JobStatus, Json, LeaseId, Outcome,
     OutcomeSet, Report, RetryPolicy, Time, Verdict, When, WorkerName, transition,
 };
 
@@ -138,12 +138,12 @@ pub fn policy() -> RetryPolicy {
 }
 
 /// What the core says to the event.
-pub fn decide(life: &Life, op: &Op, card: Card, now: Time) -> Result<Decision, IllegalTransition> {
+pub fn decide(life: &JobStatus, op: &Op, card: Card, now: Time) -> Result<Decision, IllegalTransition> {
     transition(life, &op.event(card, &policy()), now)
 }
 
 /// The life after these events of the first claim.
-pub fn after(life: &Life, ops: &[Op]) -> Life {
+pub fn after(life: &JobStatus, ops: &[Op]) -> JobStatus {
     ops.iter().fold(life.clone(), |life, op| match decide(&life, op, FIRST, at(BEGIN_MS)) {
         Ok(Decision::Step(step)) => step.life,
         other => panic!("{op:?} makes no step: {other:?}"),
@@ -151,17 +151,17 @@ pub fn after(life: &Life, ops: &[Op]) -> Life {
 }
 
 /// A new job that is due.
-pub fn fresh() -> Life {
-    Life::queued(at(BEGIN_MS), at(BEGIN_MS))
+pub fn fresh() -> JobStatus {
+    JobStatus::queued(at(BEGIN_MS), at(BEGIN_MS))
 }
 
 /// A life in every state that a job can be shown in, by name.
-pub fn lives() -> Vec<(&'static str, Life)> {
+pub fn lives() -> Vec<(&'static str, JobStatus)> {
     let made = |ops: &[Op]| after(&fresh(), ops);
     vec![
-        ("scheduled", Life::queued(at(BEGIN_MS), at(LATER_MS))),
+        ("scheduled", JobStatus::queued(at(BEGIN_MS), at(LATER_MS))),
         ("queued", fresh()),
-        ("blocked", Life::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"))),
+        ("blocked", JobStatus::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"))),
         ("assigned", made(&[Op::Claim])),
         ("accepted", made(&[Op::Claim, Op::Accept])),
         ("running", made(&[Op::Claim, Op::Progress])),
@@ -176,8 +176,8 @@ pub fn lives() -> Vec<(&'static str, Life)> {
 
 /// The other kinds of the states that have two: blocked until its dependencies have ended, behind the holder of its key
 /// besides; waiting for the outside, and too long.
-pub fn other_lives() -> Vec<(&'static str, Life)> {
-    let behind = Life::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"));
+pub fn other_lives() -> Vec<(&'static str, JobStatus)> {
+    let behind = JobStatus::behind(at(BEGIN_MS), at(BEGIN_MS), JobId::new(1).expect("an id"));
     vec![
         ("blocked until others end", fresh().after_others()),
         ("blocked by key and others", behind.after_others()),
@@ -187,14 +187,14 @@ pub fn other_lives() -> Vec<(&'static str, Life)> {
 }
 
 /// The same for the states in which a time-out can be on its way to the worker.
-pub fn timing_out_lives() -> Vec<(&'static str, Life)> {
-    let held = |(name, _): &(&str, Life)| ["accepted", "running"].contains(name);
+pub fn timing_out_lives() -> Vec<(&'static str, JobStatus)> {
+    let held = |(name, _): &(&str, JobStatus)| ["accepted", "running"].contains(name);
     lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[time_out(false)]))).collect()
 }
 
 /// The same for the states in which a cancel can be on its way to the worker.
-pub fn cancelling_lives() -> Vec<(&'static str, Life)> {
-    let held = |(name, _): &(&str, Life)| ["assigned", "accepted", "running", "waiting"].contains(name);
+pub fn cancelling_lives() -> Vec<(&'static str, JobStatus)> {
+    let held = |(name, _): &(&str, JobStatus)| ["assigned", "accepted", "running", "waiting"].contains(name);
     lives().into_iter().filter(held).map(|(name, life)| (name, after(&life, &[cancel()]))).collect()
 }
 
@@ -241,7 +241,7 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
 }
 
 /// What an event does to a life, in the words of the table of states.
-pub fn effect(life: &Life, op: &Op, card: Card) -> String {
+pub fn effect(life: &JobStatus, op: &Op, card: Card) -> String {
     let now = at(NOW_MS);
     let step = match decide(life, op, card, now) {
         Ok(Decision::Step(step)) => step,
@@ -259,18 +259,18 @@ pub fn effect(life: &Life, op: &Op, card: Card) -> String {
         }
     };
     let mut words = step.life.name(now).to_string();
-    let cancelling = |life: &Life| life.state.held().is_some_and(|held| held.is_cancelled());
+    let cancelling = |life: &JobStatus| life.state.held().is_some_and(|held| held.is_cancelled());
     if cancelling(&step.life) && !cancelling(life) {
         words += ", cancel requested";
     }
-    let timing_out = |life: &Life| life.state.held().is_some_and(|held| held.stop.is_some());
+    let timing_out = |life: &JobStatus| life.state.held().is_some_and(|held| held.stop.is_some());
     if timing_out(&step.life) && !timing_out(life) && !cancelling(&step.life) {
         words += ", time-out requested";
     }
     if step.life.hold && !life.hold {
         words += ", held back";
     }
-    let kept = |life: &Life| life.state.held().is_some_and(|held| held.early.is_some());
+    let kept = |life: &JobStatus| life.state.held().is_some_and(|held| held.early.is_some());
     if kept(&step.life) && !kept(life) {
         words += ", outcome kept";
     }

@@ -1,7 +1,7 @@
 //! Cancel, follow-ups and release.
 
 use jobhall_core::{
-    Blocked, Decision, Failure, IllegalTransition, Json, Life, Outcome, Reason, Report, State, When,
+    Blocked, Decision, Failure, IllegalTransition, JobStatus, Json, Outcome, Reason, Report, State, When,
 };
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
@@ -69,8 +69,8 @@ proptest! {
     #[test]
     fn a_follow_up_asked_for_changes_nothing_else(turns in turns()) {
         for (turn, step) in steps(&turns).filter(|(turn, _)| matches!(turn.op, Op::Again(_))) {
-            let Life { rev, updated_at, again, .. } = step.life.clone();
-            prop_assert_eq!(&step.life, &Life { rev, updated_at, again, ..turn.before.clone() });
+            let JobStatus { rev, updated_at, again, .. } = step.life.clone();
+            prop_assert_eq!(&step.life, &JobStatus { rev, updated_at, again, ..turn.before.clone() });
             prop_assert_eq!(step.reason, Reason::AgainAsked);
         }
     }

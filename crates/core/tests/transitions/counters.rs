@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, Leased, Life, QueueName, Reason, Spec, State, TypeName};
+use jobhall_core::{Job, JobId, JobSpec, JobStatus, Leased, QueueName, Reason, State, TypeName};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{Turn, steps, turns};
@@ -14,7 +14,7 @@ proptest! {
 
     #[test]
     fn g1_h07_a_completed_job_never_changes(turns in turns()) {
-        let mut ended: Option<Life> = None;
+        let mut ended: Option<JobStatus> = None;
         for turn in &turns {
             if let Some(life) = &ended {
                 prop_assert_eq!(&turn.before, life);
@@ -115,7 +115,7 @@ proptest! {
 }
 
 /// The hold of an attempt that goes on, wherever it does.
-fn had(life: &Life) -> Option<&Leased> {
+fn had(life: &JobStatus) -> Option<&Leased> {
     match &life.state {
         State::Waiting(waiting) => Some(&waiting.held),
         state => state.held(),
@@ -131,9 +131,9 @@ fn counts(turn: &Turn) -> bool {
     turn.by_worker() || (told && !cancelled && matches!(turn.op, Op::TakeBack | Op::LeaseEnd))
 }
 
-fn job(life: Life) -> Job {
+fn job(life: JobStatus) -> Job {
     let (job_type, queue) = (TypeName::new("t").expect("a name"), QueueName::new("q").expect("a name"));
-    let spec = Spec::plain(job_type, queue, at(5));
+    let spec = JobSpec::plain(job_type, queue, at(5));
     Job { id: JobId::new(1).expect("an id"), spec: Arc::new(spec), life }
 }
 

@@ -1,6 +1,8 @@
 //! Work that goes on outside: whoever tells first, the job ends the same.
 
-use jobhall_core::{Decision, IllegalTransition, Json, Life, Outcome, Reason, Report, State, Verdict, When};
+use jobhall_core::{
+    Decision, IllegalTransition, JobStatus, Json, Outcome, Reason, Report, State, Verdict, When,
+};
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 use proptest::sample::select;
 
@@ -29,7 +31,7 @@ fn reports() -> Vec<Report> {
 }
 
 /// What is left of an end when its moments are taken away.
-fn end(life: &Life) -> (&'static str, u32, Option<Outcome>, Option<String>, Option<Json>) {
+fn end(life: &JobStatus) -> (&'static str, u32, Option<Outcome>, Option<String>, Option<Json>) {
     let value = match &life.state {
         State::Succeeded(success) => Some(success.value.clone()),
         _ => None,
@@ -102,7 +104,7 @@ fn h10_after_a_cancel_no_outcome_is_taken() {
 #[test]
 fn h10_the_attempt_that_is_named_must_be_the_current_one() {
     let waiting = next(&fresh(), &[Op::Claim, started()]);
-    let tell = |life: &Life, n| decide(life, &Op::Complete(Some(n), passed()), FIRST, at(NOW_MS));
+    let tell = |life: &JobStatus, n| decide(life, &Op::Complete(Some(n), passed()), FIRST, at(NOW_MS));
     for n in [0, 2] {
         assert_eq!(tell(&waiting, n), Err(IllegalTransition::OtherAttempt { current: 1 }));
     }

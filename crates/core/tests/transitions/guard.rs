@@ -1,6 +1,6 @@
 //! The guard of the reference store: it lets every real step pass and catches each planted violation.
 
-use jobhall_core::{Failure, Life, State, guard};
+use jobhall_core::{Failure, JobStatus, State, guard};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::next;
@@ -16,7 +16,7 @@ proptest! {
             prop_assert_eq!(guard(&turn.before, &step.life), Ok(()));
             prop_assert!(guard(&step.life, &turn.before).is_err());
             if step.life.state.is_terminal() {
-                let later = Life { rev: step.life.rev + 1, updated_at: step.life.updated_at.plus_ms(1), ..step.life.clone() };
+                let later = JobStatus { rev: step.life.rev + 1, updated_at: step.life.updated_at.plus_ms(1), ..step.life.clone() };
                 prop_assert_eq!(guard(&step.life, &later), Err("a completed job never changes"));
             }
         }
@@ -24,15 +24,15 @@ proptest! {
 }
 
 /// A retrying job with something in every counter, and its next claim.
-fn step() -> (Life, Life) {
+fn step() -> (JobStatus, JobStatus) {
     let lost = next(&fresh(), &[Op::Claim, Op::Accept, Op::LeaseEnd]);
-    let old = Life { lost: 1, snoozed: 1, attempt: 2, claim: 2, ..lost };
+    let old = JobStatus { lost: 1, snoozed: 1, attempt: 2, claim: 2, ..lost };
     let new = next(&old, &[Op::Claim]);
     (old, new)
 }
 
 #[track_caller]
-fn caught(rule: &str, plant: impl Fn(&Life, &mut Life)) {
+fn caught(rule: &str, plant: impl Fn(&JobStatus, &mut JobStatus)) {
     let (old, mut new) = step();
     assert_eq!(guard(&old, &new), Ok(()));
     plant(&old, &mut new);
@@ -59,16 +59,16 @@ fn each_planted_violation_is_caught_by_its_rule() {
 #[test]
 fn an_attempt_without_a_claim_is_caught() {
     let old = fresh();
-    let new = Life { rev: 2, attempt: 1, updated_at: old.updated_at.plus_ms(1), ..old.clone() };
+    let new = JobStatus { rev: 2, attempt: 1, updated_at: old.updated_at.plus_ms(1), ..old.clone() };
     assert_eq!(guard(&old, &new), Err("an attempt needs a claim"));
     let claimed = next(&old, &[Op::Claim]);
-    assert_eq!(guard(&old, &Life { attempt: 1, ..claimed }), Ok(()));
+    assert_eq!(guard(&old, &JobStatus { attempt: 1, ..claimed }), Ok(()));
 }
 
 #[test]
 fn g1_no_completed_life_is_replaced() {
     for (name, old) in lives().into_iter().filter(|(_, life)| life.state.is_terminal()) {
-        let new = Life { rev: old.rev + 1, updated_at: old.updated_at.plus_ms(1), ..old.clone() };
+        let new = JobStatus { rev: old.rev + 1, updated_at: old.updated_at.plus_ms(1), ..old.clone() };
         assert_eq!(guard(&old, &new), Err("a completed job never changes"), "{name}");
     }
     let held = next(&fresh(), &[Op::Claim]);

@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-fn answer(life: &jobhall_core::Life, op: &Op, card: Card) -> &'static str {
+fn answer(life: &jobhall_core::JobStatus, op: &Op, card: Card) -> &'static str {
     match decide(life, op, card, at(NOW_MS)) {
         Ok(Decision::Step(_)) => "step",
         Ok(Decision::Same) => "same",

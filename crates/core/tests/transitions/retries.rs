@@ -2,7 +2,7 @@
 
 use jobhall_core::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
 use jobhall_core::{
-    Backoff, Decision, Dice, Event, Failure, Json, LeaseId, Life, Outcome, OutcomeSet, Reason, Report,
+    Backoff, Decision, Dice, Event, Failure, JobStatus, Json, LeaseId, Outcome, OutcomeSet, Reason, Report,
     RetryPolicy, State, Step, Verdict, When, transition,
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
@@ -13,7 +13,7 @@ use crate::support::{Card, Op, at, decide, failed, failure, fresh, passed};
 const MINUTE_MS: u64 = 60_000;
 
 /// The step that the event makes when its sender holds the job and its time has come.
-pub fn step(life: &Life, op: &Op) -> Step {
+pub fn step(life: &JobStatus, op: &Op) -> Step {
     let claim = if *op == Op::Claim { life.claim + 1 } else { life.claim };
     let card = Card { claim, lease: LeaseId(u128::from(claim)) };
     match decide(life, op, card, life.run_at.max(life.updated_at)) {
@@ -23,23 +23,23 @@ pub fn step(life: &Life, op: &Op) -> Step {
 }
 
 /// The life after these events.
-pub fn next(life: &Life, ops: &[Op]) -> Life {
+pub fn next(life: &JobStatus, ops: &[Op]) -> JobStatus {
     ops.iter().fold(life.clone(), |life, op| step(&life, op).life)
 }
 
-pub fn state_of(life: &Life) -> &'static str {
+pub fn state_of(life: &JobStatus) -> &'static str {
     life.state.name().as_str()
 }
 
 /// A running attempt after `before` counted ones.
-fn running_after(before: u32) -> Life {
+fn running_after(before: u32) -> JobStatus {
     let mut life = next(&fresh(), &[Op::Claim, Op::Progress]);
     life.attempt += before;
     life.claim += before;
     life
 }
 
-fn reported(life: &Life, report: &Report, retry: &RetryPolicy, dice: Dice) -> Step {
+fn reported(life: &JobStatus, report: &Report, retry: &RetryPolicy, dice: Dice) -> Step {
     let event = Event::Report { claim: life.claim, lease: LeaseId(1), report, retry, dice };
     match transition(life, &event, life.updated_at) {
         Ok(Decision::Step(step)) => *step,
@@ -116,7 +116,7 @@ proptest! {
 
     #[test]
     fn lost_and_snoozed_attempts_do_not_count(attempt in 0u32..9, lost in 0u16..9, snoozed in 0u32..9) {
-        let life = Life { attempt, lost, snoozed, ..fresh() };
+        let life = JobStatus { attempt, lost, snoozed, ..fresh() };
         prop_assert_eq!(i64::from(life.tries()), (i64::from(attempt) - i64::from(lost) - i64::from(snoozed)).max(0));
     }
 
@@ -219,7 +219,7 @@ fn a_worker_that_vanishes_before_it_accepted_is_a_claim_taken_back() {
     assert_eq!(step.life.state, State::Queued(None));
 }
 
-fn taken_back(life: &Life, times: u16) -> Life {
+fn taken_back(life: &JobStatus, times: u16) -> JobStatus {
     (0..times).fold(life.clone(), |life, _| next(&life, &[Op::Claim, Op::TakeBack]))
 }
 

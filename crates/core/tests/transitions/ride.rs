@@ -1,8 +1,8 @@
 //! Random lives: sequences of events, by holders and others, under a clock that stands still and goes back.
 
 use jobhall_core::{
-    Backoff, Decision, Failure, IllegalTransition, JobId, Json, LeaseId, Life, Outcome, OutcomeSet, Reason,
-    Report, RetryPolicy, Step, Time, Verdict, When, transition,
+    Backoff, Decision, Failure, IllegalTransition, JobId, JobStatus, Json, LeaseId, Outcome, OutcomeSet,
+    Reason, Report, RetryPolicy, Step, Time, Verdict, When, transition,
 };
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
@@ -38,7 +38,7 @@ pub struct Act {
 /// One event of a ride and its answer.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    pub before: Life,
+    pub before: JobStatus,
     pub op: Op,
     pub card: Card,
     /// Whether the card is the one of the last claim.
@@ -72,7 +72,7 @@ pub fn steps(turns: &[Turn]) -> impl Iterator<Item = (&Turn, &Step)> {
 }
 
 /// Plays the acts from a fresh life.
-fn ride(start: Life, policy: RetryPolicy, acts: &[Act]) -> Vec<Turn> {
+fn ride(start: JobStatus, policy: RetryPolicy, acts: &[Act]) -> Vec<Turn> {
     let mut cards = vec![Card { claim: 0, lease: LeaseId(1_000) }];
     let (mut life, mut now) = (start, at(START_MS));
     let mut turns = Vec::new();
@@ -134,14 +134,14 @@ pub fn turns() -> impl Strategy<Value = Vec<Turn>> {
     (starts(), policies(), acts).prop_map(|(start, policy, acts)| ride(start, policy, &acts))
 }
 
-fn starts() -> impl Strategy<Value = Life> {
+fn starts() -> impl Strategy<Value = JobStatus> {
     let now = at(START_MS);
     prop_oneof![
-        4 => Just(Life::queued(now, now)),
-        1 => Just(Life::queued(now, now.plus_ms(30))),
-        1 => Just(Life::behind(now, now, JobId::new(9).expect("an id"))),
-        1 => Just(Life::queued(now, now).after_others()),
-        1 => Just(Life::behind(now, now, JobId::new(9).expect("an id")).after_others()),
+        4 => Just(JobStatus::queued(now, now)),
+        1 => Just(JobStatus::queued(now, now.plus_ms(30))),
+        1 => Just(JobStatus::behind(now, now, JobId::new(9).expect("an id"))),
+        1 => Just(JobStatus::queued(now, now).after_others()),
+        1 => Just(JobStatus::behind(now, now, JobId::new(9).expect("an id")).after_others()),
     ]
 }
 

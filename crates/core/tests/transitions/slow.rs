@@ -1,6 +1,6 @@
 //! Time-outs, and time that does not count because the attempt waits for others.
 
-use jobhall_core::{Decision, Life, Outcome, Reason, State, StopWhy, Time};
+use jobhall_core::{Decision, JobStatus, Outcome, Reason, State, StopWhy, Time};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::{next, state_of, step};
@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 /// How long the attempt has been at work at this moment, by what is stored of it.
-fn worked_ms(life: &Life, now: Time) -> u64 {
+fn worked_ms(life: &JobStatus, now: Time) -> u64 {
     let State::Waiting(waiting) = &life.state else {
         let lease = life.state.lease().expect("a held job");
         let accepted_at = lease.accepted_at.expect("an accepted one");
@@ -20,7 +20,7 @@ fn worked_ms(life: &Life, now: Time) -> u64 {
     waiting.since.since(lease.accepted_at.expect("an accepted one")) - lease.waited_ms
 }
 
-fn moved(life: &Life, op: &Op, now: Time) -> Life {
+fn moved(life: &JobStatus, op: &Op, now: Time) -> JobStatus {
     let card = Card { claim: life.claim, ..FIRST };
     match decide(life, op, card, now) {
         Ok(Decision::Step(step)) => step.life,
@@ -47,7 +47,7 @@ proptest! {
 
     #[test]
     fn waited_time_never_falls_within_an_attempt_and_begins_anew_with_the_next(turns in turns()) {
-        let waited = |life: &Life| life.state.lease().map(|lease| lease.waited_ms);
+        let waited = |life: &JobStatus| life.state.lease().map(|lease| lease.waited_ms);
         for (turn, step) in steps(&turns) {
             match (waited(&turn.before), waited(&step.life)) {
                 (Some(before), Some(after)) => prop_assert!(after >= before, "{:?}", turn),
@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn a_cancel_goes_over_a_time_out_and_never_the_other_way(turns in turns()) {
         for (turn, step) in steps(&turns) {
-            let stop = |life: &Life| life.state.held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
+            let stop = |life: &JobStatus| life.state.held().and_then(|held| held.stop.as_ref()).map(|stop| stop.why);
             let (before, after) = (stop(&turn.before), stop(&step.life));
             if before == Some(StopWhy::Cancel) && after.is_some() {
                 prop_assert_eq!(after, before, "{:?}", turn);
@@ -93,7 +93,7 @@ fn h12_an_attempt_that_is_stopped_for_its_time_is_timed_out_and_tried_again() {
         assert_eq!((past.outcome, &past.failure), (Outcome::TimedOut, &failure("timed_out")), "{op:?}");
         assert_eq!((state_of(&step.life), step.reason), ("queued", Reason::Retried));
     }
-    let last = Life { attempt: 5, ..slow };
+    let last = JobStatus { attempt: 5, ..slow };
     let step = step(&last, &time_out(true));
     let State::Crashed(defeat) = &step.life.state else { panic!("not crashed") };
     assert_eq!((defeat.outcome, step.reason), (Outcome::TimedOut, Reason::Exhausted));

@@ -1,6 +1,6 @@
 //! The moments an attempt remembers, and when a job is due.
 
-use jobhall_core::{Decision, IllegalTransition, Lease, Life, State};
+use jobhall_core::{Decision, IllegalTransition, JobStatus, Lease, State};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::ride::{steps, turns};
@@ -43,7 +43,7 @@ proptest! {
     }
 }
 
-fn lease(life: &Life) -> &Lease {
+fn lease(life: &JobStatus) -> &Lease {
     life.state.lease().expect("a held or completed job")
 }
 
@@ -69,7 +69,7 @@ fn each_phase_is_dated_when_it_begins() {
 
 #[test]
 fn a_job_starts_at_its_time_and_not_a_millisecond_before() {
-    let life = Life::queued(at(10), at(500));
+    let life = JobStatus::queued(at(10), at(500));
     assert_eq!(decide(&life, &Op::Claim, FIRST, at(499)), Err(IllegalTransition::NotDue(at(500))));
     assert!(matches!(decide(&life, &Op::Claim, FIRST, at(500)), Ok(Decision::Step(_))));
 }

@@ -1,6 +1,6 @@
 //! A job as others see it: the error, the derived names, and the four states of the origin's queue.
 
-use jobhall_core::{Life, State, StateName, WaitFor};
+use jobhall_core::{JobStatus, State, StateName, WaitFor};
 use proptest::prelude::{ProptestConfig, prop_assert, prop_assert_eq, proptest};
 
 use crate::retries::next;
@@ -17,7 +17,7 @@ enum Origin {
 }
 
 /// An offer that nobody has accepted leaves a job what it was: initial at first, in error between attempts.
-fn origin(life: &Life) -> Origin {
+fn origin(life: &JobStatus) -> Origin {
     match life.state {
         State::Queued(_) | State::Blocked(_) | State::Assigned(_) if life.attempt == 0 => Origin::Initial,
         State::Queued(_) | State::Blocked(_) | State::Assigned(_) => Origin::Error,
@@ -27,7 +27,7 @@ fn origin(life: &Life) -> Origin {
 }
 
 /// The origin's states that a step passes: a report on an offered job says that it ran.
-fn path(turn: &Turn, life: &Life) -> Vec<Origin> {
+fn path(turn: &Turn, life: &JobStatus) -> Vec<Origin> {
     let mut path = vec![origin(&turn.before)];
     if life.attempt > turn.before.attempt {
         path.push(Origin::Running);
@@ -47,7 +47,7 @@ fn allowed(from: Origin, to: Origin) -> bool {
 }
 
 /// The ends of a job that never ran: a cancel, a dependency that failed, and ten offers in a row that nobody accepted.
-fn deviates(turn: &Turn, life: &Life) -> bool {
+fn deviates(turn: &Turn, life: &JobStatus) -> bool {
     let given_up = matches!(turn.op, Op::TakeBack | Op::LeaseEnd) && matches!(life.state, State::Crashed(_));
     matches!(life.state, State::Cancelled(_)) || given_up || matches!(turn.op, Op::DependencyFailed(..))
 }
@@ -106,7 +106,7 @@ fn h02_every_state_is_one_of_the_origins_four() {
 
 #[test]
 fn scheduled_and_retrying_are_views_of_queued() {
-    let scheduled = Life::queued(at(0), at(LATER_MS));
+    let scheduled = JobStatus::queued(at(0), at(LATER_MS));
     assert_eq!(scheduled.name(at(NOW_MS)), StateName::Scheduled);
     assert_eq!(scheduled.name(at(LATER_MS - 1)), StateName::Scheduled);
     assert_eq!(scheduled.name(at(LATER_MS)), StateName::Queued);
@@ -115,6 +115,6 @@ fn scheduled_and_retrying_are_views_of_queued() {
     for moment in [at(0), retrying.run_at, at(LATER_MS)] {
         assert_eq!(retrying.name(moment), StateName::Retrying);
     }
-    let blocked = Life::behind(at(0), at(LATER_MS), jobhall_core::JobId::new(1).expect("an id"));
+    let blocked = JobStatus::behind(at(0), at(LATER_MS), jobhall_core::JobId::new(1).expect("an id"));
     assert_eq!(blocked.name(at(0)), StateName::Blocked);
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jobhall_core::limits::Limit;
-use jobhall_core::{Class, Job, JobId, Spec};
+use jobhall_core::{Class, Job, JobId, JobSpec};
 
 use crate::board::ClassId;
 use crate::clock::Mono;
@@ -51,7 +51,7 @@ pub(crate) struct Admission {
 /// A job on its way.
 #[derive(Debug)]
 struct PendingJob {
-    spec: Arc<Spec>,
+    spec: Arc<JobSpec>,
     share: Shared,
     /// Whether it is handed over already, and has taken its share.
     taken: bool,
@@ -59,7 +59,7 @@ struct PendingJob {
 
 impl Limits {
     /// What limits a job from now on, instead of what did before. Whoever has taken its share keeps its places.
-    fn reshare(&mut self, id: JobId, spec: Option<&Spec>, share: &mut Shared, taken: bool, now: Mono) {
+    fn reshare(&mut self, id: JobId, spec: Option<&JobSpec>, share: &mut Shared, taken: bool, now: Mono) {
         let after = match spec {
             Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::Of),
             None => Shared::Unread,

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jobhall_core::limits::{Limit, Tokens};
-use jobhall_core::{JobId, QueueName, Spec, TypeName};
+use jobhall_core::{JobId, JobSpec, QueueName, TypeName};
 
 use crate::board::{ClassId, Rank};
 use crate::clock::Mono;
@@ -76,7 +76,7 @@ impl Limits {
     }
 
     /// The share of a job; none if nothing limits it. It counts as one until [`Limits::drop_share`].
-    pub fn share(&mut self, spec: &Spec, now: Mono) -> Option<Share> {
+    pub fn share(&mut self, spec: &JobSpec, now: Mono) -> Option<Share> {
         let weight = spec.throttle_factor;
         if self.rules.is_empty() || weight == 0 {
             return None;
@@ -88,7 +88,7 @@ impl Limits {
     }
 
     /// The limits of a job's queue and type.
-    fn rules_for(&mut self, spec: &Spec) -> Arc<[RuleId]> {
+    fn rules_for(&mut self, spec: &JobSpec) -> Arc<[RuleId]> {
         if let Some((queue, job_type, rules)) = &self.last
             && *queue == spec.queue
             && *job_type == spec.job_type
@@ -103,7 +103,7 @@ impl Limits {
     }
 
     /// The bucket of a limit that a job belongs to, made now if there is none. One more job belongs to it.
-    fn enter(&mut self, rule: RuleId, spec: &Spec, now: Mono) -> Option<BucketId> {
+    fn enter(&mut self, rule: RuleId, spec: &JobSpec, now: Mono) -> Option<BucketId> {
         let known = self.rules.get(&rule)?;
         let text = known.limit.by.as_ref().and_then(|by| by.value(spec));
         let id = match known.buckets.get(&Value::of(text.as_deref())) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jobhall_core::{JobId, Spec, Time, TypeConfig, bounds};
+use jobhall_core::{JobId, JobSpec, Time, TypeConfig, bounds};
 use jobhall_store::Check;
 
 use super::{Item, ItemAction};
@@ -72,11 +72,11 @@ pub(super) fn checked_once(checks: &mut Vec<Check>) {
     });
 }
 
-pub(super) fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: Time) -> Spec {
+pub(super) fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: Time) -> JobSpec {
     let mut tags = wanted.tags.clone();
     tags.sort_unstable();
     tags.dedup();
-    Spec {
+    JobSpec {
         uses: wanted.uses.clone(),
         avoid: wanted.avoid,
         windows: wanted.windows.clone(),

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jobhall_core::{AttemptId, JobId, Life, State, WorkerName};
+use jobhall_core::{AttemptId, JobId, JobStatus, State, WorkerName};
 use jobhall_engine::SessionId;
 use jobhall_store::{Committed, Unit};
 
@@ -134,6 +134,6 @@ impl Checker {
 }
 
 /// Whether an attempt waits for jobs.
-fn waits(life: &Life) -> bool {
+fn waits(life: &JobStatus) -> bool {
     matches!(life.state, State::Waiting(_)) && life.state.held().is_some()
 }

@@ -2,7 +2,7 @@
 //!
 //! A release may be in memory only until the claim, so what is stored as blocked may be claimed at once.
 
-use jobhall_core::{Defeat, Job, JobId, StateName};
+use jobhall_core::{Job, JobId, StateName, Unsuccessful};
 use jobhall_store::Unit;
 
 use super::{Checker, Invariant};
@@ -50,7 +50,7 @@ impl Checker {
     }
 
     /// A job was taken along by one that it was to come after.
-    pub(super) fn cascaded(&mut self, job: &Job, defeat: &Defeat) {
+    pub(super) fn cascaded(&mut self, job: &Job, defeat: &Unsuccessful) {
         let id = job.id;
         let cancelled = defeat.failure.reason == "dependency_cancelled";
         let caused = job.spec.after.iter().any(|before| {
@@ -69,6 +69,6 @@ impl Checker {
 }
 
 /// Whether this is the end of a job that another took along.
-pub(super) fn is_cascading(defeat: &Defeat) -> bool {
+pub(super) fn is_cascading(defeat: &Unsuccessful) -> bool {
     ["dependency_failed", "dependency_cancelled"].contains(&defeat.failure.reason.as_str())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use jobhall_core::{Defeat, Group, GroupCounts, GroupId, GroupVerdict, Job, JobId, StateName};
+use jobhall_core::{Group, GroupCounts, GroupId, GroupVerdict, Job, JobId, StateName, Unsuccessful};
 use jobhall_engine::ShownGroup;
 use jobhall_store::{GroupWrite, Unit};
 
@@ -167,13 +167,13 @@ impl Checker {
     }
 
     /// Whether a job is cancelled because its group is, or because a copy of it has succeeded.
-    pub(super) fn cancelled_in_group(&self, job: &Job, defeat: &Defeat) -> bool {
+    pub(super) fn cancelled_in_group(&self, job: &Job, defeat: &Unsuccessful) -> bool {
         let Some(id) = job.spec.group else { return self.is_outrun(job, defeat) };
         let cancel = self.groups.get(&id).and_then(|group| group.cancel.as_ref());
         cancel == Some(&defeat.failure) || self.is_outrun(job, defeat)
     }
 
-    fn is_outrun(&self, job: &Job, defeat: &Defeat) -> bool {
+    fn is_outrun(&self, job: &Job, defeat: &Unsuccessful) -> bool {
         let root = job.spec.copy_of.unwrap_or(job.id);
         let copy = |other: &&Job| other.id == root || other.spec.copy_of == Some(root);
         defeat.failure.reason == "outrun"

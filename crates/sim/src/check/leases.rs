@@ -1,6 +1,6 @@
 //! Who has what: sessions, assignments, and the decisions to take a lease away, each looked at when it is made.
 
-use jobhall_core::{AttemptId, Job, JobId, Life, State, StopWhy, Timeouts};
+use jobhall_core::{AttemptId, Job, JobId, JobStatus, State, StopWhy, Timeouts};
 use jobhall_engine::{Assignment, SessionId};
 use jobhall_store::Unit;
 
@@ -148,7 +148,7 @@ impl Checker {
         }
     }
 
-    fn decision(&mut self, before: &Job, after: &Life) {
+    fn decision(&mut self, before: &Job, after: &JobStatus) {
         let id = before.id;
         if after.claim > before.life.claim {
             self.in_time(before);
@@ -174,10 +174,10 @@ impl Checker {
 
     /// An attempt is stopped for its time when that is over, and given up when its worker has had its grace. After a
     /// start of the hall only the wall clock tells, which may have been set.
-    fn stops(&mut self, before: &Job, after: &Life) {
+    fn stops(&mut self, before: &Job, after: &JobStatus) {
         let (id, now) = (before.id, self.now.mono);
         let attempt = AttemptId { job: id, claim: before.life.claim };
-        let timed_out = |life: &Life| {
+        let timed_out = |life: &JobStatus| {
             let stop = life.state.held().and_then(|held| held.stop.as_ref());
             stop.is_some_and(|stop| stop.why == StopWhy::TimeOut)
         };

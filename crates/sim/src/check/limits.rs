@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::limits::{Limit, Rate};
-use jobhall_core::{Job, JobId, Life, QueueConfig, QueueName, Spec, State, TypeConfig, TypeName};
+use jobhall_core::{Job, JobId, JobSpec, JobStatus, QueueConfig, QueueName, State, TypeConfig, TypeName};
 use jobhall_store::{Committed, Setting, SettingKind, Unit};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(crate) enum LimitOf {
 
 impl LimitOf {
     /// The two that limit a job.
-    fn both(spec: &Spec) -> [LimitOf; 2] {
+    fn both(spec: &JobSpec) -> [LimitOf; 2] {
         [LimitOf::Queue(spec.queue.clone()), LimitOf::Type(spec.job_type.clone())]
     }
 
@@ -270,7 +270,7 @@ impl Limited {
     }
 }
 
-fn is_leased(life: &Life) -> bool {
+fn is_leased(life: &JobStatus) -> bool {
     life.state.held().is_some() || matches!(life.state, State::Waiting(_))
 }
 
@@ -280,7 +280,7 @@ fn let_through(rate: Rate, heaviest: u64, ms: u64) -> u64 {
 }
 
 /// Whether two jobs are counted together.
-fn together(of: &LimitOf, limit: &Limit, one: &Spec, other: &Spec) -> bool {
+fn together(of: &LimitOf, limit: &Limit, one: &JobSpec, other: &JobSpec) -> bool {
     let same = match limit.by.as_ref().map(|by| by.as_str()) {
         None => true,
         Some("key") => one.key == other.key,
@@ -293,7 +293,7 @@ fn together(of: &LimitOf, limit: &Limit, one: &Spec, other: &Spec) -> bool {
 }
 
 /// The `c` of a job's params.
-fn customer(spec: &Spec) -> Option<String> {
+fn customer(spec: &JobSpec) -> Option<String> {
     let params: Value = serde_json::from_str(spec.params.as_str()).ok()?;
     params.get("c").filter(|c| !c.is_null()).map(ToString::to_string)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{Job, JobId, Life, State, Time, WorkerName};
+use jobhall_core::{Job, JobId, JobStatus, State, Time, WorkerName};
 use jobhall_store::Unit;
 
 use super::leases::touches;
@@ -59,7 +59,7 @@ impl Checker {
 
     /// The jobs that a unit gives away: stored ones, and new ones that are born assigned.
     fn claims(&self, unit: &Unit) -> Vec<(Job, WorkerName)> {
-        let worker = |life: &Life| life.state.held().map(|held| held.lease.worker.clone());
+        let worker = |life: &JobStatus| life.state.held().map(|held| held.lease.worker.clone());
         let stored = unit.changes.iter().filter_map(|change| {
             let before = self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim)?;
             Some((before.clone(), worker(&change.life)?))

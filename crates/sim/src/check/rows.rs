@@ -1,6 +1,6 @@
 //! What every commit does to the rows.
 
-use jobhall_core::{Blocked, Defeat, Job, JobId, Key, Spec, State, StateName, TypeName};
+use jobhall_core::{Blocked, Job, JobId, JobSpec, Key, State, StateName, TypeName, Unsuccessful};
 use jobhall_store::{Committed, FeedEntry, StoredIdempotencyKey, Unit};
 
 use super::dependencies::is_cascading;
@@ -99,7 +99,7 @@ impl Checker {
         }
     }
 
-    fn stored_row(&mut self, vault: &Vault, id: JobId, life: &jobhall_core::Life) -> Option<Job> {
+    fn stored_row(&mut self, vault: &Vault, id: JobId, life: &jobhall_core::JobStatus) -> Option<Job> {
         let row = vault.row(id);
         let same = row.as_ref().is_some_and(|row| row.life == *life);
         self.must(same, Invariant::Stored, &[id], || {
@@ -120,7 +120,7 @@ impl Checker {
         }
     }
 
-    fn same_spec(&mut self, before: &Spec, after: &Spec, id: JobId) {
+    fn same_spec(&mut self, before: &JobSpec, after: &JobSpec, id: JobId) {
         self.must(before == after, Invariant::Stored, &[id], || {
             format!("job {id} has another spec: {after:?}")
         });
@@ -225,7 +225,7 @@ impl Checker {
     }
 
     /// Whether anyone, or a rule, is behind the cancel of a job.
-    pub(super) fn is_known_cancel(&self, job: &Job, defeat: &Defeat) -> bool {
+    pub(super) fn is_known_cancel(&self, job: &Job, defeat: &Unsuccessful) -> bool {
         let parent = job.spec.parent.and_then(|parent| self.rows.get(&parent));
         let orphan = defeat.failure.reason == "parent_ended"
             && parent.is_none_or(|parent| parent.life.state.is_terminal());

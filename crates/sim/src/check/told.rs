@@ -1,7 +1,7 @@
 //! Outcomes that others tell: each ends the attempt that it is told of, once, whether it comes before or after the worker
 //! says that the work has started; and where a cancel was first it ends nothing.
 
-use jobhall_core::{Job, JobId, Life, Report, State, StateName, WaitFor};
+use jobhall_core::{Job, JobId, JobStatus, Report, State, StateName, WaitFor};
 
 use super::ends::{By, End};
 use super::shelf::Shelf;
@@ -100,7 +100,7 @@ impl Checker {
     }
 
     /// A decision that an outcome did not come in time is not made before that.
-    pub(super) fn external_in_time(&mut self, before: &Job, after: &Life) {
+    pub(super) fn external_in_time(&mut self, before: &Job, after: &JobStatus) {
         let (id, wall) = (before.id, self.now.wall);
         let Some(until) = until(&before.life).filter(|_| timed_out(after)) else { return };
         self.must(until <= wall, Invariant::Early, &[id], || {
@@ -110,7 +110,7 @@ impl Checker {
 }
 
 /// When a job that goes on outside has taken too long.
-pub(super) fn until(life: &Life) -> Option<jobhall_core::Time> {
+pub(super) fn until(life: &JobStatus) -> Option<jobhall_core::Time> {
     match &life.state {
         State::Waiting(waiting) => match waiting.on {
             WaitFor::External { until } => Some(until),
@@ -120,7 +120,7 @@ pub(super) fn until(life: &Life) -> Option<jobhall_core::Time> {
     }
 }
 
-fn timed_out(life: &Life) -> bool {
+fn timed_out(life: &JobStatus) -> bool {
     let error = life.state.error();
     error.is_some_and(|error| error.explanation == "nobody told the outcome in time")
 }

@@ -1,8 +1,8 @@
 //! Jobs and their attempts.
 
 use jobhall_core::{
-    Backoff, Defeat, Job, Json, Lease, Leased, Life, Outcome, PastAttempt, Report, RetryPolicy, Spec, State,
-    StopWhy, Verdict, WaitFor, When,
+    Backoff, Job, JobSpec, JobStatus, Json, Lease, Leased, Outcome, PastAttempt, Report, RetryPolicy, State,
+    StopWhy, Unsuccessful, Verdict, WaitFor, When,
 };
 use jobhall_store::Store;
 
@@ -32,7 +32,7 @@ fn of_job(job: &Job) -> Vec<Row> {
     rows.into_iter().chain(state(&life.state)).collect()
 }
 
-fn asked(spec: &Spec) -> Row {
+fn asked(spec: &JobSpec) -> Row {
     Row::new("  asked")
         .with("params", spec.params.as_str())
         .time("created_at", Some(spec.created_at))
@@ -57,7 +57,7 @@ fn policy(RetryPolicy { max_attempts, backoff, on }: &RetryPolicy) -> String {
     format!("{max_attempts}x {backoff} on:{on}")
 }
 
-fn related(spec: &Spec) -> Row {
+fn related(spec: &JobSpec) -> Row {
     Row::new("  related")
         .maybe("retry_of", spec.retry_of)
         .list("after", &spec.after)
@@ -71,7 +71,7 @@ fn related(spec: &Spec) -> Row {
         .maybe("schedule", spec.schedule.as_ref())
 }
 
-fn progress(life: &Life) -> Row {
+fn progress(life: &JobStatus) -> Row {
     Row::new("  progress")
         .with("rev", life.rev)
         .with("claim", life.claim)
@@ -111,7 +111,7 @@ fn state(state: &State) -> Vec<Row> {
     }
 }
 
-fn unsuccessful(end: &Defeat) -> Vec<Row> {
+fn unsuccessful(end: &Unsuccessful) -> Vec<Row> {
     let row = Row::new("  ended").time("at", Some(end.at)).failure("error", Some(&end.failure));
     [row].into_iter().chain(end.last.as_ref().map(lease)).collect()
 }

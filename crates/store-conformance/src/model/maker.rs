@@ -2,7 +2,7 @@
 //! unit wrong is its timing: an older copy, another rev, a key that someone else holds.
 
 use jobhall_core::{
-    Decision, Disposition, Event, Group, Job, JobId, Json, Key, Spec, Step, Submitted, Time, transition,
+    Decision, Disposition, Event, Group, Job, JobId, JobSpec, Json, Key, Step, Submitted, Time, transition,
 };
 use jobhall_store::{
     Change, Check, Insert, KeyPlace, Setting, SettingKind, SettingWrite, StoredIdempotencyKey, Unit,
@@ -90,7 +90,7 @@ impl Maker<'_> {
     /// A new job that waits until another has ended.
     fn after(&mut self, dice: u32) -> Job {
         let job = self.fresh(dice);
-        let spec = Spec { after: [id(1)].into(), after_any: dice & 0x200 == 0, ..(*job.spec).clone() };
+        let spec = JobSpec { after: [id(1)].into(), after_any: dice & 0x200 == 0, ..(*job.spec).clone() };
         Job { spec: spec.into(), life: job.life.after_others(), ..job }
     }
 

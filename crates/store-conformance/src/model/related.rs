@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jobhall_core::needs::Needs;
-use jobhall_core::{Event, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, Json, Key, Spec, Tag};
+use jobhall_core::{
+    Event, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Json, Key, Tag,
+};
 use jobhall_store::{Check, GroupWrite, Link, Unit};
 
 use super::maker::Maker;
@@ -63,7 +65,7 @@ impl Maker<'_> {
         let job = self.fresh(dice);
         let of_group = |other: &&Job| other.spec.group == Some(group);
         let original = self.jobs.iter().find(of_group).filter(|_| dice & 0x600 == 0);
-        let spec = Spec {
+        let spec = JobSpec {
             group: Some(group),
             attached: dice & 0x1800 == 0,
             copy_of: original.map(|original| original.id),
@@ -93,7 +95,7 @@ impl Maker<'_> {
         let fits: Vec<_> = fits.collect();
         let (job, step) = fits.get(usize::from(sketch.pick) % fits.len().max(1))?.clone();
         let needs = ["", "gpu>=1", "os=linux, !spot"][dice as usize % 3];
-        let spec = Spec {
+        let spec = JobSpec {
             params: Json::params(&format!("{{\"edited\":{dice}}}")).expect("valid params"),
             priority: i32::try_from(dice % 100).expect("a small number"),
             needs: Needs::parse(needs).expect("valid needs"),

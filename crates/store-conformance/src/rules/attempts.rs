@@ -1,6 +1,6 @@
 //! What a change carries besides the new life: a past attempt, other params, the wish for the spec.
 
-use jobhall_core::{Event, Job, Json, PastAttempt, Report, Spec, Verdict, When};
+use jobhall_core::{Event, Job, JobSpec, Json, PastAttempt, Report, Verdict, When};
 use jobhall_store::{Change, Store, Unit};
 
 use crate::client::Client;
@@ -90,7 +90,7 @@ pub fn a_wanted_spec_has_the_replaced_params(store: &dyn Store) {
 pub fn what_is_asked_for_is_replaced_by_a_change(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.put(client.fresh(Some("k")));
-    let spec = Spec {
+    let spec = JobSpec {
         params: params("{\"n\":9}"),
         priority: job.spec.priority + 7,
         throttle_factor: job.spec.throttle_factor + 3,

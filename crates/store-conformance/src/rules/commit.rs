@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{
-    Backoff, Event, GroupId, Job, Json, Life, Owner, RetryPolicy, ScheduleName, Spec, State, Tag, Timeouts,
-    Windows,
+    Backoff, Event, GroupId, Job, JobSpec, JobStatus, Json, Owner, RetryPolicy, ScheduleName, State, Tag,
+    Timeouts, Windows,
 };
 use jobhall_store::{Conflict, FeedPage, SettingKind, SettingWrite, Store, Unit};
 
@@ -27,7 +27,7 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
     let client = Client::new(store);
     let earlier = client.succeeded(Some("ключ ☃ '\" %"));
     let mut job = client.fresh_of("thumb-nail.v2", Some("ключ ☃ '\" %"));
-    job.spec = Arc::new(Spec {
+    job.spec = Arc::new(JobSpec {
         queue: jobhall_core::QueueName::new("fast").expect("a valid queue"),
         params: Json::params("{ \"a\": [1, 2.50, \"ü\\u0000\"],\n\"b\":null}").expect("valid params"),
         needs: Needs::parse("os=linux, gpu>=1").expect("valid needs"),
@@ -50,7 +50,7 @@ pub fn l12_a_job_comes_back_with_every_field(store: &dyn Store) {
         schedule: Some(ScheduleName::new("nightly").expect("a valid name")),
         ..(*job.spec).clone()
     });
-    job.life = Life { run_at: client.now(), hold: true, ..job.life };
+    job.life = JobStatus { run_at: client.now(), hold: true, ..job.life };
     let stored = client.put(job.clone());
     assert_eq!(client.get(job.id), Some(stored));
     assert_eq!(client.get(earlier.id), Some(earlier));

@@ -1,7 +1,7 @@
 //! Groups with their members, and links between jobs.
 
 use jobhall_core::{
-    Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, Key, Owner, Spec, StateName, Tag,
+    Failure, Group, GroupCounts, GroupEnd, GroupId, GroupVerdict, Job, JobSpec, Key, Owner, StateName, Tag,
 };
 use jobhall_store::{Check, Conflict, GroupWrite, JobFilter, Link, Member, Prune, Store, Unit};
 
@@ -92,7 +92,7 @@ pub fn a_closed_group_refuses_members(store: &dyn Store) {
 pub fn l21_the_jobs_of_a_group_are_found(store: &dyn Store) {
     let client = Client::new(store);
     let group = GroupId::of(client.fresh(None).id);
-    let of_group = |change: &dyn Fn(&mut Spec)| -> Job {
+    let of_group = |change: &dyn Fn(&mut JobSpec)| -> Job {
         let mut job = client.fresh(None);
         let mut spec = (*job.spec).clone();
         spec.group = Some(group);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::Spec;
+use jobhall_core::JobSpec;
 use jobhall_store::{Check, Committed, Conflict, Memory, Unit};
 
 /// What is wrong with the store.
@@ -86,7 +86,7 @@ impl Fault {
                 unit.checks.retain(|check| !matches!(check, Check::Joinable(_)));
             }
             Fault::ForgetsGroups => unit.inserts.iter_mut().for_each(|insert| {
-                insert.job.spec = Arc::new(Spec { group: None, ..(*insert.job.spec).clone() });
+                insert.job.spec = Arc::new(JobSpec { group: None, ..(*insert.job.spec).clone() });
             }),
             Fault::KeepsLinks => unit.unlinked.clear(),
             Fault::KeepsOldPriority => keep_priority(unit, memory),
@@ -142,7 +142,7 @@ fn keep_priority(unit: &mut Unit, memory: &Memory) {
     for change in &mut unit.changes {
         let stored = memory.jobs_now(&[change.id]).remove(0);
         if let (Some(spec), Some(stored)) = (&mut change.spec, stored) {
-            *spec = Arc::new(Spec { priority: stored.spec.priority, ..(**spec).clone() });
+            *spec = Arc::new(JobSpec { priority: stored.spec.priority, ..(**spec).clone() });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jobhall_core::{Job, JobId, Spec, State, Time, guard};
+use jobhall_core::{Job, JobId, JobSpec, State, Time, guard};
 
 use super::{KeyOf, StoredKey, Tables};
 use crate::{
@@ -100,7 +100,7 @@ impl Tables {
     }
 
     /// Applies the changes in two goes, so that keys are released before they are taken.
-    fn change_all(&mut self, unit: &Unit, undo: &mut Vec<Undo>) -> Result<Vec<Arc<Spec>>, Vec<Conflict>> {
+    fn change_all(&mut self, unit: &Unit, undo: &mut Vec<Undo>) -> Result<Vec<Arc<JobSpec>>, Vec<Conflict>> {
         let mut conflicts = Vec::new();
         let mut specs = Vec::new();
         let mut takers = Vec::new();

@@ -6,18 +6,18 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 
 use super::super::{EXPRESSION_BYTES_MAX, KeyExpression, PATH_MAX, VALUE_BYTES_MAX};
-use crate::{GroupId, Json, Key, Owner, QueueName, ScheduleName, Spec, Tag, Time, TypeName};
+use crate::{GroupId, JobSpec, Json, Key, Owner, QueueName, ScheduleName, Tag, Time, TypeName};
 
-fn spec(params: &str) -> Spec {
+fn spec(params: &str) -> JobSpec {
     let (job_type, queue) = (TypeName::new("render").unwrap(), QueueName::new("fast").unwrap());
-    Spec {
+    JobSpec {
         key: Some(Key::new("acme/7/a").unwrap()),
         params: Json::params(params).unwrap(),
         owner: Some(Owner::new("Ann Other").unwrap()),
         group: Some(GroupId::new(9).unwrap()),
         schedule: Some(ScheduleName::new("nightly").unwrap()),
         tags: ["region=eu", "regional=1", "tier:gold"].map(|tag| Tag::new(tag).unwrap()).into(),
-        ..Spec::plain(job_type, queue, Time::EPOCH)
+        ..JobSpec::plain(job_type, queue, Time::EPOCH)
     }
 }
 
@@ -43,7 +43,7 @@ fn names_of_a_job() {
         assert_eq!(value(expression, "{}").as_deref(), Some(expected), "{expression}");
     }
     let spec = spec("{}");
-    let without = Spec::plain(spec.job_type, spec.queue, Time::EPOCH);
+    let without = JobSpec::plain(spec.job_type, spec.queue, Time::EPOCH);
     for expression in ["key", "owner", "group", "schedule", "tag:region", "tag:r"] {
         assert_eq!(KeyExpression::parse(expression).unwrap().value(&without), None, "{expression}");
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{
-    Decision, Event, Job, JobId, LeaseId, Life, QueueName, Spec, Time, TypeName, WorkerName, transition,
+    Decision, Event, Job, JobId, JobSpec, JobStatus, LeaseId, QueueName, Time, TypeName, WorkerName,
+    transition,
 };
 use jobhall_store::{Setting, SettingKind};
 
@@ -20,8 +21,8 @@ fn now() -> Now {
 
 fn job(number: u64) -> Job {
     let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
-    let spec = Arc::new(Spec::plain(job_type, queue, now().wall));
-    Job { id: id(number), spec, life: Life::queued(now().wall, now().wall) }
+    let spec = Arc::new(JobSpec::plain(job_type, queue, now().wall));
+    Job { id: id(number), spec, life: JobStatus::queued(now().wall, now().wall) }
 }
 
 fn leased(number: u64) -> Job {

@@ -1,7 +1,7 @@
 //! What the buckets promise by themselves: lending, forgetting, and changes of what is configured.
 
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
-use jobhall_core::{Json, QueueName, Spec, Time, TypeName};
+use jobhall_core::{JobSpec, Json, QueueName, Time, TypeName};
 
 use super::{BucketId, Hindrance, LimitOf, Limits, SPARES, Share};
 use crate::board::{Board, ClassId, Rank};
@@ -20,10 +20,10 @@ fn class() -> ClassId {
     Board::default().class_of(&spec("x", 1))
 }
 
-fn spec(value: &str, throttle_factor: u32) -> Spec {
+fn spec(value: &str, throttle_factor: u32) -> JobSpec {
     let (job_type, queue) = (TypeName::new("t").unwrap(), QueueName::new("q").unwrap());
     let params = Json::params(&format!("{{\"v\":\"{value}\"}}")).unwrap();
-    Spec { params, throttle_factor, ..Spec::plain(job_type, queue, Time::EPOCH) }
+    JobSpec { params, throttle_factor, ..JobSpec::plain(job_type, queue, Time::EPOCH) }
 }
 
 fn of() -> LimitOf {
