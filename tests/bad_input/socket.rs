@@ -1,6 +1,6 @@
 //! A WebSocket by hand: frames with any bits, right or wrong, and what the hall says to them.
 
-use jobhall_protocol::{Encoding, FrameWriter, ToHall};
+use jobhall_protocol::{Encoding, FrameWriter, ToServer};
 use jobhall_tests::{Raw, Rig};
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ impl Socket {
     /// The same, after a hello that was welcomed.
     pub fn welcomed(rig: &Rig, token: &str, encoding: Encoding) -> Socket {
         let mut socket = Socket::open(rig, token, encoding);
-        socket.speak(&[ToHall::Hello(jobhall_protocol::Hello::default())]);
+        socket.speak(&[ToServer::Hello(jobhall_protocol::Hello::default())]);
         let (first, _) = socket.next().expect("a welcome");
         let expected = if encoding == Encoding::Json { TEXT } else { BINARY };
         assert_eq!(first, FINAL | expected);
@@ -90,7 +90,7 @@ impl Socket {
     }
 
     /// Messages as they should be.
-    pub fn speak(&mut self, messages: &[ToHall]) -> &mut Socket {
+    pub fn speak(&mut self, messages: &[ToServer]) -> &mut Socket {
         let mut writer = FrameWriter::new(self.encoding);
         messages.iter().for_each(|message| assert!(writer.push(message).unwrap()));
         let first = FINAL | if self.encoding == Encoding::Json { TEXT } else { BINARY };

@@ -14,7 +14,7 @@ use jobhall_store::{Committed, Done, Unit};
 use serde_json::{Value, json};
 
 use crate::Failed;
-use crate::hall::rounded;
+use crate::setup::rounded;
 
 const CLASSES: u64 = 10_000;
 const FEW_JOBS: u64 = 1_000;

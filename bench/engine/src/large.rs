@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::hall::{Hall, rounded};
 use crate::life::{self, Way};
+use crate::setup::{Hall, rounded};
 use crate::{Failed, Options, prefill};
 
 /// Measures both in turns.

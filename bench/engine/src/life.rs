@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::hall::{Hall, report, rounded};
+use crate::setup::{Hall, report, rounded};
 use crate::{Failed, Options};
 
 /// Jobs that may be submitted and not completed: clients wait when workers are behind, so that a run is steady.

@@ -10,8 +10,8 @@ use jobhall_engine::SubmitJob;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::hall::Hall;
 use crate::life::{self, Way};
+use crate::setup::Hall;
 use crate::{Failed, Options};
 
 const CUSTOMERS: u32 = 1_000;

@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod classes;
-mod hall;
 mod large;
 mod life;
 mod limits;
 mod market;
 mod prefill;
 mod relations;
+mod setup;
 
 use std::env;
 use std::error::Error;

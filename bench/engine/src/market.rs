@@ -12,8 +12,8 @@ use jobhall_engine::SubmitJob;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::hall::Hall;
 use crate::life::{self, Trade, Way};
+use crate::setup::Hall;
 use crate::{Failed, Options};
 
 const TYPES: usize = 100;

@@ -10,8 +10,8 @@ use jobhall_engine::{After, Engine, NewGroup, SessionEvent, Submit, SubmitJob};
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
-use crate::hall::{Hall, report};
 use crate::life::noop;
+use crate::setup::{Hall, report};
 use crate::{Failed, Options};
 
 /// Jobs of one submit.

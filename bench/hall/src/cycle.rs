@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jobhall_bench_raw_store::machine::Sample;
 use jobhall_bench_raw_store::rows::params;
 use jobhall_client::{Client, SessionReceiver, SessionSender};
-use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToHall, ToWorker};
+use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToServer, ToWorker};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -114,13 +114,13 @@ async fn work(
     shared: Arc<Shared>,
 ) -> Result<(), Failed> {
     let (mut total, mut renewed, mut words) = (CREDIT, Instant::now(), Vec::new());
-    sender.send(&[ToHall::Credit { total: total.cast_signed() }]).await?;
+    sender.send(&[ToServer::Credit { total: total.cast_signed() }]).await?;
     loop {
         let mut ended = 0;
         for message in receiver.next().await? {
             match message {
                 ToWorker::Assign { attempt, lease, .. } => {
-                    words.push(ToHall::Outcome { attempt, lease, report: passed() });
+                    words.push(ToServer::Outcome { attempt, lease, report: passed() });
                 }
                 ToWorker::Moved { .. } => ended += 1,
                 ToWorker::Renewed {} => {}
@@ -131,11 +131,11 @@ async fn work(
         shared.room.add_permits(usize::try_from(ended)?);
         if !words.is_empty() {
             total += words.len() as u64;
-            words.push(ToHall::Credit { total: total.cast_signed() });
+            words.push(ToServer::Credit { total: total.cast_signed() });
         }
         if renewed.elapsed() > RENEW_AFTER {
             renewed = Instant::now();
-            words.push(ToHall::Renew {});
+            words.push(ToServer::Renew {});
         }
         if !words.is_empty() {
             sender.send(&words).await?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::{SinkExt, StreamExt};
 use jobhall_bench_raw_store::machine::{Sample, fdatasync_us, percentile};
 use jobhall_client::{Client, Session};
-use jobhall_protocol::{Hello, ToHall, ToWorker};
+use jobhall_protocol::{Hello, ToServer, ToWorker};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -23,7 +23,7 @@ pub async fn measure(options: &Options) -> Result<Value, Failed> {
     let echo = Server::echo().await?;
     let client = Client::new(&format!("http://{}", hall.address), Some(&hall.token))?;
     let mut session = client.session(Hello::default()).await?;
-    session.send(&[ToHall::Credit { total: 1 }]).await?;
+    session.send(&[ToServer::Credit { total: 1 }]).await?;
     let mut post = Connection::open(&hall).await?;
     let mut echoer = Connection::open(&echo).await?;
     let stream = TcpStream::connect(&echo.address).await?;
@@ -76,8 +76,8 @@ pub async fn one(
     post.answer().await?;
     session
         .send(&[
-            ToHall::Outcome { attempt, lease, report: passed() },
-            ToHall::Credit { total: total.cast_signed() },
+            ToServer::Outcome { attempt, lease, report: passed() },
+            ToServer::Credit { total: total.cast_signed() },
         ])
         .await?;
     while !session.next().await?.iter().any(|message| matches!(message, ToWorker::Moved { .. })) {}

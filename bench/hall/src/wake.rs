@@ -2,7 +2,7 @@
 
 use jobhall_bench_raw_store::machine::{Sample, percentile};
 use jobhall_client::{Client, Session};
-use jobhall_protocol::{Hello, ToHall};
+use jobhall_protocol::{Hello, ToServer};
 use serde_json::{Value, json};
 
 use crate::http::{Connection, request};
@@ -24,7 +24,7 @@ impl Pair {
         let client = Client::new(&format!("http://{}", worker_at.address), Some(&worker_at.token))?;
         let hello = Hello { accepts: format!("type={job_type}"), ..Hello::default() };
         let mut session = client.session(hello).await?;
-        session.send(&[ToHall::Credit { total: 1 }]).await?;
+        session.send(&[ToServer::Credit { total: 1 }]).await?;
         let body = format!("{{\"type\":\"{job_type}\"}}");
         let submit = request("POST", "/api/v1/jobs", client_at, &body);
         Ok(Pair { submit, post: Connection::open(client_at).await?, session, total: 1 })

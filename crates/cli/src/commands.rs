@@ -31,8 +31,8 @@ use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::Signals;
 use crate::logging;
+use crate::server::Signals;
 
 /// Runs the command.
 pub async fn run(cli: Cli) -> Outcome {

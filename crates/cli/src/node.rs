@@ -16,7 +16,7 @@ use jobhall_client::{Trust, tls_config};
 use jobhall_core::{Time, WorkerName};
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_protocol::{Node as Told, NodeRole, Timestamp};
-use jobhall_server::{ForwardTo, Hall, Listen, NodeSecret, Nodes, Options, Running, Tokens};
+use jobhall_server::{ForwardTo, Listen, NodeSecret, Nodes, Options, Running, Server, Tokens};
 use jobhall_store::{Store, StoreError};
 use jobhall_store_postgres::{Database, LeaderSeen, Leadership, Node as Me, NodeSeen, Postgres};
 use tokio::runtime::Handle;
@@ -25,8 +25,8 @@ use tokio::task::JoinHandle;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 use crate::listen::ListenArgs;
+use crate::server::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 
 /// How often a follower looks whether the leadership is free, and a node without a database whether that is back.
 const LOOK: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ impl Node {
         let node_secret = NodeSecret::new(&secret).ok_or_else(|| failed(&"the hall's secret is empty"))?;
         let listener = bind(at.listen).await?;
         let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure };
-        let running = Hall::listen(listener, listen).map_err(|error| trouble(data, &error))?;
+        let running = Server::listen(listener, listen).map_err(|error| trouble(data, &error))?;
         let (address, own_url) = (running.address, at.own_url(running.address));
         let me = Me { name: name(address.port()), url: at.advertised(address) };
         let name = WorkerName::new(&me.name).map_err(|error| failed(&error))?;

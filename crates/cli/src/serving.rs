@@ -6,15 +6,15 @@ use jobhall_server::Role;
 
 use crate::database::Database;
 use crate::failure::Outcome;
-use crate::hall::OpenHall;
 use crate::listen::ListenArgs;
 use crate::node::Node;
+use crate::server::OpenServer;
 use crate::settings::Settings;
 
 /// See the module.
 pub enum Serving {
     /// The whole hall.
-    Alone(OpenHall),
+    Alone(OpenServer),
     /// One node of it.
     Node(Node),
 }
@@ -26,7 +26,7 @@ impl Serving {
             Some(Database::Postgres(url)) => {
                 Ok(Serving::Node(Node::open(data, at, url, &settings.trust()).await?))
             }
-            _ => Ok(Serving::Alone(OpenHall::open(data, at).await?)),
+            _ => Ok(Serving::Alone(OpenServer::open(data, at).await?)),
         }
     }
 

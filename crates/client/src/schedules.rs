@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use crate::call::Client;
 use crate::error::ClientError;
-use crate::hall::Versioned;
+use crate::server::Versioned;
 
 impl Client {
     /// All schedules.

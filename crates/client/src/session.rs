@@ -2,14 +2,14 @@
 //!
 //! ```no_run
 //! # use jobhall_client::{Client, ClientError};
-//! # use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToHall, ToWorker};
+//! # use jobhall_protocol::{Hello, Outcome, OutcomeReport, ToServer, ToWorker};
 //! # async fn example(client: Client) -> Result<(), ClientError> {
 //! let mut session = client.session(Hello::default()).await?;
-//! session.send(&[ToHall::Credit { total: 1 }]).await?;
+//! session.send(&[ToServer::Credit { total: 1 }]).await?;
 //! for message in session.next().await? {
 //!     if let ToWorker::Assign { attempt, lease, .. } = message {
 //!         let report = OutcomeReport { outcome: Outcome::Passed, value: None, error: None, retry: None, params: None };
-//!         session.send(&[ToHall::Outcome { attempt, lease, report }, ToHall::Credit { total: 2 }]).await?;
+//!         session.send(&[ToServer::Outcome { attempt, lease, report }, ToServer::Credit { total: 2 }]).await?;
 //!     }
 //! }
 //! # Ok(())
@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use jobhall_protocol::{
-    Encoding, FRAME_BYTES, FrameError, FrameWriter, Hello, ToHall, ToWorker, Welcome, read_frame,
+    Encoding, FRAME_BYTES, FrameError, FrameWriter, Hello, ToServer, ToWorker, Welcome, read_frame,
 };
 use reqwest::{Method, Url};
 use rustls::pki_types::ServerName;
@@ -118,7 +118,7 @@ impl Client {
         let (frame, url) = (FrameWriter::new(encoding), place.name().to_owned());
         let mut sender = SessionSender { sink, frame, encoding, url: url.clone() };
         let mut receiver = SessionReceiver { stream, encoding, url };
-        sender.send(&[ToHall::Hello(hello)]).await?;
+        sender.send(&[ToServer::Hello(hello)]).await?;
         match receiver.next().await?.into_iter().next() {
             Some(ToWorker::Welcome(welcome)) => Ok(Session { welcome, sender, receiver }),
             Some(ToWorker::Refused { code, detail, .. }) => Err(ClientError::refused(code, detail)),
@@ -184,7 +184,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection is gone.
-    pub async fn send(&mut self, messages: &[ToHall]) -> Result<(), ClientError> {
+    pub async fn send(&mut self, messages: &[ToServer]) -> Result<(), ClientError> {
         self.sender.send(messages).await
     }
 
@@ -205,7 +205,7 @@ impl Session {
     /// Leaves for good: what it still has is lost at once.
     pub async fn leave(mut self) {
         // One who leaves does not care whether that was heard: the session ends by itself.
-        let _ = self.sender.send(&[ToHall::Leave {}]).await;
+        let _ = self.sender.send(&[ToServer::Leave {}]).await;
         let rest = async { while self.receiver.next().await.is_ok() {} };
         let _ = tokio::time::timeout(ANSWER, rest).await;
     }
@@ -216,7 +216,7 @@ impl SessionSender {
     ///
     /// # Errors
     /// The connection is gone.
-    pub async fn send(&mut self, messages: &[ToHall]) -> Result<(), ClientError> {
+    pub async fn send(&mut self, messages: &[ToServer]) -> Result<(), ClientError> {
         for message in messages {
             if !self.push(message)? {
                 self.feed().await?;
@@ -228,7 +228,7 @@ impl SessionSender {
     }
 
     /// A message that cannot be written takes those before it along, so that nobody sends half of what was meant.
-    fn push(&mut self, message: &ToHall) -> Result<bool, ClientError> {
+    fn push(&mut self, message: &ToServer) -> Result<bool, ClientError> {
         self.frame.push(message).map_err(|error| {
             self.frame.take();
             wrong(&error)

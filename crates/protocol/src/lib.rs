@@ -43,7 +43,7 @@ pub use schedule::{Schedule, SetSchedule, Tick};
 pub use session::{
     Assigned, AssignedJob, Assignments, AttemptRef, Encoding, FEATURE_MOVED, FRAME_BYTES, FRAME_MESSAGES,
     FrameError, FrameWriter, Hello, Outcome, OutcomeReport, Progress, Renewals, Renewed, RenewedAttempt,
-    RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Vacancy, Welcome, Word, read_frame,
+    RetryVerdict, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Vacancy, Welcome, Word, read_frame,
 };
 pub use span::{Span, SpanError};
 pub use stats::{Asker, Disk, Durations, Queue, Rates, Stats, Totals, Workforce};

@@ -14,7 +14,7 @@ use crate::span::Span;
 
 pub use frame::{Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, read_frame};
 pub use message::{
-    AttemptRef, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word,
+    AttemptRef, FEATURE_MOVED, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word,
 };
 
 /// A worker's long poll: it can take so many jobs now.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use jobhall_protocol::{
-    Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, LogStream, ToHall, ToWorker, read_frame,
+    Encoding, FRAME_BYTES, FRAME_MESSAGES, FrameError, FrameWriter, LogStream, ToServer, ToWorker, read_frame,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,7 +77,7 @@ fn the_examples_of_what_workers_say_hold() {
         "ping",
         "leave",
     ];
-    check::<ToHall>("to_hall", &kinds);
+    check::<ToServer>("to_server", &kinds);
 }
 
 #[test]
@@ -115,61 +115,61 @@ fn what_is_not_known_is_named() {
         (r#"[{"renew":{}}] x"#.to_owned(), "trailing"),
         ("[".repeat(100_000), "not a list"),
     ] {
-        let error = read_frame::<ToHall>(Encoding::Json, frame.as_bytes()).unwrap_err().to_string();
+        let error = read_frame::<ToServer>(Encoding::Json, frame.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(word), "{error} does not name {word}");
         if let Ok(value) = serde_json::from_str::<Value>(&frame) {
             let packed = rmp_serde::to_vec(&value).unwrap();
-            let error = read_frame::<ToHall>(Encoding::MessagePack, &packed).unwrap_err();
+            let error = read_frame::<ToServer>(Encoding::MessagePack, &packed).unwrap_err();
             assert!(matches!(error, FrameError::Wrong(_)), "{error}");
         }
     }
     let unknown = rmp_serde::to_vec(&serde_json::json!([{ "renew": { "now": true } }])).unwrap();
-    let error = read_frame::<ToHall>(Encoding::MessagePack, &unknown).unwrap_err();
+    let error = read_frame::<ToServer>(Encoding::MessagePack, &unknown).unwrap_err();
     assert!(error.to_string().contains("now"), "{error}");
 }
 
 #[test]
 fn spoilt_messagepack_is_refused_and_never_more_than_that() {
-    let whole = unhex(&std::fs::read_to_string(path("to_hall.msgpack.hex")).unwrap());
+    let whole = unhex(&std::fs::read_to_string(path("to_server.msgpack.hex")).unwrap());
     for end in 0..whole.len() {
-        assert!(read_frame::<ToHall>(Encoding::MessagePack, &whole[..end]).is_err(), "cut at {end}");
+        assert!(read_frame::<ToServer>(Encoding::MessagePack, &whole[..end]).is_err(), "cut at {end}");
     }
     let more = [whole.as_slice(), &[0xc0]].concat();
-    assert!(read_frame::<ToHall>(Encoding::MessagePack, &more).is_err(), "bytes after its end");
+    assert!(read_frame::<ToServer>(Encoding::MessagePack, &more).is_err(), "bytes after its end");
     let lists = vec![0x91; 100_000];
-    assert!(read_frame::<ToHall>(Encoding::MessagePack, &lists).is_err(), "nested without end");
+    assert!(read_frame::<ToServer>(Encoding::MessagePack, &lists).is_err(), "nested without end");
     let claims = [0xdd, 0xff, 0xff, 0xff, 0xff, 0xc0];
-    assert!(read_frame::<ToHall>(Encoding::MessagePack, &claims).is_err(), "a length that is not there");
+    assert!(read_frame::<ToServer>(Encoding::MessagePack, &claims).is_err(), "a length that is not there");
     for (at, byte) in [(0, 0x00), (0, 0xc6), (5, 0xff), (6, 0xdb)] {
         let mut spoilt = whole.clone();
         spoilt[at] = byte;
-        assert!(read_frame::<ToHall>(Encoding::MessagePack, &spoilt).is_err(), "byte {at}");
+        assert!(read_frame::<ToServer>(Encoding::MessagePack, &spoilt).is_err(), "byte {at}");
     }
 }
 
 #[test]
 fn a_frame_has_its_bounds_on_both_ends() {
-    let many = serde_json::to_vec(&vec![ToHall::Renew {}; FRAME_MESSAGES + 1]).unwrap();
-    let error = read_frame::<ToHall>(Encoding::Json, &many).unwrap_err();
+    let many = serde_json::to_vec(&vec![ToServer::Renew {}; FRAME_MESSAGES + 1]).unwrap();
+    let error = read_frame::<ToServer>(Encoding::Json, &many).unwrap_err();
     assert_eq!(error, FrameError::Messages(FRAME_MESSAGES + 1));
-    let error = read_frame::<ToHall>(Encoding::Json, &vec![b' '; FRAME_BYTES + 1]).unwrap_err();
+    let error = read_frame::<ToServer>(Encoding::Json, &vec![b' '; FRAME_BYTES + 1]).unwrap_err();
     assert_eq!(error, FrameError::Bytes(FRAME_BYTES + 1));
     for encoding in Encoding::ALL {
         let mut frame = FrameWriter::new(encoding);
-        while frame.push(&ToHall::Renew {}).unwrap() {}
-        assert_eq!(read_frame::<ToHall>(encoding, &frame.take().unwrap()).unwrap().len(), FRAME_MESSAGES);
+        while frame.push(&ToServer::Renew {}).unwrap() {}
+        assert_eq!(read_frame::<ToServer>(encoding, &frame.take().unwrap()).unwrap().len(), FRAME_MESSAGES);
         assert!(frame.push(&log(300_000)).unwrap() && frame.push(&log(300_000)).unwrap());
         let third = frame.push(&log(450_000)).unwrap();
         assert!(!third && frame.len() < FRAME_BYTES, "it is left out whole");
-        assert_eq!(read_frame::<ToHall>(encoding, &frame.take().unwrap()).unwrap().len(), 2);
+        assert_eq!(read_frame::<ToServer>(encoding, &frame.take().unwrap()).unwrap().len(), 2);
         assert!(frame.is_empty() && frame.take().is_none());
         assert!(matches!(frame.push(&log(FRAME_BYTES)), Err(FrameError::Bytes(_))));
         assert!(frame.take().is_none(), "nothing is left of it");
     }
 }
 
-fn log(bytes: usize) -> ToHall {
+fn log(bytes: usize) -> ToServer {
     let attempt = "1-1".parse().unwrap();
     let (lease, offset, stream) = (jobhall_core::LeaseId(7), 0, LogStream::Stdout);
-    ToHall::Log { attempt, lease, offset, stream, bytes: vec![7; bytes] }
+    ToServer::Log { attempt, lease, offset, stream, bytes: vec![7; bytes] }
 }

@@ -11,12 +11,12 @@ use crate::app::{App, told};
 use crate::artifacts::Artifacts;
 use crate::failures::Failures;
 use crate::forwarded_for::NodeSecret;
-use crate::hall::Options;
 use crate::logs::Logs;
 use crate::operations::{self, Operations};
 use crate::place::Place;
 use crate::poll_sessions::PollSessions;
 use crate::role::Node;
+use crate::server::Options;
 use crate::tokens::Tokens;
 use crate::{collector, inbox, routes};
 

@@ -6,9 +6,9 @@ use jobhall_core::{JobId, QueueConfig, TypeConfig};
 use jobhall_engine::{Edit, Request};
 
 use crate::check::LimitOf;
-use crate::hall::Sim;
 use crate::random::Random;
 use crate::script::Action;
+use crate::simulation::Sim;
 use crate::words;
 
 /// A change that somebody makes.

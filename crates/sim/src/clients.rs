@@ -5,8 +5,8 @@ use jobhall_engine::{Answer, IdempotencyKey, Rejected, Request, Submit, Ticket};
 
 use crate::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::event::{Event, Origin};
-use crate::hall::Sim;
 use crate::script::Action;
+use crate::simulation::Sim;
 
 /// How long a client waits for an answer.
 const PATIENCE_MS: u64 = 8_000;

@@ -4,9 +4,9 @@
 use jobhall_core::{Failure, GroupId, TypeConfig};
 use jobhall_engine::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};
 
-use crate::hall::Sim;
 use crate::random::Random;
 use crate::script::{Action, Wanted};
+use crate::simulation::Sim;
 use crate::words;
 
 /// Jobs of groups have numbers of their own.

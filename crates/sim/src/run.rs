@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::check::{Invariant, Violation};
-use crate::hall::Sim;
 use crate::plant::Plant;
 use crate::script::Script;
+use crate::simulation::Sim;
 use crate::tally::Tally;
 
 /// What came of a run.

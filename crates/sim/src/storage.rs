@@ -5,7 +5,7 @@ use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::check::Shelf as _;
 use crate::event::{Event, UnderWay};
-use crate::hall::Sim;
+use crate::simulation::Sim;
 
 fn unknown() -> CommitError {
     CommitError::Unknown { message: "the disk went away".to_owned() }

@@ -7,9 +7,9 @@ use jobhall_store::{Committed, Unit};
 
 use crate::check::{Seen, Shelf as _};
 use crate::event::{Event, Origin, Purpose};
-use crate::hall::Sim;
 use crate::plant::Plant;
 use crate::script::Action;
+use crate::simulation::Sim;
 use crate::tally::variant;
 use crate::words;
 

@@ -8,9 +8,9 @@ use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
 use jobhall_engine::{Answer, Assignment, Effect, Rejected, Request, SessionId, VacancyId};
 
 use crate::event::{Event, Origin, Purpose};
-use crate::hall::Sim;
 use crate::manner::{Manner, Task, passed};
 use crate::script::Action;
+use crate::simulation::Sim;
 use crate::words;
 
 /// Time between two renewals.

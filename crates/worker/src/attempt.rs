@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jobhall_client::Client;
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AssignedJob, Code, LogStream, Outcome, OutcomeReport, ToHall, WorkerFile};
+use jobhall_protocol::{AssignedJob, Code, LogStream, Outcome, OutcomeReport, ToServer, WorkerFile};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -177,7 +177,7 @@ impl Attempt {
     }
 
     /// Sends until the hall has taken it or never will.
-    async fn deliver(&self, messages: Vec<ToHall>) {
+    async fn deliver(&self, messages: Vec<ToServer>) {
         loop {
             match self.outbox.send(messages.clone()).await {
                 Some(Reply::Refused(code, _)) if is_passing(code) => tokio::time::sleep(AGAIN).await,
@@ -196,7 +196,7 @@ impl Attempt {
         while *self.order.borrow() < Order::Lost {
             let mut messages = Vec::from_iter(gathered.piece(self.attempt, self.lease));
             let (attempt, lease) = (self.attempt, self.lease);
-            messages.push(ToHall::Outcome { attempt, lease, report: report.clone() });
+            messages.push(ToServer::Outcome { attempt, lease, report: report.clone() });
             match self.outbox.send(messages).await {
                 Some(Reply::Refused(code, _)) if is_passing(code) => {
                     let _ = timeout(AGAIN, self.order.changed()).await;
@@ -238,9 +238,9 @@ impl Gathered {
     }
 
     /// All of it as a message, if there is any.
-    fn piece(&self, attempt: AttemptId, lease: LeaseId) -> Option<ToHall> {
+    fn piece(&self, attempt: AttemptId, lease: LeaseId) -> Option<ToServer> {
         let (offset, stream, bytes) = (self.offset, self.stream, self.bytes.clone());
-        (!bytes.is_empty()).then_some(ToHall::Log { attempt, lease, offset, stream, bytes })
+        (!bytes.is_empty()).then_some(ToServer::Log { attempt, lease, offset, stream, bytes })
     }
 
     fn passed_on(&mut self) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AttemptRef, Code, ToHall, ToWorker, Word};
+use jobhall_protocol::{AttemptRef, Code, ToServer, ToWorker, Word};
 use tokio::sync::watch;
 use tokio::task::Id;
 
@@ -81,7 +81,7 @@ impl InFlight {
     }
 
     /// Keeps a message until it is answered; the messages to send now.
-    pub fn keep(&mut self, message: OutboundMessage) -> Vec<ToHall> {
+    pub fn keep(&mut self, message: OutboundMessage) -> Vec<ToServer> {
         let Some(holding) = self.0.get_mut(&message.attempt) else { return Vec::new() };
         if *holding.order.borrow() == Order::Lost {
             return Vec::new();
@@ -93,7 +93,7 @@ impl InFlight {
     }
 
     /// Everything that was not answered, to be said again on a new connection.
-    pub fn unanswered(&self) -> Vec<ToHall> {
+    pub fn unanswered(&self) -> Vec<ToServer> {
         let outbound = self.0.values().filter_map(|holding| holding.message.as_ref());
         outbound.flat_map(|message| message.messages.iter().cloned()).collect()
     }
@@ -128,8 +128,8 @@ impl InFlight {
 /// What the last message of a message is.
 fn last(message: &OutboundMessage) -> Option<Word> {
     match message.messages.last()? {
-        ToHall::Log { .. } => Some(Word::Log),
-        ToHall::Outcome { .. } => Some(Word::Outcome),
+        ToServer::Log { .. } => Some(Word::Log),
+        ToServer::Outcome { .. } => Some(Word::Outcome),
         _ => None,
     }
 }
@@ -148,16 +148,20 @@ mod tests {
         "1-1".parse().unwrap()
     }
 
-    fn log() -> ToHall {
+    fn log() -> ToServer {
         let (offset, stream, bytes) = (0, LogStream::Stdout, b"x".to_vec());
-        ToHall::Log { attempt: attempt(), lease: LEASE, offset, stream, bytes }
+        ToServer::Log { attempt: attempt(), lease: LEASE, offset, stream, bytes }
     }
 
-    fn outcome() -> ToHall {
-        ToHall::Outcome { attempt: attempt(), lease: LEASE, report: executor::report(Outcome::Passed, None) }
+    fn outcome() -> ToServer {
+        ToServer::Outcome {
+            attempt: attempt(),
+            lease: LEASE,
+            report: executor::report(Outcome::Passed, None),
+        }
     }
 
-    fn message(messages: Vec<ToHall>) -> (OutboundMessage, oneshot::Receiver<Reply>) {
+    fn message(messages: Vec<ToServer>) -> (OutboundMessage, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         (OutboundMessage { attempt: attempt(), messages, reply }, answer)
     }

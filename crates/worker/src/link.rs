@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jobhall_client::{ClientError, Session, SessionReceiver, SessionSender};
-use jobhall_protocol::{ToHall, ToWorker};
+use jobhall_protocol::{ToServer, ToWorker};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -15,32 +15,32 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// See the module. Dropping it breaks the connection.
 pub(crate) struct Link {
     /// Without a bound of its own: an attempt says nothing more until it was answered, and there are as many as slots.
-    to_writer: mpsc::UnboundedSender<ToHall>,
-    from_hall: SessionReceiver,
+    to_writer: mpsc::UnboundedSender<ToServer>,
+    from_server: SessionReceiver,
     writer: JoinHandle<()>,
 }
 
 impl Link {
     pub fn new(session: Session) -> Link {
-        let (sender, from_hall) = session.split();
+        let (sender, from_server) = session.split();
         let (to_writer, said) = mpsc::unbounded_channel();
-        Link { to_writer, from_hall, writer: tokio::spawn(write(sender, said)) }
+        Link { to_writer, from_server, writer: tokio::spawn(write(sender, said)) }
     }
 
     /// Says something. Whether it is heard shows in what comes back.
-    pub fn say(&self, message: ToHall) {
+    pub fn say(&self, message: ToServer) {
         // A writer that has ended has done so because the connection broke, which the reader learns.
         let _ = self.to_writer.send(message);
     }
 
     /// The next frame of the hall. Nothing is lost when the returned future is dropped.
     pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
-        self.from_hall.next().await
+        self.from_server.next().await
     }
 
     /// Leaves for good, and waits until the hall has heard it.
     pub async fn leave(mut self) {
-        self.say(ToHall::Leave {});
+        self.say(ToServer::Leave {});
         let closed = async { while self.next().await.is_ok() {} };
         let _ = tokio::time::timeout(GOODBYE, closed).await;
     }
@@ -52,7 +52,7 @@ impl Drop for Link {
     }
 }
 
-async fn write(mut sender: SessionSender, mut said: mpsc::UnboundedReceiver<ToHall>) {
+async fn write(mut sender: SessionSender, mut said: mpsc::UnboundedReceiver<ToServer>) {
     let mut frame = Vec::with_capacity(GATHERED);
     while said.recv_many(&mut frame, GATHERED).await > 0 {
         if let Err(error) = sender.send(&frame).await {

@@ -2,7 +2,7 @@
 //! connection breaks meanwhile.
 
 use jobhall_core::AttemptId;
-use jobhall_protocol::{Code, ToHall};
+use jobhall_protocol::{Code, ToServer};
 use tokio::sync::{mpsc, oneshot};
 
 /// What an attempt has to say, until it was answered.
@@ -10,7 +10,7 @@ pub(crate) struct OutboundMessage {
     /// Which attempt.
     pub attempt: AttemptId,
     /// The messages; the answer to the last one is the answer to all.
-    pub messages: Vec<ToHall>,
+    pub messages: Vec<ToServer>,
     /// Where the answer goes.
     pub reply: oneshot::Sender<Reply>,
 }
@@ -37,7 +37,7 @@ impl Outbox {
     }
 
     /// The answer; none if the attempt is lost.
-    pub async fn send(&self, messages: Vec<ToHall>) -> Option<Reply> {
+    pub async fn send(&self, messages: Vec<ToServer>) -> Option<Reply> {
         let (reply, answer) = oneshot::channel();
         self.outbound.send(OutboundMessage { attempt: self.attempt, messages, reply }).await.ok()?;
         answer.await.ok()

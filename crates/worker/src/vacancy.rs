@@ -9,7 +9,7 @@ use std::time::Duration;
 use jobhall_client::{Client, ClientError, Patience, Session};
 use jobhall_core::needs::SelectorError;
 use jobhall_core::{AttemptId, LeaseId};
-use jobhall_protocol::{AssignedJob, AttemptRef, EXEC, Hello, ToHall, ToWorker, Welcome, WorkerFile};
+use jobhall_protocol::{AssignedJob, AttemptRef, EXEC, Hello, ToServer, ToWorker, Welcome, WorkerFile};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -199,7 +199,7 @@ impl Worker {
         }
     }
 
-    fn say(&self, message: ToHall) {
+    fn say(&self, message: ToServer) {
         if let Way::Open(link) = &self.way {
             link.say(message);
         }
@@ -257,7 +257,7 @@ impl Worker {
 
     fn give_up(&self, attempt: AttemptId, lease: LeaseId, reason: &str, why: &str) {
         let report = broken(reason, &why);
-        self.say(ToHall::Outcome { attempt, lease, report });
+        self.say(ToServer::Outcome { attempt, lease, report });
     }
 
     fn told(&mut self, message: ToWorker) {
@@ -288,7 +288,7 @@ impl Worker {
         let now = Instant::now();
         while let Some((_, attempt, lease)) = self.accepts.pop_front_if(|(at, ..)| *at <= now) {
             if self.in_flight.is_busy(attempt) {
-                self.say(ToHall::Accept { attempt, lease });
+                self.say(ToServer::Accept { attempt, lease });
             }
         }
     }
@@ -317,7 +317,7 @@ impl Worker {
         let room = self.count.cast_signed() - self.in_flight.busy() as i64;
         let total = self.heard + if wants_jobs { room } else { room.min(0) };
         if matches!(self.way, Way::Open(_)) && self.said != Some(total) {
-            self.say(ToHall::Credit { total });
+            self.say(ToServer::Credit { total });
             self.said = Some(total);
         }
     }
@@ -333,7 +333,7 @@ impl Worker {
             if self.term.is_unanswered(now) {
                 self.away("it does not answer");
             } else if self.term.is_due(now) {
-                self.say(ToHall::Renew {});
+                self.say(ToServer::Renew {});
                 self.term.asked = Some(now);
             }
         }

@@ -14,10 +14,10 @@ use crate::commands::job::{Printer, follow_job, wait};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::OpenHall;
 use crate::listen::ListenArgs;
 use crate::local_worker::LocalWorker;
 use crate::output::human;
+use crate::server::OpenServer;
 use crate::settings::{Origin, is_loopback};
 
 const EXAMPLES: &str = "\
@@ -98,21 +98,21 @@ pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
     if unreachable && context.settings.server.origin == Origin::Default {
         return embedded(context, args, here).await;
     }
-    on_hall(context, &client, args, here).await
+    on_server(context, &client, args, here).await
 }
 
 /// A hall of its own for one command: its data is gone afterwards.
 async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Outcome {
     let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded hall").why(why);
     let folder = Folder::new().map_err(|error| failed(error.to_string()))?;
-    let hall = OpenHall::open(&folder.0, &ListenArgs::anywhere()).await?;
+    let hall = OpenServer::open(&folder.0, &ListenArgs::anywhere()).await?;
     context.output.say("no hall is running: the command runs on one of its own");
     let token = hall.tokens.mint("run", Role::Client);
     let worker = hall.tokens.mint("local", Role::Worker);
     let client = Client::new(&hall.url, Some(&token))?;
     let mut worker = LocalWorker::new((&hall.url, None), worker, Some(1), &context.settings);
     let ended = tokio::select! {
-        ended = on_hall(context, &client, args, here) => ended,
+        ended = on_server(context, &client, args, here) => ended,
         () = worker.keep() => Err(failed("its worker ended".to_owned())),
     };
     worker.drain().await;
@@ -139,7 +139,7 @@ impl Drop for Folder {
 }
 
 /// Submits, follows, and ends with the verdict.
-pub async fn on_hall(context: &Context, client: &Client, args: &RunArgs, here: Option<String>) -> Outcome {
+pub async fn on_server(context: &Context, client: &Client, args: &RunArgs, here: Option<String>) -> Outcome {
     let key = crate::commands::job::random_key();
     let submitted = client.submit(&args.job(here)?, Some(&key)).await?;
     context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));

@@ -6,8 +6,8 @@ use crate::args::LogArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Outcome;
-use crate::hall::Signals;
 use crate::listen::ListenArgs;
+use crate::server::Signals;
 use crate::serving::Serving;
 
 const EXAMPLES: &str = "\

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::credential;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::hall::{Signals, hide};
+use crate::server::{Signals, hide};
 use crate::settings::Origin;
 
 const EXAMPLES: &str = "\

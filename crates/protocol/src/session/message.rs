@@ -81,7 +81,7 @@ pub struct Welcome {
 /// What a worker says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ToHall {
+pub enum ToServer {
     /// It is there. Comes first, and once.
     Hello(Hello),
     /// So many jobs in all may be assigned to it, counted from the beginning of the session: those it was given, and

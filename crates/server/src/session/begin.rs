@@ -8,7 +8,7 @@ use futures_util::stream::SplitStream;
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_engine::Session;
 use jobhall_protocol::{
-    Encoding, Hello, SESSION_FEATURES, SESSION_VERSION, ToHall, ToWorker, Welcome, Word, read_frame,
+    Encoding, Hello, SESSION_FEATURES, SESSION_VERSION, ToServer, ToWorker, Welcome, Word, read_frame,
 };
 
 use super::Caller;
@@ -26,7 +26,7 @@ pub(super) struct Begun {
     pub session: Session,
     pub present: Arc<Present>,
     /// What stood in the first frame behind the hello.
-    pub rest: Vec<ToHall>,
+    pub rest: Vec<ToServer>,
     /// What both know.
     pub features: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub(super) async fn begin(
     stream: &mut SplitStream<WebSocket>,
 ) -> Result<Begun, End> {
     let mut messages = next_frame(caller.encoding, stream).await?.into_iter();
-    let Some(ToHall::Hello(hello)) = messages.next() else {
+    let Some(ToServer::Hello(hello)) = messages.next() else {
         return Err(End::Wrong(close_code::PROTOCOL, "the first message must be hello".to_owned()));
     };
     match open(app, caller, hello).await {
@@ -66,7 +66,7 @@ pub(super) async fn begin(
 pub(super) async fn next_frame(
     encoding: Encoding,
     stream: &mut SplitStream<WebSocket>,
-) -> Result<Vec<ToHall>, End> {
+) -> Result<Vec<ToServer>, End> {
     loop {
         let message = match stream.next().await {
             Some(Ok(message)) => message,

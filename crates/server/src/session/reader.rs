@@ -12,7 +12,7 @@ use futures_util::stream::SplitStream;
 use jobhall_blobs::Stream;
 use jobhall_core::AttemptId;
 use jobhall_engine::{Answer, Answers, Rejected, Request, SessionId};
-use jobhall_protocol::{Code, LogStream, ToHall, ToWorker, Word};
+use jobhall_protocol::{Code, LogStream, ToServer, ToWorker, Word};
 use tokio::sync::mpsc;
 
 use super::Caller;
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads until the session is over.
-    pub(super) async fn run(&mut self, first: Vec<ToHall>, stream: &mut SplitStream<WebSocket>) -> End {
+    pub(super) async fn run(&mut self, first: Vec<ToServer>, stream: &mut SplitStream<WebSocket>) -> End {
         let mut frame = first;
         loop {
             if let Err(end) = self.take(frame).await {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn sort(&self, frame: Vec<ToHall>) -> Result<Sorted, End> {
+    fn sort(&self, frame: Vec<ToServer>) -> Result<Sorted, End> {
         let mut book = self.present.book();
         let (worker, draining) = (&self.caller.worker, self.app.is_draining());
         let mut speaker = Speaker { worker, session: self.session, draining, book: &mut book };
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Ok(sorted)
     }
 
-    async fn take(&mut self, frame: Vec<ToHall>) -> Result<(), End> {
+    async fn take(&mut self, frame: Vec<ToServer>) -> Result<(), End> {
         let sorted = self.sort(frame)?;
         let leaves = sorted.leaves;
         self.carry(sorted).await?;

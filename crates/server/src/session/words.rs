@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jobhall_core::{AttemptId, LeaseId, WorkerName};
 use jobhall_engine::{Request, SessionId};
-use jobhall_protocol::{LogStream, SubJob, Timestamp, ToHall, ToWorker, Word};
+use jobhall_protocol::{LogStream, SubJob, Timestamp, ToServer, ToWorker, Word};
 
 use super::present::{Book, Given};
 use crate::app::now;
@@ -76,41 +76,41 @@ pub(super) struct Speaker<'a> {
 }
 
 /// Sorts a frame; an error if something of it may not come now.
-pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sorted, &'static str> {
+pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<Sorted, &'static str> {
     let mut sorted = Sorted::default();
     // Attempts whose log is written to by this very frame.
     let mut written: HashMap<AttemptId, usize> = HashMap::new();
     for message in frame {
         let (worker, session) = (speaker.worker, speaker.session);
         match message {
-            ToHall::Hello(_) => return Err("hello comes once, and first"),
-            ToHall::Credit { total } => {
+            ToServer::Hello(_) => return Err("hello comes once, and first"),
+            ToServer::Credit { total } => {
                 sorted.total = Some(total);
                 if speaker.draining {
                     continue;
                 }
                 sorted.ask(Request::Credit { session, total }, Some(Word::Credit), None);
             }
-            ToHall::Renew {} => sorted.ask(Request::Renew(session), Some(Word::Renew), None),
-            ToHall::Leave {} => {
+            ToServer::Renew {} => sorted.ask(Request::Renew(session), Some(Word::Renew), None),
+            ToServer::Leave {} => {
                 sorted.leaves = true;
                 break;
             }
-            ToHall::Ping { n } => {
+            ToServer::Ping { n } => {
                 sorted.said.push(ToWorker::Pong { n, at: Timestamp(now()) });
             }
-            ToHall::Accept { attempt, lease } => {
+            ToServer::Accept { attempt, lease } => {
                 let worker = worker.clone();
                 sorted.ask(Request::Accept { worker, attempt, lease }, Some(Word::Accept), Some(attempt));
             }
-            ToHall::Progress { attempt, lease, indicators } => match routes::indicators(indicators) {
+            ToServer::Progress { attempt, lease, indicators } => match routes::indicators(indicators) {
                 Ok(indicators) => {
                     let request = Request::Progress { worker: worker.clone(), attempt, lease, indicators };
                     sorted.ask(request, Some(Word::Progress), Some(attempt));
                 }
                 Err(trouble) => sorted.said.push(refused(Word::Progress, Some(attempt), &trouble)),
             },
-            ToHall::Log { attempt, lease, offset, stream, bytes } => {
+            ToServer::Log { attempt, lease, offset, stream, bytes } => {
                 let check = sorted.check(worker, attempt, lease, Some(Word::Log));
                 written.insert(attempt, check);
                 if let Some(given) = speaker.book.attempts.get_mut(&attempt) {
@@ -118,10 +118,10 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
                 }
                 sorted.pieces.push(Piece { check, attempt, offset, stream, bytes });
             }
-            ToHall::SubJob { attempt, lease, call, job } => {
+            ToServer::SubJob { attempt, lease, call, job } => {
                 sorted.calls.push(Call { attempt, lease, job: SubJob { call: Some(call), job: *job } });
             }
-            ToHall::Wait { attempt, lease, jobs } => match routes::job_ids(jobs) {
+            ToServer::Wait { attempt, lease, jobs } => match routes::job_ids(jobs) {
                 Ok(jobs) => {
                     let (worker, wait_ms) = (worker.clone(), 0);
                     let request = Request::Wait { worker, attempt, lease, jobs, wait_ms };
@@ -129,7 +129,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToHall>) -> Result<Sort
                 }
                 Err(trouble) => sorted.said.push(refused(Word::Wait, Some(attempt), &trouble)),
             },
-            ToHall::Outcome { attempt, lease, report } => {
+            ToServer::Outcome { attempt, lease, report } => {
                 match routes::ending(worker, attempt, lease, &report) {
                     Ok(request) => {
                         let note = Note { to: Some(Word::Outcome), attempt: Some(attempt) };

@@ -1,6 +1,6 @@
 use jobhall_engine::Config;
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 /// Roles in the order of the columns.
 const ROLES: [&str; 6] = ["viewer", "client", "worker", "admin", "job", "join"];
@@ -101,7 +101,7 @@ fn every_route_of_the_table_is_asked_by_every_role() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_role_may_do_what_its_row_says_and_nothing_else() {
-    let hall = TestHall::with(Config { lease_ms: 600_000, ..Config::default() }).await;
+    let hall = TestServer::with(Config { lease_ms: 600_000, ..Config::default() }).await;
     assert_eq!(hall.submit(r#"{"type":"a"}"#).await, 1);
     let job = hall.take().await["token"].as_str().unwrap().to_owned();
     let join = hall.secret(r#"{"role":"worker","kind":"join"}"#).await;
@@ -120,7 +120,7 @@ async fn every_role_may_do_what_its_row_says_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l07_without_a_good_token_there_is_a_challenge() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut wrong = hall.worker.clone();
     let last = if wrong.pop() == Some('a') { 'b' } else { 'a' };
     wrong.push(last);
@@ -139,7 +139,7 @@ async fn l07_without_a_good_token_there_is_a_challenge() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_requests_meant_for_this_hall_are_answered() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for (host, status) in [
         ("evil.example", 421),
         ("127.0.0.1.evil.example", 421),
@@ -155,7 +155,7 @@ async fn only_requests_meant_for_this_hall_are_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_another_origin_change_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let send = async |method: &str, origin: &str| {
         hall.send(method, "/api/v1/jobs", &hall.client, &[("Origin", origin)], br#"{"type":"a"}"#).await
     };
@@ -170,12 +170,12 @@ async fn pages_of_another_origin_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_machines_are_not_served_in_the_clear_unless_asked() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let serve = async |insecure| {
         let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
         let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("more")).unwrap();
         let listen = jobhall_server::Listen { insecure, ..Default::default() };
-        jobhall_server::Hall::serve(listener, listen, hall.options(blobs))
+        jobhall_server::Server::serve(listener, listen, hall.options(blobs))
     };
     let error = serve(false).await.unwrap_err();
     assert!(error.to_string().contains("TLS"), "{error}");

@@ -7,9 +7,9 @@ use jobhall_protocol::{Outcome, Vacancy};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 
-fn worker(hall: &TestHall) -> Client {
+fn worker(hall: &TestServer) -> Client {
     Client::new(&format!("http://{}", hall.address), Some(&hall.worker)).unwrap()
 }
 
@@ -17,11 +17,11 @@ fn vacancy(wait_s: u64) -> Vacancy {
     Vacancy { slots: 7, wait_s, abilities: "os=linux".to_owned(), accepts: "type=add".to_owned() }
 }
 
-async fn submit(hall: &TestHall, params: &Value) -> u64 {
+async fn submit(hall: &TestServer, params: &Value) -> u64 {
     hall.submit(&json!({"type": "add", "params": params, "retry": {"max_attempts": 1}}).to_string()).await
 }
 
-async fn shown(hall: &TestHall, id: u64) -> Value {
+async fn shown(hall: &TestServer, id: u64) -> Value {
     hall.get(&format!("/api/v1/jobs/{id}")).await.json()
 }
 
@@ -34,7 +34,7 @@ async fn hang(begun: oneshot::Sender<()>, stopped: oneshot::Sender<()>) -> Resul
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l20_what_a_function_gives_is_the_result_and_what_it_throws_the_failure() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let client = worker(&hall);
     let other = hall.submit(r#"{"type":"other"}"#).await;
     let ids = [submit(&hall, &json!([1, 2])).await, submit(&hall, &json!("x")).await];
@@ -75,7 +75,7 @@ impl std::error::Error for Outer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l20_sources_panics_and_results_too_large_are_told() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let client = worker(&hall);
     let mut ids = Vec::new();
     for _ in 0..5 {
@@ -112,7 +112,7 @@ async fn l20_sources_panics_and_results_too_large_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let client = worker(&hall);
     let [kept, cancelled] = [submit(&hall, &json!(1)).await, submit(&hall, &json!(2)).await];
     let slow = |_| async {
@@ -142,7 +142,7 @@ async fn the_lease_is_kept_while_a_function_runs_and_a_cancel_stops_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_is_stopped_when_its_lease_cannot_be_kept_or_nobody_waits_for_it() {
-    let mut hall = TestHall::with(quick()).await;
+    let mut hall = TestServer::with(quick()).await;
     let client = worker(&hall);
     submit(&hall, &json!(1)).await;
     submit(&hall, &json!(2)).await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::hall::{Reply, TestHall, quick};
+use crate::server::{Reply, TestServer, quick};
 
-impl TestHall {
+impl TestServer {
     /// Puts an artifact under the lease of an attempt.
     pub async fn keep(&self, given: &Value, name: &str, more: &[(&str, &str)], body: &[u8]) -> Reply {
         let path = format!("/api/v1/attempts/{}/artifacts/{name}", given["id"].as_str().unwrap());
@@ -38,7 +38,7 @@ impl TestHall {
     }
 }
 
-pub async fn started(hall: &TestHall) -> (u64, Value) {
+pub async fn started(hall: &TestServer) -> (u64, Value) {
     let id = hall.submit(r#"{"type":"a"}"#).await;
     (id, hall.take().await)
 }
@@ -51,7 +51,7 @@ pub fn files(path: &Path) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_artifact_comes_back_byte_by_byte_and_runs_nowhere() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let all: Vec<u8> = (0..=255).cycle().take(700_000).collect();
     let kept = hall.keep(&attempt, "report/index.html", &[("Content-Type", "text/html")], &all).await;
@@ -92,7 +92,7 @@ async fn an_artifact_comes_back_byte_by_byte_and_runs_nowhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_of_an_artifact_are_had_by_ranges() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let digest =
         hall.keep(&attempt, "ten", &[], b"0123456789").await.json()["digest"].as_str().unwrap().to_owned();
@@ -114,7 +114,7 @@ async fn parts_of_an_artifact_are_had_by_ranges() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_name_replaces_and_each_attempt_has_its_own_also_after_a_restart() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, first) = started(&hall).await;
     hall.keep(&first, "a", &[], b"one").await;
     hall.keep(&first, "a", &[], b"two").await;
@@ -134,7 +134,7 @@ async fn the_same_name_replaces_and_each_attempt_has_its_own_also_after_a_restar
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_come_in_pages() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     assert!(hall.names(id).await.is_empty());
     for name in ["d", "a/b", "c", "a/a"] {
@@ -153,7 +153,7 @@ async fn lists_come_in_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_could_harm_are_refused() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let long = "x".repeat(1_025);
     for name in [
@@ -186,7 +186,7 @@ async fn names_that_could_harm_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_lease_not_a_byte_is_stored() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let mut stranger = attempt.clone();
     stranger["lease"] = "0".repeat(32).into();
@@ -201,7 +201,7 @@ async fn without_the_lease_not_a_byte_is_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_lost_during_the_upload_keeps_it_off_the_list() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let (path, lease) = (format!("/api/v1/attempts/{id}-1/artifacts/a"), attempt["lease"].as_str().unwrap());
     let headers = [("Jobhall-Lease", lease), ("Content-Length", "8")];
@@ -215,7 +215,7 @@ async fn a_lease_lost_during_the_upload_keeps_it_off_the_list() {
     assert!(hall.names(id).await.is_empty());
 }
 
-impl TestHall {
+impl TestServer {
     /// Waits until so many uploads are under way.
     async fn until_temps(&self, count: usize) {
         for _ in 0..2_000 {
@@ -230,7 +230,7 @@ impl TestHall {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_breaks_off_leaves_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let (path, lease) = (format!("/api/v1/attempts/{id}-1/artifacts/a"), attempt["lease"].as_str().unwrap());
     let headers = [("Jobhall-Lease", lease), ("Content-Length", "8")];
@@ -244,7 +244,7 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_sizes_types_and_digests_are_refused_with_what_is_wrong() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let huge = [("Content-Length", "1073741825")];
     assert!(hall.keep(&attempt, "a", &huge, b"").await.problem(413, "too_large").contains("1073741824"));
@@ -262,7 +262,7 @@ async fn wrong_sizes_types_and_digests_are_refused_with_what_is_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_content_is_an_error_and_never_given_away() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let content = vec![b'a'; 300_000];
     let kept = hall.keep(&attempt, "a", &[], &content).await.json();
@@ -281,7 +281,7 @@ async fn damaged_content_is_an_error_and_never_given_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_result_is_an_artifact_and_a_small_one_a_value() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     hall.keep(&attempt, "result", &[("Content-Type", "text/plain")], b"no JSON").await;
     hall.get(&format!("/api/v1/jobs/{id}/result")).await.problem(409, "conflict");
@@ -311,7 +311,7 @@ fn a_success_without_artifacts_is_shown_at_once() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let hall = TestHall::start().await;
+        let hall = TestServer::start().await;
         let (id, attempt) = started(&hall).await;
         hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
         let (release, released) = std::sync::mpsc::channel::<()>();

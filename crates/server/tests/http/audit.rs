@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
-async fn acts(hall: &TestHall, query: &str) -> Value {
+async fn acts(hall: &TestServer, query: &str) -> Value {
     let reply = hall.send("GET", &format!("/api/v1/audit{query}"), &hall.admin, &[], b"").await;
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.json()
@@ -18,7 +18,7 @@ fn words(page: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_did_what_is_told_newest_first_in_pages() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let made = hall.token(r#"{"name":"ci","role":"client"}"#).await;
     let ci = made["secret"].as_str().unwrap();
     let id = hall.submit(r#"{"type":"t"}"#).await;
@@ -56,7 +56,7 @@ async fn who_did_what_is_told_newest_first_in_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_tokens_are_written_down_once_a_minute_without_what_they_were() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for _ in 0..5 {
         hall.send("GET", "/api/v1/jobs", "jh_wrong", &[], b"").await.problem(401, "unauthorized");
     }
@@ -73,7 +73,7 @@ async fn wrong_tokens_are_written_down_once_a_minute_without_what_they_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_refused_is_not_told_as_done() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.post("/api/v1/jobs/99/cancel", "").await.problem(404, "not_found");
     hall.post("/api/v1/jobs/99/retry", "").await.problem(404, "not_found");
     let path = "/api/v1/tokens/0000000000000000";

@@ -1,8 +1,8 @@
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_lets_a_browser_in_once_and_its_cookie_changes_things_from_our_pages_alone() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let code = hall.tokens.code();
     assert_eq!(hall.send("HEAD", &format!("/?code={code}"), "", &[], b"").await.status, 200, "not used up");
     let entered = hall.send("GET", &format!("/?code={code}"), "", &[], b"").await;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use jobhall_engine::Config;
 
 use crate::artifacts::{files, started};
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 /// Makes all files below a directory look as if nobody had touched them for two hours.
 fn age(path: &Path) {
@@ -43,7 +43,7 @@ async fn whole_walk(blobs: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_retention_removed_takes_its_blobs_along_and_nothing_else_goes() {
     let config = Config { retention_ms: 50, ..Config::default() };
-    let hall = TestHall::with(config).await;
+    let hall = TestServer::with(config).await;
     let blobs = hall.dir.path().join("blobs");
     let mut jobs = Vec::new();
     for content in [&b"gone"[..], b"done", b"live"] {

@@ -1,18 +1,18 @@
 //! Changing jobs that wait, through the API.
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
-async fn patch(hall: &TestHall, id: u64, body: &str) -> Reply {
+async fn patch(hall: &TestServer, id: u64, body: &str) -> Reply {
     hall.send("PATCH", &format!("/api/v1/jobs/{id}"), &hall.client, &[], body.as_bytes()).await
 }
 
-async fn verb(hall: &TestHall, id: u64, verb: &str) -> Reply {
+async fn verb(hall: &TestServer, id: u64, verb: &str) -> Reply {
     hall.post(&format!("/api/v1/jobs/{id}/{verb}"), "").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_job_is_edited_field_by_field() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","priority":7,"owner":"ann","tags":["x"],"params":{"n":1}}"#).await;
     let told = patch(&hall, id, r#"{"params":{"n":2},"tags":["b","a"],"needs":"gpu>=1"}"#).await;
     assert_eq!(told.status, 200);
@@ -27,7 +27,7 @@ async fn a_waiting_job_is_edited_field_by_field() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_edit_names_the_field_and_writes_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     for (body, said) in [
         ("{}", "nothing is to change"),
@@ -50,7 +50,7 @@ async fn a_bad_edit_names_the_field_and_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_a_worker_has_is_not_edited_and_not_run_now() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let held = hall.take().await;
     let detail = patch(&hall, id, r#"{"priority":1}"#).await.problem(409, "conflict");
@@ -65,7 +65,7 @@ async fn a_job_that_a_worker_has_is_not_edited_and_not_run_now() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_held_released_and_run_now() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","run_at":"2999-01-01T00:00:00Z"}"#).await;
     assert_eq!(verb(&hall, id, "hold").await.json()["hold"].as_bool(), Some(true));
     assert_eq!(verb(&hall, id, "run_now").await.json()["state"].as_str(), Some("queued"));

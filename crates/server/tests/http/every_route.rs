@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 const DOCUMENT: &str = include_str!("../../../protocol/openapi.json");
 const LEASE: (&str, &str) = ("Jobhall-Lease", "00000000000000000000000000000000");
@@ -61,7 +61,7 @@ impl Operation {
         self.with("999999", "999999-1", "nothing")
     }
 
-    async fn send(&self, hall: &TestHall, path: &str, token: &str, body: &[u8]) -> Reply {
+    async fn send(&self, hall: &TestServer, path: &str, token: &str, body: &[u8]) -> Reply {
         let reply = hall.send(&self.method, path, token, &[LEASE], body).await;
         let listed = &self.described["responses"];
         assert!(
@@ -73,13 +73,13 @@ impl Operation {
     }
 
     /// A token that this operation takes.
-    async fn token(&self, hall: &TestHall) -> String {
+    async fn token(&self, hall: &TestServer) -> String {
         let admin = self.described["x-roles"].as_array().is_none_or(|roles| roles.contains(&"admin".into()));
         if admin { hall.admin.clone() } else { hall.secret(r#"{"role":"worker","kind":"join"}"#).await }
     }
 
     /// Sends what is wrong; the answer must be this problem.
-    async fn refused(&self, hall: &TestHall, path: &str, body: &[u8], status: u16, code: &str) -> String {
+    async fn refused(&self, hall: &TestServer, path: &str, body: &[u8], status: u16, code: &str) -> String {
         let reply = self.send(hall, path, &self.token(hall).await, body).await;
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         assert_eq!(reply.status, status, "{} {path} {shown}: {}", self.method, reply.text());
@@ -88,13 +88,13 @@ impl Operation {
 }
 
 /// A hall with a job, to see that nothing changes.
-async fn hall() -> TestHall {
-    let hall = TestHall::start().await;
+async fn hall() -> TestServer {
+    let hall = TestServer::start().await;
     hall.submit(r#"{"type":"a","key":"k"}"#).await;
     hall
 }
 
-async fn everything(hall: &TestHall) -> Vec<Value> {
+async fn everything(hall: &TestServer) -> Vec<Value> {
     let mut all = Vec::new();
     for noun in ["jobs", "types", "groups", "operations", "workers"] {
         all.push(hall.get(&format!("/api/v1/{noun}")).await.json());

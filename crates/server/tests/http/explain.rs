@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
-async fn explained(hall: &TestHall, id: u64) -> (String, Value) {
+async fn explained(hall: &TestServer, id: u64) -> (String, Value) {
     let told = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
     let reason = &told["reasons"][0];
     assert!(reason["text"].as_str().is_some_and(|text| !text.is_empty()), "{reason}");
     (reason["code"].as_str().unwrap().to_owned(), reason["data"].clone())
 }
 
-async fn put(hall: &TestHall, path: &str, body: &str) {
+async fn put(hall: &TestServer, path: &str, body: &str) {
     let reply = hall.send("PUT", path, &hall.admin, &[], body.as_bytes()).await;
     assert!(reply.status < 300, "{reply:?}");
 }
 
-async fn poll(hall: &TestHall) -> Value {
+async fn poll(hall: &TestServer) -> Value {
     let body = r#"{"slots":1,"wait_s":0,"abilities":"gpu=2, os=linux"}"#;
     let reply = hall.work("/api/v1/vacancies", body).await;
     if reply.status == 204 { Value::Null } else { reply.json()["attempts"][0].clone() }
@@ -24,7 +24,7 @@ async fn poll(hall: &TestHall) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_stands_between_a_job_and_workers_is_told_as_data() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let first = hall.submit(r#"{"type":"a","uses":"gpu=1"}"#).await;
     assert_eq!(explained(&hall, first).await, ("no_workers".to_owned(), json!({})));
     let attempt = poll(&hall).await;
@@ -46,7 +46,7 @@ async fn what_stands_between_a_job_and_workers_is_told_as_data() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_people_and_time_keep_back_is_told_as_data() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     put(&hall, "/api/v1/queues/slow", r#"{"limits":[{"concurrency":1,"by":"owner"}]}"#).await;
     let first = hall.submit(r#"{"type":"a","queue":"slow","owner":"eve"}"#).await;
     let attempt = poll(&hall).await;

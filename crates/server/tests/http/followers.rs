@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use jobhall_client::{Client, Trust, tls_config};
-use jobhall_protocol::{Hello, ToHall, ToWorker};
-use jobhall_server::{ForwardTo, Hall, Listen, NodeSecret, Options, Running, Tls};
+use jobhall_protocol::{Hello, ToServer, ToWorker};
+use jobhall_server::{ForwardTo, Listen, NodeSecret, Options, Running, Server, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::hall::{Reply, TestHall, read_until};
+use crate::server::{Reply, TestServer, read_until};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A node that listens and is nothing yet.
 pub async fn node(listen: Listen) -> Running {
-    Hall::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), listen).unwrap()
+    Server::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), listen).unwrap()
 }
 
 /// What a node is made of that leads of this hall.
-pub fn leadership(hall: &TestHall) -> Options {
+pub fn leadership(hall: &TestServer) -> Options {
     let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("of-the-holder")).unwrap();
     Options { secret: NodeSecret::new(SECRET), ..hall.options(blobs) }
 }
@@ -30,7 +30,7 @@ pub fn to(address: impl std::fmt::Display) -> ForwardTo {
 
 /// A hall with a the leader and a follower, through which everything that the test sends goes.
 struct Followers {
-    hall: TestHall,
+    hall: TestServer,
     holder: Running,
     follower: Running,
 }
@@ -41,7 +41,7 @@ impl Followers {
     }
 
     async fn listening(at_leadership: Listen, at_follower: Listen) -> Followers {
-        let mut hall = TestHall::start().await;
+        let mut hall = TestServer::start().await;
         let (holder, follower) = (node(at_leadership).await, node(at_follower).await);
         holder.open(leadership(&hall)).await;
         follower.forward(to(holder.address)).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_session_goes_through_a_follower_and_ends_when_the_leadership_is_elsew
     let Followers { hall, follower, holder } = Followers::open().await;
     let client = Client::new(&format!("http://{}", follower.address), Some(&hall.worker)).unwrap();
     let mut session = client.session(Hello::default()).await.unwrap();
-    session.send(&[ToHall::Credit { total: 1 }]).await.unwrap();
+    session.send(&[ToServer::Credit { total: 1 }]).await.unwrap();
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let given = async {
         loop {
@@ -225,7 +225,7 @@ async fn whatever_waits_at_a_leadership_or_a_follower_is_ended_when_the_node_bec
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
-    let mut hall = TestHall::start().await;
+    let mut hall = TestServer::start().await;
     let follower = node(Listen::default()).await;
     hall.address = follower.address.to_string();
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -258,7 +258,7 @@ async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_follower() {
-    let mut hall = TestHall::start().await;
+    let mut hall = TestServer::start().await;
     let follower = node(Listen::default()).await;
     hall.address = follower.address.to_string();
     let half = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -307,7 +307,7 @@ async fn a_follower_has_names_of_its_own_and_the_leadership_takes_its_word() {
     let named = |name: &str| Listen { hosts: vec![name.to_owned()], ..Listen::default() };
     let Followers { mut hall, holder, follower: _follower } =
         Followers::listening(named("leadership.example"), named("follower.example")).await;
-    let get = async |hall: &TestHall, host: &str, more: &[(&str, &str)]| {
+    let get = async |hall: &TestServer, host: &str, more: &[(&str, &str)]| {
         hall.send("GET", "/api/v1/jobs", &hall.viewer, &[&[("Host", host)], more].concat(), b"").await
     };
     assert_eq!(get(&hall, "follower.example", &[]).await.status, 200);
@@ -325,7 +325,7 @@ async fn a_follower_has_names_of_its_own_and_the_leadership_takes_its_word() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_speaks_tls_with_a_leadership_behind_it_and_believes_no_other() {
-    let mut hall = TestHall::start().await;
+    let mut hall = TestServer::start().await;
     let files = tempfile::tempdir().unwrap();
     for name in ["a", "b"] {
         crate::tls::certify(files.path(), name);
@@ -352,7 +352,7 @@ async fn a_follower_speaks_tls_with_a_leadership_behind_it_and_believes_no_other
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_does_not_go_round() {
-    let mut hall = TestHall::start().await;
+    let mut hall = TestServer::start().await;
     let (one, two) = (node(Listen::default()).await, node(Listen::default()).await);
     one.forward(to(two.address)).await.unwrap();
     two.forward(to(one.address)).await.unwrap();
@@ -385,7 +385,7 @@ async fn a_node_tells_its_own_health_and_numbers_whatever_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_connection_meets_whatever_the_node_is_at_the_time() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let node = node(Listen::default()).await;
     let mut stream = TcpStream::connect(node.address).await.unwrap();
     let ask = async |stream: &mut TcpStream, wanted: &str| {

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::hall::{Reply, TestHall, quick, read_until};
+use crate::server::{Reply, TestServer, quick, read_until};
 
 const PATH: &str = "/api/v1/groups";
 
-async fn create(hall: &TestHall, body: &Value) -> Value {
+async fn create(hall: &TestServer, body: &Value) -> Value {
     let reply = hall.post(PATH, &body.to_string()).await;
     assert_eq!(reply.status, 201, "{reply:?}");
     let group = reply.json();
@@ -14,12 +14,12 @@ async fn create(hall: &TestHall, body: &Value) -> Value {
     group
 }
 
-async fn show(hall: &TestHall, id: &Value) -> Value {
+async fn show(hall: &TestServer, id: &Value) -> Value {
     hall.get(&format!("{PATH}/{id}")).await.json()
 }
 
 /// The group at its end.
-async fn ended(hall: &TestHall, id: &Value) -> Value {
+async fn ended(hall: &TestServer, id: &Value) -> Value {
     for _ in 0..1_000 {
         let group = show(hall, id).await;
         if !group["completed_at"].is_null() {
@@ -30,7 +30,7 @@ async fn ended(hall: &TestHall, id: &Value) -> Value {
     panic!("group {id} does not end: {}", show(hall, id).await);
 }
 
-async fn end(hall: &TestHall, outcome: &str) -> u64 {
+async fn end(hall: &TestServer, outcome: &str) -> u64 {
     let attempt = hall.take().await;
     let body = format!(r#"{{"outcome":"{outcome}","error":{{"reason":"because"}}}}"#);
     let body = if outcome == "passed" { r#"{"outcome":"passed"}"#.to_owned() } else { body };
@@ -45,7 +45,7 @@ fn counts(group: &Value) -> [u64; 7] {
         .map(|name| counts[name].as_u64().unwrap())
 }
 
-async fn verb(hall: &TestHall, id: &Value, verb: &str) -> Reply {
+async fn verb(hall: &TestServer, id: &Value, verb: &str) -> Reply {
     hall.post(&format!("{PATH}/{id}/{verb}"), "").await
 }
 
@@ -56,7 +56,7 @@ fn once() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let jobs = json!([once(), {"type": "t", "retry": {"max_attempts": 1}, "after": ["#0"], "tags": ["b", "a", "b"]}]);
     let body = json!({"name": "nightly", "owner": "ci", "tags": ["main"], "jobs": jobs});
     let group = create(&hall, &body).await;
@@ -113,7 +113,7 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_is_cancelled_as_one_and_says_why() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let group = create(&hall, &json!({"jobs": [once(), once(), once()], "closed": true})).await;
     let id = group["id"].clone();
     let held = hall.take().await;
@@ -138,7 +138,7 @@ async fn a_group_is_cancelled_as_one_and_says_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_with_a_group_is_refused_by_name() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let open = create(&hall, &json!({"jobs": [once()]})).await["id"].clone();
     let empty = create(&hall, &json!({"closed": true})).await["id"].clone();
     ended(&hall, &empty).await;
@@ -182,7 +182,7 @@ async fn what_cannot_be_done_with_a_group_is_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_job_comes_after_is_checked_and_explained() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let first = hall.submit(&once().to_string()).await;
     let behind = hall.submit(&json!({"type": "u", "after": [first]}).to_string()).await;
     let why = hall.get(&format!("/api/v1/jobs/{behind}/explain")).await.json();
@@ -235,7 +235,7 @@ async fn what_a_job_comes_after_is_checked_and_explained() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_found_by_owner_and_tag() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mine = hall.submit(r#"{"type":"t","owner":"me","tags":["red"]}"#).await;
     let other = hall.submit(r#"{"type":"t","owner":"you","tags":["red","blue"]}"#).await;
     for (query, found) in [
@@ -256,7 +256,7 @@ async fn jobs_are_found_by_owner_and_tag() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_reaches_some_queues_only_does_not_reach_groups() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = create(&hall, &json!({"jobs": [{"type": "t", "queue": "ours"}]})).await["id"].clone();
     let scoped = hall.secret(r#"{"name":"s","role":"client","queues":["mine"]}"#).await;
     for (method, path) in [
@@ -280,7 +280,7 @@ async fn a_token_that_reaches_some_queues_only_does_not_reach_groups() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_that_is_made_again_under_the_same_key_is_the_same() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let key = [("Idempotency-Key", "k")];
     let body = json!({"jobs": [once(), once()], "closed": true}).to_string();
     let mut made = Vec::new();

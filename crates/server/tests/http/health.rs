@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobhall_store_sqlite::{Fault, Hook, Options as StoreOptions, Point};
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l22_health_asks_for_no_token() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for path in ["/livez", "/readyz"] {
         let reply = hall.send("GET", path, "", &[], b"").await;
         assert_eq!((reply.status, reply.text().as_str()), (200, "ok\n"), "{path}");
@@ -16,7 +16,7 @@ async fn l22_health_asks_for_no_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hall_whose_engine_has_stopped_refuses_work_and_says_so() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.engine.stop().await;
     hall.post("/api/v1/jobs", r#"{"type":"a"}"#).await.problem(503, "unavailable");
     assert_eq!(hall.send("GET", "/livez", "", &[], b"").await.status, 200);
@@ -26,7 +26,7 @@ async fn a_hall_whose_engine_has_stopped_refuses_work_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ready_tells_each_check_and_no_more() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let reply = hall.send("GET", "/readyz?verbose", "", &[], b"").await;
     let lines = "not draining: ok\nstore reads: ok\nstore writes: ok\ndisk room: ok\n";
     assert_eq!((reply.status, reply.text().as_str()), (200, lines));
@@ -47,7 +47,7 @@ async fn a_hall_whose_last_write_failed_is_not_ready_until_one_succeeds() {
         (point == Point::Commit && hook.load(Ordering::Relaxed)).then_some(Fault::Full)
     });
     let options = StoreOptions { hook: Some(hook), ..StoreOptions::default() };
-    let hall = TestHall::on_store(tempfile::tempdir().unwrap(), quick(), options).await;
+    let hall = TestServer::on_store(tempfile::tempdir().unwrap(), quick(), options).await;
     hall.submit(r#"{"type":"a"}"#).await;
     assert_eq!(hall.send("GET", "/readyz", "", &[], b"").await.status, 200);
     full.store(true, Ordering::Relaxed);

@@ -1,15 +1,15 @@
 use jobhall_engine::Config;
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
-async fn ask(hall: &TestHall, token: &str, method: &str, path: &str) -> Reply {
+async fn ask(hall: &TestServer, token: &str, method: &str, path: &str) -> Reply {
     hall.send(method, path, token, &[], br#"{"indicators":[{"name":"n","step":3,"total":7,"message":"m"}]}"#)
         .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_jobs_own_token_sees_its_job_and_tells_how_far_it_is_and_nothing_else() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, other) = (hall.submit(r#"{"type":"t"}"#).await, hall.submit(r#"{"type":"t"}"#).await);
     let given = hall.take().await;
     assert_eq!(given["job"]["id"].as_u64(), Some(id));
@@ -31,7 +31,7 @@ async fn a_jobs_own_token_sees_its_job_and_tells_how_far_it_is_and_nothing_else(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_jobs_own_token_dies_with_the_attempt() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"t","retry":{"max_attempts":2,"delay":"0s"}}"#).await;
     let path = format!("/api/v1/jobs/{id}");
     let first = hall.take().await;
@@ -51,7 +51,7 @@ async fn a_jobs_own_token_dies_with_the_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_jobs_own_token_outlives_a_restart_of_the_hall_and_cannot_be_made_up() {
     let config = Config { lease_ms: 600_000, ..Config::default() };
-    let hall = TestHall::with(config).await;
+    let hall = TestServer::with(config).await;
     let id = hall.submit(r#"{"type":"t"}"#).await;
     let given = hall.take().await;
     hall.word(&given, "accept", b"").await;

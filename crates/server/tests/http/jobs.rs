@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 fn ids(page: &Value) -> Vec<u64> {
     page["items"].as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()
@@ -8,7 +8,7 @@ fn ids(page: &Value) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l03_a_job_is_read_by_id() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let reply = hall.get(&format!("/api/v1/jobs/{id}")).await;
     assert_eq!((reply.status, reply.json()["id"].as_u64()), (200, Some(id)));
@@ -21,7 +21,7 @@ async fn l03_a_job_is_read_by_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_filtered_and_paged_newest_first() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut all = Vec::new();
     for n in 0..7 {
         all.push(hall.submit(&format!(r#"{{"type":"t{}","queue":"q","key":"k{n}"}}"#, n % 2)).await);
@@ -50,7 +50,7 @@ async fn lists_are_filtered_and_paged_newest_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_job_is_cancelled_explained_and_retried_as_a_new_one() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","params":{"n":1}}"#).await;
     let why = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
     assert_eq!(
@@ -79,7 +79,7 @@ async fn a_waiting_job_is_cancelled_explained_and_retried_as_a_new_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_tell_how_far_live_attempts_are() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     let list = async |query: &str| ids(&hall.get(&format!("/api/v1/jobs?{query}")).await.json());
@@ -92,7 +92,7 @@ async fn lists_tell_how_far_live_attempts_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_says_where_the_next_one_is() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for _ in 0..5 {
         hall.submit(r#"{"type":"a"}"#).await;
     }
@@ -112,7 +112,7 @@ async fn a_page_says_where_the_next_one_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_found_by_a_text_in_type_key_params_or_error() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let by_type = hall.submit(r#"{"type":"Needle"}"#).await;
     let by_key = hall.submit(r#"{"type":"a","key":"the NEEDLE here"}"#).await;
     let by_params = hall.submit(r#"{"type":"a","params":{"in":["hay","needle"]}}"#).await;
@@ -138,7 +138,7 @@ async fn jobs_are_found_by_a_text_in_type_key_params_or_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_goes_on_beyond_what_one_request_looks_at() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let wanted = hall.submit(r#"{"type":"wanted"}"#).await;
     let batch = format!("[{}]", vec![r#"{"type":"a"}"#; 2_100].join(","));
     assert_eq!(hall.post("/api/v1/jobs", &batch).await.status, 200);
@@ -151,7 +151,7 @@ async fn a_search_goes_on_beyond_what_one_request_looks_at() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_found_by_when_they_were_submitted() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut jobs = Vec::new();
     for _ in 0..3 {
         let id = hall.submit(r#"{"type":"a"}"#).await;

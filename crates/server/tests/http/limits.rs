@@ -1,11 +1,11 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_are_bounded_whether_or_not_they_say_their_length() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let too_long = ((1 << 20) + 1).to_string();
     let reply = hall.send("POST", "/api/v1/jobs", &hall.client, &[("Content-Length", &too_long)], b"").await;
     assert!(reply.problem(413, "too_large").contains("1048576"));
@@ -29,7 +29,7 @@ async fn bodies_are_bounded_whether_or_not_they_say_their_length() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_are_bounded_and_garbage_is_answered() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let long = "x".repeat(32 * 1024);
     let reply = hall.send("GET", "/livez", "", &[("X-Long", &long)], b"").await;
     assert!([400, 431].contains(&reply.status), "{reply:?}");
@@ -42,7 +42,7 @@ async fn heads_are_bounded_and_garbage_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_routes_and_methods_are_problems_too() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for path in ["/nothing", "/api/v1/nothing", "/api/v1/jobs/", "/api/v2/jobs"] {
         hall.get(path).await.problem(404, "not_found");
     }
@@ -55,7 +55,7 @@ async fn unknown_routes_and_methods_are_problems_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_names_its_request() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let one = hall.get("/livez").await;
     let two = hall.get("/livez").await;
     assert_ne!(one.header("x-request-id").unwrap(), two.header("x-request-id").unwrap());
@@ -70,7 +70,7 @@ async fn every_answer_names_its_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deep_and_large_params_are_refused_with_their_limit() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let deep = format!(r#"{{"type":"a","params":{}{}}}"#, "[".repeat(65), "]".repeat(65));
     assert!(hall.post("/api/v1/jobs", &deep).await.problem(400, "bad_request").contains("nested"));
     let large = format!(r#"{{"type":"a","params":"{}"}}"#, "x".repeat(256 * 1024));
@@ -79,7 +79,7 @@ async fn deep_and_large_params_are_refused_with_their_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_body_makes_the_hall_fail() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     let lease = [("Jobhall-Lease", attempt["lease"].as_str().unwrap())];

@@ -4,7 +4,7 @@ use jobhall_protocol::LogFrame;
 use tokio::io::AsyncReadExt;
 
 use crate::artifacts::started;
-use crate::hall::{Reply, TestHall, read_until};
+use crate::server::{Reply, TestServer, read_until};
 
 const FRAMES: [(&str, &str); 1] = [("Accept", "application/x-ndjson")];
 
@@ -19,7 +19,7 @@ fn parts(frames: &[LogFrame]) -> Vec<(u64, &str, Vec<u8>)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_tells_its_streams() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let before = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     hall.word(&attempt, "log?stream=stdout&offset=0", b"out\n").await;
@@ -56,7 +56,7 @@ async fn a_log_tells_its_streams() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_are_followed_as_they_come() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, attempt) = started(&hall).await;
     let path = format!("/api/v1/jobs/{id}/log?follow=true&stream=stderr&from=4");
     let mut stream = hall.open("GET", &path, &hall.viewer, &FRAMES, b"").await;

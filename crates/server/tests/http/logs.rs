@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
-use crate::hall::{Reply, TestHall, read_until};
+use crate::server::{Reply, TestServer, read_until};
 
-async fn logged(hall: &TestHall, bytes: &[u8]) -> (u64, serde_json::Value) {
+async fn logged(hall: &TestServer, bytes: &[u8]) -> (u64, serde_json::Value) {
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     assert_eq!(hall.word(&attempt, "log?offset=0", bytes).await.status, 200);
@@ -13,7 +13,7 @@ async fn logged(hall: &TestHall, bytes: &[u8]) -> (u64, serde_json::Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_read_by_ranges() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, _) = logged(&hall, b"0123456789").await;
     let path = format!("/api/v1/jobs/{id}/log");
     let whole = hall.get(&path).await;
@@ -40,7 +40,7 @@ async fn a_log_is_read_by_ranges() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_are_placed_by_offset_and_kept_byte_by_byte() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let all: Vec<u8> = (0..=255).collect();
     let (id, attempt) = logged(&hall, &all[..100]).await;
     assert_eq!(hall.word(&attempt, "log?offset=50", &all[50..]).await.json()["len"].as_u64(), Some(256));
@@ -53,7 +53,7 @@ async fn chunks_are_placed_by_offset_and_kept_byte_by_byte() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_log_comes_whole_and_a_larger_one_is_cut() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mib = vec![b'a'; 1 << 20];
     let (id, attempt) = logged(&hall, &mib).await;
     for n in 1..5u64 {
@@ -66,7 +66,7 @@ async fn a_large_log_comes_whole_and_a_larger_one_is_cut() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_followed_from_before_the_job_starts_until_its_attempt_ends() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let path = format!("/api/v1/jobs/{id}/log?follow=true");
     let mut stream = hall.open("GET", &path, &hall.viewer, &[], b"").await;
@@ -86,7 +86,7 @@ async fn a_log_is_followed_from_before_the_job_starts_until_its_attempt_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attempt_has_its_own_log() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, first) = logged(&hall, b"first").await;
     hall.word(&first, "outcome", br#"{"outcome":"failed","retry":"now"}"#).await;
     let second = hall.take().await;

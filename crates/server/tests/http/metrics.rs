@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 /// The samples of an exposition, by name with labels as written.
 struct Samples(BTreeMap<String, f64>);
 
 impl Samples {
     /// Reads until the connections of earlier requests, which are closed on this side, are gone on the other.
-    async fn read(hall: &TestHall) -> Samples {
+    async fn read(hall: &TestServer) -> Samples {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
             let samples = Samples::read_once(hall).await;
@@ -22,7 +22,7 @@ impl Samples {
         }
     }
 
-    async fn read_once(hall: &TestHall) -> Samples {
+    async fn read_once(hall: &TestServer) -> Samples {
         let reply = hall.get("/metrics").await;
         assert_eq!(reply.status, 200);
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -88,7 +88,7 @@ fn jobs(queue: &str, state: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_what_happened_and_gauges_survive_a_restart() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let before = Samples::read(&hall).await;
     before.check(&[("jobhall_jobs_enqueued_total", 0.0), ("jobhall_job_wait_seconds_count", 0.0)]);
     // In queue red: one passes, one fails for good after two attempts, one is in hand, two wait, one is scheduled.
@@ -183,7 +183,7 @@ fn gauges(samples: &Samples) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn labels_are_bounded_and_the_rest_is_not_lost() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let all: Vec<_> = (0..120).map(|n| format!(r#"{{"type":"t{n}","queue":"q{n}"}}"#)).collect();
     assert_eq!(hall.post("/api/v1/jobs", &format!("[{}]", all.join(","))).await.status, 200);
     let samples = Samples::read(&hall).await;

@@ -3,11 +3,11 @@ use std::time::Duration;
 use jobhall_store::{SettingKind, SettingWrite, Unit};
 use serde_json::{Value, json};
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 
 const PATH: &str = "/api/v1/operations";
 
-async fn start(hall: &TestHall, body: &Value) -> Value {
+async fn start(hall: &TestServer, body: &Value) -> Value {
     let reply = hall.send("POST", PATH, &hall.admin, &[], body.to_string().as_bytes()).await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let operation = reply.json();
@@ -16,7 +16,7 @@ async fn start(hall: &TestHall, body: &Value) -> Value {
 }
 
 /// The operation at its end.
-async fn ended(hall: &TestHall, id: &Value) -> Value {
+async fn ended(hall: &TestServer, id: &Value) -> Value {
     for _ in 0..1_000 {
         let operation = hall.get(&format!("{PATH}/{id}")).await.json();
         if operation["state"] != "running" {
@@ -27,13 +27,13 @@ async fn ended(hall: &TestHall, id: &Value) -> Value {
     panic!("operation {id} does not end");
 }
 
-async fn many(hall: &TestHall, count: usize, job: &str) -> Vec<u64> {
+async fn many(hall: &TestServer, count: usize, job: &str) -> Vec<u64> {
     let reply = hall.post("/api/v1/jobs", &format!("[{}]", vec![job; count].join(","))).await;
     reply.json().as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()
 }
 
 /// How many jobs a list has.
-async fn count(hall: &TestHall, query: &str) -> usize {
+async fn count(hall: &TestServer, query: &str) -> usize {
     let (mut count, mut path) = (0, format!("/api/v1/jobs?limit=500&{query}"));
     loop {
         let reply = hall.get(&path).await;
@@ -49,7 +49,7 @@ fn counts(operation: &Value) -> [Option<u64>; 4] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_match_are_cancelled_and_nothing_else() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     many(&hall, 250, r#"{"type":"a"}"#).await;
     many(&hall, 3, r#"{"type":"b"}"#).await;
     let started = start(&hall, &json!({"verb": "cancel", "filter": {"type": "a", "state": "queued"}})).await;
@@ -76,7 +76,7 @@ async fn all_that_match_are_cancelled_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_counts_and_changes_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     many(&hall, 120, r#"{"type":"a","key":null,"params":{"n":"needle"}}"#).await;
     let filter = json!({"q": "NEEDLE"});
     let started = start(&hall, &json!({"verb": "cancel", "filter": filter, "dry_run": true})).await;
@@ -90,7 +90,7 @@ async fn a_dry_run_counts_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn completed_jobs_are_deleted_and_pending_ones_are_not() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let jobs = many(&hall, 5, r#"{"type":"a"}"#).await;
     for id in &jobs[..3] {
         hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
@@ -111,7 +111,7 @@ async fn completed_jobs_are_deleted_and_pending_ones_are_not() {
 }
 
 /// What a hall stores that dies before it has noted what it did.
-async fn forget_progress(hall: &TestHall, id: u64, cancel: bool) {
+async fn forget_progress(hall: &TestServer, id: u64, cancel: bool) {
     let settings = hall.store.settings().await.unwrap();
     let kept =
         settings.into_iter().find(|one| one.kind == SettingKind::Operation && one.name == id.to_string());
@@ -135,7 +135,7 @@ async fn forget_progress(hall: &TestHall, id: u64, cancel: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_goes_on_after_a_restart_and_retries_nothing_twice() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let jobs = many(&hall, 150, r#"{"type":"a"}"#).await;
     let keyed = hall.submit(r#"{"type":"a","key":"k"}"#).await;
     let cancel = start(&hall, &json!({"verb": "cancel", "filter": {"type": "a"}})).await;
@@ -158,7 +158,7 @@ async fn an_operation_goes_on_after_a_restart_and_retries_nothing_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_is_stopped_on_request() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     many(&hall, 20, r#"{"type":"a"}"#).await;
     let body = json!({"verb": "cancel", "filter": {"type": "none"}});
     let operation = ended(&hall, &start(&hall, &body).await["id"]).await;
@@ -174,7 +174,7 @@ async fn an_operation_is_stopped_on_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_says_too_little_or_too_much_is_refused() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.submit(r#"{"type":"a"}"#).await;
     for (body, word) in [
         (json!({"verb": "cancel"}), "all: true"),

@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
-async fn external(hall: &TestHall) {
+async fn external(hall: &TestServer) {
     let body = br#"{"external":true,"timeouts":{"total":"1h"}}"#;
     let set = hall.send("PUT", "/api/v1/types/ext", &hall.admin, &[], body).await;
     assert_eq!((set.status, set.json()["external"].as_bool()), (201, Some(true)), "{}", set.text());
 }
 
-async fn tell(hall: &TestHall, place: &str, body: &Value) -> Reply {
+async fn tell(hall: &TestServer, place: &str, body: &Value) -> Reply {
     let path = format!("/api/v1/outcomes/{place}");
     hall.send("PUT", &path, &hall.client, &[], body.to_string().as_bytes()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     external(&hall).await;
     let passed = json!({"outcome": "passed", "value": {"n": 7}});
     // After the handler has returned, with and without the number of the attempt; the key has a slash.
@@ -56,7 +56,7 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h10_what_names_nothing_or_is_not_external_is_refused_and_changes_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     external(&hall).await;
     tell(&hall, "ext/nothing", &json!({"outcome": "passed"})).await.problem(404, "not_found");
     let id = hall.submit(r#"{"type":"t","key":"k"}"#).await;

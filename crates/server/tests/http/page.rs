@@ -1,8 +1,8 @@
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 /// A hall with something in it that must not be seen by strangers.
-async fn hall() -> TestHall {
-    let hall = TestHall::start().await;
+async fn hall() -> TestServer {
+    let hall = TestServer::start().await;
     let failing = hall.submit(r#"{"type":"thumbnail","queue":"pictures"}"#).await;
     let given = hall.take().await;
     let outcome = br#"{"outcome":"failed","retry":"never","error":{"reason":"<b>\"no\" & 'never'</b>"}}"#;

@@ -1,26 +1,26 @@
 //! Limits and pauses of queues and types, through the API.
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 const PATH: &str = "/api/v1/queues/mail";
 
-async fn put(hall: &TestHall, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+async fn put(hall: &TestServer, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
     hall.send("PUT", path, &hall.admin, headers, body.as_bytes()).await
 }
 
-async fn explained(hall: &TestHall, id: u64) -> (String, String) {
+async fn explained(hall: &TestServer, id: u64) -> (String, String) {
     let told = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
     let reason = &told["reasons"][0];
     (reason["code"].as_str().unwrap().to_owned(), reason["text"].as_str().unwrap().to_owned())
 }
 
-async fn poll(hall: &TestHall) -> Reply {
+async fn poll(hall: &TestServer) -> Reply {
     hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":0}"#).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h19_a_queue_has_settings_of_its_own() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.get(PATH).await.problem(404, "not_found");
     let made = put(&hall, PATH, &[], r#"{"limits":[{"concurrency":2,"by":"owner"}]}"#).await;
     assert_eq!((made.status, made.header("location")), (201, Some(PATH)));
@@ -45,7 +45,7 @@ async fn h19_a_queue_has_settings_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_holds_and_says_so() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     put(&hall, PATH, &[], r#"{"limits":[{"by":"params.c","concurrency":1}]}"#).await;
     let first = hall.submit(r#"{"type":"a","queue":"mail","params":{"c":"acme"}}"#).await;
     let second = hall.submit(r#"{"type":"a","queue":"mail","params":{"c":"acme"}}"#).await;
@@ -69,7 +69,7 @@ async fn a_limit_holds_and_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_and_types_pause_and_go_on() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","queue":"mail"}"#).await;
     put(&hall, PATH, &[], r#"{"paused":true}"#).await;
     assert_eq!(poll(&hall).await.status, 204);
@@ -95,7 +95,7 @@ async fn queues_and_types_pause_and_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_limits_are_refused_with_place_and_suggestion_and_change_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for path in [PATH, "/api/v1/types/a"] {
         for (body, said) in [
             (

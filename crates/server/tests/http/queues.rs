@@ -1,8 +1,8 @@
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_tell_their_open_jobs() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     assert_eq!(hall.get("/api/v1/queues").await.json()["items"].as_array().unwrap().len(), 0);
     hall.get("/api/v1/queues/mail").await.problem(404, "not_found");
     hall.get("/api/v1/queues/no%20name").await.problem(400, "bad_request");
@@ -32,7 +32,7 @@ async fn queues_tell_their_open_jobs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_come_in_pages() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let all: Vec<_> = (0..5).map(|n| format!(r#"{{"type":"t","queue":"q{n}"}}"#)).collect();
     hall.post("/api/v1/jobs", &format!("[{}]", all.join(","))).await;
     let mut path = "/api/v1/queues?limit=2".to_owned();
@@ -51,7 +51,7 @@ async fn queues_come_in_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stats_tell_the_hall_as_a_whole() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.submit(r#"{"type":"a"}"#).await;
     let given = hall.take().await;
     hall.word(&given, "accept", b"").await;

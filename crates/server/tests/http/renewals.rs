@@ -3,7 +3,7 @@ use std::time::Duration;
 use jobhall_server::Role;
 use serde_json::{Value, json};
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 
 fn renewal(attempts: &[&Value]) -> String {
     let held: Vec<_> =
@@ -11,13 +11,13 @@ fn renewal(attempts: &[&Value]) -> String {
     json!({ "attempts": held }).to_string()
 }
 
-async fn renew(hall: &TestHall, attempts: &[&Value]) -> Value {
+async fn renew(hall: &TestServer, attempts: &[&Value]) -> Value {
     let reply = hall.work("/api/v1/renewals", &renewal(attempts)).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.json()
 }
 
-async fn accepted(hall: &TestHall) -> Value {
+async fn accepted(hall: &TestServer) -> Value {
     let attempt = hall.take().await;
     assert_eq!(hall.word(&attempt, "accept", b"").await.status, 200);
     attempt
@@ -25,7 +25,7 @@ async fn accepted(hall: &TestHall) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renewed_lease_lives_and_a_silent_one_is_lost() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let [kept, silent] = [hall.submit(r#"{"type":"a"}"#).await, hall.submit(r#"{"type":"a"}"#).await];
     let (first, _second) = (accepted(&hall).await, accepted(&hall).await);
     for _ in 0..14 {
@@ -42,7 +42,7 @@ async fn a_renewed_lease_lives_and_a_silent_one_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_reaches_the_worker_with_its_next_word() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = accepted(&hall).await;
     let job = hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await.json();
@@ -62,7 +62,7 @@ async fn a_cancel_reaches_the_worker_with_its_next_word() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_outlive_a_restart_of_the_hall() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let cancelled = hall.submit(r#"{"type":"a"}"#).await;
     let (first, second) = (accepted(&hall).await, accepted(&hall).await);
@@ -85,7 +85,7 @@ async fn leases_outlive_a_restart_of_the_hall() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_after_a_restart_needs_no_renewal_first() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = accepted(&hall).await;
     let hall = hall.restart(jobhall_engine::Config::default()).await;
@@ -95,7 +95,7 @@ async fn an_outcome_after_a_restart_needs_no_renewal_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_worker_cannot_renew_what_is_not_its_own() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.submit(r#"{"type":"a"}"#).await;
     let attempt = accepted(&hall).await;
     let thief = hall.tokens.mint("thief", Role::Worker);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
-async fn poll(hall: &TestHall, slots: u32) -> Vec<Value> {
+async fn poll(hall: &TestServer, slots: u32) -> Vec<Value> {
     let body = json!({"slots": slots, "wait_s": 0, "abilities": "gpu=2, os=linux"}).to_string();
     let reply = hall.work("/api/v1/vacancies", &body).await;
     match reply.status {
@@ -14,12 +14,12 @@ async fn poll(hall: &TestHall, slots: u32) -> Vec<Value> {
     }
 }
 
-async fn uses(hall: &TestHall) -> Value {
+async fn uses(hall: &TestServer) -> Value {
     let workers = hall.get("/api/v1/workers").await.json();
     workers["items"][0]["uses"].clone()
 }
 
-async fn reason(hall: &TestHall, id: u64) -> (String, String) {
+async fn reason(hall: &TestServer, id: u64) -> (String, String) {
     let explanation = hall.get(&format!("/api/v1/jobs/{id}/explain")).await.json();
     let reason = &explanation["reasons"][0];
     (reason["code"].as_str().unwrap().to_owned(), reason["text"].as_str().unwrap().to_owned())
@@ -27,7 +27,7 @@ async fn reason(hall: &TestHall, id: u64) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_polls_never_has_more_than_its_abilities() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(hall.submit(r#"{"type":"a","uses":"gpu = 1.0","avoid":true}"#).await);
@@ -58,7 +58,7 @@ async fn a_worker_that_polls_never_has_more_than_its_abilities() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_uses_are_refused_with_their_place() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for (uses, said) in [
         ("gpu", "uses: expected \"=\" and an amount after \"gpu\" at column 4; did you mean \"gpu=1\"?"),
         ("mem=8GB", "at column 5; did you mean \"mem_gb=8\"?"),

@@ -2,18 +2,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 const PATH: &str = "/api/v1/schedules/nightly";
 const DAILY: &str = r#"{"cron":"0 3 * * *","zone":"Europe/Berlin","job":{"type":"report","params":{"n":1}}}"#;
 
-async fn put(hall: &TestHall, headers: &[(&str, &str)], body: &str) -> Reply {
+async fn put(hall: &TestServer, headers: &[(&str, &str)], body: &str) -> Reply {
     hall.send("PUT", PATH, &hall.client, headers, body.as_bytes()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_made_read_changed_and_removed() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.get(PATH).await.problem(404, "not_found");
     let made = put(&hall, &[], DAILY).await;
     assert_eq!((made.status, made.header("location")), (201, Some(PATH)));
@@ -47,7 +47,7 @@ async fn a_schedule_is_made_read_changed_and_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_version_that_was_meant_is_changed() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let tag = put(&hall, &[("If-None-Match", "*")], DAILY).await.header("etag").unwrap().to_owned();
     put(&hall, &[("If-None-Match", "*")], DAILY).await.problem(412, "precondition_failed");
     let second = put(&hall, &[("If-Match", &tag)], r#"{"jitter":"5m"}"#).await;
@@ -69,7 +69,7 @@ async fn only_the_version_that_was_meant_is_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_refused_with_its_place_and_nothing_is_made() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for (body, said) in [
         ("{}", "a new schedule needs cron or every"),
         (r#"{"cron":"@daily"}"#, "a new schedule needs job"),
@@ -108,7 +108,7 @@ async fn what_is_wrong_is_refused_with_its_place_and_nothing_is_made() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticks_are_told_before_they_come() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let body = r#"{"cron":"30 2 * * *","zone":"Europe/Berlin","jitter":"1h","job":{"type":"t","windows":"06:00-07:00 Europe/Berlin"}}"#;
     put(&hall, &[], body).await;
     let told = hall.get(&format!("{PATH}/ticks")).await.json();
@@ -133,7 +133,7 @@ async fn ticks_are_told_before_they_come() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_job_of_a_schedule_is_told_as_it_was_given() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let job = json!({
         "type": "report", "key": "k", "queue": "night", "params": {"n": 1}, "needs": "gpu>=1", "uses": "gpu=1",
         "avoid": true, "windows": "22:00-06:00 Europe/Berlin", "priority": 7, "on_duplicate": "reject",
@@ -146,13 +146,13 @@ async fn the_job_of_a_schedule_is_told_as_it_was_given() {
     assert_eq!(schedule(&hall).await["job"], job);
 }
 
-async fn schedule(hall: &TestHall) -> Value {
+async fn schedule(hall: &TestServer) -> Value {
     hall.get(PATH).await.json()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticks_make_jobs_and_a_restart_repeats_none() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     put(&hall, &[], r#"{"every":"1s","overlap":"allow","catch_up":"all","job":{"type":"t","queue":"q"}}"#)
         .await;
     let tag = hall.get(PATH).await.header("etag").unwrap().to_owned();
@@ -174,11 +174,11 @@ async fn ticks_make_jobs_and_a_restart_repeats_none() {
     assert_eq!(starts.len(), all, "one job for each tick");
 }
 
-async fn jobs(hall: &TestHall) -> Vec<Value> {
+async fn jobs(hall: &TestServer) -> Vec<Value> {
     hall.get("/api/v1/jobs?queue=q&limit=100").await.json()["items"].as_array().unwrap().clone()
 }
 
-async fn until_jobs(hall: &TestHall, n: usize) {
+async fn until_jobs(hall: &TestServer, n: usize) {
     for _ in 0..600 {
         if jobs(hall).await.len() >= n {
             return;
@@ -190,7 +190,7 @@ async fn until_jobs(hall: &TestHall, n: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_by_hand_makes_a_job_now() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.post(&format!("{PATH}/run"), "").await.problem(404, "not_found");
     put(&hall, &[], DAILY).await;
     let made = hall.post(&format!("{PATH}/run"), "").await.json();
@@ -202,7 +202,7 @@ async fn a_run_by_hand_makes_a_job_now() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_tells_its_windows_and_why_it_waits_for_them() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     // One minute of the day, half a day away: closed now, whatever the time.
     let minute = (minute_of_day(&hall).await + 720) % 1_440;
     let (hour, minute) = (minute / 60, minute % 60);
@@ -219,7 +219,7 @@ async fn a_job_tells_its_windows_and_why_it_waits_for_them() {
 }
 
 /// The minute of the day by the hall's clock.
-async fn minute_of_day(hall: &TestHall) -> u64 {
+async fn minute_of_day(hall: &TestServer) -> u64 {
     let id = hall.submit(r#"{"type":"clock"}"#).await;
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
     let created = job["created_at"].as_str().unwrap().to_owned();

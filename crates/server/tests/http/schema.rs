@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 /// What of JSON Schema the document uses. A word it does not know is a fault of the check, and fails.
 struct Document(Value);
@@ -115,7 +115,7 @@ fn the_check_finds_what_is_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn real_answers_are_as_the_document_says() {
-    let (hall, document) = (TestHall::start().await, Document::read());
+    let (hall, document) = (TestServer::start().await, Document::read());
     let get = async |route: &str, path: &str| document.check("GET", route, &hall.get(path).await);
     let job = r#"{"type":"a","key":"k","params":{"n":[1]},"retry":{"max_attempts":2,"delay":"0s","on":["failed"]}}"#;
     document.check("POST", "/api/v1/jobs", &hall.post("/api/v1/jobs", job).await);

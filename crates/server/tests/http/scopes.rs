@@ -1,17 +1,17 @@
 use serde_json::Value;
 
-use crate::hall::{Reply, TestHall, read_until};
+use crate::server::{Reply, TestServer, read_until};
 
 /// A hall with a job in queue `a` and one in `b`, and a client that reaches `a` alone.
-async fn two_queues() -> (TestHall, String, u64, u64) {
-    let hall = TestHall::start().await;
+async fn two_queues() -> (TestServer, String, u64, u64) {
+    let hall = TestServer::start().await;
     let scoped = hall.secret(r#"{"name":"scoped","role":"client","queues":["a","a-*"]}"#).await;
     let near = hall.submit(r#"{"type":"t","queue":"a"}"#).await;
     let far = hall.submit(r#"{"type":"t","queue":"b","key":"k"}"#).await;
     (hall, scoped, near, far)
 }
 
-async fn submit(hall: &TestHall, token: &str, body: &str) -> Reply {
+async fn submit(hall: &TestServer, token: &str, body: &str) -> Reply {
     hall.send("POST", "/api/v1/jobs", token, &[], body.as_bytes()).await
 }
 
@@ -106,7 +106,7 @@ async fn a_worker_gets_jobs_of_its_queues_alone_whatever_it_accepts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_is_who_its_credential_says_and_ends_no_job_of_another() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"t"}"#).await;
     let given = hall.take().await;
     let other = hall.secret(r#"{"name":"other","role":"worker"}"#).await;

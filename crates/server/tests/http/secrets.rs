@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 /// Everything that is logged.
 #[derive(Clone, Default)]
@@ -47,7 +47,7 @@ async fn no_secret_is_found_in_database_blobs_or_log() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
     let _ = tracing::subscriber::set_global_default(subscriber.finish());
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut secrets = vec![hall.admin.clone(), hall.client.clone(), hall.worker.clone(), hall.tokens.code()];
     secrets.push(hall.secret(r#"{"name":"c2","role":"client"}"#).await);
     let join = hall.secret(r#"{"role":"worker","kind":"join"}"#).await;
@@ -68,7 +68,7 @@ async fn no_secret_is_found_in_database_blobs_or_log() {
     hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
     secrets.push(cookie);
 
-    let TestHall { dir, running, .. } = hall;
+    let TestServer { dir, running, .. } = hall;
     running.unwrap().stop().await;
     let mut found = Vec::new();
     files(dir.path(), &mut found);

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
-use crate::hall::{Reply, TestHall, read_until};
+use crate::server::{Reply, TestServer, read_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l04_a_job_is_followed_with_one_event_per_change_until_it_ends() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let path = format!("/api/v1/jobs/{id}/events");
     let mut stream = hall.open("GET", &path, &hall.viewer, &[], b"").await;
@@ -35,7 +35,7 @@ async fn l04_a_job_is_followed_with_one_event_per_change_until_it_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stream_of_all_replays_from_a_position_and_goes_on_live() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut jobs = Vec::new();
     for _ in 0..5 {
         jobs.push(hall.submit(r#"{"type":"a"}"#).await);
@@ -60,7 +60,7 @@ async fn the_stream_of_all_replays_from_a_position_and_goes_on_live() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_position_the_stream_begins_now() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut old = Vec::new();
     for _ in 0..9 {
         old.push(hall.submit(r#"{"type":"a"}"#).await);
@@ -74,7 +74,7 @@ async fn without_a_position_the_stream_begins_now() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hall_that_stops_ends_what_waits_and_finishes_what_is_under_way() {
-    let mut hall = TestHall::start().await;
+    let mut hall = TestServer::start().await;
     let body = br#"{"slots":1,"wait_s":60}"#;
     let mut poll = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
     let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
@@ -93,7 +93,7 @@ async fn a_hall_that_stops_ends_what_waits_and_finishes_what_is_under_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_position_that_was_pruned_is_answered_with_a_reset() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for _ in 0..3 {
         hall.submit(r#"{"type":"a"}"#).await;
     }
@@ -109,7 +109,7 @@ async fn a_position_that_was_pruned_is_answered_with_a_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let held = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     let queued = hall.submit(r#"{"type":"b"}"#).await;
@@ -150,7 +150,7 @@ async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_says_where_it_stands_before_anything_happens() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let mut stream = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
     let head = read_until(&mut stream, "id: 1\n\n").await;
@@ -164,7 +164,7 @@ async fn a_stream_says_where_it_stands_before_anything_happens() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_position_that_never_was_is_answered_with_a_reset() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     for path in ["/api/v1/events".to_owned(), format!("/api/v1/jobs/{id}/events")] {
         let from = [("Last-Event-ID", "999")];
@@ -176,7 +176,7 @@ async fn a_position_that_never_was_is_answered_with_a_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stream_of_a_job_ends_although_its_end_was_pruned() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let path = format!("/api/v1/jobs/{id}/events");
     hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 /// A parent in the hands of a worker.
-async fn parent(hall: &TestHall) -> (u64, Value) {
+async fn parent(hall: &TestServer) -> (u64, Value) {
     let id = hall.submit(r#"{"type":"p","queue":"q"}"#).await;
     (id, hall.take().await)
 }
 
 /// What the process of a job asks.
-async fn ask(hall: &TestHall, given: &Value, verb: &str, body: &Value) -> Reply {
+async fn ask(hall: &TestServer, given: &Value, verb: &str, body: &Value) -> Reply {
     let (id, token) = (given["id"].as_str().unwrap(), given["token"].as_str().unwrap());
     let path = format!("/api/v1/attempts/{id}/{verb}");
     hall.send("POST", &path, token, &[], body.to_string().as_bytes()).await
@@ -19,7 +19,7 @@ async fn ask(hall: &TestHall, given: &Value, verb: &str, body: &Value) -> Reply 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_asks_for_jobs_and_waits_for_their_values() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, given) = parent(&hall).await;
     let made = ask(&hall, &given, "jobs", &json!({"job": {"type": "c", "key": "k", "params": [1]}})).await;
     assert_eq!((made.status, made.json()["disposition"].as_str()), (201, Some("created")), "{}", made.text());
@@ -48,7 +48,7 @@ async fn a_process_asks_for_jobs_and_waits_for_their_values() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_a_sub_job_is_refused_by_name_and_makes_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, given) = parent(&hall).await;
     let other = hall.submit(r#"{"type":"x"}"#).await;
     for (verb, body, word) in [
@@ -76,7 +76,7 @@ async fn what_cannot_be_a_sub_job_is_refused_by_name_and_makes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_parent_that_is_cancelled_takes_its_sub_jobs_along() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (id, given) = parent(&hall).await;
     let child = ask(&hall, &given, "jobs", &json!({"call": "one", "job": {"type": "c"}})).await.json();
     let child = child["id"].as_u64().unwrap();

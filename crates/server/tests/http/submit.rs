@@ -1,8 +1,8 @@
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l01_a_submit_answers_with_address_and_job() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let reply = hall.post("/api/v1/jobs", r#"{"type":"mail"}"#).await;
     assert_eq!(reply.status, 201);
     let job = reply.json();
@@ -19,7 +19,7 @@ async fn l01_a_submit_answers_with_address_and_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l02_a_type_is_required_and_checked() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let detail = hall.post("/api/v1/jobs", "{}").await.problem(400, "bad_request");
     assert!(detail.contains("missing field `type`"), "{detail}");
     for (bad, word) in
@@ -33,7 +33,7 @@ async fn l02_a_type_is_required_and_checked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_are_taken_together_or_not_at_all() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let reply =
         hall.post("/api/v1/jobs", r#" [{"type":"a"},{"type":"b","key":"k"},{"type":"b","key":"k"}]"#).await;
     assert_eq!(reply.status, 200);
@@ -50,7 +50,7 @@ async fn many_are_taken_together_or_not_at_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_fields_and_wrong_json_are_refused_by_name_and_place() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let detail =
         hall.post("/api/v1/jobs", r#"{"type":"a","colour":"red"}"#).await.problem(400, "bad_request");
     assert!(detail.contains("unknown field `colour`"), "{detail}");
@@ -67,7 +67,7 @@ async fn unknown_fields_and_wrong_json_are_refused_by_name_and_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn duplicates_join_are_refused_supersede_or_run_again() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","key":"k"}"#).await;
     let joined = hall.post("/api/v1/jobs", r#"{"type":"a","key":"k"}"#).await;
     assert_eq!((joined.status, joined.json()["id"].as_u64()), (200, Some(id)));
@@ -83,7 +83,7 @@ async fn duplicates_join_are_refused_supersede_or_run_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_stands_for_one_body_of_one_token() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let send = async |token: &str, body: &str| {
         hall.send("POST", "/api/v1/jobs", token, &[("Idempotency-Key", "once")], body.as_bytes()).await
     };
@@ -98,7 +98,7 @@ async fn an_idempotency_key_stands_for_one_body_of_one_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_given_in_part_takes_the_rest_from_the_type() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let set = r#"{"retry":{"max_attempts":9},"keep_count":5}"#;
     let reply = hall.send("PUT", "/api/v1/types/a", &hall.admin, &[], set.as_bytes()).await;
     assert_eq!((reply.status, reply.json()["retry"]["max_attempts"].as_u64()), (201, Some(9)));

@@ -3,11 +3,11 @@
 use jobhall_engine::Config;
 use serde_json::json;
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h12_an_attempt_that_takes_too_long_is_told_to_stop_and_times_out() {
-    let hall = TestHall::with(Config { force_ms: 100, ..Config::default() }).await;
+    let hall = TestServer::with(Config { force_ms: 100, ..Config::default() }).await;
     let id = hall.submit(r#"{"type":"t","timeouts":{"total":"50ms"},"retry":{"max_attempts":1}}"#).await;
     let given = hall.take().await;
     hall.word(&given, "accept", b"").await;
@@ -22,7 +22,7 @@ async fn h12_an_attempt_that_takes_too_long_is_told_to_stop_and_times_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h12_a_worker_that_polls_hears_of_a_time_out_with_its_renewal() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall
         .submit(r#"{"type":"t","timeouts":{"silence":"50ms"},"retry":{"max_attempts":2,"delay":"1h"}}"#)
         .await;
@@ -46,7 +46,7 @@ async fn h12_a_worker_that_polls_hears_of_a_time_out_with_its_renewal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h12_types_say_how_long_and_fields_are_set_one_by_one() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let set = async |body: &str| hall.send("PUT", "/api/v1/types/t", &hall.admin, &[], body.as_bytes()).await;
     let first = set(r#"{"timeouts":{"total":"2h","silence":"5m"},"expected_ms":1}"#).await.json();
     assert_eq!(
@@ -83,7 +83,7 @@ async fn h12_types_say_how_long_and_fields_are_set_one_by_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_measures_of_progress_stand_side_by_side() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"t"}"#).await;
     let given = hall.take().await;
     let first = br#"{"indicators":[{"name":"a","step":1,"total":4,"message":"one"},{"name":"b","step":2}]}"#;

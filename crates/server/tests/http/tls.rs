@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_server::{Hall, Running, Tls};
+use jobhall_server::{Running, Server, Tls};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 pub fn certify(dir: &Path, name: &str) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -24,12 +24,12 @@ pub fn certify(dir: &Path, name: &str) {
 }
 
 /// A second server of the hall, with TLS.
-async fn serve(hall: &TestHall, files: &TempDir, address: &str) -> Running {
+async fn serve(hall: &TestServer, files: &TempDir, address: &str) -> Running {
     let blobs = jobhall_blobs::Blobs::open(&files.path().join("blobs")).unwrap();
     let tls = Tls::read(&files.path().join("a.crt"), &files.path().join("a.key")).unwrap();
     let listener = TcpListener::bind(address).await.unwrap();
     let listen = jobhall_server::Listen { tls: Some(tls), ..Default::default() };
-    Hall::serve(listener, listen, hall.options(blobs)).unwrap()
+    Server::serve(listener, listen, hall.options(blobs)).unwrap()
 }
 
 async fn get(running: &Running, files: &TempDir, version: &'static SupportedProtocolVersion) -> Reply {
@@ -86,7 +86,7 @@ fn old_hello(minor: u8) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_answered_over_tls_and_over_nothing_older_than_1_2() {
-    let (hall, files) = (TestHall::start().await, tempfile::tempdir().unwrap());
+    let (hall, files) = (TestServer::start().await, tempfile::tempdir().unwrap());
     certify(files.path(), "a");
     let running = serve(&hall, &files, "127.0.0.1:0").await;
     for version in [&TLS12, &TLS13] {
@@ -101,7 +101,7 @@ async fn requests_are_answered_over_tls_and_over_nothing_older_than_1_2() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_speaks_in_the_clear_or_says_nothing_to_a_hall_with_tls_is_shown_out() {
-    let (hall, files) = (TestHall::start().await, tempfile::tempdir().unwrap());
+    let (hall, files) = (TestServer::start().await, tempfile::tempdir().unwrap());
     certify(files.path(), "a");
     let running = serve(&hall, &files, "127.0.0.1:0").await;
     let clear = answer(&running, b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -113,7 +113,7 @@ async fn who_speaks_in_the_clear_or_says_nothing_to_a_hall_with_tls_is_shown_out
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_cookie_of_a_browser_that_came_over_tls_stays_on_tls() {
-    let (hall, files) = (TestHall::start().await, tempfile::tempdir().unwrap());
+    let (hall, files) = (TestServer::start().await, tempfile::tempdir().unwrap());
     certify(files.path(), "a");
     let running = serve(&hall, &files, "127.0.0.1:0").await;
     let path = format!("/?code={}", hall.tokens.code());
@@ -125,7 +125,7 @@ async fn the_cookie_of_a_browser_that_came_over_tls_stays_on_tls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_tls_other_machines_are_served() {
-    let (hall, files) = (TestHall::start().await, tempfile::tempdir().unwrap());
+    let (hall, files) = (TestServer::start().await, tempfile::tempdir().unwrap());
     certify(files.path(), "a");
     let running = serve(&hall, &files, "0.0.0.0:0").await;
     assert_eq!(get(&running, &files, &TLS13).await.status, 200);

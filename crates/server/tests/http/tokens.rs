@@ -1,19 +1,19 @@
 use jobhall_engine::Config;
 use jobhall_store::{SettingWrite, Unit};
 
-use crate::hall::{Reply, TestHall, read_until};
+use crate::server::{Reply, TestServer, read_until};
 
-async fn admin(hall: &TestHall, method: &str, path: &str, body: &str) -> Reply {
+async fn admin(hall: &TestServer, method: &str, path: &str, body: &str) -> Reply {
     hall.send(method, path, &hall.admin, &[], body.as_bytes()).await
 }
 
-async fn join(hall: &TestHall, token: &str, name: &str) -> Reply {
+async fn join(hall: &TestServer, token: &str, name: &str) -> Reply {
     hall.send("POST", "/api/v1/join", token, &[], format!(r#"{{"name":"{name}"}}"#).as_bytes()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_told_once_listed_without_its_secret_and_good_until_it_is_revoked() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let made = hall.token(r#"{"name":"ci","role":"client","queues":["ci-*"],"expires_in":"1h"}"#).await;
     let (secret, id) = (made["secret"].as_str().unwrap(), made["id"].as_str().unwrap());
     assert!(secret.starts_with(&format!("jh_{id}_")));
@@ -33,7 +33,7 @@ async fn a_token_is_told_once_listed_without_its_secret_and_good_until_it_is_rev
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_outlive_a_restart_and_those_of_the_process_do_not() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (kept, own) = (hall.secret(r#"{"name":"kept","role":"viewer"}"#).await, hall.viewer.clone());
     let hall = hall.restart(Config::default()).await;
     assert_eq!(hall.send("GET", "/api/v1/jobs", &kept, &[], b"").await.status, 200);
@@ -42,7 +42,7 @@ async fn tokens_outlive_a_restart_and_those_of_the_process_do_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_wishes_name_the_field() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for (body, words) in [
         (r#"{"role":"viewer"}"#, "name"),
         (r#"{"name":"a b","role":"viewer"}"#, "name"),
@@ -62,7 +62,7 @@ async fn wrong_wishes_name_the_field() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_token_makes_one_worker_and_no_second() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let token = hall.secret(r#"{"role":"worker","kind":"join","queues":["q"]}"#).await;
     let made = join(&hall, &token, "gpu-1").await.json();
     let credential = made["secret"].as_str().unwrap();
@@ -76,7 +76,7 @@ async fn a_join_token_makes_one_worker_and_no_second() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_taken_name_does_not_use_a_join_token_up() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let token = hall.secret(r#"{"role":"worker","kind":"join"}"#).await;
     hall.secret(r#"{"name":"gpu-1","role":"worker"}"#).await;
     join(&hall, &token, "gpu-1").await.problem(409, "conflict");
@@ -86,7 +86,7 @@ async fn a_taken_name_does_not_use_a_join_token_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_join_at_once_with_one_token_one_gets_in() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let token = hall.secret(r#"{"role":"worker","kind":"join"}"#).await;
     let names: Vec<_> = (0..16).map(|n| format!("w{n}")).collect();
     let joins = names.iter().map(|name| join(&hall, &token, name));
@@ -100,7 +100,7 @@ async fn of_many_who_join_at_once_with_one_token_one_gets_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_open_under_a_token_ends_when_it_is_revoked() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let viewer = hall.token(r#"{"name":"v2","role":"viewer"}"#).await;
     let worker = hall.token(r#"{"name":"w2","role":"worker"}"#).await;
     let secret = |made: &serde_json::Value| made["secret"].as_str().unwrap().to_owned();
@@ -126,7 +126,7 @@ async fn what_is_open_under_a_token_ends_when_it_is_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_node_revokes_is_good_no_more_here() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let secret = hall.secret(r#"{"name":"ci","role":"viewer"}"#).await;
     let mut events = hall.open("GET", "/api/v1/events", &secret, &[], b"").await;
     read_until(&mut events, "retry:").await;
@@ -142,7 +142,7 @@ async fn what_another_node_revokes_is_good_no_more_here() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_wrong_tokens_a_minute_and_a_right_one_always_passes() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let wrong = format!("jh_{}_{}", "0".repeat(16), "0".repeat(64));
     for n in 0..10 {
         let forwarded = format!("10.0.0.{n}");

@@ -1,14 +1,14 @@
-use crate::hall::{Reply, TestHall};
+use crate::server::{Reply, TestServer};
 
 const PATH: &str = "/api/v1/types/mail";
 
-async fn put(hall: &TestHall, headers: &[(&str, &str)], body: &str) -> Reply {
+async fn put(hall: &TestServer, headers: &[(&str, &str)], body: &str) -> Reply {
     hall.send("PUT", PATH, &hall.admin, headers, body.as_bytes()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_type_is_made_read_changed_and_reset() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.get(PATH).await.problem(404, "not_found");
     let made = put(&hall, &[], r#"{"keep_ms":1000,"keep_count":5}"#).await;
     assert_eq!((made.status, made.header("location")), (201, Some(PATH)));
@@ -37,7 +37,7 @@ async fn a_type_is_made_read_changed_and_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_version_that_was_meant_is_changed() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let new = [("If-None-Match", "*")];
     let first = put(&hall, &new, r#"{"keep_count":1}"#).await;
     let tag = first.header("etag").unwrap().to_owned();
@@ -68,7 +68,7 @@ async fn only_the_version_that_was_meant_is_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_the_version_is_not_sent_it_again() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let tag = put(&hall, &[], "{}").await.header("etag").unwrap().to_owned();
     for known in [tag.as_str(), "*", &format!("W/{tag}")] {
         let reply = hall.send("GET", PATH, &hall.viewer, &[("If-None-Match", known)], b"").await;
@@ -81,7 +81,7 @@ async fn who_has_the_version_is_not_sent_it_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_does_not_come_back_after_a_reset() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let tag = put(&hall, &[], r#"{"keep_count":1}"#).await.header("etag").unwrap().to_owned();
     hall.send("DELETE", PATH, &hall.admin, &[], b"").await;
     put(&hall, &[], r#"{"keep_count":2}"#).await;
@@ -90,7 +90,7 @@ async fn a_version_does_not_come_back_after_a_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_different_fields_at_once_are_all_kept() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (one, two, three) = tokio::join!(
         put(&hall, &[], r#"{"keep_ms":1000}"#),
         put(&hall, &[], r#"{"keep_count":7}"#),

@@ -3,16 +3,16 @@ use std::time::{Duration, Instant};
 use jobhall_server::Role;
 use serde_json::Value;
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 
-fn given(reply: &crate::hall::Reply) -> Value {
+fn given(reply: &crate::server::Reply) -> Value {
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.json()["attempts"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l15_a_new_job_wakes_a_waiting_vacancy_and_a_waiting_job_is_handed_over() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let (taken, id) = tokio::join!(hall.take(), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         hall.submit(r#"{"type":"a"}"#).await
@@ -26,7 +26,7 @@ async fn l15_a_new_job_wakes_a_waiting_vacancy_and_a_waiting_job_is_handed_over(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l06_a_whole_life_in_nothing_but_requests() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","key":"k","params":{"n":1}}"#).await;
     let attempt = hall.take().await;
     assert_eq!(attempt["id"].as_str(), Some(format!("{id}-1").as_str()));
@@ -62,7 +62,7 @@ async fn l06_a_whole_life_in_nothing_but_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l08_l18_failures_have_words_and_successes_any_value() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for value in ["null", "false", "0", "\"\"", "[1,{}]"] {
         let id = hall.submit(r#"{"type":"a"}"#).await;
         let body = format!(r#"{{"outcome":"passed","value":{value}}}"#);
@@ -82,7 +82,7 @@ async fn l08_l18_failures_have_words_and_successes_any_value() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_attempt_is_retried_when_the_worker_says_so() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     hall.word(&attempt, "accept", b"").await;
@@ -105,7 +105,7 @@ async fn a_failed_attempt_is_retried_when_the_worker_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l09_a_word_counts_only_with_the_current_lease_of_its_own_worker() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     let (path, lease) = (format!("/api/v1/attempts/{id}-1/outcome"), attempt["lease"].as_str().unwrap());
@@ -137,7 +137,7 @@ async fn l09_a_word_counts_only_with_the_current_lease_of_its_own_worker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l05_l17_a_vacancy_that_gets_nothing_ends_after_its_time() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let reply = hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":0}"#).await;
     assert_eq!((reply.status, reply.body.len()), (204, 0));
     let started = Instant::now();
@@ -165,7 +165,7 @@ async fn l05_l17_a_vacancy_that_gets_nothing_ends_after_its_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l14_of_two_racing_vacancies_one_wins_and_the_other_waits_on() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let started = Instant::now();
     let poll = || hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":2}"#);
     let (one, two, id) = tokio::join!(poll(), poll(), async {
@@ -182,7 +182,7 @@ async fn l14_of_two_racing_vacancies_one_wins_and_the_other_waits_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_slots_get_several_jobs_and_what_is_left_of_them_gets_nothing_more() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for _ in 0..3 {
         hall.submit(r#"{"type":"a"}"#).await;
     }
@@ -199,7 +199,7 @@ async fn several_slots_get_several_jobs_and_what_is_left_of_them_gets_nothing_mo
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l17_nothing_is_assigned_to_a_worker_that_has_hung_up() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let body = br#"{"slots":1,"wait_s":30,"abilities":"os=linux"}"#;
     let stream = hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], body).await;
     let workers = async || hall.get("/api/v1/workers").await.json()["items"].clone();
@@ -221,7 +221,7 @@ async fn l17_nothing_is_assigned_to_a_worker_that_has_hung_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_assignment_that_nobody_accepts_comes_back_uncounted() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let first = hall.take().await;
     hall.until(id, "queued").await;
@@ -233,7 +233,7 @@ async fn an_assignment_that_nobody_accepts_comes_back_uncounted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l10_progress_is_acknowledged_and_goes_on_after_a_break() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     hall.word(&attempt, "accept", b"").await;
@@ -257,7 +257,7 @@ async fn l10_progress_is_acknowledged_and_goes_on_after_a_break() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_cross_with_a_breaking_connection_come_back_uncounted() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut jobs = std::collections::BTreeSet::new();
     for n in 0..20 {
         let body = br#"{"slots":1,"wait_s":30}"#;
@@ -281,7 +281,7 @@ async fn jobs_that_cross_with_a_breaking_connection_come_back_uncounted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_workers_share_many_jobs_and_none_is_done_twice() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let jobs = format!("[{}]", vec![r#"{"type":"a"}"#; 60].join(","));
     assert_eq!(hall.post("/api/v1/jobs", &jobs).await.status, 200);
     let work = async || {

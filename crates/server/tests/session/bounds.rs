@@ -1,14 +1,14 @@
 //! Readers that do not read, and peers that are no longer there.
 
-use jobhall_protocol::{Encoding, Hello, ToHall, ToWorker};
+use jobhall_protocol::{Encoding, Hello, ToServer, ToWorker};
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 use crate::socket::Socket;
 use crate::worker::TestWorker;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut deaf = Socket::speaking(&hall, "jobhall.v1.json").await;
     deaf.text(r#"[{"hello":{"version":1}},{"credit":{"total":10000}}]"#).await;
     deaf.hear().await;
@@ -27,13 +27,13 @@ async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
         let job = worker.job().await;
         assert_eq!(job.job.attempt, 1, "what nobody accepted does not count");
         worker.say(job.passed()).await;
-        worker.say(ToHall::Renew {}).await;
+        worker.say(ToServer::Renew {}).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
     silent.text(r#"[{"hello":{"version":1}},{"credit":{"total":1}}]"#).await;
     silent.hear().await;
@@ -49,16 +49,16 @@ async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_frames_may_be_under_way_and_each_is_answered_in_order() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::connect(&hall, Encoding::MessagePack, Hello::default()).await;
     let (mut sender, mut receiver) = {
-        worker.say(ToHall::Ping { n: 0 }).await;
+        worker.say(ToServer::Ping { n: 0 }).await;
         worker.hear(|message| matches!(message, ToWorker::Pong { n: 0, .. }).then_some(())).await;
         worker.session.split()
     };
     let speak = async {
         for n in 1..=2_000 {
-            sender.send(&[ToHall::Ping { n }]).await.unwrap();
+            sender.send(&[ToServer::Ping { n }]).await.unwrap();
         }
     };
     let hear = async {

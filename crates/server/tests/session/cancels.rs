@@ -1,8 +1,8 @@
 //! Cancels and revocations, and what they cross with.
 
-use jobhall_protocol::{Hello, Outcome, ToHall, ToWorker, Word};
+use jobhall_protocol::{Hello, Outcome, ToServer, ToWorker, Word};
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 use crate::worker::{Job, TestWorker};
 
 async fn cancelled(worker: &mut TestWorker, job: &Job) {
@@ -16,7 +16,7 @@ async fn cancelled(worker: &mut TestWorker, job: &Job) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn q09_a_cancel_is_told_at_once_and_its_confirmation_ends_the_job() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
@@ -29,7 +29,7 @@ async fn q09_a_cancel_is_told_at_once_and_its_confirmation_ends_the_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_crosses_with_an_outcome_leaves_one_end() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 40).await;
     for n in 0..40 {
         let id = hall.submit(r#"{"type":"a"}"#).await;
@@ -51,7 +51,7 @@ async fn a_cancel_that_crosses_with_an_outcome_leaves_one_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_that_nobody_was_there_to_hear_waits_for_the_worker() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
@@ -69,7 +69,7 @@ async fn a_cancel_that_nobody_was_there_to_hear_waits_for_the_worker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn q05_what_is_not_accepted_in_time_is_revoked_and_goes_to_another() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut slow = TestWorker::ready(&hall, 1).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = slow.job().await;
@@ -79,7 +79,7 @@ async fn q05_what_is_not_accepted_in_time_is_revoked_and_goes_to_another() {
         .await;
     let again = other.job().await;
     assert_eq!((again.job.id, again.job.attempt, again.attempt == job.attempt), (id, 1, false));
-    slow.session.send(&[job.accept(), job.passed(), ToHall::Ping { n: 1 }]).await.unwrap();
+    slow.session.send(&[job.accept(), job.passed(), ToServer::Ping { n: 1 }]).await.unwrap();
     assert_eq!(slow.refused(Word::Accept).await.0, "lease_lost");
     assert_eq!(slow.refused(Word::Outcome).await.0, "lease_lost");
     other.say(again.passed()).await;

@@ -5,7 +5,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 use crate::socket::Socket;
 use crate::worker::TestWorker;
 
@@ -17,7 +17,7 @@ fn packed(json: &str) -> Message {
 }
 
 /// A session in this encoding that has been welcomed.
-async fn welcomed(hall: &TestHall, encoding: Encoding) -> Socket {
+async fn welcomed(hall: &TestServer, encoding: Encoding) -> Socket {
     let mut socket = Socket::speaking(hall, encoding.subprotocol()).await;
     match encoding {
         Encoding::Json => socket.text(HELLO).await,
@@ -28,7 +28,7 @@ async fn welcomed(hall: &TestHall, encoding: Encoding) -> Socket {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_ends_the_session_with_a_reason_and_changes_nothing() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let lease = "0".repeat(32);
     let text = |text: &str| Message::text(text.to_owned());
@@ -79,7 +79,7 @@ async fn garbage_ends_the_session_with_a_reason_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_frame_that_is_wrong_in_one_place_nothing_is_done() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut socket = welcomed(&hall, Encoding::Json).await;
     socket.hear().await;
     socket.text(r#"[{"credit":{"total":5}},{"bow":{}}]"#).await;
@@ -90,7 +90,7 @@ async fn of_a_frame_that_is_wrong_in_one_place_nothing_is_done() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frame_far_too_long_is_not_even_read() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut socket = welcomed(&hall, Encoding::MessagePack).await;
     socket.send(Message::binary(vec![0x91; 8 * FRAME_BYTES])).await;
     assert!(socket.cut().await);

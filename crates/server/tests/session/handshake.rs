@@ -4,13 +4,13 @@ use jobhall_client::ClientError;
 use jobhall_core::LeaseId;
 use jobhall_protocol::{AttemptRef, Encoding, Hello};
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 use crate::socket::Socket;
 use crate::worker::TestWorker;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_another_origin_cannot_open_a_session() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let bearer = format!("Bearer {}", hall.worker);
     let from = async |origin: &str| {
         let headers = [("authorization", bearer.as_str()), ("origin", origin)];
@@ -24,7 +24,7 @@ async fn a_page_of_another_origin_cannot_open_a_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_workers_open_sessions_and_the_token_says_who_they_are() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     for (token, status) in [("jh_wrong", 401), (&hall.client, 403), (&hall.viewer, 403)] {
         let bearer = format!("Bearer {token}");
         let refusal = Socket::open(&hall, &[("authorization", bearer.as_str())]).await.err().unwrap();
@@ -40,7 +40,7 @@ async fn only_workers_open_sessions_and_the_token_says_who_they_are() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_no_upgrade_is_told_so() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let reply = hall.send("GET", "/api/v1/session", &hall.worker, &[], b"").await;
     assert!(reply.problem(400, "bad_request").contains("WebSocket"), "{reply:?}");
     let bearer = format!("Bearer {}", hall.worker);
@@ -52,7 +52,7 @@ async fn a_request_that_is_no_upgrade_is_told_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hello_that_cannot_be_is_refused_with_words() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let held = AttemptRef { attempt: "1-1".parse().unwrap(), lease: LeaseId(7) };
     for (hello, word) in [
         (Hello { version: 9, ..Hello::default() }, "version 1, not 9"),
@@ -71,7 +71,7 @@ async fn a_hello_that_cannot_be_is_refused_with_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_says_nothing_or_something_else_first_is_sent_away() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
     let mut rude = Socket::speaking(&hall, "jobhall.v1.json").await;
     rude.text(r#"[{"renew":{}}]"#).await;

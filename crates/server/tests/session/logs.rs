@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use jobhall_blobs::{AttemptKey, Blobs};
 use jobhall_core::AttemptId;
-use jobhall_protocol::{LogStream, ToHall, ToWorker, Word};
+use jobhall_protocol::{LogStream, ToServer, ToWorker, Word};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 use crate::worker::{Job, TestWorker};
 
-fn piece(job: &Job, offset: u64, stream: LogStream, bytes: &[u8]) -> ToHall {
-    ToHall::Log { attempt: job.attempt, lease: job.lease, offset, stream, bytes: bytes.to_vec() }
+fn piece(job: &Job, offset: u64, stream: LogStream, bytes: &[u8]) -> ToServer {
+    ToServer::Log { attempt: job.attempt, lease: job.lease, offset, stream, bytes: bytes.to_vec() }
 }
 
 /// Stops the hall and looks whether the log of an attempt was made complete.
-async fn is_finished(mut hall: TestHall, attempt: AttemptId) -> bool {
+async fn is_finished(mut hall: TestServer, attempt: AttemptId) -> bool {
     hall.running.take().unwrap().stop().await;
     hall.engine.stop().await;
-    let TestHall { dir, engine, store, .. } = hall;
+    let TestServer { dir, engine, store, .. } = hall;
     drop((engine, store));
     let key = AttemptKey { job: attempt.job.get(), claim: attempt.claim };
     for _ in 0..800 {
@@ -32,7 +32,7 @@ async fn is_finished(mut hall: TestHall, attempt: AttemptId) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_is_seen_only_with_its_whole_log() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
@@ -51,7 +51,7 @@ async fn an_outcome_is_seen_only_with_its_whole_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_came_by_requests_is_complete_when_the_session_reports() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
@@ -65,7 +65,7 @@ async fn a_log_that_came_by_requests_is_complete_when_the_session_reports() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_was_polled_for_can_be_reported_over_a_session() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 0).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let given = hall.take().await;
@@ -73,7 +73,7 @@ async fn a_job_that_was_polled_for_can_be_reported_over_a_session() {
     let attempt: AttemptId = given["id"].as_str().unwrap().parse().unwrap();
     let lease = jobhall_core::LeaseId(u128::from_str_radix(given["lease"].as_str().unwrap(), 16).unwrap());
     let report = crate::worker::report(jobhall_protocol::Outcome::Passed);
-    worker.say(ToHall::Outcome { attempt, lease, report }).await;
+    worker.say(ToServer::Outcome { attempt, lease, report }).await;
     assert_eq!(worker.moved(attempt, Word::Outcome).await, "succeeded");
     assert_eq!(hall.state(id).await, "succeeded");
     assert!(is_finished(hall, attempt).await);
@@ -96,7 +96,7 @@ fn file(folder: &Path, name: &str) -> Option<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 2).await;
     hall.submit(r#"{"type":"a"}"#).await;
     let first = worker.job().await;

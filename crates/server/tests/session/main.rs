@@ -4,13 +4,13 @@
 mod bounds;
 mod cancels;
 mod garbage;
-#[allow(dead_code, reason = "shared with the tests over requests")]
-#[path = "../http/hall.rs"]
-mod hall;
 mod handshake;
 mod logs;
 mod messages;
 mod returns;
+#[allow(dead_code, reason = "shared with the tests over requests")]
+#[path = "../http/server.rs"]
+mod server;
 mod socket;
 mod sub_jobs;
 mod worker;

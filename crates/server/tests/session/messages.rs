@@ -1,23 +1,23 @@
 //! Every message, in both encodings.
 
 use jobhall_protocol::{
-    Encoding, FEATURE_MOVED, Hello, Indicator, LogStream, Outcome, ToHall, ToWorker, Word,
+    Encoding, FEATURE_MOVED, Hello, Indicator, LogStream, Outcome, ToServer, ToWorker, Word,
 };
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 use crate::worker::{TestWorker, report};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_life_over_a_session_in_both_encodings() {
     for encoding in Encoding::ALL {
-        let hall = TestHall::start().await;
+        let hall = TestServer::start().await;
         let hello =
             Hello { features: vec![FEATURE_MOVED.to_owned(), "later".to_owned()], ..Hello::default() };
         let mut worker = TestWorker::connect(&hall, encoding, hello).await;
         let welcome = &worker.session.welcome;
         assert_eq!((welcome.version, welcome.lease_ms), (1, 30_000));
         assert_eq!(welcome.features, [FEATURE_MOVED], "what the hall does not know is left out");
-        worker.say(ToHall::Credit { total: 1 }).await;
+        worker.say(ToServer::Credit { total: 1 }).await;
         let id = hall.submit(r#"{"type":"a","key":"k","params":{"n":[1,"é"]}}"#).await;
         let job = worker.job().await;
         assert_eq!((job.attempt.to_string(), job.job.id), (format!("{id}-1"), id));
@@ -27,10 +27,10 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
         assert_eq!(worker.moved(job.attempt, Word::Accept).await, "accepted");
         let indicators =
             vec![Indicator { name: "all".into(), step: 1, total: Some(2), message: "half".into() }];
-        worker.say(ToHall::Progress { attempt: job.attempt, lease: job.lease, indicators }).await;
+        worker.say(ToServer::Progress { attempt: job.attempt, lease: job.lease, indicators }).await;
         assert_eq!(worker.moved(job.attempt, Word::Progress).await, "running");
         let bytes = b"\x00\xff bytes\n".to_vec();
-        let log = ToHall::Log {
+        let log = ToServer::Log {
             attempt: job.attempt,
             lease: job.lease,
             offset: 0,
@@ -47,14 +47,14 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
         }
         let mut outcome = report(Outcome::Passed);
         outcome.value = Some(serde_json::from_str(r#"{"sum":42}"#).unwrap());
-        let outcome = ToHall::Outcome { attempt: job.attempt, lease: job.lease, report: outcome };
+        let outcome = ToServer::Outcome { attempt: job.attempt, lease: job.lease, report: outcome };
         for _ in 0..2 {
             worker.say(outcome.clone()).await;
             assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
         }
-        worker.say(ToHall::Renew {}).await;
+        worker.say(ToServer::Renew {}).await;
         worker.hear(|message| matches!(message, ToWorker::Renewed {}).then_some(())).await;
-        worker.say(ToHall::Ping { n: 7 }).await;
+        worker.say(ToServer::Ping { n: 7 }).await;
         worker.hear(|message| matches!(message, ToWorker::Pong { n: 7, .. }).then_some(())).await;
         assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/result")).await.text(), r#"{"sum":42}"#);
         assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.body, b"\x00\xff bytes\n");

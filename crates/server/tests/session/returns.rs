@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use jobhall_core::LeaseId;
 use jobhall_protocol::{
-    AttemptRef, Encoding, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToHall, ToWorker, Word,
+    AttemptRef, Encoding, Hello, Outcome, OutcomeReport, RetryVerdict, Span, ToServer, ToWorker, Word,
 };
 
-use crate::hall::{TestHall, quick};
+use crate::server::{TestServer, quick};
 use crate::worker::{Job, TestWorker, report};
 
-async fn accepted(hall: &TestHall, worker: &mut TestWorker) -> (u64, Job) {
+async fn accepted(hall: &TestServer, worker: &mut TestWorker) -> (u64, Job) {
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
     worker.say(job.accept()).await;
@@ -25,7 +25,7 @@ fn with(attempts: Vec<AttemptRef>) -> Hello {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_comes_back_is_told_what_is_kept_and_what_is_lost() {
     for encoding in Encoding::ALL {
-        let hall = TestHall::start().await;
+        let hall = TestServer::start().await;
         let mut worker = TestWorker::ready(&hall, 2).await;
         let (id, job) = accepted(&hall, &mut worker).await;
         let (_, done) = accepted(&hall, &mut worker).await;
@@ -48,7 +48,7 @@ async fn whoever_comes_back_is_told_what_is_kept_and_what_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hall_that_stops_says_so_and_leases_live_on_in_the_next_one() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 5).await;
     let (id, job) = accepted(&hall, &mut worker).await;
     let hall = hall.restart(jobhall_engine::Config::default()).await;
@@ -65,7 +65,7 @@ async fn a_hall_that_stops_says_so_and_leases_live_on_in_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_whose_answer_was_lost_is_answered_again_as_at_first() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, job) = accepted(&hall, &mut worker).await;
     worker.say(job.passed()).await;
@@ -79,7 +79,7 @@ async fn an_outcome_whose_answer_was_lost_is_answered_again_as_at_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_assigned_to_a_connection_that_broke_and_its_lease_ends_in_time() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut worker = TestWorker::ready(&hall, 5).await;
     let (id, _job) = accepted(&hall, &mut worker).await;
     drop(worker);
@@ -99,7 +99,7 @@ async fn nothing_is_assigned_to_a_connection_that_broke_and_its_lease_ends_in_ti
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_leaves_gives_back_what_it_had_at_once() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, job) = accepted(&hall, &mut worker).await;
     worker.session.leave().await;
@@ -110,16 +110,16 @@ async fn a_worker_that_leaves_gives_back_what_it_had_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hall_that_drains_gives_no_more_jobs_but_hears_of_those_at_hand() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 2).await;
     let (id, job) = accepted(&hall, &mut worker).await;
     hall.running.as_ref().unwrap().drain();
     let (attempt, lease) = (job.attempt, job.lease);
     let again = Some(RetryVerdict::In(Span(100)));
     let report = OutcomeReport { retry: again, ..report(Outcome::Failed) };
-    worker.say(ToHall::Outcome { attempt, lease, report }).await;
+    worker.say(ToServer::Outcome { attempt, lease, report }).await;
     assert_eq!(worker.moved(attempt, Word::Outcome).await, "retrying");
-    worker.say(ToHall::Credit { total: 5 }).await;
+    worker.say(ToServer::Credit { total: 5 }).await;
     let is_ready = async || hall.get("/api/v1/queues/default").await.json()["ready"] == 1;
     let ready = async { while !is_ready().await {} };
     tokio::time::timeout(Duration::from_secs(30), ready).await.expect("its time has come");
@@ -130,7 +130,7 @@ async fn a_hall_that_drains_gives_no_more_jobs_but_hears_of_those_at_hand() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_revoked_ends_its_session() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
     hall.tokens.revoke("w");
@@ -143,12 +143,12 @@ async fn a_token_that_is_revoked_ends_its_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_renewed_lives_and_one_that_is_not_is_ended() {
-    let hall = TestHall::with(quick()).await;
+    let hall = TestServer::with(quick()).await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let (id, _) = accepted(&hall, &mut worker).await;
     for _ in 0..8 {
         tokio::time::sleep(Duration::from_millis(1_000)).await;
-        worker.say(ToHall::Renew {}).await;
+        worker.say(ToServer::Renew {}).await;
         worker.hear(|message| matches!(message, ToWorker::Renewed {}).then_some(())).await;
     }
     assert_eq!(hall.state(id).await, "accepted", "longer than a lease lives by itself");

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::handshake::client::{Request, generate_key};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 use crate::worker::LONG;
 
 pub struct Socket {
@@ -24,7 +24,7 @@ pub struct Rejection {
 }
 
 impl Socket {
-    pub async fn open(hall: &TestHall, headers: &[(&str, &str)]) -> Result<Socket, Rejection> {
+    pub async fn open(hall: &TestServer, headers: &[(&str, &str)]) -> Result<Socket, Rejection> {
         let stream = TcpStream::connect(&hall.address).await.unwrap();
         let mut request = Request::builder()
             .uri(format!("ws://{}/api/v1/session", hall.address))
@@ -52,7 +52,7 @@ impl Socket {
     }
 
     /// As a worker, in this subprotocol.
-    pub async fn speaking(hall: &TestHall, subprotocol: &str) -> Socket {
+    pub async fn speaking(hall: &TestServer, subprotocol: &str) -> Socket {
         let bearer = format!("Bearer {}", hall.worker);
         let headers = [("authorization", bearer.as_str()), ("sec-websocket-protocol", subprotocol)];
         Socket::open(hall, &headers).await.unwrap_or_else(|refusal| panic!("{}", refusal.body))

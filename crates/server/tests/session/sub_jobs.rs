@@ -1,8 +1,8 @@
 //! Sub-jobs, waits and time-outs over a session, by a worker that counts its slots as the real one does.
 
-use jobhall_protocol::{Encoding, Hello, SubJobState, SubmitJob, ToHall, ToWorker, Word};
+use jobhall_protocol::{Encoding, Hello, SubJobState, SubmitJob, ToServer, ToWorker, Word};
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 use crate::worker::{Job, TestWorker};
 
 /// A worker with one slot.
@@ -13,7 +13,7 @@ struct OneSlot {
 }
 
 impl OneSlot {
-    async fn new(hall: &TestHall, encoding: Encoding) -> OneSlot {
+    async fn new(hall: &TestServer, encoding: Encoding) -> OneSlot {
         let worker = TestWorker::connect(hall, encoding, Hello::default()).await;
         let mut slot = OneSlot { worker, heard: 0, busy: 0 };
         slot.tell().await;
@@ -21,7 +21,7 @@ impl OneSlot {
     }
 
     async fn tell(&mut self) {
-        self.worker.say(ToHall::Credit { total: self.heard + 1 - self.busy }).await;
+        self.worker.say(ToServer::Credit { total: self.heard + 1 - self.busy }).await;
     }
 
     async fn take(&mut self) -> Job {
@@ -44,7 +44,7 @@ impl OneSlot {
         let params = Some(serde_json::from_str(params).unwrap());
         let sub_job = SubmitJob { params, ..SubmitJob::new("a") };
         self.worker
-            .say(ToHall::SubJob { attempt, lease, call: call.to_owned(), job: Box::new(sub_job) })
+            .say(ToServer::SubJob { attempt, lease, call: call.to_owned(), job: Box::new(sub_job) })
             .await;
         self.worker
             .hear(|message| match message {
@@ -57,7 +57,7 @@ impl OneSlot {
     }
 
     async fn wait(&mut self, job: &Job) {
-        self.worker.say(ToHall::Wait { attempt: job.attempt, lease: job.lease, jobs: None }).await;
+        self.worker.say(ToServer::Wait { attempt: job.attempt, lease: job.lease, jobs: None }).await;
     }
 
     async fn resumed(&mut self, job: &Job) -> Vec<SubJobState> {
@@ -74,7 +74,7 @@ impl OneSlot {
 #[tokio::test(flavor = "multi_thread")]
 async fn capacity_one_with_fifty_levels_finishes_over_a_session() {
     for encoding in Encoding::ALL {
-        let hall = TestHall::start().await;
+        let hall = TestServer::start().await;
         hall.submit(r#"{"type":"a"}"#).await;
         let mut slot = OneSlot::new(&hall, encoding).await;
         let mut line = vec![slot.take().await];
@@ -97,7 +97,7 @@ async fn capacity_one_with_fifty_levels_finishes_over_a_session() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_what_is_over_goes_on_at_once_and_a_foreign_job_is_refused() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     hall.submit(r#"{"type":"a"}"#).await;
     let mut slot = OneSlot::new(&hall, Encoding::Json).await;
     let job = slot.take().await;
@@ -105,18 +105,18 @@ async fn who_waits_for_what_is_over_goes_on_at_once_and_a_foreign_job_is_refused
     assert!(slot.resumed(&job).await.is_empty(), "it has asked for nothing");
     let other = hall.submit(r#"{"type":"b"}"#).await;
     let (attempt, lease) = (job.attempt, job.lease);
-    slot.worker.say(ToHall::Wait { attempt, lease, jobs: Some(vec![other]) }).await;
+    slot.worker.say(ToServer::Wait { attempt, lease, jobs: Some(vec![other]) }).await;
     let (code, detail) = slot.worker.refused(Word::Wait).await;
     assert!(code == "bad_request" && detail.contains("is not a sub-job"), "{code}: {detail}");
     let call = String::new();
-    slot.worker.say(ToHall::SubJob { attempt, lease, call, job: Box::new(SubmitJob::new("a")) }).await;
+    slot.worker.say(ToServer::SubJob { attempt, lease, call, job: Box::new(SubmitJob::new("a")) }).await;
     let (code, detail) = slot.worker.refused(Word::SubJob).await;
     assert!(code == "bad_request" && detail.contains("call length of 0"), "{code}: {detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn h12_a_session_hears_that_the_time_of_an_attempt_is_over() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a","timeouts":{"total":"50ms"},"retry":{"max_attempts":1}}"#).await;
     let mut slot = OneSlot::new(&hall, Encoding::Json).await;
     let job = slot.take().await;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use jobhall_client::{Client, ClientError, Session};
 use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::{
-    AssignedJob, AttemptRef, Encoding, Hello, Outcome, OutcomeReport, ToHall, ToWorker, Word,
+    AssignedJob, AttemptRef, Encoding, Hello, Outcome, OutcomeReport, ToServer, ToWorker, Word,
 };
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 
 /// Far beyond need.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -31,15 +31,15 @@ impl Job {
         AttemptRef { attempt: self.attempt, lease: self.lease }
     }
 
-    pub fn accept(&self) -> ToHall {
-        ToHall::Accept { attempt: self.attempt, lease: self.lease }
+    pub fn accept(&self) -> ToServer {
+        ToServer::Accept { attempt: self.attempt, lease: self.lease }
     }
 
-    pub fn outcome(&self, outcome: Outcome) -> ToHall {
-        ToHall::Outcome { attempt: self.attempt, lease: self.lease, report: report(outcome) }
+    pub fn outcome(&self, outcome: Outcome) -> ToServer {
+        ToServer::Outcome { attempt: self.attempt, lease: self.lease, report: report(outcome) }
     }
 
-    pub fn passed(&self) -> ToHall {
+    pub fn passed(&self) -> ToServer {
         self.outcome(Outcome::Passed)
     }
 }
@@ -48,17 +48,17 @@ pub fn report(outcome: Outcome) -> OutcomeReport {
     OutcomeReport { outcome, value: None, error: None, retry: None, params: None }
 }
 
-pub fn client(hall: &TestHall, token: &str) -> Client {
+pub fn client(hall: &TestServer, token: &str) -> Client {
     Client::new(&format!("http://{}", hall.address), Some(token)).unwrap()
 }
 
 impl TestWorker {
-    pub async fn connect(hall: &TestHall, encoding: Encoding, hello: Hello) -> TestWorker {
+    pub async fn connect(hall: &TestServer, encoding: Encoding, hello: Hello) -> TestWorker {
         TestWorker::try_connect(hall, &hall.worker, encoding, hello).await.unwrap()
     }
 
     pub async fn try_connect(
-        hall: &TestHall,
+        hall: &TestServer,
         token: &str,
         encoding: Encoding,
         hello: Hello,
@@ -67,13 +67,13 @@ impl TestWorker {
         Ok(TestWorker { session, seen: VecDeque::new() })
     }
 
-    pub async fn ready(hall: &TestHall, total: i64) -> TestWorker {
+    pub async fn ready(hall: &TestServer, total: i64) -> TestWorker {
         let mut worker = TestWorker::connect(hall, Encoding::MessagePack, Hello::default()).await;
-        worker.say(ToHall::Credit { total }).await;
+        worker.say(ToServer::Credit { total }).await;
         worker
     }
 
-    pub async fn say(&mut self, message: ToHall) {
+    pub async fn say(&mut self, message: ToServer) {
         self.session.send(&[message]).await.unwrap();
     }
 
@@ -145,7 +145,7 @@ impl TestWorker {
 
     /// All that is known to have come, without waiting for more than the answer to a ping.
     pub async fn so_far(&mut self) -> Vec<ToWorker> {
-        self.say(ToHall::Ping { n: 99 }).await;
+        self.say(ToServer::Ping { n: 99 }).await;
         self.hear(|message| matches!(message, ToWorker::Pong { n: 99, .. }).then_some(())).await;
         self.seen.drain(..).collect()
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use jobhall_protocol::{
-    Encoding, FEATURE_MOVED, Failure, Hello, Outcome, RetryVerdict, ToHall, ToWorker, Word,
+    Encoding, FEATURE_MOVED, Failure, Hello, Outcome, RetryVerdict, ToServer, ToWorker, Word,
 };
 use jobhall_server::Role;
 
-use crate::hall::TestHall;
+use crate::server::TestServer;
 use crate::worker::{Job, TestWorker, report};
 
 fn assigned(messages: &[ToWorker]) -> usize {
@@ -16,24 +16,24 @@ fn assigned(messages: &[ToWorker]) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn q06_no_vacancy_no_job_and_credit_is_never_exceeded() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::connect(&hall, Encoding::MessagePack, Hello::default()).await;
     for _ in 0..10 {
         hall.submit(r#"{"type":"a"}"#).await;
     }
     assert_eq!(assigned(&worker.so_far().await), 0, "a worker that is there has not asked yet");
-    worker.say(ToHall::Credit { total: 3 }).await;
+    worker.say(ToServer::Credit { total: 3 }).await;
     let mut jobs = vec![worker.job().await, worker.job().await, worker.job().await];
-    worker.say(ToHall::Credit { total: 3 }).await;
+    worker.say(ToServer::Credit { total: 3 }).await;
     worker.say(jobs[0].passed()).await;
     worker.moved(jobs[0].attempt, Word::Outcome).await;
     assert_eq!(assigned(&worker.so_far().await), 0, "an end alone gives no credit");
     let shown = hall.get("/api/v1/workers").await.json()["items"][0].clone();
     assert_eq!((shown["slots"].as_u64(), shown["attempts"].as_array().unwrap().len()), (Some(0), 2));
-    worker.say(ToHall::Credit { total: 5 }).await;
+    worker.say(ToServer::Credit { total: 5 }).await;
     jobs.extend([worker.job().await, worker.job().await]);
-    worker.say(ToHall::Credit { total: 0 }).await;
-    worker.say(ToHall::Credit { total: 20_000 }).await;
+    worker.say(ToServer::Credit { total: 0 }).await;
+    worker.say(ToServer::Credit { total: 20_000 }).await;
     let (code, detail) = worker.refused(Word::Credit).await;
     assert_eq!((code.as_str(), detail.contains("10000")), ("bad_request", true), "{detail}");
     assert_eq!(assigned(&worker.so_far().await), 0, "a refused word changes nothing");
@@ -43,7 +43,7 @@ async fn q06_no_vacancy_no_job_and_credit_is_never_exceeded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut worker = TestWorker::ready(&hall, 1).await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let job = worker.job().await;
@@ -51,7 +51,7 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
     let mut thief =
         TestWorker::try_connect(&hall, &token, Encoding::Json, Hello::default()).await.ok().unwrap();
     let stolen = Job { lease: jobhall_core::LeaseId(job.lease.0 ^ 1), ..job.clone() };
-    let piece = |job: &Job, offset: u64| ToHall::Log {
+    let piece = |job: &Job, offset: u64| ToServer::Log {
         attempt: job.attempt,
         lease: job.lease,
         offset,
@@ -61,7 +61,7 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
     worker.say(piece(&job, 0)).await;
     worker.hear(|message| matches!(message, ToWorker::Logged { len: 4, .. }).then_some(())).await;
     let progress =
-        |job: &Job| ToHall::Progress { attempt: job.attempt, lease: job.lease, indicators: Vec::new() };
+        |job: &Job| ToServer::Progress { attempt: job.attempt, lease: job.lease, indicators: Vec::new() };
     for (who, job) in [(&mut thief, &job), (&mut worker, &stolen)] {
         let words = [
             (job.accept(), Word::Accept),
@@ -86,7 +86,7 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
-    let hall = TestHall::start().await;
+    let hall = TestServer::start().await;
     let mut workers = Vec::new();
     for n in 0..4 {
         let token = hall.tokens.mint(&format!("w{n}"), Role::Worker);
@@ -96,7 +96,7 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
     let jobs = format!("[{}]", vec![r#"{"type":"a"}"#; 400].join(","));
     let work = async |mut worker: TestWorker| {
         let (mut total, mut done) = (8, Vec::new());
-        worker.say(ToHall::Credit { total }).await;
+        worker.say(ToServer::Credit { total }).await;
         loop {
             let frame = tokio::time::timeout(std::time::Duration::from_secs(3), worker.session.next()).await;
             let Ok(frame) = frame else { return done };
@@ -115,7 +115,7 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
                     other => panic!("{other:?}"),
                 }
             }
-            answers.push(ToHall::Credit { total });
+            answers.push(ToServer::Credit { total });
             worker.session.send(&answers).await.unwrap();
         }
     };
@@ -129,23 +129,23 @@ async fn l14_many_sessions_share_many_jobs_and_none_is_done_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
     for encoding in Encoding::ALL {
-        let hall = TestHall::start().await;
+        let hall = TestServer::start().await;
         let hello = Hello { features: vec![FEATURE_MOVED.to_owned()], ..Hello::default() };
         let mut worker = TestWorker::connect(&hall, encoding, hello).await;
         let mut total = 0;
         for value in ["null", "false", "0", "\"\"", "[1,{}]"] {
             let id = hall.submit(r#"{"type":"a"}"#).await;
             total += 1;
-            worker.say(ToHall::Credit { total }).await;
+            worker.say(ToServer::Credit { total }).await;
             let Job { attempt, lease, .. } = worker.job().await;
             let mut report = report(Outcome::Passed);
             report.value = Some(serde_json::from_str(value).unwrap());
-            worker.say(ToHall::Outcome { attempt, lease, report }).await;
+            worker.say(ToServer::Outcome { attempt, lease, report }).await;
             worker.moved(attempt, Word::Outcome).await;
             assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/result")).await.text(), value);
         }
         let id = hall.submit(r#"{"type":"a"}"#).await;
-        worker.say(ToHall::Credit { total: total + 2 }).await;
+        worker.say(ToServer::Credit { total: total + 2 }).await;
         let job = worker.job().await;
         worker.say(job.accept()).await;
         let mut failed = report(Outcome::Failed);
@@ -153,7 +153,7 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
         failed.error = Some(Failure { reason: "boom".into(), explanation: "it broke".into(), data });
         failed.retry = Some(RetryVerdict::Now);
         failed.params = Some(serde_json::from_str(r#"{"n":2}"#).unwrap());
-        worker.say(ToHall::Outcome { attempt: job.attempt, lease: job.lease, report: failed }).await;
+        worker.say(ToServer::Outcome { attempt: job.attempt, lease: job.lease, report: failed }).await;
         assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "retrying");
         let second = worker.job().await;
         assert_eq!((second.job.id, second.job.attempt, second.job.params.get()), (id, 2, r#"{"n":2}"#));
@@ -161,11 +161,11 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
         assert_eq!((&error["reason"], &error["data"]["line"]), (&"boom".into(), &7.into()));
         let mut bad = report(Outcome::Failed);
         bad.value = Some(serde_json::from_str("1").unwrap());
-        worker.say(ToHall::Outcome { attempt: second.attempt, lease: second.lease, report: bad }).await;
+        worker.say(ToServer::Outcome { attempt: second.attempt, lease: second.lease, report: bad }).await;
         assert_eq!(worker.refused(Word::Outcome).await.0, "bad_request");
         let many = vec![serde_json::from_str(r#"{"step":1}"#).unwrap(); 33];
         let (attempt, lease) = (second.attempt, second.lease);
-        worker.say(ToHall::Progress { attempt, lease, indicators: many }).await;
+        worker.say(ToServer::Progress { attempt, lease, indicators: many }).await;
         assert_eq!(worker.refused(Word::Progress).await.0, "bad_request");
         assert_eq!(hall.state(id).await, "assigned", "what was refused changed nothing");
     }

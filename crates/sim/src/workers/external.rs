@@ -5,7 +5,7 @@ use jobhall_engine::{Answer, Assignment, Rejected, Request};
 
 use super::Step;
 use crate::event::Event;
-use crate::hall::Sim;
+use crate::simulation::Sim;
 
 /// What a worker does of such work: it says that it has started where it would tell the end, and asks for no sub-jobs.
 pub(super) fn step(step: Step, external: bool) -> Option<Step> {

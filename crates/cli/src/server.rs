@@ -10,7 +10,7 @@ use jobhall_blobs::Blobs;
 use jobhall_core::Time;
 use jobhall_engine::{Config, Engine, SystemClock};
 use jobhall_protocol::{Node, NodeRole, Timestamp};
-use jobhall_server::{Hall, Listen, Nodes, Options, Running, Tokens};
+use jobhall_server::{Listen, Nodes, Options, Running, Server, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -30,7 +30,7 @@ pub const LOG_BYTES: u64 = 64 << 20;
 pub const COLLECT_MS: u64 = 60 * 60 * 1_000;
 
 /// A hall of one node that is open.
-pub struct OpenHall {
+pub struct OpenServer {
     /// Who may ask.
     pub tokens: Arc<Tokens>,
     /// Where it is.
@@ -39,9 +39,9 @@ pub struct OpenHall {
     running: Running,
 }
 
-impl OpenHall {
+impl OpenServer {
     /// Opens the hall whose data is in this directory, which is made if it is missing.
-    pub async fn open(data: &Path, at: &ListenArgs) -> Outcome<OpenHall> {
+    pub async fn open(data: &Path, at: &ListenArgs) -> Outcome<OpenServer> {
         let tls = at.tls()?;
         prepare(data)?;
         let jobs = match at.database()? {
@@ -72,9 +72,9 @@ impl OpenHall {
             secret: None,
         };
         let listen = Listen { hosts: at.host.clone(), tls, insecure: at.insecure };
-        let running = Hall::serve(listener, listen, options).map_err(|error| trouble(data, &error))?;
+        let running = Server::serve(listener, listen, options).map_err(|error| trouble(data, &error))?;
         let url = at.own_url(address);
-        Ok(OpenHall { tokens, url, engine, running })
+        Ok(OpenServer { tokens, url, engine, running })
     }
 
     /// Takes no more work; see [`Running::drain`].

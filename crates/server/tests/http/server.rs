@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jobhall_blobs::Blobs;
 use jobhall_engine::{Config, Engine, SystemClock};
-use jobhall_server::{Hall, Listen, Nodes, Options, Role, Running, Tokens};
+use jobhall_server::{Listen, Nodes, Options, Role, Running, Server, Tokens};
 use jobhall_store::Store;
 use jobhall_store_sqlite::Sqlite;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// Often, so that every test runs beside collections.
 const COLLECT_MS: u64 = 50;
 
-pub struct TestHall {
+pub struct TestServer {
     pub address: String,
     pub tokens: Arc<Tokens>,
     pub admin: String,
@@ -33,20 +33,24 @@ pub fn quick() -> Config {
     Config { lease_ms: 6_000, accept_ms: 3_000, ..Config::default() }
 }
 
-impl TestHall {
-    pub async fn start() -> TestHall {
-        TestHall::with(Config::default()).await
+impl TestServer {
+    pub async fn start() -> TestServer {
+        TestServer::with(Config::default()).await
     }
 
-    pub async fn with(config: Config) -> TestHall {
-        TestHall::on(tempfile::tempdir().unwrap(), config).await
+    pub async fn with(config: Config) -> TestServer {
+        TestServer::on(tempfile::tempdir().unwrap(), config).await
     }
 
-    pub async fn on(dir: TempDir, config: Config) -> TestHall {
-        TestHall::on_store(dir, config, jobhall_store_sqlite::Options::default()).await
+    pub async fn on(dir: TempDir, config: Config) -> TestServer {
+        TestServer::on_store(dir, config, jobhall_store_sqlite::Options::default()).await
     }
 
-    pub async fn on_store(dir: TempDir, config: Config, options: jobhall_store_sqlite::Options) -> TestHall {
+    pub async fn on_store(
+        dir: TempDir,
+        config: Config,
+        options: jobhall_store_sqlite::Options,
+    ) -> TestServer {
         let store: Arc<dyn Store> = Arc::new(open_store(&dir, options).await);
         let engine = Engine::start(store.clone(), config, SystemClock::default()).await.unwrap();
         let tokens = Arc::new(Tokens::open(dir.path(), store.clone()).await.unwrap());
@@ -66,8 +70,8 @@ impl TestHall {
         };
         let listen = Listen { hosts: vec!["hall.example".to_owned()], ..Listen::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let running = Hall::serve(listener, listen, options).unwrap();
-        TestHall {
+        let running = Server::serve(listener, listen, options).unwrap();
+        TestServer {
             address: running.address.to_string(),
             client: tokens.mint("c", Role::Client),
             viewer: tokens.mint("v", Role::Viewer),
@@ -98,12 +102,12 @@ impl TestHall {
     }
 
     /// Stops hall and engine and starts both again on the same directory.
-    pub async fn restart(mut self, config: Config) -> TestHall {
+    pub async fn restart(mut self, config: Config) -> TestServer {
         self.running.take().unwrap().stop().await;
         self.engine.stop().await;
-        let TestHall { dir, engine, store, tokens, .. } = self;
+        let TestServer { dir, engine, store, tokens, .. } = self;
         drop((engine, store, tokens));
-        TestHall::on(dir, config).await
+        TestServer::on(dir, config).await
     }
 
     pub async fn get(&self, path: &str) -> Reply {

@@ -66,7 +66,7 @@ impl fmt::Debug for Options {
 
 /// The server.
 #[derive(Debug)]
-pub struct Hall;
+pub struct Server;
 
 /// A hall that takes requests. Dropped, it stops too, but nobody waits for it.
 pub struct Running {
@@ -83,13 +83,13 @@ impl fmt::Debug for Running {
     }
 }
 
-impl Hall {
+impl Server {
     /// Serves on this listener, on the current tokio runtime, with the leadership on this node.
     ///
     /// # Errors
-    /// As [`Hall::listen`].
+    /// As [`Server::listen`].
     pub fn serve(listener: TcpListener, listen: Listen, options: Options) -> std::io::Result<Running> {
-        let running = Hall::listen(listener, listen)?;
+        let running = Server::listen(listener, listen)?;
         running.turn(ServingRole::Leader(running.leader_of(options)));
         Ok(running)
     }
