@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use thiserror::Error;
 
-use crate::place::Place;
+use crate::file_store::FileStore;
 use crate::{ArtifactName, AttemptKey, BlobError, Digest, MediaType, guard};
 
 use manifest::Manifest;
@@ -88,13 +88,13 @@ pub enum KeepError {
 /// Manifests of attempts. One that was never written to reads as empty.
 #[derive(Debug)]
 pub struct Artifacts {
-    place: Arc<dyn Place>,
+    file_store: Arc<dyn FileStore>,
     known: Mutex<HashMap<AttemptKey, Arc<Manifest>>>,
 }
 
 impl Artifacts {
-    pub(crate) fn new(place: Arc<dyn Place>) -> Artifacts {
-        Artifacts { place, known: Mutex::default() }
+    pub(crate) fn new(file_store: Arc<dyn FileStore>) -> Artifacts {
+        Artifacts { file_store, known: Mutex::default() }
     }
 
     /// The artifact of this name.
@@ -112,7 +112,7 @@ impl Artifacts {
     /// # Errors
     /// The file system failed.
     pub fn has_any(&self, attempt: AttemptKey) -> Result<bool, BlobError> {
-        Manifest::new(attempt, self.place.clone()).may_be_there()
+        Manifest::new(attempt, self.file_store.clone()).may_be_there()
     }
 
     /// The artifacts behind a name in the order of names, at most so many.
@@ -141,7 +141,7 @@ impl Artifacts {
     pub(crate) fn each(&self, attempt: AttemptKey, tell: &mut dyn FnMut(&Digest)) -> Result<(), BlobError> {
         // A walk over everything must not push out what is in use.
         let known = guard(&self.known).get(&attempt).cloned();
-        let manifest = known.unwrap_or_else(|| Arc::new(Manifest::new(attempt, self.place.clone())));
+        let manifest = known.unwrap_or_else(|| Arc::new(Manifest::new(attempt, self.file_store.clone())));
         manifest.read(|state| state.kept.values().for_each(|kept| tell(&kept.digest)))
     }
 
@@ -157,7 +157,7 @@ impl Artifacts {
         }
         known.remove(&attempt);
         // Nobody can open it meanwhile: that begins with the lock held here.
-        Manifest::new(attempt, self.place.clone()).remove(is_old)
+        Manifest::new(attempt, self.file_store.clone()).remove(is_old)
     }
 
     fn manifest(&self, attempt: AttemptKey) -> Arc<Manifest> {
@@ -168,7 +168,7 @@ impl Artifacts {
         if known.len() >= REMEMBERED {
             known.retain(|_, manifest| is_in_use(manifest));
         }
-        let manifest = Arc::new(Manifest::new(attempt, self.place.clone()));
+        let manifest = Arc::new(Manifest::new(attempt, self.file_store.clone()));
         known.insert(attempt, manifest.clone());
         manifest
     }

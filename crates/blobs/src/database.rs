@@ -22,7 +22,7 @@ use deadpool_postgres::Pool;
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
 
-use crate::place::{Found, Name, Opened, Place, Shelf, Temp, Write};
+use crate::file_store::{FileStore, Found, Name, Opened, Shelf, Temp, Write};
 use crate::{BlobError, guard};
 use connection::Connection;
 use content::Chunks;
@@ -78,7 +78,7 @@ impl Tables {
     }
 }
 
-impl Place for Tables {
+impl FileStore for Tables {
     fn look(&self, name: &Name) -> Result<Option<Found>, BlobError> {
         Ok(self.row("look at", name)?.map(|(_, found)| found))
     }

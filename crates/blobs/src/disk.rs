@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::BlobError;
-use crate::place::{Content, Found, Name, Opened, Place, Section, Shelf, Temp, Write};
+use crate::file_store::{Content, FileStore, Found, Name, Opened, Section, Shelf, Temp, Write};
 use folder::Folder;
 use temps::Temps;
 
@@ -79,7 +79,7 @@ impl Disk {
     }
 }
 
-impl Place for Disk {
+impl FileStore for Disk {
     fn look(&self, name: &Name) -> Result<Option<Found>, BlobError> {
         Ok(self.within(name.shelf, |folder| folder.look(&name.file))?.flatten())
     }

@@ -32,11 +32,11 @@ mod database;
 mod digest;
 mod disk;
 mod error;
+mod file_store;
 mod logs;
 mod media_type;
 mod object_reader;
 mod objects;
-mod place;
 mod references;
 mod sweep;
 
@@ -63,12 +63,12 @@ pub use sweep::{Collected, MIN_AGE_MS, Sweep, Verdicts};
 
 use database::Tables;
 use disk::Disk;
-use place::Place;
+use file_store::FileStore;
 
 /// The blobs of a hall, open. What is known of live logs and of objects on their way in is kept in memory.
 #[derive(Debug)]
 pub struct Blobs {
-    place: Arc<dyn Place>,
+    file_store: Arc<dyn FileStore>,
     objects: Objects,
     artifacts: Artifacts,
     logs: Logs,
@@ -93,12 +93,12 @@ impl Blobs {
         Ok(Blobs::at(Arc::new(Tables::open(database)?)))
     }
 
-    fn at(place: Arc<dyn Place>) -> Blobs {
+    fn at(file_store: Arc<dyn FileStore>) -> Blobs {
         Blobs {
-            objects: Objects::new(place.clone()),
-            artifacts: Artifacts::new(place.clone()),
-            logs: Logs::new(place.clone()),
-            place,
+            objects: Objects::new(file_store.clone()),
+            artifacts: Artifacts::new(file_store.clone()),
+            logs: Logs::new(file_store.clone()),
+            file_store,
         }
     }
 

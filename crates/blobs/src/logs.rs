@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 
 use thiserror::Error;
 
-use crate::place::Place;
+use crate::file_store::FileStore;
 use crate::{AttemptKey, BlobError, guard};
 
 pub use append::{AppendError, Appended, CHUNK_BYTES, Chunk};
@@ -68,13 +68,13 @@ pub enum ReadError {
 /// Logs of attempts. One that was never written to reads as empty.
 #[derive(Debug)]
 pub struct Logs {
-    place: Arc<dyn Place>,
+    file_store: Arc<dyn FileStore>,
     known: Mutex<HashMap<AttemptKey, Arc<Log>>>,
 }
 
 impl Logs {
-    pub(crate) fn new(place: Arc<dyn Place>) -> Logs {
-        Logs { place, known: Mutex::default() }
+    pub(crate) fn new(file_store: Arc<dyn FileStore>) -> Logs {
+        Logs { file_store, known: Mutex::default() }
     }
 
     /// Adds a chunk. With `sync` it is durable when this returns, together with all before it; otherwise when a later
@@ -164,7 +164,7 @@ impl Logs {
         if known.len() >= REMEMBERED {
             known.retain(|_, log| is_in_use(log));
         }
-        let log = Arc::new(Log::new(attempt, self.place.clone()));
+        let log = Arc::new(Log::new(attempt, self.file_store.clone()));
         known.insert(attempt, log.clone());
         log
     }
@@ -181,7 +181,7 @@ impl Logs {
         }
         known.remove(&attempt);
         // Nobody can open it meanwhile: that begins with the lock held here.
-        Log::new(attempt, self.place.clone()).remove(is_old)
+        Log::new(attempt, self.file_store.clone()).remove(is_old)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::mem;
 
-use crate::place::{Content, Opened};
+use crate::file_store::{Content, Opened};
 use crate::{BlobError, Digest};
 
 const CHUNK_BYTES: usize = 64 << 10;

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use thiserror::Error;
 
+use crate::file_store::{FileStore, Found, Name, Section, Shelf, Temp};
 use crate::object_reader::SoundObject;
-use crate::place::{Found, Name, Place, Section, Shelf, Temp};
 use crate::{BlobError, Digest, ObjectReader, guard};
 
 const COPY_BYTES: usize = 64 << 10;
@@ -69,14 +69,14 @@ pub enum ReadAllError {
 /// Results, artifacts and sources.
 #[derive(Debug)]
 pub struct Objects {
-    place: Arc<dyn Place>,
+    file_store: Arc<dyn FileStore>,
     shards: Vec<Mutex<()>>,
 }
 
 impl Objects {
-    pub(crate) fn new(place: Arc<dyn Place>) -> Objects {
+    pub(crate) fn new(file_store: Arc<dyn FileStore>) -> Objects {
         let shards = (0..=u8::MAX).map(|_| Mutex::new(())).collect();
-        Objects { place, shards }
+        Objects { file_store, shards }
     }
 
     /// Stores what the reader gives, to its end. When this returns the object is durable, and the collector leaves
@@ -85,7 +85,7 @@ impl Objects {
     /// # Errors
     /// [`PutError::TooLarge`] as soon as more than `limit` bytes came; nothing stays of it.
     pub fn put(&self, reader: &mut dyn Read, limit: u64, now_ms: u64) -> Result<Stored, PutError> {
-        let mut temp = self.place.temp()?;
+        let mut temp = self.file_store.temp()?;
         let (digest, bytes) = copy(reader, temp.as_mut(), limit)?;
         if self.reuse(&digest, bytes, now_ms)? {
             return Ok(Stored { digest, bytes, reused: true });
@@ -100,7 +100,7 @@ impl Objects {
     /// # Errors
     /// [`BlobError::Missing`] when there is no such object.
     pub fn open(&self, digest: &Digest) -> Result<ObjectReader, BlobError> {
-        let opened = self.place.open(&name(digest))?;
+        let opened = self.file_store.open(&name(digest))?;
         let opened = opened.ok_or_else(|| BlobError::Missing { what: format!("object {digest}") })?;
         Ok(ObjectReader::new(opened, *digest))
     }
@@ -153,7 +153,7 @@ impl Objects {
     /// The file system failed.
     pub fn touch(&self, digest: &Digest, now_ms: u64) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
-        self.place.touch(&name(digest), None, now_ms)
+        self.file_store.touch(&name(digest), None, now_ms)
     }
 
     /// Moves an object aside if it is damaged, so that the same content can be stored again; whether it was moved.
@@ -167,7 +167,7 @@ impl Objects {
             Err(BlobError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }
-        self.place.rename(&name(digest), &Shelf::whole(Section::Quarantine).file(digest.hex()))?;
+        self.file_store.rename(&name(digest), &Shelf::whole(Section::Quarantine).file(digest.hex()))?;
         Ok(true)
     }
 
@@ -186,7 +186,7 @@ impl Objects {
 
     /// What is known of an object that is a plain file.
     pub(crate) fn look(&self, digest: &Digest) -> Result<Option<Found>, BlobError> {
-        match self.place.look(&name(digest))? {
+        match self.file_store.look(&name(digest))? {
             Some(found) if !found.regular => {
                 Err(BlobError::Odd { what: name(digest).to_string(), why: "it is not a plain file" })
             }
@@ -196,13 +196,13 @@ impl Objects {
 
     /// Removes an object that was last touched at this time; whether it did.
     pub(crate) fn remove(&self, digest: &Digest, modified_ms: u64) -> Result<bool, BlobError> {
-        self.place.remove(&name(digest), modified_ms)
+        self.file_store.remove(&name(digest), modified_ms)
     }
 
     /// Touches the object if it is there with the right length.
     fn reuse(&self, digest: &Digest, bytes: u64, now_ms: u64) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
-        self.place.touch(&name(digest), Some(bytes), now_ms)
+        self.file_store.touch(&name(digest), Some(bytes), now_ms)
     }
 
     /// Gives a settled file its final name; whether one was there already.
@@ -215,17 +215,13 @@ impl Objects {
     ) -> Result<bool, BlobError> {
         let _shard = self.lock(digest);
         let name = name(digest);
-        if self.place.touch(&name, Some(bytes), now_ms)? {
+        if self.file_store.touch(&name, Some(bytes), now_ms)? {
             return Ok(true);
         }
         match temp.name(&name) {
             // Another node stored the same content at the same moment.
             Err(error @ BlobError::Overtaken { .. }) => {
-                if self.place.touch(&name, Some(bytes), now_ms)? {
-                    Ok(true)
-                } else {
-                    Err(error)
-                }
+                if self.file_store.touch(&name, Some(bytes), now_ms)? { Ok(true) } else { Err(error) }
             }
             named => named.map(|()| false),
         }

@@ -40,8 +40,8 @@ fn places(salt: u64, digest: &Digest) -> impl Iterator<Item = (usize, u64)> {
     let numbers: Vec<u64> =
         parts.map(|part| part.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))).collect();
     numbers.into_iter().map(move |number| {
-        let place = number.wrapping_mul(salt) >> (u64::BITS - FIELD);
-        (usize::try_from(place >> 6).unwrap_or(0), 1 << (place & 63))
+        let file_store = number.wrapping_mul(salt) >> (u64::BITS - FIELD);
+        (usize::try_from(file_store >> 6).unwrap_or(0), 1 << (file_store & 63))
     })
 }
 

@@ -14,7 +14,7 @@
 
 use std::ops::AddAssign;
 
-use crate::place::{Section, Shelf};
+use crate::file_store::{Section, Shelf};
 use crate::references::References;
 use crate::{AttemptKey, BlobError, Blobs, Digest};
 
@@ -84,7 +84,7 @@ impl Part {
     }
 
     fn names(self, blobs: &Blobs) -> Result<Vec<String>, BlobError> {
-        blobs.place.names(match self {
+        blobs.file_store.names(match self {
             Part::Temps => Shelf::whole(Section::Temps),
             Part::Manifests(shard) => Shelf::of(Section::Artifacts, shard),
             Part::Objects(shard) => Shelf::of(Section::Objects, shard),
@@ -172,10 +172,10 @@ impl Sweep {
 
     fn judge_temp(&self, blobs: &Blobs, name: &str) -> Result<Collected, BlobError> {
         let temp = Shelf::whole(Section::Temps).file(name.to_owned());
-        match blobs.place.look(&temp)? {
+        match blobs.file_store.look(&temp)? {
             Some(found) if !found.regular => Ok(odd()),
-            Some(found) if self.is_old(found.modified_ms) && !blobs.place.is_live(name) => {
-                let removed = blobs.place.remove(&temp, found.modified_ms)?;
+            Some(found) if self.is_old(found.modified_ms) && !blobs.file_store.is_live(name) => {
+                let removed = blobs.file_store.remove(&temp, found.modified_ms)?;
                 let gone = Collected { temps: 1, bytes: found.bytes, ..Collected::default() };
                 Ok(if removed { gone } else { Collected::default() })
             }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fixture::{ATTEMPT, Directory, HOUR_MS, Hall, NO_LIMIT, NOW_MS, Place, chunk};
+use fixture::{ATTEMPT, Directory, FileStore, HOUR_MS, Hall, NO_LIMIT, NOW_MS, chunk};
 use jobhall_blobs::{AppendError, Digest, PutError, Verdicts};
 use tempfile::TempDir;
 

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use jobhall_protocol::{Artifact, DIGEST_HEADER, Page};
 use reqwest::{Method, Response, StatusCode};
 
+use crate::backoff::Backoff;
 use crate::call::Client;
 use crate::error::ClientError;
-use crate::patience::Patience;
 
 impl Client {
     /// A page of the artifacts of an attempt, by its id or number; of the last one if none is given.
@@ -39,7 +39,7 @@ impl Client {
             whole: None,
             hasher: blake3::Hasher::new(),
             response: None,
-            patience: Patience::of_a_stream(),
+            patience: Backoff::of_a_stream(),
         }
     }
 }
@@ -61,7 +61,7 @@ pub struct ArtifactReader {
     whole: Option<Whole>,
     hasher: blake3::Hasher,
     response: Option<Response>,
-    patience: Patience,
+    patience: Backoff,
 }
 
 /// What the hall said of the whole.

@@ -11,8 +11,8 @@ use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::backoff::Backoff;
 use crate::error::{ClientError, excerpt};
-use crate::patience::Patience;
 use crate::places::{Place, Places};
 use crate::trust::{Trust, no_tls, tls_config};
 
@@ -180,9 +180,9 @@ impl Client {
     /// Makes the call, again at another node or after a pause if nobody could take it and that does no harm; the answer
     /// has a good status.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
-        let mut patience = if call.repeatable { Patience::of_a_call() } else { Patience::none() };
+        let mut patience = if call.repeatable { Backoff::of_a_call() } else { Backoff::none() };
         // While the leadership goes from one node to another; what was not done can be asked for again.
-        let mut between = Patience::of_a_stream();
+        let mut between = Backoff::of_a_stream();
         let mut others = self.places.count() - 1;
         loop {
             let Tried { error, unsent } = match self.try_once(call).await {

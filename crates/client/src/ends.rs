@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use jobhall_protocol::Job;
 
+use crate::backoff::Backoff;
 use crate::call::Client;
 use crate::error::ClientError;
 use crate::events::{Events, ended, is_end};
-use crate::patience::Patience;
 
 /// Jobs as they end. It goes on over lost connections and restarts of the hall.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Ends {
     }
 
     async fn job(&self, id: u64) -> Result<Job, ClientError> {
-        let mut patience = Patience::of_a_stream();
+        let mut patience = Backoff::of_a_stream();
         loop {
             match self.client.job(id).await {
                 Err(error) if error.is_transient() => match patience.pause() {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jobhall_protocol::Change;
 use reqwest::{Method, Response, StatusCode};
 
+use crate::backoff::Backoff;
 use crate::call::{Call, Client};
 use crate::error::ClientError;
-use crate::patience::Patience;
 use crate::sse::{Event, Parser};
 
 /// The hall sends a heartbeat more often than this; a stream that is silent for longer is dead.
@@ -25,7 +25,7 @@ pub struct Events {
     /// The job has ended, and its stream will.
     over: bool,
     response: Option<Response>,
-    patience: Patience,
+    patience: Backoff,
 }
 
 impl Events {
@@ -169,7 +169,7 @@ impl Client {
             here: VecDeque::new(),
             over: false,
             response: None,
-            patience: Patience::of_a_stream(),
+            patience: Backoff::of_a_stream(),
         }
     }
 }

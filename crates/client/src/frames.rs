@@ -4,9 +4,9 @@ use bytes::{Buf, BytesMut};
 use jobhall_protocol::{LogFrame, LogStream, NDJSON};
 use reqwest::{Method, Response};
 
+use crate::backoff::Backoff;
 use crate::call::{Client, parse};
 use crate::error::ClientError;
-use crate::patience::Patience;
 
 /// The longest line that a hall writes, with room to spare.
 const LINE_BYTES: usize = 16 << 20;
@@ -32,7 +32,7 @@ pub struct LogFrames {
     query: LogQuery,
     response: Option<Response>,
     buffer: BytesMut,
-    patience: Patience,
+    patience: Backoff,
 }
 
 impl LogFrames {
@@ -108,7 +108,7 @@ impl Client {
     /// The log of an attempt in frames.
     #[must_use]
     pub fn log_frames(&self, job: u64, query: LogQuery) -> LogFrames {
-        let (client, buffer, patience) = (self.clone(), BytesMut::new(), Patience::of_a_stream());
+        let (client, buffer, patience) = (self.clone(), BytesMut::new(), Backoff::of_a_stream());
         LogFrames { client, job, query, response: None, buffer, patience }
     }
 }

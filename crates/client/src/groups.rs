@@ -5,9 +5,9 @@ use std::time::Duration;
 use jobhall_protocol::{Cancel, CreateGroup, Group, Page};
 use reqwest::Method;
 
+use crate::backoff::Backoff;
 use crate::call::{Call, Client};
 use crate::error::ClientError;
-use crate::patience::Patience;
 
 /// Between two looks at a group that is followed.
 const LOOK: Duration = Duration::from_millis(250);
@@ -39,7 +39,7 @@ impl GroupFollow {
     }
 
     async fn look(&self) -> Result<Group, ClientError> {
-        let mut patience = Patience::of_a_stream();
+        let mut patience = Backoff::of_a_stream();
         loop {
             match self.client.group(self.id).await {
                 Err(error) if error.is_transient() => match patience.pause() {

@@ -6,6 +6,7 @@
 
 mod apply;
 mod artifacts;
+mod backoff;
 mod call;
 mod ends;
 mod error;
@@ -15,7 +16,6 @@ mod groups;
 mod jobs;
 mod log;
 mod operations;
-mod patience;
 mod places;
 mod schedules;
 mod server;
@@ -29,6 +29,7 @@ mod work;
 
 pub use apply::Applied;
 pub use artifacts::ArtifactReader;
+pub use backoff::Backoff;
 pub use call::Client;
 pub use ends::Ends;
 pub use error::ClientError;
@@ -38,7 +39,6 @@ pub use groups::GroupFollow;
 pub use jobhall_protocol::LogStream as Stream;
 pub use jobs::{JobFilter, Jobs};
 pub use log::{LogFollow, LogRange, LogReader};
-pub use patience::Patience;
 pub use server::{Alive, Versioned};
 pub use session::{Session, SessionReceiver, SessionSender};
 pub use sse::{Event, Parser};

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use jobhall_protocol::Code;
 use reqwest::{Method, Response, StatusCode};
 
+use crate::backoff::Backoff;
 use crate::call::{Call, Client};
 use crate::error::ClientError;
-use crate::patience::Patience;
 
 /// Which bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct LogFollow {
     offset: u64,
     skip: u64,
     response: Option<Response>,
-    patience: Patience,
+    patience: Backoff,
 }
 
 impl LogFollow {
@@ -145,7 +145,7 @@ impl Client {
     /// The log of an attempt from `offset` on, with all that is still to come.
     #[must_use]
     pub fn follow_log(&self, job: u64, attempt: Option<&str>, offset: u64) -> LogFollow {
-        let (attempt, patience) = (attempt.map(str::to_owned), Patience::of_a_stream());
+        let (attempt, patience) = (attempt.map(str::to_owned), Backoff::of_a_stream());
         LogFollow { client: self.clone(), job, attempt, offset, skip: 0, response: None, patience }
     }
 

@@ -6,13 +6,13 @@ use crate::answer::Rejected;
 use crate::cascade::CascadePending;
 use crate::effect::Effect;
 use crate::groups::GroupPending;
+use crate::job_log_events;
 use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task};
 use crate::load::storage;
 use crate::queue_settings::QueuePending;
 use crate::schedules::{SchedulePending, Tick};
 use crate::settings::SettingPending;
 use crate::step::StepPending;
-use crate::story;
 use crate::submit::Plan;
 use crate::vacancy::ClaimPending;
 
@@ -179,7 +179,7 @@ impl Kernel {
     /// The store could not write: matching rests a while, or the engine stops if the store has.
     pub(crate) fn storage_failed(&mut self, error: &CommitError) {
         self.storage_trouble = Some((self.now.mono, error.to_string()));
-        story::not_stored(error);
+        job_log_events::not_stored(error);
         match error {
             CommitError::NotCommitted { .. } => self.rest(),
             CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),

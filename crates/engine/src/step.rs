@@ -8,9 +8,9 @@ use jobhall_store::{Change, Insert, Unit};
 use crate::answer::Answer;
 use crate::effect::Effect;
 use crate::entry::Busy;
+use crate::job_log_events;
 use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::settle::Pending;
-use crate::story;
 
 /// A step on its way to the store.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Kernel {
     pub(crate) fn step_stored(&mut self, pending: StepPending) {
         let StepPending { id, step, spec, task, released, follow_up } = pending;
         self.totals.stepped(&step);
-        story::stepped(id, &step);
+        job_log_events::stepped(id, &step);
         if let Some(past) = &step.past {
             self.note_had(id, &past.worker);
         }
@@ -163,7 +163,7 @@ impl Kernel {
         }
         if let Some(job) = follow_up {
             self.totals.submitted(self.now);
-            story::submitted(&job);
+            job_log_events::submitted(&job);
             self.admit(job);
         }
     }

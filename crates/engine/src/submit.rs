@@ -21,6 +21,7 @@ use crate::answer::{Answer, Rejected};
 use crate::effect::Ticket;
 use crate::entry::{Busy, Shared};
 use crate::groups::Fill;
+use crate::job_log_events;
 use crate::kernel::{AgendaItem, Kernel};
 use crate::links::external;
 use crate::request::{Submit, SubmitJob};
@@ -28,7 +29,6 @@ use crate::schedules::Tick;
 use crate::settings::first_use;
 use crate::settle::Pending;
 use crate::step::change;
-use crate::story;
 use crate::sub_job::Call;
 use crate::vacancy::Reserved;
 
@@ -346,7 +346,7 @@ impl Kernel {
             let (id, life) = (job.id, job.life.clone());
             let since = life.run_at.max(job.spec.created_at);
             self.totals.submitted(self.now);
-            story::submitted(&job);
+            job_log_events::submitted(&job);
             if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
                 waiting.push(job.clone());
             }
@@ -374,7 +374,7 @@ impl Kernel {
     /// A job that a unit of others moved along.
     pub(crate) fn moved(&mut self, id: JobId, step: Step) {
         self.totals.stepped(&step);
-        story::stepped(id, &step);
+        job_log_events::stepped(id, &step);
         let Step { life, reason, .. } = step;
         let (claim, terminal) = (life.claim, life.state.is_terminal());
         self.stored(id, life);

@@ -12,6 +12,7 @@ use crate::board::{ClassId, ProfileId, Rank};
 use crate::clock::Mono;
 use crate::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::entry::{Busy, Shared};
+use crate::job_log_events;
 use crate::kernel::{AgendaItem, Kernel};
 use crate::limits::SENT_AWAY;
 use crate::limits::Share;
@@ -19,7 +20,6 @@ use crate::resources::Allocation;
 use crate::session::Hold;
 use crate::settle::Pending;
 use crate::step::change;
-use crate::story;
 use crate::timing::Timing;
 
 /// A worker's statement that it can take jobs now.
@@ -282,7 +282,7 @@ impl Kernel {
         let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
-        story::assigned(attempt, held);
+        job_log_events::assigned(attempt, held);
         let (lease, number) = (held.lease.id, life.attempt + 1);
         let external = self.type_config(&spec.job_type).external;
         let assignment = Assignment { attempt, lease, number, vacancy, spec, external };

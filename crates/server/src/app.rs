@@ -11,13 +11,13 @@ use jobhall_store::Store;
 use tokio::sync::watch;
 
 use crate::artifacts::Artifacts;
+use crate::disk_usage::DiskUsage;
 use crate::error::ApiError;
 use crate::failures::Failures;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::operations::Operations;
-use crate::place::Place;
 use crate::poll_sessions::PollSessions;
 use crate::session::Sessions;
 use crate::tokens::Tokens;
@@ -33,7 +33,7 @@ pub(crate) struct App {
     pub poll_sessions: Arc<PollSessions>,
     pub sessions: Arc<Sessions>,
     pub metrics: Arc<Metrics>,
-    pub place: Place,
+    pub disk_usage: DiskUsage,
     pub operations: Operations,
     pub nodes: Nodes,
     pub lease_ms: u64,

@@ -9,11 +9,11 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, told};
 use crate::artifacts::Artifacts;
+use crate::disk_usage::DiskUsage;
 use crate::failures::Failures;
 use crate::forwarded_for::NodeSecret;
 use crate::logs::Logs;
 use crate::operations::{self, Operations};
-use crate::place::Place;
 use crate::poll_sessions::PollSessions;
 use crate::role::Node;
 use crate::server::Options;
@@ -97,7 +97,7 @@ fn app(options: Options, node: &Node, drain: watch::Receiver<bool>, close: watch
         tokens: options.tokens,
         failures: Failures::default(),
         metrics: node.metrics.clone(),
-        place: Place::new(options.data),
+        disk_usage: DiskUsage::new(options.data),
         nodes: options.nodes,
         lease_ms: options.lease_ms,
         secure: node.secure,

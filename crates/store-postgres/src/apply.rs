@@ -11,7 +11,7 @@
 //!   the others  ──▶ BEGIN · fence · read what they touch ──▶ Excerpt decides ──▶ writes · COMMIT
 //! ```
 
-mod company;
+mod side_rows;
 mod touched;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -24,9 +24,9 @@ use crate::lives::{Lives, key_of};
 use crate::row::number;
 use crate::spec::Specs;
 use crate::wire::{Step, Wire};
-use company::Company;
+use side_rows::SideRows;
 
-pub(crate) use company::{attempts, idempotency_keys, links};
+pub(crate) use side_rows::{attempts, idempotency_keys, links};
 
 /// Numbers that the writer gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ fn finish<'a>(
     mut numbers: Numbers,
     believed: bool,
 ) -> Result<Plan, PgError> {
-    let mut company = Company::default();
+    let mut company = SideRows::default();
     for unit in applied {
         company.add(unit)?;
     }

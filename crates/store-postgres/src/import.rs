@@ -7,7 +7,7 @@ mod check;
 
 use deadpool_postgres::ClientWrapper;
 use jobhall_core::{JobId, PastAttempt};
-use jobhall_store::{AuditRow, Block, Holdings, Later, Marks, Portion, Setting, StoreError};
+use jobhall_store::{AuditRow, Block, ExportChunk, Holdings, Later, Marks, Setting, StoreError};
 
 use crate::Database;
 use crate::apply::{attempts, idempotency_keys, links};
@@ -90,7 +90,7 @@ impl Import {
     }
 
     /// Writes a portion, reads it back, and compares.
-    pub async fn put(&self, portion: &Portion) -> Result<(), StoreError> {
+    pub async fn put(&self, portion: &ExportChunk) -> Result<(), StoreError> {
         let failed = |trouble: PgError| trouble.while_doing("write to the target");
         self.wire().send(&steps(portion).map_err(failed)?).await.map_err(failed)?;
         match check::differs(&self.wire(), portion).await.map_err(failed)? {
@@ -121,12 +121,12 @@ impl Import {
     }
 }
 
-fn steps(portion: &Portion) -> Result<Vec<Step>, PgError> {
+fn steps(portion: &ExportChunk) -> Result<Vec<Step>, PgError> {
     Ok(match portion {
-        Portion::Settings(all) => vec![settings(all)],
-        Portion::Blocks(all) => all.iter().map(block).collect(),
-        Portion::Groups(all) => vec![groups::writing(&all.iter().collect::<Vec<_>>())?],
-        Portion::Jobs(all) => {
+        ExportChunk::Settings(all) => vec![settings(all)],
+        ExportChunk::Blocks(all) => all.iter().map(block).collect(),
+        ExportChunk::Groups(all) => vec![groups::writing(&all.iter().collect::<Vec<_>>())?],
+        ExportChunk::Jobs(all) => {
             let (mut lives, mut specs) = (Lives::default(), Specs::default());
             for (job, _) in all {
                 lives.push_job(job);
@@ -140,12 +140,12 @@ fn steps(portion: &Portion) -> Result<Vec<Step>, PgError> {
                 attempts(&past)?,
             ]
         }
-        Portion::Links(all) => {
+        ExportChunk::Links(all) => {
             let all = all.iter().map(|link| ((link.parent, link.call.as_str()), link.job));
             vec![links(&all.collect())]
         }
-        Portion::IdempotencyKeys(all) => vec![idempotency_keys(&all.iter().collect::<Vec<_>>(), true)?],
-        Portion::Acts(all) => vec![acts(all)],
+        ExportChunk::IdempotencyKeys(all) => vec![idempotency_keys(&all.iter().collect::<Vec<_>>(), true)?],
+        ExportChunk::Acts(all) => vec![acts(all)],
     })
 }
 

@@ -6,16 +6,16 @@
 use std::path::Path;
 
 use jobhall_core::{GroupId, Job, JobId};
-use jobhall_store::{Holdings, Marks, Portion, StoreError, StoredIdempotencyKey};
+use jobhall_store::{ExportChunk, Holdings, Marks, StoreError, StoredIdempotencyKey};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use crate::data_dir::DataDir;
 use crate::database::{failed, open_reader};
 use crate::error::SqlError;
 use crate::migrations;
 use crate::moved;
 use crate::options::Options;
-use crate::place::Place;
 use crate::reads::limit;
 use crate::row;
 use crate::statements::Reads;
@@ -45,7 +45,7 @@ pub struct Export {
     conn: Connection,
     stage: Stage,
     /// Goes last: nobody else may have the file before it is closed.
-    place: Place,
+    place: DataDir,
 }
 
 impl Export {
@@ -58,7 +58,7 @@ impl Export {
         if !path.exists() {
             return Err(StoreError::new(format!("there is no file {}", path.display())));
         }
-        let place = Place::take(path, options)?;
+        let place = DataDir::take(path, options)?;
         let conn = open_reader(path).map_err(|trouble| failed("open", path, &trouble))?;
         // Closing must not copy the write-ahead log into the file either.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
@@ -111,7 +111,7 @@ impl Export {
     }
 
     /// The next portion; none at the end.
-    pub fn next_portion(&mut self) -> Result<Option<Portion>, StoreError> {
+    pub fn next_portion(&mut self) -> Result<Option<ExportChunk>, StoreError> {
         loop {
             let (portion, next) = match self.step() {
                 Ok(None) => return Ok(None),
@@ -128,15 +128,15 @@ impl Export {
     }
 
     /// What comes at this stage, and the stage after it.
-    fn step(&self) -> Result<Option<(Portion, Stage)>, SqlError> {
+    fn step(&self) -> Result<Option<(ExportChunk, Stage)>, SqlError> {
         let mut reads = Reads::prepare(&self.conn)?;
         Ok(Some(match &self.stage {
-            Stage::Settings => (Portion::Settings(reads.all_settings()?), Stage::Blocks),
-            Stage::Blocks => (Portion::Blocks(reads.all_blocks()?), Stage::Groups(None)),
+            Stage::Settings => (ExportChunk::Settings(reads.all_settings()?), Stage::Blocks),
+            Stage::Blocks => (ExportChunk::Blocks(reads.all_blocks()?), Stage::Groups(None)),
             Stage::Groups(before) => {
                 let groups = reads.groups_below(*before, ROWS, false)?;
                 let next = groups.last().map_or(Stage::Jobs(0), |last| Stage::Groups(Some(last.id)));
-                (Portion::Groups(groups), next)
+                (ExportChunk::Groups(groups), next)
             }
             Stage::Jobs(after) => {
                 let jobs = self.jobs(*after)?;
@@ -146,24 +146,24 @@ impl Export {
                     let past = reads.attempts_of(job.id)?;
                     Ok((job, past))
                 });
-                (Portion::Jobs(with_past.collect::<Result<_, SqlError>>()?), next)
+                (ExportChunk::Jobs(with_past.collect::<Result<_, SqlError>>()?), next)
             }
             Stage::Links(after) => {
                 let links = reads.links_after(after.as_ref(), ROWS)?;
                 let next = links.last().map(|last| Stage::Links(Some((last.parent, last.call.clone()))));
                 let first_key = Stage::IdempotencyKeys(String::new(), String::new());
-                (Portion::Links(links), next.unwrap_or(first_key))
+                (ExportChunk::Links(links), next.unwrap_or(first_key))
             }
             Stage::IdempotencyKeys(scope, key) => {
                 let keys = self.idempotency_keys(scope, key)?;
                 let next =
                     keys.last().map(|last| Stage::IdempotencyKeys(last.scope.clone(), last.key.clone()));
-                (Portion::IdempotencyKeys(keys), next.unwrap_or(Stage::Acts(None)))
+                (ExportChunk::IdempotencyKeys(keys), next.unwrap_or(Stage::Acts(None)))
             }
             Stage::Acts(before) => {
                 let acts = reads.acts(*before, ROWS)?;
                 let next = acts.last().map_or(Stage::End, |last| Stage::Acts(Some(last.n)));
-                (Portion::Acts(acts), next)
+                (ExportChunk::Acts(acts), next)
             }
             Stage::End => return Ok(None),
         }))

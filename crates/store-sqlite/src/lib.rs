@@ -12,6 +12,7 @@
 
 mod apply;
 mod call;
+mod data_dir;
 mod database;
 mod error;
 mod export;
@@ -20,7 +21,6 @@ mod groups;
 mod migrations;
 mod moved;
 mod options;
-mod place;
 mod readers;
 mod reads;
 mod row;
@@ -49,7 +49,7 @@ pub use options::{Fault, Hook, Options, Point};
 pub use stats::Stats;
 
 use call::Call;
-use place::Place;
+use data_dir::DataDir;
 use readers::Readers;
 use writer::{Shared, Task};
 
@@ -62,14 +62,14 @@ pub struct Sqlite {
     shared: Arc<Shared>,
     waiting: usize,
     /// Goes last: nobody else may have the file before it is closed.
-    _place: Place,
+    _place: DataDir,
 }
 
 impl Sqlite {
     /// Opens the store in this file, which is made if there is none, and brings its schema up to date. One that was moved
     /// is refused.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Sqlite, StoreError> {
-        let place = Place::take(path.as_ref(), &options)?;
+        let place = DataDir::take(path.as_ref(), &options)?;
         moved::refuse(&place.path)?;
         let conn = database::open_writer(&place.path, migrations::ALL, &mut || ())?;
         let readers = Readers::start(&place.path, &options)?;
@@ -113,7 +113,7 @@ fn stopped(shared: &Shared) -> CommitError {
     CommitError::Stopped { message: message.to_owned() }
 }
 
-fn start(task: Task, place: &Place) -> Result<JoinHandle<()>, StoreError> {
+fn start(task: Task, place: &DataDir) -> Result<JoinHandle<()>, StoreError> {
     let (ready, begun) = sync_channel(1);
     let thread = thread::Builder::new().name("store-write".to_owned());
     let writer = thread.spawn(move || writer::serve(task, &ready));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use jobhall_store::StoreError;
 
-use crate::place::{beside, failed};
+use crate::data_dir::{beside, failed};
 
 fn mark_of(path: &Path) -> PathBuf {
     beside(path, ".moved")

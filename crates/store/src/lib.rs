@@ -14,10 +14,10 @@
 
 mod audit;
 mod error;
+mod export_chunk;
 mod feed;
 mod inbox;
 mod memory;
-mod portion;
 mod unit;
 
 use std::future::Future;
@@ -31,10 +31,10 @@ use jobhall_core::{
 
 pub use audit::{AuditEntry, AuditRow};
 pub use error::{CommitError, StoreError};
+pub use export_chunk::{ExportChunk, Holdings, Marks};
 pub use feed::{FeedEntry, FeedPage, FeedRow, News, pack, unpack};
 pub use inbox::{INBOX_SCOPE, Inbox, InboxRow};
 pub use memory::{Excerpt, Memory};
-pub use portion::{Holdings, Marks, Portion};
 pub use unit::{
     Change, Check, Committed, Conflict, Done, GroupWrite, Insert, KeyPlace, Link, Member, Setting,
     SettingKind, SettingWrite, StoredIdempotencyKey, Unit, key_place,

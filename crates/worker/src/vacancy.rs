@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobhall_client::{Client, ClientError, Patience, Session};
+use jobhall_client::{Backoff, Client, ClientError, Session};
 use jobhall_core::needs::SelectorError;
 use jobhall_core::{AttemptId, LeaseId};
 use jobhall_protocol::{AssignedJob, AttemptRef, EXEC, Hello, ToServer, ToWorker, Welcome, WorkerFile};
@@ -72,7 +72,7 @@ pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
         spare: Spare::default(),
         to_loop,
         way: Way::Away(Instant::now()),
-        patience: Patience::of_a_worker(),
+        patience: Backoff::of_a_worker(),
         term: Term::unknown(),
         accepts: VecDeque::new(),
         heard: 0,
@@ -154,7 +154,7 @@ struct Worker {
     spare: Spare,
     to_loop: mpsc::Sender<OutboundMessage>,
     way: Way,
-    patience: Patience,
+    patience: Backoff,
     term: Term,
     /// What is to be accepted, and when; the earliest first.
     accepts: VecDeque<(Instant, AttemptId, LeaseId)>,

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::record::{RECORD_BYTES, encode};
 use super::state::State;
 use super::{Artifact, KeepError, RECORDS};
+use crate::file_store::{FileStore, Name, Section, Shelf, Write};
 use crate::object_reader::read_full;
-use crate::place::{Name, Place, Section, Shelf, Write};
 use crate::{AttemptKey, BlobError, guard};
 
 #[derive(Debug)]
 pub(super) struct Manifest {
     attempt: AttemptKey,
-    place: Arc<dyn Place>,
+    file_store: Arc<dyn FileStore>,
     known: Mutex<Known>,
 }
 
@@ -26,8 +26,8 @@ struct Known {
 }
 
 impl Manifest {
-    pub(super) fn new(attempt: AttemptKey, place: Arc<dyn Place>) -> Manifest {
-        Manifest { attempt, place, known: Mutex::default() }
+    pub(super) fn new(attempt: AttemptKey, file_store: Arc<dyn FileStore>) -> Manifest {
+        Manifest { attempt, file_store, known: Mutex::default() }
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -36,7 +36,7 @@ impl Manifest {
 
     /// Whether its file may be there, whatever is in it.
     pub(super) fn may_be_there(&self) -> Result<bool, BlobError> {
-        self.place.may_have(&self.name())
+        self.file_store.may_have(&self.name())
     }
 
     /// Looks at what counts.
@@ -55,7 +55,7 @@ impl Manifest {
             Err(KeepError::Blob(BlobError::Overtaken { .. })) => self.write(&mut known, artifact)?,
             written => written?,
         }
-        if let Err(error) = self.place.sync(&[&self.name()], !known.durable) {
+        if let Err(error) = self.file_store.sync(&[&self.name()], !known.durable) {
             // The system may drop what it could not write and call the next sync a success.
             *known = Known { broken: true, ..Known::default() };
             return Err(error.into());
@@ -76,7 +76,7 @@ impl Manifest {
             bytes: &record,
             modified_ms: Some(artifact.at_ms),
         };
-        if let Err(error) = self.place.write(&[write]) {
+        if let Err(error) = self.file_store.write(&[write]) {
             known.state = None;
             return Err(error.into());
         }
@@ -94,7 +94,7 @@ impl Manifest {
 
     /// The whole file, which has a bound like everything that was put into it.
     fn bytes(&self) -> Result<Vec<u8>, BlobError> {
-        let Some(opened) = self.place.open(&self.name())? else { return Ok(Vec::new()) };
+        let Some(opened) = self.file_store.open(&self.name())? else { return Ok(Vec::new()) };
         let (len, most) = (opened.bytes, RECORDS as usize * RECORD_BYTES);
         let len = usize::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| BlobError::Damaged {
             what: self.what(),
@@ -110,9 +110,9 @@ impl Manifest {
 
     /// Removes the file if it is old; how many bytes it had.
     pub(super) fn remove(&self, is_old: impl Fn(u64) -> bool) -> Result<Option<u64>, BlobError> {
-        match self.place.look(&self.name())? {
+        match self.file_store.look(&self.name())? {
             Some(found) if found.regular && is_old(found.modified_ms) => {
-                Ok(self.place.remove(&self.name(), found.modified_ms)?.then_some(found.bytes))
+                Ok(self.file_store.remove(&self.name(), found.modified_ms)?.then_some(found.bytes))
             }
             _ => Ok(None),
         }

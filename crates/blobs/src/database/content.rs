@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::Connection;
 use super::transaction::{Statement, signed};
-use crate::place::Content;
+use crate::file_store::Content;
 
 /// The most bytes asked for at once; the answer lies in memory.
 const PIECE_BYTES: usize = 1 << 20;

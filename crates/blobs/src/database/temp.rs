@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 
 use super::transaction::{Statement, Transaction, signed};
 use super::{CHUNK_BYTES, Tables};
-use crate::place::{self, Name, Place, Section, Shelf, Write};
+use crate::file_store::{self, FileStore, Name, Section, Shelf, Write};
 use crate::{BlobError, guard};
 
 pub(super) struct Temp<'a> {
@@ -63,7 +63,7 @@ impl<'a> Temp<'a> {
     }
 }
 
-impl place::Temp for Temp<'_> {
+impl file_store::Temp for Temp<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         self.rest.extend_from_slice(bytes);
         while self.rest.len() > CHUNK_BYTES {
@@ -86,9 +86,15 @@ impl place::Temp for Temp<'_> {
                 .with(Type::TEXT, name.to_string())
                 .with(Type::INT8, signed(bytes)),
         );
-        let place = self.stored.as_ref().unwrap_or(name);
+        let file_store = self.stored.as_ref().unwrap_or(name);
         let (was, at) = (self.was, self.was);
-        transaction.write(&Write { name: place, was, at, bytes: &self.rest, modified_ms: Some(self.now_ms) });
+        transaction.write(&Write {
+            name: file_store,
+            was,
+            at,
+            bytes: &self.rest,
+            modified_ms: Some(self.now_ms),
+        });
         if let Some(stored) = &self.stored {
             transaction.add(
                 Statement::new("UPDATE jobhall.blob_files SET name = $2, touched_ms = $3 WHERE name = $1")

@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
 use super::CHUNK_BYTES;
-use crate::place::Write;
+use crate::file_store::Write;
 
 /// Small writes are added to the last chunk until it has so many bytes. Adding rewrites the row, so it must stay short.
 /// Measured on a log of 3,000 writes of 100 bytes, against a row for each: an eighth of the rows and three fifths of the

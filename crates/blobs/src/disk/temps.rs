@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::folder::Folder;
 use super::{Disk, set_modified};
-use crate::place::{self, Name};
+use crate::file_store::{self, Name};
 use crate::{BlobError, guard};
 
 /// How many taken names in a row mean that something is wrong.
@@ -60,7 +60,7 @@ impl Temp<'_> {
     }
 }
 
-impl place::Temp for Temp<'_> {
+impl file_store::Temp for Temp<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         self.file.write_all(bytes).map_err(|e| BlobError::io("write", self.path(), e))
     }

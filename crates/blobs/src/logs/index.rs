@@ -2,8 +2,8 @@
 
 use super::record::{Kind, RECORD_BYTES, Record};
 use crate::BlobError;
+use crate::file_store::Opened;
 use crate::object_reader::read_full;
-use crate::place::Opened;
 
 /// What the files of a log hold, found out when the log is first used and kept up to date by whoever writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,12 +10,12 @@ use super::index::{Files, State};
 use super::info::LogInfo;
 use super::record::{Kind, RECORD_BYTES, Record};
 use super::tail::Watchers;
-use crate::place::{Found, Name, Place, Section, Shelf, Write};
+use crate::file_store::{FileStore, Found, Name, Section, Shelf, Write};
 use crate::{AttemptKey, BlobError, guard};
 
 pub(crate) struct Log {
     attempt: AttemptKey,
-    place: Arc<dyn Place>,
+    file_store: Arc<dyn FileStore>,
     /// Held by the one writer, also while it syncs; readers do not wait for it.
     writing: Mutex<Durable>,
     state: Mutex<Option<State>>,
@@ -35,10 +35,10 @@ struct Durable {
 }
 
 impl Log {
-    pub(super) fn new(attempt: AttemptKey, place: Arc<dyn Place>) -> Log {
+    pub(super) fn new(attempt: AttemptKey, file_store: Arc<dyn FileStore>) -> Log {
         Log {
             attempt,
-            place,
+            file_store,
             writing: Mutex::default(),
             state: Mutex::default(),
             broken: AtomicBool::new(false),
@@ -85,7 +85,7 @@ impl Log {
             return Ok(());
         }
         if state.len > 0 {
-            self.place.sync(&[&self.data_name()], false).map_err(|error| self.broken_by(error))?;
+            self.file_store.sync(&[&self.data_name()], false).map_err(|error| self.broken_by(error))?;
         }
         let mark = Record::mark(at_ms, state.len, Kind::Finished);
         self.write(State { finished: true, ..state }, &[], &[mark], durable)?;
@@ -120,7 +120,7 @@ impl Log {
         let data = Write { name: &data, was: state.data_len, at: state.len, bytes, modified_ms: None };
         let at = state.index_end();
         let index = Write { name: &index, was: state.index_len, at, bytes: &encoded, modified_ms: None };
-        if let Err(error) = self.place.write(&[data, index]) {
+        if let Err(error) = self.file_store.write(&[data, index]) {
             *guard(&self.state) = None;
             return Err(error);
         }
@@ -137,7 +137,7 @@ impl Log {
             return Ok(());
         }
         let names = [self.data_name(), self.index_name()];
-        let synced = self.place.sync(&[&names[0], &names[1]], !durable.entries);
+        let synced = self.file_store.sync(&[&names[0], &names[1]], !durable.entries);
         synced.map_err(|error| self.broken_by(error))?;
         *durable = Durable { content: true, entries: true };
         Ok(())
@@ -174,21 +174,22 @@ impl Log {
         if let Some(state) = *state {
             return Ok(state);
         }
-        let found = match [self.place.open(&self.data_name())?, self.place.open(&self.index_name())?] {
-            [Some(data), Some(index)] => Files { data, index, what: self.what() }.state()?,
-            // One file without the other is what a crash leaves, or a person: it is cut before it is written to.
-            [data, index] => {
-                let [data_len, index_len] = [data, index].map(|file| file.map_or(0, |file| file.bytes));
-                State { data_len, index_len, ..State::default() }
-            }
-        };
+        let found =
+            match [self.file_store.open(&self.data_name())?, self.file_store.open(&self.index_name())?] {
+                [Some(data), Some(index)] => Files { data, index, what: self.what() }.state()?,
+                // One file without the other is what a crash leaves, or a person: it is cut before it is written to.
+                [data, index] => {
+                    let [data_len, index_len] = [data, index].map(|file| file.map_or(0, |file| file.bytes));
+                    State { data_len, index_len, ..State::default() }
+                }
+            };
         *state = Some(found);
         Ok(found)
     }
 
     /// Its files, which must be there.
     pub(super) fn files_there(&self) -> Result<Files, BlobError> {
-        match (self.place.open(&self.data_name())?, self.place.open(&self.index_name())?) {
+        match (self.file_store.open(&self.data_name())?, self.file_store.open(&self.index_name())?) {
             (Some(data), Some(index)) => Ok(Files { data, index, what: self.what() }),
             _ => Err(BlobError::Missing { what: format!("the files of {}", self.what()) }),
         }
@@ -213,7 +214,7 @@ impl Log {
     /// Removes the files if both are old; how many bytes they had.
     pub(super) fn remove(&self, is_old: impl Fn(u64) -> bool) -> Result<Option<u64>, BlobError> {
         let names = [self.data_name(), self.index_name()];
-        let found = [self.place.look(&names[0])?, self.place.look(&names[1])?];
+        let found = [self.file_store.look(&names[0])?, self.file_store.look(&names[1])?];
         let there = found.iter().flatten();
         if there.clone().any(|file| !file.regular || !is_old(file.modified_ms)) {
             return Ok(None);
@@ -221,7 +222,7 @@ impl Log {
         let mut removed = false;
         for (name, file) in names.iter().zip(&found) {
             if let Some(Found { modified_ms, .. }) = file {
-                removed |= self.place.remove(name, *modified_ms)?;
+                removed |= self.file_store.remove(name, *modified_ms)?;
             }
         }
         Ok(removed.then(|| there.map(|file| file.bytes).sum()))

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{NoTls, Row};
 
-use crate::fixture::{Place, real_now_ms};
+use crate::fixture::{FileStore, real_now_ms};
 
 /// A database of its own.
 pub struct Tables {
@@ -89,7 +89,7 @@ impl Drop for Tables {
     }
 }
 
-impl Place for Tables {
+impl FileStore for Tables {
     fn open(&self) -> Blobs {
         self.opened_at(self.epoch)
     }

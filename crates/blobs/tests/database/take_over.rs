@@ -8,7 +8,7 @@ use jobhall_blobs::{
     PutError, Verdicts,
 };
 
-use crate::fixture::{ATTEMPT, HOUR_MS, INDEX, LOG, NO_LIMIT, NOW_MS, Place, chunk, real_now_ms, said};
+use crate::fixture::{ATTEMPT, FileStore, HOUR_MS, INDEX, LOG, NO_LIMIT, NOW_MS, chunk, real_now_ms, said};
 use crate::tables::Tables;
 use crate::{Hall, hall};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::fixture::{ATTEMPT, HOUR_MS, INDEX, LOG, NO_LIMIT, NOW_MS, Place, chunk, object, real_now_ms};
+use crate::fixture::{ATTEMPT, FileStore, HOUR_MS, INDEX, LOG, NO_LIMIT, NOW_MS, chunk, object, real_now_ms};
 use crate::hall;
 use jobhall_blobs::{AttemptKey, Collected, Digest, MIN_AGE_MS, Sweep, Verdicts};
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::fixture::{HOUR_MS, NO_LIMIT, NOW_MS, Place};
+use crate::fixture::{FileStore, HOUR_MS, NO_LIMIT, NOW_MS};
 use crate::suite::cases;
 use crate::{Hall, hall};
 use jobhall_blobs::{

@@ -1,6 +1,6 @@
 //! Logs: appended once, read by ranges, right after a crash.
 
-use crate::fixture::{ATTEMPT, INDEX, LOG, NO_LIMIT, NOW_MS, Place, chunk};
+use crate::fixture::{ATTEMPT, FileStore, INDEX, LOG, NO_LIMIT, NOW_MS, chunk};
 use crate::suite::cases;
 use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Barrier;
 use std::thread;
 
-use crate::fixture::{NO_LIMIT, NOW_MS, Place, object};
+use crate::fixture::{FileStore, NO_LIMIT, NOW_MS, object};
 use crate::suite::cases;
 use crate::{EVERY, Hall, hall};
 use jobhall_blobs::{BlobError, Digest, PutError, ReadAllError};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use jobhall_core::Time;
 use jobhall_protocol::Timestamp;
-use jobhall_store::{Holdings, Portion, StoreError};
+use jobhall_store::{ExportChunk, Holdings, StoreError};
 use jobhall_store_postgres::{Database, Options};
 use jobhall_store_sqlite::Export;
 use serde::Serialize;
@@ -133,7 +133,7 @@ async fn move_all(
     while let Some(portion) = export.next_portion().map_err(&unreadable)? {
         import.put(&portion).await.map_err(target)?;
         moved.add(&portion);
-        if let (Some(shelves), Portion::Jobs(jobs)) = (&shelves, &portion) {
+        if let (Some(shelves), ExportChunk::Jobs(jobs)) = (&shelves, &portion) {
             let claims = jobs.iter().map(|(job, _)| (job.id.get(), job.life.claim)).collect();
             copy(shelves, claims, &mut copied).await?;
         }

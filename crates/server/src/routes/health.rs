@@ -13,7 +13,7 @@ use super::stats::disk;
 use crate::app::{App, now};
 use crate::error::{self, Answer, ApiError};
 use crate::exposition::Exposition;
-use crate::{params, place};
+use crate::{disk_usage, params};
 
 /// How long the store may take to show that it can be read: less than a follower waits for the answer.
 const LOOK: Duration = Duration::from_secs(2);
@@ -67,8 +67,8 @@ async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
         Ok(counts) => counts.storage_trouble.map_or(Ok(()), Err),
         Err(refused) => Err(refused.to_string()),
     };
-    let room = match app.place.look().await {
-        Ok(disk) if place::has_room(&disk) => Ok(()),
+    let room = match app.disk_usage.look().await {
+        Ok(disk) if disk_usage::has_room(&disk) => Ok(()),
         Ok(disk) => Err(format!("{} bytes are left", disk.free_bytes)),
         Err(error) => Err(error.to_string()),
     };

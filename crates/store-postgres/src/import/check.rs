@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::hash::Hash;
 
 use jobhall_core::{Group, Job, JobId, PastAttempt};
-use jobhall_store::{AuditRow, Block, Link, Marks, Portion, Setting, StoredIdempotencyKey};
+use jobhall_store::{AuditRow, Block, ExportChunk, Link, Marks, Setting, StoredIdempotencyKey};
 
 use crate::error::{PgError, damaged};
 use crate::reads::{self, Reads};
@@ -14,15 +14,15 @@ use crate::wire::{Step, Wire};
 use crate::{groups, submitted};
 
 /// The first thing of a portion that is stored otherwise, or not at all.
-pub(super) async fn differs(wire: &Wire<'_>, portion: &Portion) -> Result<Option<String>, PgError> {
+pub(super) async fn differs(wire: &Wire<'_>, portion: &ExportChunk) -> Result<Option<String>, PgError> {
     match portion {
-        Portion::Settings(all) => settings(wire, all).await,
-        Portion::Blocks(all) => blocks(wire, all).await,
-        Portion::Groups(all) => stored_groups(wire, all).await,
-        Portion::Jobs(all) => jobs(wire, all).await,
-        Portion::Links(all) => links(wire, all).await,
-        Portion::IdempotencyKeys(all) => keys(wire, all).await,
-        Portion::Acts(all) => acts(wire, all).await,
+        ExportChunk::Settings(all) => settings(wire, all).await,
+        ExportChunk::Blocks(all) => blocks(wire, all).await,
+        ExportChunk::Groups(all) => stored_groups(wire, all).await,
+        ExportChunk::Jobs(all) => jobs(wire, all).await,
+        ExportChunk::Links(all) => links(wire, all).await,
+        ExportChunk::IdempotencyKeys(all) => keys(wire, all).await,
+        ExportChunk::Acts(all) => acts(wire, all).await,
     }
 }
 

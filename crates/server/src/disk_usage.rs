@@ -11,11 +11,11 @@ const LEAST_FREE: u64 = 32 << 20;
 
 /// The directory that has the store.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(Arc<Path>);
+pub(crate) struct DiskUsage(Arc<Path>);
 
-impl Place {
-    pub(crate) fn new(data: PathBuf) -> Place {
-        Place(data.into())
+impl DiskUsage {
+    pub(crate) fn new(data: PathBuf) -> DiskUsage {
+        DiskUsage(data.into())
     }
 
     /// Looks at the disk, which may be slow, away from the requests.
@@ -63,10 +63,10 @@ mod tests {
         std::fs::write(dir.path().join("jobs.db-wal"), [0; 700]).unwrap();
         std::fs::create_dir(dir.path().join("blobs")).unwrap();
         std::fs::write(dir.path().join("blobs/one"), [0; 9_000]).unwrap();
-        let disk = Place::new(dir.path().to_owned()).look().await.unwrap();
+        let disk = DiskUsage::new(dir.path().to_owned()).look().await.unwrap();
         assert_eq!(disk.store_bytes, 5_700);
         assert!(disk.free_bytes > 0);
-        assert!(Place::new(dir.path().join("none")).look().await.is_err());
+        assert!(DiskUsage::new(dir.path().join("none")).look().await.is_err());
     }
 
     #[test]

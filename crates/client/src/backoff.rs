@@ -11,31 +11,31 @@ const LONGEST_PAUSE_MS: u64 = 5_000;
 
 /// Counts failures in a row. Pauses grow and are jittered, so that many clients do not come back at the same moment.
 #[derive(Debug)]
-pub struct Patience {
+pub struct Backoff {
     failures: u32,
     tries: u32,
 }
 
-impl Patience {
+impl Backoff {
     /// For a single call.
-    pub(crate) fn of_a_call() -> Patience {
-        Patience { failures: 0, tries: TRIES }
+    pub(crate) fn of_a_call() -> Backoff {
+        Backoff { failures: 0, tries: TRIES }
     }
 
     /// For a stream that should outlive a restart of the hall: about half a minute.
-    pub(crate) fn of_a_stream() -> Patience {
-        Patience { failures: 0, tries: 12 }
+    pub(crate) fn of_a_stream() -> Backoff {
+        Backoff { failures: 0, tries: 12 }
     }
 
     /// For a worker, which comes back whenever the hall does.
     #[must_use]
-    pub fn of_a_worker() -> Patience {
-        Patience { failures: 0, tries: u32::MAX }
+    pub fn of_a_worker() -> Backoff {
+        Backoff { failures: 0, tries: u32::MAX }
     }
 
     /// For a call that must not be repeated.
-    pub(crate) fn none() -> Patience {
-        Patience { failures: 0, tries: 1 }
+    pub(crate) fn none() -> Backoff {
+        Backoff { failures: 0, tries: 1 }
     }
 
     /// It worked: the next failure is the first again.
@@ -61,13 +61,13 @@ mod tests {
 
     #[test]
     fn patience_ends_and_is_renewed() {
-        let mut patience = Patience::of_a_call();
+        let mut patience = Backoff::of_a_call();
         let pauses: Vec<Duration> = std::iter::from_fn(|| patience.pause()).collect();
         assert_eq!(pauses.len(), 3);
         assert!(pauses.iter().all(|pause| (50..=400).contains(&pause.as_millis())), "{pauses:?}");
         assert_eq!(patience.pause(), None);
         patience.renew();
         assert!(patience.pause().is_some());
-        assert_eq!(Patience::none().pause(), None);
+        assert_eq!(Backoff::none().pause(), None);
     }
 }

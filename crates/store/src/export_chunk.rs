@@ -10,7 +10,7 @@ use crate::unit::{Link, Setting, StoredIdempotencyKey};
 
 /// A stretch of what a store holds. The feed is not among it: whoever follows it reads the jobs anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Portion {
+pub enum ExportChunk {
     /// Configuration, tokens, schedules and operations.
     Settings(Vec<Setting>),
     /// Ranges of ids that are lent.
@@ -86,18 +86,18 @@ impl Holdings {
     }
 
     /// Adds what a portion has.
-    pub fn add(&mut self, portion: &Portion) {
+    pub fn add(&mut self, portion: &ExportChunk) {
         match portion {
-            Portion::Settings(all) => self.settings += all.len() as u64,
-            Portion::Blocks(all) => self.blocks += all.len() as u64,
-            Portion::Groups(all) => self.groups += all.len() as u64,
-            Portion::Jobs(all) => {
+            ExportChunk::Settings(all) => self.settings += all.len() as u64,
+            ExportChunk::Blocks(all) => self.blocks += all.len() as u64,
+            ExportChunk::Groups(all) => self.groups += all.len() as u64,
+            ExportChunk::Jobs(all) => {
                 self.jobs += all.len() as u64;
                 self.attempts += all.iter().map(|(_, past)| past.len() as u64).sum::<u64>();
             }
-            Portion::Links(all) => self.links += all.len() as u64,
-            Portion::IdempotencyKeys(all) => self.idempotency_keys += all.len() as u64,
-            Portion::Acts(all) => self.acts += all.len() as u64,
+            ExportChunk::Links(all) => self.links += all.len() as u64,
+            ExportChunk::IdempotencyKeys(all) => self.idempotency_keys += all.len() as u64,
+            ExportChunk::Acts(all) => self.acts += all.len() as u64,
         }
     }
 }

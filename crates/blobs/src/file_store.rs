@@ -114,7 +114,7 @@ pub(crate) struct Write<'a> {
 }
 
 /// Named files. Every method may wait for a disk or a network, unless it says otherwise.
-pub(crate) trait Place: fmt::Debug + Send + Sync {
+pub(crate) trait FileStore: fmt::Debug + Send + Sync {
     /// What is known of a file.
     fn look(&self, name: &Name) -> Result<Option<Found>, BlobError>;
 

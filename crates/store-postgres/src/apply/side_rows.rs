@@ -14,7 +14,7 @@ use crate::wire::Step;
 
 /// All of it, gathered.
 #[derive(Default)]
-pub(super) struct Company<'a> {
+pub(super) struct SideRows<'a> {
     attempts: Vec<(JobId, &'a PastAttempt)>,
     settings: BTreeMap<(SettingKind, &'a str), &'a SettingWrite>,
     groups: BTreeMap<u64, &'a Group>,
@@ -25,7 +25,7 @@ pub(super) struct Company<'a> {
     idempotency_keys: Vec<&'a StoredIdempotencyKey>,
 }
 
-impl<'a> Company<'a> {
+impl<'a> SideRows<'a> {
     /// What comes with a unit.
     pub(super) fn add(&mut self, unit: &'a Unit) -> Result<(), PgError> {
         for change in &unit.changes {

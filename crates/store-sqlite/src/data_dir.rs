@@ -13,7 +13,7 @@ use crate::options::Options;
 
 /// A data file that this process alone may use while this lives.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DataDir {
     /// The data file.
     pub(crate) path: PathBuf,
     /// Held, not read: the lock goes with it.
@@ -27,16 +27,16 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-impl Place {
+impl DataDir {
     /// Checks the path, locks it, and makes an empty file if there is none.
-    pub(crate) fn take(path: &Path, options: &Options) -> Result<Place, StoreError> {
+    pub(crate) fn take(path: &Path, options: &Options) -> Result<DataDir, StoreError> {
         for suffix in ["", ".lock", "-wal", "-shm", ".moved", ".moved.new"] {
             refuse_symlink(&beside(path, suffix))?;
         }
         refuse_file_system(path, options)?;
         let lock = lock(&beside(path, ".lock"))?;
         create(path).map_err(|error| failed("create", path, &error))?;
-        Ok(Place { path: path.to_owned(), _lock: lock })
+        Ok(DataDir { path: path.to_owned(), _lock: lock })
     }
 }
 
