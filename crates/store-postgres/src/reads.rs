@@ -103,7 +103,7 @@ impl Reads<'_> {
         before: Option<JobId>,
         at_most: usize,
     ) -> Result<Vec<Completed>, PgError> {
-        let step = Step::new(include_str!("sql/completed.sql")).with(before.map_or(i64::MAX, number));
+        let step = Step::new(include_str!("sql/select_completed.sql")).with(before.map_or(i64::MAX, number));
         self.0.ask(step.with(limit(at_most))).await?.iter().map(completed).collect()
     }
 

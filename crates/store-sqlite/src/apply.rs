@@ -182,18 +182,18 @@ impl Writes<'_> {
                     run(&mut self.change_live_plain)?
                 }
                 KeyPlace::Free if life.is_plain() => {
-                    row::bind_plain(&mut self.change_end_plain, *id, *expected, life)?;
-                    row::bind_end(&mut self.change_end_plain, &life.state)?;
-                    run(&mut self.change_end_plain)?
+                    row::bind_plain(&mut self.complete_job_plain, *id, *expected, life)?;
+                    row::bind_end(&mut self.complete_job_plain, &life.state)?;
+                    run(&mut self.complete_job_plain)?
                 }
                 KeyPlace::Live => {
                     row::bind_life(&mut self.change_live, *id, *expected, life)?;
                     run(&mut self.change_live)?
                 }
                 KeyPlace::Free => {
-                    row::bind_life(&mut self.change_end, *id, *expected, life)?;
-                    row::bind_end(&mut self.change_end, &life.state)?;
-                    run(&mut self.change_end)?
+                    row::bind_life(&mut self.complete_job, *id, *expected, life)?;
+                    row::bind_end(&mut self.complete_job, &life.state)?;
+                    run(&mut self.complete_job)?
                 }
                 KeyPlace::Next => 0,
             };

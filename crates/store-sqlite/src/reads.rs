@@ -117,9 +117,9 @@ impl Reads<'_> {
         at_most: usize,
     ) -> Result<Vec<Completed>, SqlError> {
         let below = before.map_or(i64::MAX, |before| before.get().cast_signed());
-        self.completed.raw_bind_parameter(1, below)?;
-        self.completed.raw_bind_parameter(2, limit(at_most))?;
-        let mut rows = self.completed.raw_query();
+        self.select_completed.raw_bind_parameter(1, below)?;
+        self.select_completed.raw_bind_parameter(2, limit(at_most))?;
+        let mut rows = self.select_completed.raw_query();
         let mut found = Vec::new();
         while let Some(job) = rows.next()? {
             found.push(Completed {

@@ -32,7 +32,7 @@ statements!(
     Writes:
     begin commit rollback savepoint rollback_to release checkpoint
     insert_job insert_plain insert_spec insert_spec_member insert_spec_whole
-    change_live change_live_plain change_end change_end_plain change_any take_key replace_spec insert_attempt
+    change_live change_live_plain complete_job complete_job_plain change_any take_key replace_spec insert_attempt
     standing state live_holder next_holder success_since job spec
     setting put_setting remove_setting group_row group_rev put_group put_link remove_links idempotency_key put_idempotency_key
     insert_feed feed_last feed_kept_from insert_audit
@@ -43,7 +43,7 @@ statements!(
 statements!(
     /// What a reader asks.
     Reads:
-    job open_jobs attempts blocks completed list id_span settings group_row group_page open_groups members links feed
+    job open_jobs attempts blocks select_completed list id_span settings group_row group_page open_groups members links feed
     audit meta
 );
 
@@ -80,11 +80,11 @@ mod tests {
         }
         for (sql, wanted) in [
             (
-                include_str!("sql/change_end.sql"),
+                include_str!("sql/complete_job.sql"),
                 "SEARCH successor USING COVERING INDEX jobs_next_key (next_key=?)",
             ),
             (
-                include_str!("sql/change_end_plain.sql"),
+                include_str!("sql/complete_job_plain.sql"),
                 "SEARCH successor USING COVERING INDEX jobs_next_key (next_key=?)",
             ),
             (
@@ -96,7 +96,7 @@ mod tests {
                 "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
             ),
             (include_str!("sql/list.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
-            (include_str!("sql/completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
+            (include_str!("sql/select_completed.sql"), "SEARCH jobs USING INTEGER PRIMARY KEY (rowid<?)"),
             (include_str!("sql/prune_idempotency_keys.sql"), "INDEX idempotency_keys_at (at<?)"),
             (include_str!("sql/prune_audit.sql"), "INDEX audit_at (at<?)"),
             (include_str!("sql/open_groups.sql"), "INDEX groups_open (open=? AND rowid<?)"),

@@ -63,7 +63,7 @@ fn verdict() -> impl Strategy<Value = Option<Verdict>> {
 
 fn report() -> impl Strategy<Value = Report> {
     prop_oneof![
-        json().prop_map(Report::Passed),
+        json().prop_map(Report::Succeeded),
         json().prop_map(Report::Skipped),
         (failure(), verdict()).prop_map(|(failure, verdict)| Report::Failed(failure, verdict)),
         (failure(), verdict()).prop_map(|(failure, verdict)| Report::Crashed(failure, verdict)),
