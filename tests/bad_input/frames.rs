@@ -149,7 +149,7 @@ fn words_that_make_no_sense_are_refused_by_name() {
     let hall = Guarded::server();
     let mut socket = Socket::welcomed(&hall, &hall.token(), Encoding::Json);
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    let passed = |more: &str| format!(r#""report":{{"outcome":"passed",{more}}}"#);
+    let passed = |more: &str| format!(r#""report":{{"outcome":"succeeded",{more}}}"#);
     let cases = [
         ("outcome", passed(&format!(r#""value":{}"#, deep(100))), "64"),
         ("outcome", passed(&format!(r#""value":{}"#, deep(100_000))), "64"),

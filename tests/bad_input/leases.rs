@@ -5,7 +5,7 @@ use jobhall_tests::{Answer, Rig, eventually};
 use super::guarded::Guarded;
 
 const VACANCY: &str = r#"{"slots":1,"wait_s":30,"accepts":"type=own"}"#;
-const PASSED: &str = r#"{"outcome":"passed","value":1}"#;
+const PASSED: &str = r#"{"outcome":"succeeded","value":1}"#;
 
 /// An attempt as a worker got it.
 struct Given {

@@ -28,7 +28,7 @@ impl Worker {
             ("accept", ""),
             ("progress", r#","indicators":[]"#),
             ("log", r#","offset":0,"stream":"stdout","bytes":"eA==""#),
-            ("outcome", r#","report":{"outcome":"passed"}"#),
+            ("outcome", r#","report":{"outcome":"succeeded"}"#),
         ] {
             let message = format!(r#"[{{"{word}":{{{held}{more}}}}}]"#);
             let refused = self.0.say(frame(FINAL | TEXT, message.as_bytes())).hear("refused");
@@ -68,7 +68,7 @@ fn g2_l9_a_session_cannot_speak_about_what_another_holds() {
     assert_eq!((&welcome["kept"], &welcome["lost"][0]), (&serde_json::json!([]), &attempt.as_str().into()));
     assert_eq!(job(&hall, &id)["state"], "accepted", "nothing of this moved the job");
     let passed = format!(
-        r#"[{{"outcome":{{"attempt":"{attempt}","lease":"{lease}","report":{{"outcome":"passed"}}}}}}]"#
+        r#"[{{"outcome":{{"attempt":"{attempt}","lease":"{lease}","report":{{"outcome":"succeeded"}}}}}}]"#
     );
     assert_eq!(one.0.say(frame(FINAL | TEXT, passed.as_bytes())).hear("moved")["state"], "succeeded");
     assert_eq!(hall.run(&["job", "log", &id]).stdout, b"", "and a foreign word is in no log");

@@ -126,7 +126,7 @@ fn traces_are_attempts(aftermath: &Aftermath) {
         assert!(attempt.claim <= job.life.claim, "I3: {attempt} ran and was never claimed");
         assert_eq!(*times, 1, "I3: {attempt} ran {times} times");
         let again = attempt.claim < job.life.claim;
-        let passed = outcome(aftermath, *attempt) == Some(Outcome::Passed);
+        let passed = outcome(aftermath, *attempt) == Some(Outcome::Succeeded);
         assert!(!(again && passed), "I3: {attempt} passed, and its job was done again");
     }
     for attempt in aftermath.traces.ended.keys() {
@@ -153,7 +153,7 @@ fn logs_are_whole(aftermath: &Aftermath) {
     let mut compared = 0;
     for (attempt, log) in &aftermath.logs {
         let job = &aftermath.stored.jobs[&attempt.job];
-        if matches!(outcome(aftermath, *attempt), Some(Outcome::Passed | Outcome::Failed)) {
+        if matches!(outcome(aftermath, *attempt), Some(Outcome::Succeeded | Outcome::Failed)) {
             let wanted = work::log(job);
             assert!(*log == wanted, "{attempt}: {} bytes of log, wanted {}", log.len(), wanted.len());
             compared += 1;

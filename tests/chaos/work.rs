@@ -131,7 +131,7 @@ pub fn report(job: &Job, code: i32) -> Report {
     let typed = job.spec.job_type.as_str() == TYPED;
     let value = if typed { json!({ "typed": true }) } else { json!({ "tag": tag(job) }) };
     match code {
-        0 => Report::Passed(Json::value(&value.to_string()).unwrap()),
+        0 => Report::Succeeded(Json::value(&value.to_string()).unwrap()),
         code => Report::Failed(Failure::new(&format!("exit_{code}"), format!("exit code {code}")), None),
     }
 }

@@ -159,7 +159,7 @@ impl Hand {
         if self.tell(task, &report).await {
             self.tell(task, &report).await;
             self.record.count("outcomes repeated");
-            let (Report::Passed(_), other) = (&report, Report::Failed(Failure::new("changed", ""), None))
+            let (Report::Succeeded(_), other) = (&report, Report::Failed(Failure::new("changed", ""), None))
             else {
                 return;
             };
@@ -203,7 +203,7 @@ impl Hand {
     fn report(&mut self) -> Report {
         let value = Json::value(&format!("{{\"n\":{}}}", self.random.random_range(0..1_000_000))).unwrap();
         match self.random.random_range(0..10) {
-            0..6 => Report::Passed(value),
+            0..6 => Report::Succeeded(value),
             6 => Report::Skipped(Json::null()),
             7 => Report::Crashed(Failure::new("crashed", "the test said so"), None),
             8 => Report::TimedOut(Failure::new("timed_out", ""), None),
@@ -238,7 +238,7 @@ impl Hand {
 
 fn on_the_wire(report: &Report) -> OutcomeReport {
     let value = match report {
-        Report::Passed(value) | Report::Skipped(value) => {
+        Report::Succeeded(value) | Report::Skipped(value) => {
             Some(RawValue::from_string(value.as_str().to_owned()).unwrap())
         }
         _ => None,
@@ -249,7 +249,7 @@ fn on_the_wire(report: &Report) -> OutcomeReport {
         data: None,
     });
     let outcome = match report {
-        Report::Passed(_) => Outcome::Passed,
+        Report::Succeeded(_) => Outcome::Succeeded,
         Report::Skipped(_) => Outcome::Skipped,
         Report::Failed(..) => Outcome::Failed,
         Report::Crashed(..) => Outcome::Crashed,

@@ -26,7 +26,7 @@ pub fn runtime() -> Runtime {
 
 fn passed(value: &str) -> OutcomeReport {
     let value = Some(RawValue::from_string(value.to_owned()).unwrap());
-    OutcomeReport { outcome: Outcome::Passed, value, error: None, retry: None, params: None }
+    OutcomeReport { outcome: Outcome::Succeeded, value, error: None, retry: None, params: None }
 }
 
 /// The worker that has the attempt renews its lease, adds to its log and reports its end.
@@ -70,7 +70,7 @@ fn help(rig: &Rig, job: &Value) {
         "queued" if job["windows"] != "" => drop(rig.run(&["job", "run-now", &id])),
         "scheduled" | "retrying" => drop(rig.run(&["job", "run-now", &id])),
         "waiting" if job["type"] == "deploy" => {
-            drop(rig.run(&["job", "complete", "deploy", key, "--passed"]))
+            drop(rig.run(&["job", "complete", "deploy", key, "--succeeded"]))
         }
         _ => {}
     }
@@ -102,7 +102,7 @@ pub fn ends_are_right(rig: &Rig, golden: &[Known]) {
     let early = jobs.iter().find(|job| job["key"] == "early-passed").unwrap();
     assert_eq!(early["result"], serde_json::json!({ "version": 8 }), "the outcome that came early counts");
     let cancelled = [
-        ("original, leased", "outrun"),
+        ("original, leased", "copy_won"),
         ("cancel requested", "cancelled"),
         ("superseded, leased", "superseded"),
         ("member of a group that is being cancelled", "enough"),

@@ -282,7 +282,7 @@ impl Worker {
 
     async fn report(&mut self, assigned: Vec<Assignment>) -> Result<(), Failed> {
         let n = assigned.len();
-        let passed = || Report::Passed(Json::null());
+        let passed = || Report::Succeeded(Json::null());
         let reports = assigned.into_iter().map(|one| (one.attempt, one.lease, passed())).collect();
         for answer in self.session.report_many(reports).await? {
             answer?;

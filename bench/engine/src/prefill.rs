@@ -82,7 +82,7 @@ fn ended(spec: &JobSpec, then: Time) -> Result<JobStatus, Failed> {
     let lease = LeaseId(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
     let claim = Event::Claim { lease, worker: WorkerName::new("worker-1")? };
     let claimed = step(&JobStatus::queued(then, then), &claim, then)?;
-    let report = Report::Passed(Json::null());
+    let report = Report::Succeeded(Json::null());
     let report = Event::Report { claim: 1, lease, report: &report, retry: &spec.retry, dice: Dice(0) };
     step(&claimed, &report, then)
 }

@@ -154,7 +154,7 @@ async fn work(
         for event in events.drain(..) {
             match event {
                 SessionEvent::Assigned(one) => {
-                    reports.push((one.attempt, one.lease, Report::Passed(Json::null())));
+                    reports.push((one.attempt, one.lease, Report::Succeeded(Json::null())));
                 }
                 SessionEvent::VacancyEnded(..) => over = true,
                 other => return Err(format!("a worker heard {other:?}").into()),

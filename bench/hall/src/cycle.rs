@@ -146,5 +146,5 @@ async fn work(
 
 /// The shortest report.
 pub fn passed() -> OutcomeReport {
-    OutcomeReport { outcome: Outcome::Passed, value: None, error: None, retry: None, params: None }
+    OutcomeReport { outcome: Outcome::Succeeded, value: None, error: None, retry: None, params: None }
 }

@@ -110,7 +110,7 @@ pub async fn outcome(hall: &Server, client: &mut Connection, assignments: &[u8])
     let attempt = &assigned["attempts"][0];
     let (id, lease) = (attempt["id"].as_str(), attempt["lease"].as_str());
     let (id, lease) = id.zip(lease).ok_or("an assignment without a lease")?;
-    let body = r#"{"outcome":"passed"}"#;
+    let body = r#"{"outcome":"succeeded"}"#;
     let head = format!(
         "POST /api/v1/attempts/{id}/outcome HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nJobhall-Lease: {lease}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",

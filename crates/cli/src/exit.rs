@@ -159,7 +159,7 @@ pub mod tests {
     #[test]
     fn a_verdict_is_told_from_state_and_last_outcome() {
         let of = |state: &str, outcomes: &[&str]| Exit::of_job(&job(state, outcomes));
-        assert_eq!(of("succeeded", &["passed"]), Some(Exit::Ok));
+        assert_eq!(of("succeeded", &["succeeded"]), Some(Exit::Ok));
         assert_eq!(of("failed", &["failed"]), Some(Exit::Failed));
         assert_eq!(of("failed", &["failed", "timed_out"]), Some(Exit::TimedOut));
         assert_eq!(of("crashed", &["timed_out", "lost"]), Some(Exit::Crashed));

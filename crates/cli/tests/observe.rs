@@ -223,7 +223,7 @@ fn queues_and_figures_are_shown() {
 
     let stats = hall.json(&["stats", "--json"]);
     assert_eq!(
-        (stats["jobs"]["queued"].as_u64(), stats["totals"]["completed"]["passed"].as_u64()),
+        (stats["jobs"]["queued"].as_u64(), stats["totals"]["completed"]["succeeded"].as_u64()),
         (Some(1), Some(1))
     );
     assert_eq!(stats["token"]["role"].as_str(), Some("admin"));

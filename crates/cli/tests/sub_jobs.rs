@@ -87,14 +87,14 @@ fn h10_a_worker_starts_it_and_someone_else_tells_how_it_ended() {
     eventually("the start", || state() == "waiting");
     let explained = text(&up.run(&["job", "explain", "1"]).stdout);
     assert!(explained.contains("waits for an outcome from outside until"), "{explained}");
-    let other = up.run(&["job", "complete", "exec", "a/b", "--passed", "1", "--attempt", "2"]);
+    let other = up.run(&["job", "complete", "exec", "a/b", "--succeeded", "1", "--attempt", "2"]);
     assert_eq!(other.status.code(), Some(6), "{}", text(&other.stderr));
-    let told = up.run(&["job", "complete", "exec", "a/b", "--passed", "{\"minutes\":92}"]);
+    let told = up.run(&["job", "complete", "exec", "a/b", "--succeeded", "{\"minutes\":92}"]);
     assert!(told.status.success(), "{}", text(&told.stderr));
     assert_eq!(up.json(&["job", "show", "1", "--json"])["result"]["minutes"], 92);
     let late = up.run(&["job", "complete", "exec", "a/b", "--failed", "no"]);
     assert_eq!(late.status.code(), Some(6));
-    assert_eq!(up.run(&["job", "complete", "exec", "nothing", "--passed"]).status.code(), Some(5));
+    assert_eq!(up.run(&["job", "complete", "exec", "nothing", "--succeeded"]).status.code(), Some(5));
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn report<V: Serialize>(
     match ended_as {
         Ok(Ok(_)) if external => ended(Outcome::Started, None, None),
         Ok(Ok(value)) => match to_raw_value(&value) {
-            Ok(value) => ended(Outcome::Passed, Some(value), None),
+            Ok(value) => ended(Outcome::Succeeded, Some(value), None),
             Err(error) => failed("result", &error.to_string()),
         },
         Ok(Err(error)) => failed("error", &with_sources(error.as_ref())),

@@ -8,7 +8,7 @@
 //! session.send(&[ToServer::Credit { total: 1 }]).await?;
 //! for message in session.next().await? {
 //!     if let ToWorker::Assign { attempt, lease, .. } = message {
-//!         let report = OutcomeReport { outcome: Outcome::Passed, value: None, error: None, retry: None, params: None };
+//!         let report = OutcomeReport { outcome: Outcome::Succeeded, value: None, error: None, retry: None, params: None };
 //!         session.send(&[ToServer::Outcome { attempt, lease, report }, ToServer::Credit { total: 2 }]).await?;
 //!     }
 //! }

@@ -13,7 +13,7 @@ use crate::name::NameError;
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The work was done.
-    Passed,
+    Succeeded,
     /// There was nothing to do; a success.
     Skipped,
     /// The work said no.
@@ -31,7 +31,7 @@ pub enum Outcome {
 impl Outcome {
     /// All outcomes, in the order of their codes.
     pub const ALL: [Outcome; 7] = [
-        Outcome::Passed,
+        Outcome::Succeeded,
         Outcome::Skipped,
         Outcome::Failed,
         Outcome::Crashed,
@@ -43,7 +43,7 @@ impl Outcome {
     /// The name used everywhere from SQL to dashboard.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Passed => "passed",
+            Outcome::Succeeded => "succeeded",
             Outcome::Skipped => "skipped",
             Outcome::Failed => "failed",
             Outcome::Crashed => "crashed",
@@ -55,7 +55,7 @@ impl Outcome {
 
     /// Whether it counts as success.
     pub fn is_success(self) -> bool {
-        matches!(self, Outcome::Passed | Outcome::Skipped)
+        matches!(self, Outcome::Succeeded | Outcome::Skipped)
     }
 }
 
@@ -153,7 +153,7 @@ pub struct Verdict {
 #[serde(rename_all = "snake_case")]
 pub enum Report {
     /// The work was done, with this result.
-    Passed(Json),
+    Succeeded(Json),
     /// There was nothing to do.
     Skipped(Json),
     /// The work said no.
@@ -170,7 +170,7 @@ impl Report {
     /// The outcome that is reported.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Report::Passed(_) => Outcome::Passed,
+            Report::Succeeded(_) => Outcome::Succeeded,
             Report::Skipped(_) => Outcome::Skipped,
             Report::Failed(..) => Outcome::Failed,
             Report::Crashed(..) => Outcome::Crashed,
@@ -185,7 +185,7 @@ impl Report {
             Report::Failed(failure, _) | Report::Crashed(failure, _) | Report::TimedOut(failure, _) => {
                 Some(failure)
             }
-            Report::Passed(_) | Report::Skipped(_) | Report::Cancelled => None,
+            Report::Succeeded(_) | Report::Skipped(_) | Report::Cancelled => None,
         }
     }
 
@@ -193,7 +193,7 @@ impl Report {
     pub fn check(&self) -> Result<(), DelayError> {
         let verdict = match self {
             Report::Failed(_, v) | Report::Crashed(_, v) | Report::TimedOut(_, v) => v.as_ref(),
-            Report::Passed(_) | Report::Skipped(_) | Report::Cancelled => None,
+            Report::Succeeded(_) | Report::Skipped(_) | Report::Cancelled => None,
         };
         match verdict.map(|v| v.when) {
             Some(When::In(ms) | When::Snooze(ms)) if ms > bounds::DELAY_MS => Err(DelayError(ms)),
@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn outcomes_have_one_name_and_two_are_successes() {
         let names: Vec<_> = Outcome::ALL.iter().map(|o| o.to_string()).collect();
-        assert_eq!(names, ["passed", "skipped", "failed", "crashed", "timed_out", "lost", "cancelled"]);
+        assert_eq!(names, ["succeeded", "skipped", "failed", "crashed", "timed_out", "lost", "cancelled"]);
         let good: Vec<_> = Outcome::ALL.into_iter().filter(|o| o.is_success()).collect();
-        assert_eq!(good, [Outcome::Passed, Outcome::Skipped]);
+        assert_eq!(good, [Outcome::Succeeded, Outcome::Skipped]);
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
     fn reports_know_their_outcome_and_failure() {
         let failure = Failure::new("x", "y");
         let reports = [
-            (Report::Passed(Json::null()), Outcome::Passed, false),
+            (Report::Succeeded(Json::null()), Outcome::Succeeded, false),
             (Report::Skipped(Json::null()), Outcome::Skipped, false),
             (Report::Failed(failure.clone(), None), Outcome::Failed, true),
             (Report::Crashed(failure.clone(), None), Outcome::Crashed, true),

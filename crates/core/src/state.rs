@@ -102,7 +102,7 @@ pub struct Blocked {
 pub struct Success {
     /// When it ended.
     pub at: Time,
-    /// `passed` or `skipped`.
+    /// `succeeded` or `skipped`.
     pub outcome: Outcome,
     /// The result, `null` where the worker gave none.
     pub value: Json,

@@ -242,7 +242,7 @@ fn outcomes() -> String {
 fn end_by(outcome: Outcome) -> String {
     let never = || Some(Verdict { when: When::Never, params: None });
     let report = match outcome {
-        Outcome::Passed => passed(),
+        Outcome::Succeeded => passed(),
         Outcome::Skipped => Op::Report(Report::Skipped(jobhall_core::Json::null())),
         Outcome::Failed => Op::Report(Report::Failed(failure("x"), never())),
         Outcome::Crashed => Op::Report(Report::Crashed(failure("x"), never())),

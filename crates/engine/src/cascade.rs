@@ -180,7 +180,7 @@ impl Kernel {
                 transition(life, &Event::Cancel(&failure), self.now.wall)
             }
             CascadeCause::Copy(winner) => {
-                let failure = Failure::new("outrun", format!("job {winner}, a copy of it, has succeeded"));
+                let failure = Failure::new("copy_won", format!("job {winner}, a copy of it, has succeeded"));
                 transition(life, &Event::Cancel(&failure), self.now.wall)
             }
         };

@@ -110,7 +110,7 @@ impl Kernel {
         for id in cancelled {
             self.cancel_members(id);
         }
-        self.groups_mut().find_outrun();
+        self.groups_mut().find_losers();
         self.begin_fills();
     }
 
@@ -241,7 +241,7 @@ impl Kernel {
                 self.write_group(group, None);
             }
         }
-        for (id, winner) in std::mem::take(&mut self.groups_mut().outrun) {
+        for (id, winner) in std::mem::take(&mut self.groups_mut().losers) {
             self.cascade.push(id, CascadeCause::Copy(winner));
         }
     }

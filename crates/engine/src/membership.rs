@@ -45,7 +45,7 @@ pub(crate) struct Groups {
     /// Groups none of whose members is open, to be looked at.
     pub quiet: Vec<GroupId>,
     /// Jobs that go on although another copy of them has succeeded, with that one.
-    pub outrun: Vec<(JobId, JobId)>,
+    pub losers: Vec<(JobId, JobId)>,
 }
 
 impl Groups {
@@ -96,7 +96,7 @@ impl Groups {
         if to == Some(Standing::Succeeded) {
             let others = open.copies.get(&part.root.get()).into_iter().flatten();
             let going = others.filter(|(_, standing)| !standing.is_over());
-            self.outrun.extend(going.map(|(other, _)| (*other, part.id)));
+            self.losers.extend(going.map(|(other, _)| (*other, part.id)));
         }
         if open.counts.open() == 0 {
             self.quiet.push(part.group);
@@ -104,14 +104,14 @@ impl Groups {
     }
 
     /// At start: copies that go on although one of them has succeeded.
-    pub fn find_outrun(&mut self) {
+    pub fn find_losers(&mut self) {
         for open in self.open.values() {
             for copies in open.copies.values() {
                 let Some((winner, _)) = copies.iter().find(|(_, it)| *it == Standing::Succeeded) else {
                     continue;
                 };
                 let going = copies.iter().filter(|(_, standing)| !standing.is_over());
-                self.outrun.extend(going.map(|(other, _)| (*other, *winner)));
+                self.losers.extend(going.map(|(other, _)| (*other, *winner)));
             }
         }
     }

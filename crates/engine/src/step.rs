@@ -191,7 +191,7 @@ impl Kernel {
         match reason {
             Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
             Reason::TimeOutRequested => self.stop_for_time(session, attempt),
-            Reason::Lost | Reason::Poison | Reason::TakenBack | Reason::Unaccepted => {
+            Reason::Lost | Reason::TooManyLostLeases | Reason::TakenBack | Reason::Unaccepted => {
                 self.effect(Effect::Revoke(session, attempt));
             }
             _ => {}

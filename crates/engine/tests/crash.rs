@@ -159,7 +159,7 @@ async fn work(engine: Engine, told: impl Fn(JobId)) {
             for event in &events {
                 match event {
                     SessionEvent::Assigned(held) => {
-                        reports.push((held.attempt, held.lease, Report::Passed(Json::null())));
+                        reports.push((held.attempt, held.lease, Report::Succeeded(Json::null())));
                     }
                     SessionEvent::VacancyEnded(..) => ended = true,
                     _ => {}

@@ -26,7 +26,7 @@ fn finish(hall: &mut Hall, id: JobId, attempt: Option<u32>, report: Report) -> R
 }
 
 fn value(text: &str) -> Report {
-    Report::Passed(Json::trusted(text))
+    Report::Succeeded(Json::trusted(text))
 }
 
 fn refusal(answer: Result<Answer, Rejected>) -> IllegalTransition {
@@ -54,7 +54,7 @@ fn h10_the_worker_starts_it_and_someone_else_ends_it() {
     assert_eq!(hall.report("w", &held, passed()), Err(Rejected::LeaseLost(held.attempt)), "it let it go");
     finish(&mut hall, id, Some(1), value("7")).unwrap();
     let life = hall.show(id).job.life;
-    assert_eq!((life.state.name(), life.state.outcome()), (StateName::Succeeded, Some(Outcome::Passed)));
+    assert_eq!((life.state.name(), life.state.outcome()), (StateName::Succeeded, Some(Outcome::Succeeded)));
     finish(&mut hall, id, None, value("7")).expect("the same said again");
     assert!(matches!(refusal(finish(&mut hall, id, None, value("8"))), IllegalTransition::Illegal { .. }));
     assert!(hall.started("w", &held).is_ok(), "the handler that says it again is answered as at first");

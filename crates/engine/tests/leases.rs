@@ -83,12 +83,12 @@ fn l18_a_success_of_null_is_final_and_a_repeat_is_answered_alike() {
     for value in ["null", "false", "0", "{\"a\":1}"] {
         let id = hall.submit(job("t")).unwrap().id;
         let held = hall.take_one("w");
-        let report = Report::Passed(Json::value(value).unwrap());
+        let report = Report::Succeeded(Json::value(value).unwrap());
         let first = hall.report("w", &held, report.clone());
         assert_eq!(first, Ok(Answer::State(StateName::Succeeded)));
         assert_eq!(hall.report("w", &held, report), first, "repeated");
         assert_eq!(hall.report("w", &held, failed("no")), Err(Rejected::LeaseLost(held.attempt)));
-        let other = Report::Passed(Json::value("\"other\"").unwrap());
+        let other = Report::Succeeded(Json::value("\"other\"").unwrap());
         assert_eq!(hall.report("w", &held, other), Err(Rejected::LeaseLost(held.attempt)));
         match hall.show(id).job.life.state {
             jobhall_core::State::Succeeded(success) => assert_eq!(success.value.as_str(), value),
@@ -166,7 +166,7 @@ fn h04_the_error_is_empty_at_first_and_in_work_and_set_while_retrying() {
 }
 
 #[test]
-fn three_lost_leases_are_poison() {
+fn three_lost_leases_crash_a_job() {
     let mut hall = Hall::new();
     let id = hall.submit(SubmitJob { retry: tries(1), ..job("t") }).unwrap().id;
     for n in 1..=3 {
@@ -177,7 +177,7 @@ fn three_lost_leases_are_poison() {
         assert_eq!(hall.state(id), expected, "after {n}");
     }
     let shown = hall.show(id);
-    assert_eq!(shown.job.life.state.error().unwrap().reason, "poison");
+    assert_eq!(shown.job.life.state.error().unwrap().reason, "too_many_lost_leases");
     assert_eq!((shown.job.life.attempt, shown.job.life.lost), (3, 3));
     let outcomes: Vec<_> = shown.past.iter().map(|past| past.outcome).collect();
     assert_eq!(outcomes, [Outcome::Lost, Outcome::Lost]);

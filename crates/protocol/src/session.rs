@@ -97,7 +97,7 @@ pub struct Progress {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The work was done.
-    Passed,
+    Succeeded,
     /// There was nothing to do.
     Skipped,
     /// The work said no.
@@ -117,7 +117,7 @@ impl Outcome {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Passed => "passed",
+            Outcome::Succeeded => "succeeded",
             Outcome::Skipped => "skipped",
             Outcome::Failed => "failed",
             Outcome::Crashed => "crashed",

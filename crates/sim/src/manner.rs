@@ -154,14 +154,14 @@ impl Manner {
 
 /// A success.
 pub(crate) fn passed(attempt: AttemptId) -> Report {
-    Report::Passed(Json::value(&format!("\"{attempt}\"")).expect("plain JSON"))
+    Report::Succeeded(Json::value(&format!("\"{attempt}\"")).expect("plain JSON"))
 }
 
 /// How the attempt ends. The reason of a failure is its outcome, so that a row tells it.
 pub(crate) fn report(task: Task<'_>) -> Report {
     let (mut roll, attempt) = (task.roll(42), task.attempt);
     let outcome = roll.weighted(&[
-        (50, Outcome::Passed),
+        (50, Outcome::Succeeded),
         (8, Outcome::Skipped),
         (22, Outcome::Failed),
         (8, Outcome::Crashed),
@@ -188,7 +188,7 @@ pub(crate) fn completed_external(id: JobId, how: u64) -> Report {
         2 => Report::Failed(failure("failed"), None),
         3 => Report::Crashed(failure("crashed"), None),
         4 => Report::Cancelled,
-        _ => Report::Passed(Json::value(&format!("\"{id} from outside, {how}\"")).expect("plain JSON")),
+        _ => Report::Succeeded(Json::value(&format!("\"{id} from outside, {how}\"")).expect("plain JSON")),
     }
 }
 
@@ -209,7 +209,7 @@ fn given(roll: &mut Random, attempt: AttemptId) -> Option<Verdict> {
 pub(crate) fn verdict(report: &Report) -> String {
     let verdict = match report {
         Report::Failed(_, v) | Report::Crashed(_, v) | Report::TimedOut(_, v) => v.as_ref(),
-        Report::Passed(_) | Report::Skipped(_) | Report::Cancelled => None,
+        Report::Succeeded(_) | Report::Skipped(_) | Report::Cancelled => None,
     };
     match verdict {
         Some(verdict) => crate::tally::variant(&verdict.when).to_lowercase(),

@@ -289,7 +289,16 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
         ("upkeep", &["jobs removed by retention", "groups removed by retention", "feed pruned"]),
         (
             "ends",
-            &["succeeded", "failed", "crashed", "cancelled", "poison", "unaccepted", "lost", "taken back"],
+            &[
+                "succeeded",
+                "failed",
+                "crashed",
+                "cancelled",
+                "too many lost leases",
+                "unaccepted",
+                "lost",
+                "taken back",
+            ],
         ),
     ];
     groups.iter().flat_map(|(group, kinds)| kinds.iter().map(move |kind| (*group, *kind))).collect()

@@ -74,7 +74,7 @@ pub(crate) fn claim(lease: u128, name: &str) -> Event<'static> {
 
 /// A success with this value.
 pub(crate) fn passed(value: &str) -> Report {
-    Report::Passed(Json::value(value).expect("valid JSON"))
+    Report::Succeeded(Json::value(value).expect("valid JSON"))
 }
 
 /// A failure that says why.

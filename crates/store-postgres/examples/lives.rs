@@ -36,7 +36,7 @@ fn claim(job: &mut Job) -> Change {
 
 fn end(job: &mut Job) -> Change {
     let lease = job.life.state.lease().expect("a claimed job").id;
-    let report = Report::Passed(Json::null());
+    let report = Report::Succeeded(Json::null());
     let retry = job.spec.retry;
     let event = Event::Report { claim: job.life.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
     moved(job, &event)

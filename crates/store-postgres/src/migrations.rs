@@ -33,6 +33,7 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0004_submit", sql: include_str!("migrations/0004_submit.sql") },
     Migration { name: "0005_leadership", sql: include_str!("migrations/0005_leadership.sql") },
     Migration { name: "0006_idempotency_keys", sql: include_str!("migrations/0006_idempotency_keys.sql") },
+    Migration { name: "0007_words", sql: include_str!("migrations/0007_words.sql") },
 ];
 
 /// FNV-1a, 64 bits.

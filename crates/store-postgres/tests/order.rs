@@ -35,7 +35,7 @@ fn after(job: &Job, change: &Change) -> Job {
 
 fn ended(job: &Job) -> Change {
     let lease = job.life.state.lease().unwrap().id;
-    let (report, retry) = (Report::Passed(Json::null()), job.spec.retry);
+    let (report, retry) = (Report::Succeeded(Json::null()), job.spec.retry);
     let event = Event::Report { claim: job.life.claim, lease, report: &report, retry: &retry, dice: Dice(0) };
     change(job, step(job, &event, at(9)))
 }

@@ -34,6 +34,7 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0002_audit", sql: include_str!("migrations/0002_audit.sql") },
     Migration { name: "0003_kernel", sql: include_str!("migrations/0003_kernel.sql") },
     Migration { name: "0004_idempotency_keys", sql: include_str!("migrations/0004_idempotency_keys.sql") },
+    Migration { name: "0005_words", sql: include_str!("migrations/0005_words.sql") },
 ];
 
 /// Called before every statement of a migration; for tests.

@@ -83,7 +83,7 @@ pub(crate) fn outcome(ended: &Ended, cancelled: bool, external: bool, value: Val
         // The work goes on outside: someone else tells what comes of it.
         Status::Exit(0) if external => report(Outcome::Started, None),
         Status::Exit(0) => match value {
-            Ok(value) => OutcomeReport { value, ..report(Outcome::Passed, None) },
+            Ok(value) => OutcomeReport { value, ..report(Outcome::Succeeded, None) },
             Err(failure) => report(Outcome::Failed, Some(failure)),
         },
         Status::Exit(TRY_AGAIN) => {

@@ -157,7 +157,7 @@ mod tests {
         ToServer::Outcome {
             attempt: attempt(),
             lease: LEASE,
-            report: executor::report(Outcome::Passed, None),
+            report: executor::report(Outcome::Succeeded, None),
         }
     }
 

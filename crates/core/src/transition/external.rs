@@ -64,7 +64,7 @@ fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision,
 /// Whether this very outcome ended the job. What a cancel or a time-out has ended takes no other one.
 fn said_before(state: &State, report: &Report) -> bool {
     match (state, report) {
-        (State::Succeeded(success), Report::Passed(value) | Report::Skipped(value)) => {
+        (State::Succeeded(success), Report::Succeeded(value) | Report::Skipped(value)) => {
             report.outcome() == success.outcome && *value == success.value
         }
         (State::Failed(defeat) | State::Crashed(defeat), _) => {

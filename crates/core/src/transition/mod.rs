@@ -204,7 +204,7 @@ fn by_holder(life: &JobStatus, claim: u32, lease: LeaseId) -> bool {
 fn says_again(life: &JobStatus, report: &Report) -> bool {
     match &life.state {
         State::Succeeded(success) => match report {
-            Report::Passed(value) | Report::Skipped(value) => {
+            Report::Succeeded(value) | Report::Skipped(value) => {
                 report.outcome() == success.outcome && *value == success.value
             }
             _ => false,

@@ -230,7 +230,7 @@ impl Next<'_> {
     /// An attempt whose worker is gone, but whose success was told from outside.
     fn told_success(&self, held: &Leased) -> Option<Decision> {
         match held.early.as_deref() {
-            Some(early @ (Report::Passed(value) | Report::Skipped(value))) => {
+            Some(early @ (Report::Succeeded(value) | Report::Skipped(value))) => {
                 let (step, last) = self.begun(held);
                 let success = Success { at: self.at, outcome: early.outcome(), value: value.clone(), last };
                 Some(self.end(step, State::Succeeded(Box::new(success))))
@@ -280,10 +280,10 @@ impl Next<'_> {
             step.life.run_at = self.now;
             return self.requeue(step, lease, Outcome::Lost, failure);
         }
-        step.reason = Reason::Poison;
+        step.reason = Reason::TooManyLostLeases;
         let words =
             format!("{LOST_LEASES} workers were lost while they had this job, the last one {}", lease.worker);
-        let failure = Failure::new("poison", words);
+        let failure = Failure::new("too_many_lost_leases", words);
         let defeat = Unsuccessful { at: self.at, outcome: Outcome::Lost, failure, last: Some(lease) };
         self.end(step, State::Crashed(Box::new(defeat)))
     }
@@ -316,7 +316,7 @@ impl Next<'_> {
             return Ok(self.fail(step, ending, None, retry, dice));
         }
         match report {
-            Report::Passed(value) | Report::Skipped(value) => {
+            Report::Succeeded(value) | Report::Skipped(value) => {
                 let success =
                     Success { at: self.at, outcome: report.outcome(), value: value.clone(), last: lease };
                 Ok(self.end(step, State::Succeeded(Box::new(success))))

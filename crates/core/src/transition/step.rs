@@ -51,7 +51,7 @@ pub enum Reason {
     /// The policy or the worker wants no other attempt.
     NotRetried,
     /// Too many leases were lost.
-    Poison,
+    TooManyLostLeases,
     /// Too many claims went unaccepted.
     Unaccepted,
     /// Cancelled before a worker had it, or after it had ended.

@@ -104,7 +104,7 @@ pub fn again() -> Op {
 }
 
 pub fn passed() -> Op {
-    Op::Report(Report::Passed(Json::null()))
+    Op::Report(Report::Succeeded(Json::null()))
 }
 
 pub fn failed(when: Option<When>) -> Op {
@@ -232,9 +232,9 @@ pub fn events() -> Vec<(&'static str, Op, Card)> {
         ("dependency cancelled", Op::DependencyFailed(failure("other"), true), FIRST),
         ("started external", started(), FIRST),
         ("started external, foreign lease", started(), FOREIGN),
-        ("complete passed", told(Report::Passed(Json::null())), FIRST),
+        ("complete passed", told(Report::Succeeded(Json::null())), FIRST),
         ("complete failed", told(Report::Failed(failure("no"), None)), FIRST),
-        ("complete of attempt 7", Op::Complete(Some(7), Report::Passed(Json::null())), FIRST),
+        ("complete of attempt 7", Op::Complete(Some(7), Report::Succeeded(Json::null())), FIRST),
         ("time out", time_out(false), FIRST),
         ("time out, grace over", time_out(true), FIRST),
     ]

@@ -68,7 +68,7 @@ proptest! {
         for (turn, step) in steps(&turns) {
             let (old, new) = (&turn.before, &step.life);
             let is = |reasons: &[Reason]| u16::from(reasons.contains(&step.reason));
-            prop_assert_eq!(new.lost, old.lost + is(&[Reason::Lost, Reason::Poison]));
+            prop_assert_eq!(new.lost, old.lost + is(&[Reason::Lost, Reason::TooManyLostLeases]));
             prop_assert_eq!(new.snoozed, old.snoozed + u32::from(is(&[Reason::Snoozed])));
             let unaccepted = if counts(turn) {
                 0

@@ -10,7 +10,7 @@ use crate::retries::{next, state_of, step};
 use crate::support::{FIRST, NOW_MS, Op, at, cancel, decide, failure, fresh, started, told};
 
 fn passed() -> Report {
-    Report::Passed(Json::trusted("{\"a\":1}"))
+    Report::Succeeded(Json::trusted("{\"a\":1}"))
 }
 
 fn failed() -> Report {
@@ -123,7 +123,7 @@ fn h10_the_attempt_that_is_named_must_be_the_current_one() {
 fn an_outcome_from_outside_takes_no_other_than_the_one_that_ended_the_job() {
     let ended = next(&fresh(), &[Op::Claim, started(), told(passed())]);
     assert_eq!(decide(&ended, &told(passed()), FIRST, at(NOW_MS)), Ok(Decision::Same));
-    let other = Report::Passed(Json::trusted("2"));
+    let other = Report::Succeeded(Json::trusted("2"));
     for report in [other, Report::Skipped(Json::trusted("{\"a\":1}")), failed()] {
         let answer = decide(&ended, &told(report), FIRST, at(NOW_MS));
         assert!(matches!(answer, Err(IllegalTransition::Illegal { .. })), "{answer:?}");

@@ -98,7 +98,7 @@ fn g2_claim_and_lease_must_both_be_current() {
 #[test]
 fn a_completed_job_knows_its_report_again_and_no_other() {
     let said = |op: Op| after(&fresh(), &[Op::Claim, op]);
-    let value = |text: &str| Op::Report(Report::Passed(Json::trusted(text)));
+    let value = |text: &str| Op::Report(Report::Succeeded(Json::trusted(text)));
     let skipped = Op::Report(Report::Skipped(Json::null()));
     let never = Some(When::Never);
     let other = Op::Report(Report::Failed(failure("other"), None));

@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn l18_a_success_keeps_any_value(skipped in any::<bool>(), index in 0usize..6) {
         let value = Json::trusted(["null", "false", "0", "\"\"", "[]", "{\"a\":1}"][index]);
-        let report = if skipped { Report::Skipped(value.clone()) } else { Report::Passed(value.clone()) };
+        let report = if skipped { Report::Skipped(value.clone()) } else { Report::Succeeded(value.clone()) };
         let step = reported(&running_after(0), &report, &RetryPolicy::once(), Dice(0));
         let State::Succeeded(success) = &step.life.state else { panic!("not succeeded") };
         prop_assert_eq!((&success.value, success.outcome), (&value, report.outcome()));
@@ -176,7 +176,7 @@ fn a_job_may_be_snoozed_more_often_than_it_may_be_tried() {
 }
 
 #[test]
-fn three_lost_workers_make_a_job_poison() {
+fn three_lost_workers_crash_a_job() {
     let mut life = fresh();
     for lost in 1..LOST_LEASES {
         let held = next(&life, &[Op::Claim, Op::Accept]);
@@ -190,10 +190,13 @@ fn three_lost_workers_make_a_job_poison() {
     }
     let held = next(&life, &[Op::Claim, Op::Progress]);
     let last = step(&held, &Op::LeaseEnd);
-    assert_eq!((last.reason, last.life.lost, last.life.attempt), (Reason::Poison, 3, 3));
+    assert_eq!((last.reason, last.life.lost, last.life.attempt), (Reason::TooManyLostLeases, 3, 3));
     let State::Crashed(defeat) = &last.life.state else { panic!("not crashed") };
     let words = "3 workers were lost while they had this job, the last one w1";
-    assert_eq!((defeat.outcome, &defeat.failure), (Outcome::Lost, &Failure::new("poison", words)));
+    assert_eq!(
+        (defeat.outcome, &defeat.failure),
+        (Outcome::Lost, &Failure::new("too_many_lost_leases", words))
+    );
     assert_eq!(defeat.last.as_ref(), held.state.lease());
 }
 

@@ -223,7 +223,7 @@ fn successes() -> impl Strategy<Value = Report> {
     let values = ["null", "false", "0", "\"\"", "{\"a\":[1]}"].map(Json::trusted).to_vec();
     (proptest::sample::select(values), any::<bool>()).prop_map(|(value, skipped)| match skipped {
         true => Report::Skipped(value),
-        false => Report::Passed(value),
+        false => Report::Succeeded(value),
     })
 }
 

@@ -211,7 +211,7 @@ const REASONS: [Reason; 25] = [
     Reason::TakenBack,
     Reason::Exhausted,
     Reason::NotRetried,
-    Reason::Poison,
+    Reason::TooManyLostLeases,
     Reason::Unaccepted,
     Reason::Cancelled,
     Reason::CancelRequested,

@@ -406,7 +406,7 @@ pub fn keyed(job_type: &str, key: &str) -> SubmitJob {
 }
 
 pub fn passed() -> Report {
-    Report::Passed(Json::null())
+    Report::Succeeded(Json::null())
 }
 
 pub fn failed(reason: &str) -> Report {

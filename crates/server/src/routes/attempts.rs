@@ -176,7 +176,7 @@ pub(crate) fn ending(
 
 /// A success has a value and no error, anything else the other way round.
 pub(crate) fn report(given: &OutcomeReport) -> Result<Report, ApiError> {
-    let success = matches!(given.outcome, wire::Outcome::Passed | wire::Outcome::Skipped);
+    let success = matches!(given.outcome, wire::Outcome::Succeeded | wire::Outcome::Skipped);
     if success && (given.error.is_some() || given.retry.is_some() || given.params.is_some()) {
         return Err(ApiError::bad("a success has a value, but neither error, retry nor params"));
     }
@@ -188,7 +188,7 @@ pub(crate) fn report(given: &OutcomeReport) -> Result<Report, ApiError> {
         None => Ok(Json::null()),
     };
     Ok(match given.outcome {
-        wire::Outcome::Passed => Report::Passed(value()?),
+        wire::Outcome::Succeeded => Report::Succeeded(value()?),
         wire::Outcome::Skipped => Report::Skipped(value()?),
         wire::Outcome::Failed => Report::Failed(failure(given, "failed")?, verdict(given)?),
         wire::Outcome::Crashed => Report::Crashed(failure(given, "crashed")?, verdict(given)?),

@@ -43,7 +43,7 @@ pub(super) async fn finish(
     let report = report(&given)?;
     let id = meant(&app, &who, &job_type, &key).await?;
     app.engine.ask(Ask::Complete { id, attempt, report }).await?;
-    app.acted(&who, "job_finished", id, given.outcome.as_str()).await;
+    app.acted(&who, "job_completed", id, given.outcome.as_str()).await;
     let shown = app.engine.show(id).await?;
     Ok(error::ok(&to_wire::shown(&shown, now())?))
 }

@@ -122,7 +122,7 @@ async fn the_same_name_replaces_and_each_attempt_has_its_own_also_after_a_restar
     hall.word(&first, "outcome", br#"{"outcome":"failed","retry":"now"}"#).await;
     let second = hall.take().await;
     hall.keep(&second, "a", &[], b"of the second").await;
-    hall.word(&second, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&second, "outcome", br#"{"outcome":"succeeded"}"#).await;
     let hall = hall.restart(quick()).await;
     assert_eq!(hall.names(id).await, ["a"]);
     assert_eq!(hall.fetch(id, "a", &[]).await.text(), "of the second");
@@ -193,7 +193,7 @@ async fn without_the_lease_not_a_byte_is_stored() {
     hall.keep(&stranger, "a", &[], b"x").await.problem(409, "lease_lost");
     let path = format!("/api/v1/attempts/{id}-1/artifacts/a");
     hall.send("PUT", &path, &hall.worker, &[], b"x").await.problem(400, "bad_request");
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
     hall.keep(&attempt, "a", &[], b"x").await.problem(409, "lease_lost");
     assert!(hall.names(id).await.is_empty());
     assert_eq!(files(&hall.dir.path().join("blobs/objects")), 0);
@@ -207,7 +207,7 @@ async fn a_lease_lost_during_the_upload_keeps_it_off_the_list() {
     let headers = [("Jobhall-Lease", lease), ("Content-Length", "8")];
     let mut stream = hall.open("PUT", &path, &hall.worker, &headers, b"half").await;
     hall.until_temps(1).await;
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
     stream.write_all(b"more").await.unwrap();
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap();
@@ -285,7 +285,7 @@ async fn a_large_result_is_an_artifact_and_a_small_one_a_value() {
     let (id, attempt) = started(&hall).await;
     hall.keep(&attempt, "result", &[("Content-Type", "text/plain")], b"no JSON").await;
     hall.get(&format!("/api/v1/jobs/{id}/result")).await.problem(409, "conflict");
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
     let result = hall.get(&format!("/api/v1/jobs/{id}/result")).await;
     assert_eq!((result.status, result.text().as_str()), (200, "no JSON"));
     assert_eq!(result.header("content-type"), Some("text/plain"));
@@ -295,11 +295,11 @@ async fn a_large_result_is_an_artifact_and_a_small_one_a_value() {
 
     let (id, attempt) = started(&hall).await;
     hall.keep(&attempt, "result", &[], b"beside").await;
-    let large = format!(r#"{{"outcome":"passed","value":"{}"}}"#, "x".repeat(256 * 1024));
+    let large = format!(r#"{{"outcome":"succeeded","value":"{}"}}"#, "x".repeat(256 * 1024));
     assert!(
         hall.word(&attempt, "outcome", large.as_bytes()).await.problem(400, "bad_request").contains("262144")
     );
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed","value":{"n":1}}"#).await;
+    hall.word(&attempt, "outcome", br#"{"outcome":"succeeded","value":{"n":1}}"#).await;
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/result")).await.text(), r#"{"n":1}"#);
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!((job["result"]["n"].as_u64(), job.get("result_artifact")), (Some(1), None));
@@ -313,7 +313,7 @@ fn a_success_without_artifacts_is_shown_at_once() {
     runtime.block_on(async {
         let hall = TestServer::start().await;
         let (id, attempt) = started(&hall).await;
-        hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+        hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
         let (release, released) = std::sync::mpsc::channel::<()>();
         let (taken, is_taken) = tokio::sync::oneshot::channel();
         let thread = tokio::task::spawn_blocking(move || {

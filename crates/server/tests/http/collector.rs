@@ -54,7 +54,7 @@ async fn what_retention_removed_takes_its_blobs_along_and_nothing_else_goes() {
         jobs.push((id, attempt));
     }
     let [gone, done, live] = [jobs[0].0, jobs[1].0, jobs[2].0];
-    hall.word(&jobs[0].1, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&jobs[0].1, "outcome", br#"{"outcome":"succeeded"}"#).await;
     hall.word(&jobs[1].1, "outcome", br#"{"outcome":"failed","retry":"never"}"#).await;
     age(&blobs);
     whole_walk(&blobs).await;

@@ -56,7 +56,7 @@ async fn a_job_that_a_worker_has_is_not_edited_and_not_run_now() {
     let detail = patch(&hall, id, r#"{"priority":1}"#).await.problem(409, "conflict");
     assert!(detail.contains("assigned"), "{detail}");
     verb(&hall, id, "run_now").await.problem(409, "conflict");
-    hall.word(&held, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;
     for word in ["hold", "release", "run_now"] {
         verb(&hall, id, word).await.problem(409, "conflict");
     }

@@ -301,10 +301,15 @@ async fn every_field_beyond_its_limit_is_refused_by_name_and_limit() {
         (
             "POST",
             "attempts/1-1/outcome",
-            json!({"outcome": "passed", "value": long(262_144)}),
+            json!({"outcome": "succeeded", "value": long(262_144)}),
             &["value", "262144"],
         ),
-        ("POST", "attempts/1-1/outcome", json!({"outcome": "passed", "error": {"reason": "r"}}), &["error"]),
+        (
+            "POST",
+            "attempts/1-1/outcome",
+            json!({"outcome": "succeeded", "error": {"reason": "r"}}),
+            &["error"],
+        ),
         ("POST", "attempts/1-1/outcome", json!({"outcome": "failed", "value": 1}), &["value"]),
         (
             "POST",

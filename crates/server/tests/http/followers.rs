@@ -149,7 +149,7 @@ async fn large_artifacts_go_through_a_follower_both_ways() {
     let lease = given["lease"].as_str().unwrap();
     let kept = hall.send("PUT", &path, &hall.worker, &[("Jobhall-Lease", lease)], &bytes).await;
     assert!([200, 201].contains(&kept.status), "{}", kept.text());
-    hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&given, "outcome", br#"{"outcome":"succeeded"}"#).await;
     hall.until(id, "succeeded").await;
     let read = hall.get(&format!("/api/v1/jobs/{id}/artifacts/big.bin")).await;
     assert_eq!(read.status, 200);

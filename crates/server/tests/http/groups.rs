@@ -33,7 +33,7 @@ async fn ended(hall: &TestServer, id: &Value) -> Value {
 async fn end(hall: &TestServer, outcome: &str) -> u64 {
     let attempt = hall.take().await;
     let body = format!(r#"{{"outcome":"{outcome}","error":{{"reason":"because"}}}}"#);
-    let body = if outcome == "passed" { r#"{"outcome":"passed"}"#.to_owned() } else { body };
+    let body = if outcome == "succeeded" { r#"{"outcome":"succeeded"}"#.to_owned() } else { body };
     let reply = hall.word(&attempt, "outcome", body.as_bytes()).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     attempt["job"]["id"].as_u64().unwrap()
@@ -77,10 +77,10 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
     let stranger = hall.submit(r#"{"type":"other","run_at":"2099-01-01T00:00:00Z"}"#).await;
     let third = json!({"type": "t", "group": id, "retry": {"max_attempts": 1}}).to_string();
     let third = hall.submit(&third).await;
-    assert_eq!(end(&hall, "passed").await, made[0]);
+    assert_eq!(end(&hall, "succeeded").await, made[0]);
     let group = show(&hall, &id).await;
     assert_eq!((&group["state"], counts(&group)), (&json!("running"), [3, 2, 0, 1, 0, 0, 0]));
-    end(&hall, "passed").await;
+    end(&hall, "succeeded").await;
     end(&hall, "failed").await;
     let last = format!(r#"{{"id":{third},"state":"failed"}}"#);
     let seen = read_until(&mut events, &last).await;
@@ -101,7 +101,7 @@ async fn l21_a_set_of_jobs_is_created_and_followed_as_one() {
     let new = reply.json();
     assert_eq!((&new["retry_of"], &new["closed"], counts(&new)), (&id, &json!(true), [1, 1, 0, 0, 0, 0, 0]));
     assert_eq!(reply.header("location"), Some(format!("{PATH}/{}", new["id"]).as_str()));
-    end(&hall, "passed").await;
+    end(&hall, "succeeded").await;
     let new = ended(&hall, &new["id"]).await;
     assert_eq!((&new["state"], &new["name"]), (&json!("succeeded"), &json!("nightly")));
     let page = hall.get(&format!("{PATH}?limit=1")).await;
@@ -127,7 +127,7 @@ async fn a_group_is_cancelled_as_one_and_says_why() {
     hall.until(last, "cancelled").await;
     let error = hall.get(&format!("/api/v1/jobs/{last}")).await.json()["error"]["reason"].clone();
     assert_eq!(error, "no_longer_wanted");
-    hall.word(&held, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;
     let group = ended(&hall, &id).await;
     assert_eq!((&group["state"], counts(&group)), (&json!("cancelled"), [3, 0, 0, 0, 0, 0, 3]));
     assert_eq!(verb(&hall, &id, "cancel").await.status, 200, "again changes nothing");
@@ -291,7 +291,7 @@ async fn a_group_that_is_made_again_under_the_same_key_is_the_same() {
     assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
     hall.send("POST", PATH, &hall.client, &key, b"{}").await.problem(409, "idempotency_key_reused");
     end(&hall, "failed").await;
-    end(&hall, "passed").await;
+    end(&hall, "succeeded").await;
     ended(&hall, &made[0]["id"]).await;
     let path = format!("{PATH}/{}/retry", made[0]["id"]);
     let key = [("Idempotency-Key", "r")];

@@ -44,7 +44,7 @@ async fn a_jobs_own_token_dies_with_the_attempt() {
     ask(&hall, token, "GET", &path).await.problem(401, "unauthorized");
     let token = second["token"].as_str().unwrap();
     assert_eq!(ask(&hall, token, "GET", &path).await.status, 200);
-    assert_eq!(hall.word(&second, "outcome", br#"{"outcome":"passed"}"#).await.status, 200);
+    assert_eq!(hall.word(&second, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
     ask(&hall, token, "GET", &path).await.problem(401, "unauthorized");
 }
 

@@ -66,7 +66,7 @@ async fn frames_are_followed_as_they_come() {
     hall.word(&attempt, "log?stream=stderr&offset=11", b"two\n").await;
     let seen = read_until(&mut stream, "two").await;
     assert!(!seen.contains("one") && !seen.contains("hidden"), "{seen}");
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
     let mut rest = Vec::new();
     let end = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut rest));
     end.await.expect("the stream ends with the attempt").unwrap();

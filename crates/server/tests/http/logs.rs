@@ -76,7 +76,7 @@ async fn a_log_is_followed_from_before_the_job_starts_until_its_attempt_ends() {
     read_until(&mut stream, "one\n").await;
     hall.word(&attempt, "log?offset=4", b"two\n").await;
     read_until(&mut stream, "two\n").await;
-    hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
     let mut rest = Vec::new();
     let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest));
     end.await.expect("the stream ends with the attempt").unwrap();

@@ -99,7 +99,7 @@ async fn metrics_are_what_happened_and_gauges_survive_a_restart() {
     hall.word(&passing, "accept", b"").await;
     hall.word(&passing, "log", b"12345").await;
     for _ in 0..2 {
-        hall.word(&passing, "outcome", br#"{"outcome":"passed"}"#).await;
+        hall.word(&passing, "outcome", br#"{"outcome":"succeeded"}"#).await;
     }
     for _ in 0..2 {
         let attempt = hall.take().await;
@@ -123,11 +123,11 @@ async fn metrics_are_what_happened_and_gauges_survive_a_restart() {
     samples.check(&[
         ("jobhall_jobs_enqueued_total", 8.0),
         ("jobhall_attempts_assigned_total", 4.0),
-        ("jobhall_jobs_finished_total{outcome=\"passed\"}", 1.0),
+        ("jobhall_jobs_finished_total{outcome=\"succeeded\"}", 1.0),
         ("jobhall_jobs_finished_total{outcome=\"failed\"}", 1.0),
         ("jobhall_jobs_finished_total{outcome=\"cancelled\"}", 1.0),
         ("jobhall_jobs_finished_total{outcome=\"crashed\"}", 0.0),
-        ("jobhall_attempts_ended_total{outcome=\"passed\"}", 1.0),
+        ("jobhall_attempts_ended_total{outcome=\"succeeded\"}", 1.0),
         ("jobhall_attempts_ended_total{outcome=\"failed\"}", 2.0),
         ("jobhall_attempts_ended_total{outcome=\"cancelled\"}", 0.0),
         ("jobhall_log_bytes_total", 5.0),

@@ -19,7 +19,7 @@ async fn tell(hall: &TestServer, place: &str, body: &Value) -> Reply {
 async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
     let hall = TestServer::start().await;
     external(&hall).await;
-    let passed = json!({"outcome": "passed", "value": {"n": 7}});
+    let passed = json!({"outcome": "succeeded", "value": {"n": 7}});
     // After the handler has returned, with and without the number of the attempt; the key has a slash.
     let id = hall.submit(r#"{"type":"ext","key":"a/b"}"#).await;
     tell(&hall, "ext/a%2Fb", &passed).await.problem(409, "conflict");
@@ -41,7 +41,7 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
     let id = hall.submit(r#"{"type":"ext","key":"early"}"#).await;
     let given = hall.take().await;
     assert_eq!(tell(&hall, "ext/early", &passed).await.json()["state"], "assigned");
-    tell(&hall, "ext/early", &json!({"outcome": "passed"})).await.problem(409, "conflict");
+    tell(&hall, "ext/early", &json!({"outcome": "succeeded"})).await.problem(409, "conflict");
     let started = hall.word(&given, "outcome", br#"{"outcome":"started"}"#).await;
     assert_eq!((started.status, &started.json()["state"]), (200, &json!("succeeded")));
     assert_eq!(hall.state(id).await, "succeeded");
@@ -58,10 +58,10 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
 async fn h10_what_names_nothing_or_is_not_external_is_refused_and_changes_nothing() {
     let hall = TestServer::start().await;
     external(&hall).await;
-    tell(&hall, "ext/nothing", &json!({"outcome": "passed"})).await.problem(404, "not_found");
+    tell(&hall, "ext/nothing", &json!({"outcome": "succeeded"})).await.problem(404, "not_found");
     let id = hall.submit(r#"{"type":"t","key":"k"}"#).await;
     let given = hall.take().await;
-    let detail = tell(&hall, "t/k", &json!({"outcome": "passed"})).await.problem(409, "conflict");
+    let detail = tell(&hall, "t/k", &json!({"outcome": "succeeded"})).await.problem(409, "conflict");
     assert!(detail.contains("type t is not external"), "{detail}");
     let detail = hall.word(&given, "outcome", br#"{"outcome":"started"}"#).await.problem(409, "conflict");
     assert!(detail.contains("type t is not external"), "{detail}");
@@ -72,5 +72,5 @@ async fn h10_what_names_nothing_or_is_not_external_is_refused_and_changes_nothin
     let scoped = hall.secret(r#"{"name":"elsewhere","role":"client","queues":["other"]}"#).await;
     hall.submit(r#"{"type":"ext","key":"mine"}"#).await;
     let path = "/api/v1/outcomes/ext/mine";
-    hall.send("PUT", path, &scoped, &[], br#"{"outcome":"passed"}"#).await.problem(404, "not_found");
+    hall.send("PUT", path, &scoped, &[], br#"{"outcome":"succeeded"}"#).await.problem(404, "not_found");
 }

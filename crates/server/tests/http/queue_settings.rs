@@ -63,7 +63,7 @@ async fn a_limit_holds_and_says_so() {
         text.starts_with("a limit of queue mail for params.c = \"acme\" lets 1 at once: 1 taken by job"),
         "{text}"
     );
-    hall.word(&held, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;
     assert_eq!(hall.take().await["job"]["id"].as_u64(), Some(second));
 }
 

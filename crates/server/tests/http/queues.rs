@@ -26,7 +26,7 @@ async fn queues_tell_their_open_jobs() {
     assert!(all["items"][0].get("workers").is_none(), "told where one queue is asked for");
     let names: Vec<_> = all["items"].as_array().unwrap().iter().map(|queue| queue["name"].clone()).collect();
     assert_eq!(names, ["mail", "web"]);
-    hall.word(&held, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&held, "outcome", br#"{"outcome":"succeeded"}"#).await;
     assert_eq!(hall.get("/api/v1/queues/mail").await.json()["jobs"]["assigned"].as_u64(), Some(0));
 }
 
@@ -55,15 +55,15 @@ async fn stats_tell_the_hall_as_a_whole() {
     hall.submit(r#"{"type":"a"}"#).await;
     let given = hall.take().await;
     hall.word(&given, "accept", b"").await;
-    hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&given, "outcome", br#"{"outcome":"succeeded"}"#).await;
     hall.submit(r#"{"type":"a"}"#).await;
     let stats = hall.get("/api/v1/stats").await.json();
     assert_eq!(stats["version"].as_str(), Some(env!("CARGO_PKG_VERSION")));
     assert_eq!(stats["token"], serde_json::json!({ "name": "v", "role": "viewer" }));
     assert_eq!((stats["jobs"]["queued"].as_u64(), stats["ready"].as_u64()), (Some(1), Some(1)));
     assert_eq!(stats["totals"]["submitted"].as_u64(), Some(2));
-    assert_eq!(stats["totals"]["completed"]["passed"].as_u64(), Some(1));
-    assert_eq!(stats["totals"]["attempts"]["passed"].as_u64(), Some(1));
+    assert_eq!(stats["totals"]["completed"]["succeeded"].as_u64(), Some(1));
+    assert_eq!(stats["totals"]["attempts"]["succeeded"].as_u64(), Some(1));
     assert_eq!(stats["submitted"]["per_s_1m"].as_f64(), Some(2.0 / 60.0));
     assert_eq!(stats["completed"]["per_s_5m"].as_f64(), Some(1.0 / 300.0));
     assert_eq!([stats["wait"]["count"].as_u64(), stats["run"]["count"].as_u64()], [Some(1), Some(1)]);

@@ -35,7 +35,7 @@ async fn a_renewed_lease_lives_and_a_silent_one_is_lost() {
     }
     assert_eq!(hall.state(kept).await, "accepted");
     hall.until(silent, "retrying").await;
-    assert_eq!(hall.word(&first, "outcome", br#"{"outcome":"passed"}"#).await.status, 200);
+    assert_eq!(hall.word(&first, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
     let answer = renew(&hall, &[&first]).await;
     assert_eq!((&answer["kept"], &answer["lost"]), (&json!([]), &json!([first["id"]])));
 }
@@ -78,7 +78,7 @@ async fn leases_outlive_a_restart_of_the_hall() {
     let answer = renew(&hall, &[&first]).await;
     assert_eq!(answer["kept"], json!([first["id"]]), "and again, now by the hall's own book");
     assert_eq!(hall.word(&first, "log", b"after").await.json()["len"].as_u64(), Some(12));
-    assert_eq!(hall.word(&first, "outcome", br#"{"outcome":"passed","value":1}"#).await.status, 200);
+    assert_eq!(hall.word(&first, "outcome", br#"{"outcome":"succeeded","value":1}"#).await.status, 200);
     assert_eq!(hall.state(id).await, "succeeded");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "before after");
 }
@@ -89,7 +89,7 @@ async fn an_outcome_after_a_restart_needs_no_renewal_first() {
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = accepted(&hall).await;
     let hall = hall.restart(jobhall_engine::Config::default()).await;
-    assert_eq!(hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await.status, 200);
+    assert_eq!(hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
     assert_eq!(hall.state(id).await, "succeeded");
 }
 

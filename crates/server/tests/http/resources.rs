@@ -41,7 +41,7 @@ async fn a_worker_that_polls_never_has_more_than_its_abilities() {
     assert_eq!(uses(&hall).await, "gpu=2");
     assert!(poll(&hall, 5).await.is_empty());
     for attempt in first.iter().chain(&second) {
-        assert_eq!(hall.word(attempt, "outcome", br#"{"outcome":"passed"}"#).await.status, 200);
+        assert_eq!(hall.word(attempt, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
     }
     let third = poll(&hall, 5).await;
     assert_eq!(third[0]["job"]["id"].as_u64(), Some(ids[2]));

@@ -123,7 +123,7 @@ async fn real_answers_are_as_the_document_says() {
     document.check("POST", "/api/v1/jobs", &hall.post("/api/v1/jobs", job).await);
     document.check("POST", "/api/v1/jobs", &hall.post("/api/v1/jobs", "{}").await);
     get("/api/v1/jobs/{id}/explain", "/api/v1/jobs/1/explain").await;
-    for (outcome, end) in [("failed", "error"), ("passed", "value")] {
+    for (outcome, end) in [("failed", "error"), ("succeeded", "value")] {
         let poll = hall.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":20}"#).await;
         document.check("POST", "/api/v1/vacancies", &poll);
         let attempt = poll.json()["attempts"][0].clone();

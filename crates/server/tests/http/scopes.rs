@@ -72,7 +72,7 @@ async fn a_key_held_in_another_queue_is_neither_joined_nor_superseded_nor_reused
     let given = &poll["attempts"][0];
     let (id, lease) = (given["id"].as_str().unwrap(), given["lease"].as_str().unwrap());
     let path = format!("/api/v1/attempts/{id}/outcome");
-    let outcome = br#"{"outcome":"passed","value":"secret"}"#;
+    let outcome = br#"{"outcome":"succeeded","value":"secret"}"#;
     assert_eq!(hall.send("POST", &path, &worker, &[("Jobhall-Lease", lease)], outcome).await.status, 200);
     let body = r#"{"type":"t","queue":"a","key":"k","reuse":{"max_age":"1h"}}"#;
     submit(&hall, &scoped, body).await.problem(409, "key_held");
@@ -112,7 +112,7 @@ async fn a_worker_is_who_its_credential_says_and_ends_no_job_of_another() {
     let other = hall.secret(r#"{"name":"other","role":"worker"}"#).await;
     let path = format!("/api/v1/attempts/{}/outcome", given["id"].as_str().unwrap());
     let lease = [("Jobhall-Lease", given["lease"].as_str().unwrap())];
-    let reply = hall.send("POST", &path, &other, &lease, br#"{"outcome":"passed"}"#).await;
+    let reply = hall.send("POST", &path, &other, &lease, br#"{"outcome":"succeeded"}"#).await;
     reply.problem(409, "lease_lost");
     assert_eq!(hall.state(id).await, "assigned");
 }

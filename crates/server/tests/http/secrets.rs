@@ -65,7 +65,7 @@ async fn no_secret_is_found_in_database_blobs_or_log() {
     hall.send("GET", "/api/v1/jobs", &format!("{}0", secrets[0]), &[], b"")
         .await
         .problem(401, "unauthorized");
-    hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&given, "outcome", br#"{"outcome":"succeeded"}"#).await;
     secrets.push(cookie);
 
     let TestServer { dir, running, .. } = hall;

@@ -18,7 +18,7 @@ async fn l04_a_job_is_followed_with_one_event_per_change_until_it_ends() {
     for (verb, body, state) in [
         ("accept", "", "accepted"),
         ("progress", "", "running"),
-        ("outcome", r#"{"outcome":"passed"}"#, "succeeded"),
+        ("outcome", r#"{"outcome":"succeeded"}"#, "succeeded"),
     ] {
         hall.word(&attempt, verb, body.as_bytes()).await;
         let seen = read_until(&mut stream, state).await;
@@ -141,7 +141,7 @@ async fn a_hall_that_drains_takes_no_work_but_lets_everyone_finish() {
         assert_eq!(refused.header("retry-after"), Some("2"));
     }
     assert_eq!(hall.get("/livez").await.status, 200);
-    let outcome = hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await;
+    let outcome = hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await;
     assert_eq!(outcome.status, 200, "who has work finishes it");
     read_until(&mut events, &format!(r#"{{"id":{held},"state":"succeeded"}}"#)).await;
     assert_eq!(hall.post(&format!("/api/v1/jobs/{queued}/cancel"), "").await.status, 200);

@@ -36,10 +36,10 @@ async fn a_process_asks_for_jobs_and_waits_for_their_values() {
     let taken = hall.take().await;
     let long = json!({"jobs": [child], "wait_s": 30});
     let waiting = ask(&hall, &given, "wait", &long);
-    let working = hall.word(&taken, "outcome", br#"{"outcome":"passed","value":{"sum":7}}"#);
+    let working = hall.word(&taken, "outcome", br#"{"outcome":"succeeded","value":{"sum":7}}"#);
     let (waited, done) = tokio::join!(waiting, working);
     assert_eq!((done.status, waited.status), (200, 200), "{}", waited.text());
-    let told = json!([{"id": child, "state": "succeeded", "outcome": "passed", "result": {"sum": 7}}]);
+    let told = json!([{"id": child, "state": "succeeded", "outcome": "succeeded", "result": {"sum": 7}}]);
     assert_eq!(waited.json()["jobs"], told);
     assert_eq!(hall.state(id).await, "running");
     let known = ask(&hall, &given, "jobs", &json!({"call": "c/k", "job": {"type": "c"}})).await.json();
@@ -68,7 +68,7 @@ async fn what_cannot_be_a_sub_job_is_refused_by_name_and_makes_nothing() {
     let detail = ask(&hall, &given, "jobs", &elsewhere).await.problem(403, "forbidden");
     assert!(detail.contains("queue prod is outside"), "a process reaches no queue but its own: {detail}");
     assert_eq!(hall.get("/api/v1/jobs").await.json()["items"].as_array().unwrap().len(), 2);
-    hall.word(&given, "outcome", br#"{"outcome":"passed"}"#).await;
+    hall.word(&given, "outcome", br#"{"outcome":"succeeded"}"#).await;
     assert_eq!(hall.state(id).await, "succeeded");
     let late = ask(&hall, &given, "jobs", &json!({"call": "c", "job": {"type": "c"}})).await;
     assert_eq!(late.status, 401, "its token has died with its lease");

@@ -42,9 +42,9 @@ async fn l06_a_whole_life_in_nothing_but_requests() {
     assert_eq!((&job["worker"], &job["progress"][0]["step"]), (&"w".into(), &3.into()));
     assert_eq!(hall.word(&attempt, "log", b"hello\n").await.json()["len"].as_u64(), Some(6));
     hall.get(&format!("/api/v1/jobs/{id}/result")).await.problem(409, "conflict");
-    let ended = hall.word(&attempt, "outcome", br#"{"outcome":"passed","value":{"sum":42}}"#).await;
+    let ended = hall.word(&attempt, "outcome", br#"{"outcome":"succeeded","value":{"sum":42}}"#).await;
     assert_eq!((ended.status, ended.json()["state"].as_str()), (200, Some("succeeded")));
-    let again = hall.word(&attempt, "outcome", br#"{"outcome":"passed","value":{"sum":42}}"#).await;
+    let again = hall.word(&attempt, "outcome", br#"{"outcome":"succeeded","value":{"sum":42}}"#).await;
     assert_eq!(
         again.json()["state"].as_str(),
         Some("succeeded"),
@@ -56,7 +56,7 @@ async fn l06_a_whole_life_in_nothing_but_requests() {
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
     assert_eq!(
         (&job["attempts"][0]["outcome"], &job["attempts"][0]["worker"]),
-        (&"passed".into(), &"w".into())
+        (&"succeeded".into(), &"w".into())
     );
 }
 
@@ -65,7 +65,7 @@ async fn l08_l18_failures_have_words_and_successes_any_value() {
     let hall = TestServer::start().await;
     for value in ["null", "false", "0", "\"\"", "[1,{}]"] {
         let id = hall.submit(r#"{"type":"a"}"#).await;
-        let body = format!(r#"{{"outcome":"passed","value":{value}}}"#);
+        let body = format!(r#"{{"outcome":"succeeded","value":{value}}}"#);
         let attempt = hall.take().await;
         assert_eq!(hall.word(&attempt, "outcome", body.as_bytes()).await.status, 200);
         assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/result")).await.text(), value);
@@ -92,7 +92,7 @@ async fn a_failed_attempt_is_retried_when_the_worker_says_so() {
     assert_eq!((&second["job"]["id"], &second["job"]["attempt"]), (&id.into(), &2.into()));
     assert_eq!(second["job"]["params"].to_string(), r#"{"n":2}"#);
     for bad in [
-        r#"{"outcome":"passed","error":{"reason":"x"}}"#,
+        r#"{"outcome":"succeeded","error":{"reason":"x"}}"#,
         r#"{"outcome":"failed","value":1}"#,
         r#"{"outcome":"failed","params":{}}"#,
         r#"{"outcome":"done"}"#,
@@ -109,7 +109,7 @@ async fn l09_a_word_counts_only_with_the_current_lease_of_its_own_worker() {
     let id = hall.submit(r#"{"type":"a"}"#).await;
     let attempt = hall.take().await;
     let (path, lease) = (format!("/api/v1/attempts/{id}-1/outcome"), attempt["lease"].as_str().unwrap());
-    let passed = br#"{"outcome":"passed"}"#;
+    let passed = br#"{"outcome":"succeeded"}"#;
     let thief = hall.tokens.mint("thief", Role::Worker);
     let send = async |token: &str, path: &str, lease: &str| {
         hall.send("POST", path, token, &[("Jobhall-Lease", lease)], passed).await
@@ -273,7 +273,7 @@ async fn jobs_that_cross_with_a_breaking_connection_come_back_uncounted() {
     while done.len() < jobs.len() {
         let attempt = hall.take().await;
         assert_eq!(attempt["job"]["attempt"].as_u64(), Some(1), "{attempt}");
-        assert_eq!(hall.word(&attempt, "outcome", br#"{"outcome":"passed"}"#).await.status, 200);
+        assert_eq!(hall.word(&attempt, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
         assert!(done.insert(attempt["job"]["id"].as_u64().unwrap()), "each job is done once");
     }
     assert_eq!(done, jobs);
@@ -292,7 +292,7 @@ async fn many_workers_share_many_jobs_and_none_is_done_twice() {
                 return done;
             }
             for attempt in given(&reply).as_array().unwrap() {
-                assert_eq!(hall.word(attempt, "outcome", br#"{"outcome":"passed"}"#).await.status, 200);
+                assert_eq!(hall.word(attempt, "outcome", br#"{"outcome":"succeeded"}"#).await.status, 200);
                 done.push(attempt["job"]["id"].as_u64().unwrap());
             }
         }

@@ -72,7 +72,7 @@ async fn a_job_that_was_polled_for_can_be_reported_over_a_session() {
     assert_eq!(hall.word(&given, "log", b"by request").await.status, 200);
     let attempt: AttemptId = given["id"].as_str().unwrap().parse().unwrap();
     let lease = jobhall_core::LeaseId(u128::from_str_radix(given["lease"].as_str().unwrap(), 16).unwrap());
-    let report = crate::worker::report(jobhall_protocol::Outcome::Passed);
+    let report = crate::worker::report(jobhall_protocol::Outcome::Succeeded);
     worker.say(ToServer::Outcome { attempt, lease, report }).await;
     assert_eq!(worker.moved(attempt, Word::Outcome).await, "succeeded");
     assert_eq!(hall.state(id).await, "succeeded");

@@ -45,7 +45,7 @@ async fn a_whole_life_over_a_session_in_both_encodings() {
             });
             assert_eq!(len.await, 9, "a repeated piece is answered as at first");
         }
-        let mut outcome = report(Outcome::Passed);
+        let mut outcome = report(Outcome::Succeeded);
         outcome.value = Some(serde_json::from_str(r#"{"sum":42}"#).unwrap());
         let outcome = ToServer::Outcome { attempt: job.attempt, lease: job.lease, report: outcome };
         for _ in 0..2 {

@@ -40,7 +40,7 @@ impl Job {
     }
 
     pub fn passed(&self) -> ToServer {
-        self.outcome(Outcome::Passed)
+        self.outcome(Outcome::Succeeded)
     }
 }
 

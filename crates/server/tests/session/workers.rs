@@ -138,7 +138,7 @@ async fn l08_l18_outcomes_have_words_values_and_verdicts_in_both_encodings() {
             total += 1;
             worker.say(ToServer::Credit { total }).await;
             let Job { attempt, lease, .. } = worker.job().await;
-            let mut report = report(Outcome::Passed);
+            let mut report = report(Outcome::Succeeded);
             report.value = Some(serde_json::from_str(value).unwrap());
             worker.say(ToServer::Outcome { attempt, lease, report }).await;
             worker.moved(attempt, Word::Outcome).await;

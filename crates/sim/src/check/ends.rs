@@ -44,7 +44,7 @@ impl By {
     pub fn is(&self, report: &Report) -> bool {
         match self {
             By::Success(outcome, value) => match report {
-                Report::Passed(given) | Report::Skipped(given) => {
+                Report::Succeeded(given) | Report::Skipped(given) => {
                     *outcome == report.outcome() && given == value
                 }
                 _ => false,
@@ -91,7 +91,7 @@ impl Checker {
             self.seen.push(("ends", after.life.state.name().as_str()));
         }
         match after.life.state.error().map(|failure| failure.reason.as_str()) {
-            Some("poison") => self.seen.push(("ends", "poison")),
+            Some("too_many_lost_leases") => self.seen.push(("ends", "too many lost leases")),
             Some("unaccepted") => self.seen.push(("ends", "unaccepted")),
             _ if after.life.lost > before.life.lost => self.seen.push(("ends", "lost")),
             _ if after.life.unaccepted > before.life.unaccepted => self.seen.push(("ends", "taken back")),

@@ -168,15 +168,15 @@ impl Checker {
 
     /// Whether a job is cancelled because its group is, or because a copy of it has succeeded.
     pub(super) fn cancelled_in_group(&self, job: &Job, defeat: &Unsuccessful) -> bool {
-        let Some(id) = job.spec.group else { return self.is_outrun(job, defeat) };
+        let Some(id) = job.spec.group else { return self.is_copy_won(job, defeat) };
         let cancel = self.groups.get(&id).and_then(|group| group.cancel.as_ref());
-        cancel == Some(&defeat.failure) || self.is_outrun(job, defeat)
+        cancel == Some(&defeat.failure) || self.is_copy_won(job, defeat)
     }
 
-    fn is_outrun(&self, job: &Job, defeat: &Unsuccessful) -> bool {
+    fn is_copy_won(&self, job: &Job, defeat: &Unsuccessful) -> bool {
         let root = job.spec.copy_of.unwrap_or(job.id);
         let copy = |other: &&Job| other.id == root || other.spec.copy_of == Some(root);
-        defeat.failure.reason == "outrun"
+        defeat.failure.reason == "copy_won"
             && self
                 .rows
                 .values()

@@ -142,7 +142,7 @@ fn lease(lease: &Lease) -> Row {
 fn early(report: &Report) -> Row {
     let row = Row::new("  early").with("outcome", report.outcome()).failure("error", report.failure());
     match report {
-        Report::Passed(value) | Report::Skipped(value) => row.with("value", value.as_str()),
+        Report::Succeeded(value) | Report::Skipped(value) => row.with("value", value.as_str()),
         Report::Failed(_, verdict) | Report::Crashed(_, verdict) | Report::TimedOut(_, verdict) => {
             row.maybe("retry", verdict.as_ref().map(retry))
         }

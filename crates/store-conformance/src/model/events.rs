@@ -116,7 +116,7 @@ fn number(dice: u32) -> Json {
 fn success(dice: u32) -> Report {
     let value = ["null", "false", "0", "\"\"", "{\"a\":[1,2.0]}"][dice as usize % 5];
     let value = Json::value(value).expect("valid JSON");
-    if dice.is_multiple_of(7) { Report::Skipped(value) } else { Report::Passed(value) }
+    if dice.is_multiple_of(7) { Report::Skipped(value) } else { Report::Succeeded(value) }
 }
 
 fn defeat(dice: u32) -> Report {

@@ -11,7 +11,7 @@ use crate::output::human;
 
 const EXAMPLES: &str = "\
 Examples:
-  jobhall job complete transcode film-17 --passed '{\"minutes\": 92}'
+  jobhall job complete transcode film-17 --succeeded '{\"minutes\": 92}'
   jobhall job complete transcode film-17 --failed 'no such codec' --attempt 2
   jobhall job complete transcode film-17 --failed refused --never-again";
 
@@ -24,10 +24,10 @@ pub struct CompleteArgs {
     pub job_type: String,
     /// The key of the job
     pub key: String,
-    /// It has passed, with this value: JSON, @FILE, or - for standard input
+    /// It succeeded, with this value: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", num_args = 0..=1, default_missing_value = "null")]
     #[arg(required_unless_present = "failed", conflicts_with = "failed")]
-    pub passed: Option<String>,
+    pub succeeded: Option<String>,
     /// It has failed, for this reason
     #[arg(long, value_name = "REASON")]
     pub failed: Option<String>,
@@ -45,8 +45,8 @@ pub struct CompleteArgs {
 impl CompleteArgs {
     fn report(&self) -> Outcome<OutcomeReport> {
         let retry = self.never_again.then_some(RetryVerdict::Never);
-        let plain = OutcomeReport { outcome: Kind::Passed, value: None, error: None, retry, params: None };
-        Ok(match (&self.passed, &self.failed) {
+        let plain = OutcomeReport { outcome: Kind::Succeeded, value: None, error: None, retry, params: None };
+        Ok(match (&self.succeeded, &self.failed) {
             (_, Some(reason)) => {
                 let explanation = self.explanation.clone().unwrap_or_default();
                 let error = Some(Failure { reason: reason.clone(), explanation, data: None });
