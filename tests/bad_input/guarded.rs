@@ -35,7 +35,7 @@ impl Guarded {
     /// A hall with its local worker, which has come.
     pub fn up() -> Guarded {
         let rig = Rig::up(&["--slots", "1"]);
-        eventually("the local worker", || text(&rig.run(&["workers"]).stdout).contains("local"));
+        eventually("the local worker", || text(&rig.run(&["worker", "list"]).stdout).contains("local"));
         Guarded::new(rig)
     }
 

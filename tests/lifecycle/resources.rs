@@ -103,7 +103,7 @@ fn most_in_use(lines: &[String]) -> BTreeMap<String, u32> {
 }
 
 fn in_use(rig: &Rig) -> Vec<(String, String)> {
-    let workers = rig.json(&["workers", "--json"]);
+    let workers = rig.json(&["worker", "list", "--json"]);
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     workers.as_array().unwrap().iter().map(|worker| (text(&worker["name"]), text(&worker["uses"]))).collect()
 }

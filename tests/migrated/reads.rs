@@ -60,7 +60,7 @@ pub fn lists_have_everything(rig: &Rig) {
     has("queue", &["limited", "paused", "ci-1"]);
     has("token", &["ci", "eyes", "joined", "second", "w1", "w2"]);
     for words in
-        [&["audit", "--json"][..], &["stats", "--json"], &["nodes", "--json"], &["workers", "--json"]]
+        [&["audit", "--json"][..], &["stats", "--json"], &["nodes", "--json"], &["worker", "list", "--json"]]
     {
         rig.json(words);
     }

@@ -34,7 +34,7 @@ fn a_limit_of_five_is_never_exceeded_by_six_workers_at_three_nodes() {
         }
     });
     let most_leased = |crowd: &Crowd| {
-        let workers = crowd.json(0, &["workers"]);
+        let workers = crowd.json(0, &["worker", "list"]);
         let held = |worker: &Value| worker["attempts"].as_array().map_or(0, Vec::len);
         workers.as_array().unwrap().iter().map(held).sum::<usize>()
     };

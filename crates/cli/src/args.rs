@@ -131,8 +131,6 @@ pub enum Command {
     Queue(queue::QueueCommand),
     /// Show the hall as a whole, in figures
     Stats(stats::StatsArgs),
-    /// List the workers
-    Workers(workers::WorkersArgs),
     /// List the nodes of the hall
     Nodes(nodes::NodesArgs),
     /// Show and configure types of jobs
@@ -154,7 +152,7 @@ pub enum Command {
     Events(events::EventsArgs),
     /// Start a hall without a worker
     Server(server::ServerArgs),
-    /// Start a worker
+    /// Start a worker, or list and show workers
     Worker(worker::WorkerArgs),
     /// Move a stopped hall from its directory into PostgreSQL
     Move(move_up::MoveArgs),
@@ -172,6 +170,24 @@ pub enum Command {
     /// The supervisor of a job's processes; started by the worker only
     #[command(name = "__slot", hide = true)]
     Slot(slot::SlotArgs),
+    /// The same as `job submit`
+    #[command(hide = true)]
+    Submit(Box<job::SubmitArgs>),
+    /// The same as `job list`
+    #[command(hide = true)]
+    Ls(job::ListArgs),
+    /// The same as `job log`
+    #[command(hide = true)]
+    Logs(job::LogArgs),
+    /// The same as `job list --state assigned,accepted,running,waiting`
+    #[command(hide = true)]
+    Ps(job::ListArgs),
+    /// The same as `stats`
+    #[command(hide = true)]
+    Status(stats::StatsArgs),
+    /// The same as `worker list`
+    #[command(hide = true)]
+    Workers(workers::ListArgs),
 }
 
 #[cfg(test)]

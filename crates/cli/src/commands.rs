@@ -28,6 +28,7 @@ pub mod worker;
 pub mod workers;
 
 use crate::args::{Cli, Command};
+use crate::commands::job::JobCommand;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -48,14 +49,18 @@ pub async fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Up(args) => up::start(&context, &args).await,
         Command::Server(args) => server::start(&context, &args).await,
-        Command::Worker(args) => worker::start(&context, &args).await,
+        Command::Worker(args) => worker::run(&context, &args).await,
         Command::Run(args) => run::run(&context, &args).await,
         Command::Job(command) => job::run(&context, &command).await,
         Command::Group(command) => group::run(&context, &command).await,
         Command::Artifact(command) => artifact::run(&context, &command).await,
         Command::Queue(command) => queue::run(&context, &command).await,
-        Command::Stats(args) => stats::run(&context, &args).await,
-        Command::Workers(_) => workers::run(&context).await,
+        Command::Stats(args) | Command::Status(args) => stats::run(&context, &args).await,
+        Command::Submit(args) => job::run(&context, &JobCommand::Submit(args)).await,
+        Command::Ls(args) => job::run(&context, &JobCommand::List(args)).await,
+        Command::Ps(args) => job::run(&context, &JobCommand::List(args.with_workers())).await,
+        Command::Logs(args) => job::run(&context, &JobCommand::Log(args)).await,
+        Command::Workers(_) => workers::list(&context).await,
         Command::Nodes(_) => nodes::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
         Command::Schedule(command) => schedule::run(&context, &command).await,

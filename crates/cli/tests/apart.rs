@@ -82,7 +82,7 @@ fn a_hall_that_is_killed_finds_its_jobs_running_and_each_ends_once() {
     eventually("its output", || text(&apart.run(&["job", "log", "1"]).stdout).contains("ready"));
     apart.kill_hall();
     // The job goes on while the hall is away, and after it is back.
-    eventually("the worker", || text(&apart.run(&["workers", "--json"]).stdout).contains("\"1-1\""));
+    eventually("the worker", || text(&apart.run(&["worker", "list", "--json"]).stdout).contains("\"1-1\""));
     let state = apart.show("1")["state"].as_str().unwrap().to_owned();
     assert!(["accepted", "running"].contains(&state.as_str()), "{state}");
     std::fs::write(&gate, "").unwrap();

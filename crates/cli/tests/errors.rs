@@ -39,7 +39,9 @@ fn check(output: &Output, exit: i32, said: &str) {
 #[test]
 fn an_unreachable_hall_ends_with_3() {
     let machine = Machine::new();
-    for words in [["job", "list"].as_slice(), &["workers"], &["run", "--", "true"], &["job", "wait", "7"]] {
+    for words in
+        [["job", "list"].as_slice(), &["worker", "list"], &["run", "--", "true"], &["job", "wait", "7"]]
+    {
         let output = machine.run(words);
         check(&output, 3, "error: no hall answers at http://127.0.0.1:");
         check(&output, 3, "fix: start one with `jobhall up`");
@@ -54,7 +56,7 @@ fn mistakes_on_the_command_line_end_with_2() {
     check(&machine.run(&["job", "submit", "t", "--params", "{"]), 2, "params are not JSON");
     check(&machine.run(&["job", "show", "seventeen"]), 2, "invalid");
     check(&machine.run(&["help", "jop"]), 2, "did you mean \"job\"?");
-    check(&machine.run(&["workers", "--server", "nonsense"]), 3, "not a URL");
+    check(&machine.run(&["worker", "list", "--server", "nonsense"]), 3, "not a URL");
 }
 
 #[test]

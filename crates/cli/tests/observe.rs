@@ -189,7 +189,7 @@ fn a_log_in_text_is_as_loud_as_it_should_be() {
     let output = jobhall().args(["server", "--log", "loud"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("debug"), "it says what can be said: {}", text(&output.stderr));
-    let output = jobhall().args(["workers"]).env("JOBHALL_LOG", "inf").output().unwrap();
+    let output = jobhall().args(["worker", "list"]).env("JOBHALL_LOG", "inf").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean \"info\"?"), "{}", text(&output.stderr));
 }
@@ -261,12 +261,46 @@ fn workers_are_shown_with_their_slots_and_jobs() {
     assert!(hall.run(&["job", "submit", "exec", "--params", params]).status.success());
     eventually("its output", || text(&hall.run(&["job", "log", "1"]).stdout).contains("ready"));
     let row = || {
-        let shown = text(&hall.run(&["workers"]).stdout);
+        let shown = text(&hall.run(&["worker", "list"]).stdout);
         shown.lines().last().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     eventually("the second slot", || row().starts_with(&["local", "busy", "1", "1", "1"].map(str::to_owned)));
+    let shown = hall.json(&["worker", "show", "local", "--json"]);
+    assert_eq!((shown["name"].as_str(), shown["slots"].as_u64()), (Some("local"), Some(1)));
+    let unknown = hall.run(&["worker", "show", "locl"]);
+    assert_eq!(unknown.status.code(), Some(5));
+    assert!(text(&unknown.stderr).contains("local"), "{}", text(&unknown.stderr));
     hall.run(&["job", "cancel", "1"]);
     hall.run(&["job", "wait", "1"]);
+}
+
+#[test]
+fn short_commands_do_the_same_as_the_long_ones() {
+    let hall = Hall::start(&["up", "--slots", "2"]);
+    let params = "{\"script\":\"echo ready; sleep 600\"}";
+    assert!(hall.run(&["submit", "exec", "--params", params]).status.success());
+    eventually("its output", || text(&hall.run(&["logs", "1"]).stdout).contains("ready"));
+    assert!(
+        hall.run(&["submit", "exec", "--needs", "gpu>=9", "--params", "{\"argv\":[\"true\"]}"])
+            .status
+            .success()
+    );
+    let ids = |words: &[&str]| -> Vec<u64> {
+        let jobs = hall.json(words);
+        jobs.as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(ids(&["ls", "--json"]), ids(&["job", "list", "--json"]));
+    assert_eq!(ids(&["ps", "--json"]), [1], "only what a worker has");
+    assert_eq!(ids(&["ps", "--state", "queued", "--json"]), [2]);
+    for (short, long) in [(["status"].as_slice(), ["stats"].as_slice()), (&["workers"], &["worker", "list"])]
+    {
+        let (short, long) = (hall.run(short), hall.run(long));
+        let first = |output: &Output| text(&output.stdout).lines().next().map(str::to_owned);
+        assert!(short.status.success() && first(&short).is_some());
+        assert_eq!(first(&short), first(&long));
+    }
+    hall.run(&["job", "cancel", "1", "2"]);
+    hall.run(&["job", "wait", "1", "2"]);
 }
 
 #[test]

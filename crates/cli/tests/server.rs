@@ -47,7 +47,7 @@ fn a_job_that_no_worker_suits_is_explained() {
     let up = start();
     let params = "{\"argv\":[\"true\"]}";
     up.run(&["job", "submit", "exec", "--needs", "gpu>=4", "--params", params]);
-    eventually("the worker", || text(&up.run(&["workers"]).stdout).contains("local"));
+    eventually("the worker", || text(&up.run(&["worker", "list"]).stdout).contains("local"));
     let words = text(&up.run(&["job", "explain", "1"]).stdout);
     assert!(words.contains("worker local: gpu>=4: this worker has no gpu"), "{words}");
 }
@@ -165,7 +165,7 @@ fn the_lines_of_the_readme_work() {
     let up = start();
     let bin = Path::new(env!("CARGO_BIN_EXE_jobhall")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    eventually("the worker", || text(&up.run(&["workers"]).stdout).contains("local"));
+    eventually("the worker", || text(&up.run(&["worker", "list"]).stdout).contains("local"));
     for line in lines {
         let (command, comment) = line.split_once(" # ").expect("a comment says what to expect");
         let output = Command::new("sh")

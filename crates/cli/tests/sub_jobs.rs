@@ -29,8 +29,8 @@ fn a_script_computes_by_sub_jobs_on_a_worker_with_one_slot() {
     let up = start();
     let script = format!(
         "left=$($HALL call exec --params '{}') || exit 1
-         $HALL call exec --params '{}' --begin >&2
-         $HALL call exec --params '{}' --begin >&2
+         $HALL call exec --params '{}' --no-wait >&2
+         $HALL call exec --params '{}' --no-wait >&2
          set -- $($HALL call --all | sort -n)
          echo \"[$left,$1,$2,$3]\" > $JOBHALL_RESULT",
         sum(1, 2),

@@ -51,11 +51,11 @@ fn a_hall_with_tls_works_with_its_worker_and_with_those_who_believe_it() {
     let script = format!(r#"{{"script":"test -n \"$JOBHALL_PIN\"; {program} progress 1/2"}}"#);
     let inside = ask(&up, "localhost", "ca.pem", &["job", "submit", "exec", "--wait", "--params", &script]);
     assert_eq!(inside.status.code(), Some(0), "a job reaches its hall: {}", text(&inside.stderr));
-    let named = ask(&up, "127.0.0.1", "ca.pem", &["workers"]);
+    let named = ask(&up, "127.0.0.1", "ca.pem", &["worker", "list"]);
     assert_eq!(named.status.code(), Some(3));
     assert!(text(&named.stderr).contains("another name"), "{}", text(&named.stderr));
     authority(&up.folder.path().join("other.pem"));
-    let unknown = ask(&up, "localhost", "other.pem", &["workers"]);
+    let unknown = ask(&up, "localhost", "other.pem", &["worker", "list"]);
     assert_eq!(unknown.status.code(), Some(3));
     let said = text(&unknown.stderr);
     assert!(said.contains("is not trusted") && said.contains("--ca FILE"), "{said}");

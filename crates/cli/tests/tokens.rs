@@ -58,7 +58,7 @@ fn a_worker_joins_once_and_comes_back_with_its_own_credential() {
         let mut child = worker("gpu-1").spawn().unwrap();
         let submit = ["job", "submit", "exec", "--wait", "--params", r#"{"argv":["true"]}"#];
         up.told(&submit);
-        assert!(up.told(&["workers"]).contains("gpu-1"));
+        assert!(up.told(&["worker", "list"]).contains("gpu-1"));
         end(&mut child);
     }
     let files: Vec<_> = std::fs::read_dir(&state).unwrap().map(|file| file.unwrap().path()).collect();
@@ -80,7 +80,7 @@ fn a_worker_with_another_name_than_its_token_is_told_which_counts() {
         command.env("JOBHALL_TOKEN", secret.trim()).stderr(std::fs::File::create(&said).unwrap());
         let mut child = command.spawn().unwrap();
         up.told(&["job", "submit", "exec", "--wait", "--params", r#"{"argv":["true"]}"#]);
-        let workers = up.told(&["workers"]);
+        let workers = up.told(&["worker", "list"]);
         assert!(workers.contains('w') && !workers.contains("w2"), "{workers}");
         end(&mut child);
         let said = std::fs::read_to_string(said).unwrap();

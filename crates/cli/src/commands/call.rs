@@ -21,7 +21,7 @@ const WAIT_S: u64 = 30;
 const EXAMPLES: &str = "\
 Examples, in the script of a job:
   sum=$(jobhall call sum --params '[1,2]')             the value, as JSON; the exit code is the verdict
-  jobhall call resize --key a.png --begin              asks for it and goes on
+  jobhall call resize --key a.png --no-wait             asks for it and goes on
   jobhall call resize --key b.png --begin
   jobhall call --all                                   waits for both; their values, a line each";
 
@@ -48,10 +48,10 @@ pub struct CallArgs {
     #[arg(long)]
     pub queue: Option<String>,
     /// Ask for it and go on, without waiting
-    #[arg(long)]
-    pub begin: bool,
+    #[arg(long, alias = "begin")]
+    pub no_wait: bool,
     /// Wait for everything that was asked for
-    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "queue", "begin"])]
+    #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "queue", "no_wait"])]
     pub all: bool,
 }
 
@@ -85,7 +85,7 @@ pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
         return tell(context, &jobs);
     }
     let called = client.call(&attempt, &args.sub_job()?).await?;
-    if args.begin {
+    if args.no_wait {
         context.output.one(&called, || called.id.to_string())?;
         return Ok(Exit::Ok);
     }

@@ -13,6 +13,10 @@ mod show;
 pub mod submit;
 pub mod wait;
 
+pub use list::ListArgs;
+pub use log::LogArgs;
+pub use submit::SubmitArgs;
+
 pub use log::{Printer, follow_job};
 pub use submit::{check, params, random_key};
 
@@ -36,13 +40,13 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub enum JobCommand {
     /// Submit one job, or many from a file
-    Submit(Box<submit::SubmitArgs>),
+    Submit(Box<SubmitArgs>),
     /// List jobs: pending ones first, then the newest completed
-    List(list::ListArgs),
+    List(ListArgs),
     /// Show a job and its attempts
     Show(show::ShowArgs),
     /// Print what a job wrote
-    Log(log::LogArgs),
+    Log(LogArgs),
     /// List the artifacts of a job
     Artifacts(artifacts::ArtifactsArgs),
     /// Get an artifact of a job

@@ -10,6 +10,7 @@ use jobhall_worker::{Shutdown, Slots, WorkerOptions};
 use tokio::sync::watch;
 
 use crate::args::LogArgs;
+use crate::commands::workers::{self, WorkerCommand};
 use crate::context::Context;
 use crate::credential;
 use crate::exit::Exit;
@@ -20,13 +21,17 @@ use crate::settings::Origin;
 const EXAMPLES: &str = "\
 Examples:
   jobhall worker --config worker.toml
+  jobhall worker list
   jobhall worker --name gpu-1 --slots 2 --server http://hall:7450
   jobhall worker --join \"$JOIN_TOKEN\" --name gpu-1 --server https://hall:7450";
 
 /// Arguments of `worker`; flags are stronger than the worker file.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct WorkerArgs {
+    /// Instead of starting one
+    #[command(subcommand)]
+    pub command: Option<WorkerCommand>,
     /// The worker file: name, slots, abilities, commands of types
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -53,8 +58,16 @@ pub struct WorkerArgs {
     pub log: LogArgs,
 }
 
+/// Starts a worker, or answers a question about workers.
+pub async fn run(context: &Context, args: &WorkerArgs) -> Outcome {
+    match &args.command {
+        Some(command) => workers::run(context, command).await,
+        None => start(context, args).await,
+    }
+}
+
 /// Runs the worker and returns when it has drained.
-pub async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
+async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let file = file(args)?;
     let client = client(context, args, &file).await?;

@@ -1,26 +1,79 @@
-//! `jobhall workers`: who works here.
+//! `jobhall worker list` and `worker show`: who works here.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use jobhall_core::needs::{Abilities, Value};
 use jobhall_protocol::Worker;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::table::Table;
+use crate::suggest;
 
 const EXAMPLES: &str = "\
 Examples:
-  jobhall workers
-  jobhall workers --json --fields name,slots";
+  jobhall worker list
+  jobhall worker list --json --fields name,slots";
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  jobhall worker show gpu-1
+  jobhall worker show gpu-1 --json";
 
-/// Arguments of `workers`.
+/// What can be asked about workers.
+#[derive(Debug, Subcommand)]
+pub enum WorkerCommand {
+    /// List the workers
+    List(ListArgs),
+    /// Show one worker
+    Show(ShowArgs),
+}
+
+/// Arguments of `worker list`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct WorkersArgs {}
+pub struct ListArgs {}
+
+/// Arguments of `worker show`.
+#[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+pub struct ShowArgs {
+    /// The worker's name
+    pub name: String,
+}
+
+/// Runs a command about workers.
+pub async fn run(context: &Context, command: &WorkerCommand) -> Outcome {
+    match command {
+        WorkerCommand::List(_) => list(context).await,
+        WorkerCommand::Show(args) => show(context, &args.name).await,
+    }
+}
+
+async fn show(context: &Context, name: &str) -> Outcome {
+    let workers = context.client()?.workers().await?;
+    let Some(worker) = workers.iter().find(|worker| worker.name == name) else {
+        let hint = suggest::hint(name, workers.iter().map(|worker| worker.name.as_str()));
+        let failure = Failure::new(Exit::NotFound, format!("there is no worker {name:?}{hint}"));
+        return Err(failure.fix("see `jobhall worker list` for the workers there are"));
+    };
+    context.output.one(worker, || human(worker))?;
+    Ok(Exit::Ok)
+}
+
+fn human(worker: &Worker) -> String {
+    let Worker { name, abilities, slots, attempts, .. } = worker;
+    let rows = [
+        ("name", name.clone()),
+        ("abilities", abilities.clone()),
+        ("free slots", slots.to_string()),
+        ("in use", used(worker)),
+        ("jobs", jobs(attempts)),
+    ];
+    rows.map(|(label, value)| format!("{label:<10}  {value}")).join("\n")
+}
 
 /// Lists the workers.
-pub async fn run(context: &Context) -> Outcome {
+pub async fn list(context: &Context) -> Outcome {
     let workers = context.client()?.workers().await?;
     if workers.is_empty() {
         context
@@ -47,7 +100,7 @@ fn table(workers: &[Worker]) -> Table {
     table
 }
 
-/// What is in use, and of how much: `gpu 1/2, mem_gb 8/64`. The job that it is kept for stands behind it.
+/// What is in use, and of how much: `gpu 1/2, mem_gb 8/64`. The job that it is reserved for comes last.
 fn used(worker: &Worker) -> String {
     let abilities = Abilities::parse(&worker.abilities).ok();
     let total = |name: &str| match abilities.as_ref().and_then(|abilities| abilities.get(name)) {
@@ -57,7 +110,7 @@ fn used(worker: &Worker) -> String {
     let amounts = worker.uses.split(", ").filter_map(|used| used.split_once('='));
     let used: Vec<_> = amounts.map(|(name, used)| format!("{name} {used}/{}", total(name))).collect();
     match worker.reserved_for {
-        Some(job) => format!("{} (kept for job {job})", used.join(", ")),
+        Some(job) => format!("{} (reserved for job {job})", used.join(", ")),
         None => used.join(", "),
     }
 }
@@ -85,6 +138,6 @@ mod tests {
         };
         assert_eq!(used(&worker("", None)), "");
         assert_eq!(used(&worker("gpu=1, mem_gb=0.5", None)), "gpu 1/2, mem_gb 0.5/64");
-        assert_eq!(used(&worker("gpu=2, gone=1", Some(7))), "gpu 2/2, gone 1/? (kept for job 7)");
+        assert_eq!(used(&worker("gpu=2, gone=1", Some(7))), "gpu 2/2, gone 1/? (reserved for job 7)");
     }
 }

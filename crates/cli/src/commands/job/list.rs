@@ -37,6 +37,17 @@ pub struct ListArgs {
     pub all: bool,
 }
 
+impl ListArgs {
+    /// Of those that a worker has, unless states were named.
+    pub fn with_workers(mut self) -> ListArgs {
+        if self.which.state.is_empty() {
+            let leased = [StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting];
+            self.which.state = leased.map(|state| state.as_str().to_owned()).to_vec();
+        }
+        self
+    }
+}
+
 /// Lists jobs.
 pub async fn run(context: &Context, args: &ListArgs) -> Outcome {
     let client = context.client()?;
