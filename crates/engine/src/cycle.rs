@@ -1,5 +1,5 @@
-//! Attempts that wait for each other would do so for ever. Through joins nobody sees that coming, so it is looked for
-//! whenever an attempt has begun to wait: the youngest of the circle fails, and the others go on.
+//! Attempts that wait for each other would wait for ever. A join can close such a cycle unseen, so the kernel looks for
+//! one whenever an attempt begins to wait, or waits for more: the youngest job of the cycle fails, and the others go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -46,7 +46,8 @@ impl Kernel {
         if entry.waits_for_jobs() {
             self.note_wait(id, jobs);
             self.tell_later(id, ticket, wait_ms);
-            return self.look_at_wait(id);
+            self.look_at_wait(id);
+            return self.break_cycle(id);
         }
         if jobs.iter().all(|job| !self.open.contains_key(&job.get())) {
             return self.answer(ticket, Ok(Answer::Waited { jobs, over: true }));

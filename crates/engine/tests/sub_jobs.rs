@@ -274,6 +274,21 @@ fn a_worker_that_is_lost_while_its_attempt_waits_loses_it() {
 }
 
 #[test]
+fn an_attempt_that_comes_to_wait_for_itself_while_it_waits_fails() {
+    let mut hall = Hall::new();
+    let own = hall.submit(keyed("p", "own")).unwrap().id;
+    let held = hall.take_one("w");
+    hall.call("w", &held, "one", job("c")).unwrap();
+    hall.wait("w", &held);
+    assert_eq!(hall.state(own), StateName::Waiting);
+    assert_eq!(hall.call("w", &held, "two", keyed("p", "own")).unwrap().id, own, "it joins itself");
+    hall.wait("w", &held);
+    let life = hall.show(own).job.life;
+    let error = life.state.error().unwrap();
+    assert_eq!((life.state.name(), error.reason.as_str()), (StateName::Failed, "wait_cycle"));
+}
+
+#[test]
 fn jobs_that_wait_for_each_other_are_found_and_the_youngest_fails() {
     let mut hall = Hall::new();
     let one = hall.submit(keyed("p", "one")).unwrap().id;
