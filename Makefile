@@ -43,8 +43,9 @@ states: ## Write docs/states.md from the transition table
 	UPDATE=1 $(CARGO) test --locked -p jobhall-core --test states
 
 .PHONY: sim
-sim: ## Run the simulator: make sim SEEDS=10000, or one seed with its trace: make sim SEED=7
-	$(CARGO) run --locked --release -p jobhall-sim -- $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS))
+sim: ## Run the simulator on fresh seeds: make sim SEEDS=10000; on the same ones: FROM=5; one with its trace: SEED=7
+	$(CARGO) run --locked --release -p jobhall-sim -- \
+		$(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS) $(if $(FROM),--from $(FROM)))
 
 .PHONY: chaos
 chaos: nextest ## Kill a hall under load again and again: make chaos KILLS=1000, with the storm of a seed: SEED=7

@@ -1,0 +1,39 @@
+//! The words of a command line, taken one option at a time.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// What is left of the command line.
+pub struct Args(Vec<String>);
+
+impl Args {
+    /// The words behind the program's name.
+    pub fn new() -> Args {
+        Args(std::env::args().skip(1).collect())
+    }
+
+    /// Takes an option without a value.
+    pub fn flag(&mut self, name: &str) -> bool {
+        let at = self.0.iter().position(|word| word == name);
+        at.map(|at| self.0.remove(at)).is_some()
+    }
+
+    /// Takes an option and its value.
+    pub fn value<T: FromStr<Err: Display>>(&mut self, name: &str) -> Result<Option<T>, String> {
+        let Some(at) = self.0.iter().position(|word| word == name) else { return Ok(None) };
+        self.0.remove(at);
+        if at == self.0.len() {
+            return Err(format!("{name} needs a value"));
+        }
+        let text = self.0.remove(at);
+        text.parse().map(Some).map_err(|error| format!("{name} {text}: {error}"))
+    }
+
+    /// Nothing may be left.
+    pub fn end(self) -> Result<(), String> {
+        match self.0.first() {
+            Some(word) => Err(format!("{word} is not known here")),
+            None => Ok(()),
+        }
+    }
+}
