@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jobhall_core::schedule::{CatchUp, Overlap};
 use jobhall_core::{Job, JobSpec, Json, Rhythm, Schedule, ScheduleName, Time, Windows, Zone};
 use jobhall_engine::{ScheduleConfig, SubmitJob};
+use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 use crate::script::{Action, Wanted};
@@ -65,7 +66,7 @@ pub(crate) fn start_of(job: &Job, now: Time) -> Time {
 }
 
 /// A schedule that a client wants.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Wish {
     every_ms: u64,
     catch_up: CatchUp,

@@ -4,6 +4,7 @@
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{JobId, QueueConfig, TypeConfig};
 use jobhall_engine::{Edit, Request};
+use serde::{Deserialize, Serialize};
 
 use crate::check::LimitOf;
 use crate::random::Random;
@@ -12,7 +13,8 @@ use crate::simulation::Sim;
 use crate::words;
 
 /// A change that somebody makes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Alteration {
     /// Of what is configured for a queue.
     Queue(usize, QueueConfig),

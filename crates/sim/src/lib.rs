@@ -19,7 +19,6 @@ mod random;
 mod relations;
 mod run;
 mod script;
-mod shrink;
 mod simulation;
 mod storage;
 mod tally;
@@ -31,6 +30,6 @@ mod workers;
 
 pub use check::{BlackBox, Invariant, Name, Stored, Violation};
 pub use plant::Plant;
-pub use run::{Outcome, run};
-pub use shrink::shrink;
+pub use run::{Outcome, play, run};
+pub use script::{Script, Shrunk, shrink};
 pub use tally::Tally;

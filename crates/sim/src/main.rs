@@ -1,21 +1,25 @@
-//! Runs seeds and prints what occurred or what failed.
+//! Runs seeds or a script and prints what occurred or what failed.
 
 mod args;
 
+use std::fs;
 use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use jobhall_sim::{Outcome, Tally, run, shrink};
+use jobhall_sim::{Outcome, Script, Shrunk, Tally, play, run, shrink};
 
 use crate::args::Args;
 
 const USAGE: &str = "usage:
   jobhall-sim [--seeds N] [--from S] [--all] [--trace]   run N seeds from S; without S, from a fresh one
-  jobhall-sim --seed S [--trace]                         run one seed";
+  jobhall-sim --seed S [--trace] [--save FILE]           run one seed; save its script, shrunk if it fails
+  jobhall-sim --script FILE [--trace]                    run a saved script";
 
-/// How long a failure may be shrunk.
+/// How long a failure may be shrunk to be shown.
 const SHRINK: Duration = Duration::from_secs(20);
+/// How long it may be shrunk to be saved.
+const SHRINK_TO_SAVE: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
     match dispatch(Args::new()) {
@@ -32,9 +36,14 @@ fn main() -> ExitCode {
 fn dispatch(mut args: Args) -> Result<bool, String> {
     let usage = |error: String| format!("{error}\n{USAGE}");
     let trace = args.flag("--trace");
-    if let Some(seed) = args.value("--seed").map_err(usage)? {
+    if let Some(path) = args.value::<String>("--script").map_err(usage)? {
         args.end().map_err(usage)?;
-        return Ok(run_one(seed, trace));
+        return run_script(&path, trace);
+    }
+    if let Some(seed) = args.value("--seed").map_err(usage)? {
+        let save = args.value::<String>("--save").map_err(usage)?;
+        args.end().map_err(usage)?;
+        return run_one(seed, trace, save.as_deref());
     }
     let seeds = args.value("--seeds").map_err(usage)?.unwrap_or(1_000);
     let from = args.value("--from").map_err(usage)?.unwrap_or_else(fresh_seed);
@@ -49,17 +58,38 @@ fn fresh_seed() -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(0)
 }
 
-fn run_one(seed: u64, trace: bool) -> bool {
+fn run_script(path: &str, trace: bool) -> Result<bool, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let script = Script::from_json(&text).map_err(|error| format!("{path}: {error}"))?;
+    let outcome = play(script, None, trace);
+    print_story(&outcome);
+    match &outcome.violation {
+        Some(violation) => println!("{path}: {}\n  {}", violation.invariant, violation.text),
+        None => println!("{path}: passes, {} events", outcome.events),
+    }
+    Ok(outcome.violation.is_none())
+}
+
+fn run_one(seed: u64, trace: bool, save: Option<&str>) -> Result<bool, String> {
     let outcome = run(seed, None, trace);
     print_story(&outcome);
     let failed = outcome.violation.is_some();
     if failed {
         print_violation(&outcome);
-        print_shrunk(seed);
     } else {
         println!("{}\nseed {seed} passes, {} events", outcome.tally, outcome.events);
     }
-    !failed
+    let limit = if save.is_some() { SHRINK_TO_SAVE } else { SHRINK };
+    let small = failed.then(|| shrink_quietly(seed, limit)).flatten();
+    if let Some(small) = &small {
+        print_shrunk(small);
+    }
+    if let Some(path) = save {
+        let script = small.map_or_else(|| Script::new(seed), |small| small.script);
+        fs::write(path, script.to_json()).map_err(|error| format!("{path}: {error}"))?;
+        println!("{path}: {} actions", script.actions());
+    }
+    Ok(!failed)
 }
 
 struct Seeds {
@@ -132,7 +162,9 @@ fn print_failure(outcome: &Outcome, seeds: &Seeds) {
     progress_over();
     println!("failed among the seeds from {from}:");
     print_violation(outcome);
-    print_shrunk(seed);
+    if let Some(small) = shrink_quietly(seed, SHRINK) {
+        print_shrunk(&small);
+    }
 }
 
 fn print_violation(outcome: &Outcome) {
@@ -140,14 +172,20 @@ fn print_violation(outcome: &Outcome) {
     let (seed, events, ms) = (outcome.seed, outcome.events, outcome.ms);
     println!("seed {seed}: {} (event {events}, at {ms} ms)\n  {}", violation.invariant, violation.text);
     println!("again: make sim SEED={seed}, or cargo run -p jobhall-sim -- --seed {seed} --trace");
+    println!("keep: cargo run -p jobhall-sim -- --seed {seed} --save crates/sim/tests/scripts/NAME.json");
 }
 
 /// Shrinks without the messages of panics that are part of the failure.
-fn print_shrunk(seed: u64) {
+fn shrink_quietly(seed: u64, limit: Duration) -> Option<Shrunk> {
+    let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    if let Some((small, actions)) = shrink(seed, None, SHRINK) {
-        let text = small.violation.as_ref().map_or("", |violation| &violation.text);
-        println!("with {actions} actions left: {text}");
-        print_story(&small);
-    }
+    let small = shrink(seed, None, limit);
+    std::panic::set_hook(hook);
+    small
+}
+
+fn print_shrunk(small: &Shrunk) {
+    let text = small.outcome.violation.as_ref().map_or("", |violation| &violation.text);
+    println!("with {} actions left: {text}", small.script.actions());
+    print_story(&small.outcome);
 }

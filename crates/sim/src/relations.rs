@@ -3,6 +3,7 @@
 
 use jobhall_core::{Failure, GroupId, TypeConfig};
 use jobhall_engine::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};
+use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 use crate::script::{Action, Wanted};
@@ -13,7 +14,8 @@ use crate::words;
 const GROUPED: u64 = 10_000;
 
 /// A job that another comes after.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Before {
     /// The nth last one that its client knows of.
     Nth(u64),
@@ -22,7 +24,7 @@ pub(crate) enum Before {
 }
 
 /// What a job has to do with others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Relation {
     pub after: Vec<Before>,
     pub after_any: bool,
@@ -34,7 +36,8 @@ pub(crate) struct Relation {
 }
 
 /// What somebody does with a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum OfGroup {
     /// Makes one with these jobs.
     Create(Vec<Wanted>, bool),

@@ -33,17 +33,10 @@ pub fn run(seed: u64, plant: Option<Plant>, story: bool) -> Outcome {
 }
 
 /// Runs a script.
-pub(crate) fn play(script: Script, plant: Option<Plant>, story: bool) -> Outcome {
+pub fn play(script: Script, plant: Option<Plant>, story: bool) -> Outcome {
     let seed = script.seed;
     let mut sim = Sim::new(script, plant, story);
-    let panicked = catch_unwind(AssertUnwindSafe(|| sim.run())).err();
-    let mut violation = sim.checker.violation.take();
-    if let Some(panic) = panicked {
-        let words = panic.downcast_ref::<String>().cloned();
-        let words = words.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        let text = format!("panicked: {}", words.unwrap_or_default());
-        violation = Some(Violation { invariant: Invariant::Panic, jobs: Vec::new(), text });
-    }
+    let violation = finish(&mut sim);
     if story && let Some(violation) = &violation {
         sim.explain(&violation.jobs);
     }
@@ -57,4 +50,15 @@ pub(crate) fn play(script: Script, plant: Option<Plant>, story: bool) -> Outcome
         hash: sim.trace.hash,
         story: sim.trace.about(&jobs),
     }
+}
+
+/// Lets a run happen to its end; gives what went wrong.
+pub(crate) fn finish(sim: &mut Sim) -> Option<Violation> {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(|| sim.run())) else {
+        return sim.checker.violation.take();
+    };
+    let words = panic.downcast_ref::<String>().cloned();
+    let words = words.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    let text = format!("panicked: {}", words.unwrap_or_default());
+    Some(Violation { invariant: Invariant::Panic, jobs: Vec::new(), text })
 }

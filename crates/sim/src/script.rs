@@ -4,6 +4,7 @@
 
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};
+use serde::{Deserialize, Serialize};
 
 use crate::calendar::{self, Wish};
 use crate::changes::{Alteration, changes};
@@ -11,8 +12,14 @@ use crate::random::Random;
 use crate::relations::{self, OfGroup, Relation};
 use crate::words;
 
+mod file;
+mod shrink;
+
+pub use shrink::{Shrunk, shrink};
+
 /// Something that happens at its time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     /// A client submits; some with an idempotency name.
     Submit { jobs: Vec<Wanted>, name: Option<u64>, body: u64 },
@@ -80,6 +87,14 @@ impl Action {
         )
     }
 
+    /// The jobs that it makes.
+    pub fn jobs_mut(&mut self) -> Option<&mut Vec<Wanted>> {
+        match self {
+            Action::Submit { jobs, .. } | Action::Group(OfGroup::Create(jobs, _)) => Some(jobs),
+            _ => None,
+        }
+    }
+
     /// The worker it is about.
     pub fn worker(&self) -> Option<usize> {
         match *self {
@@ -97,7 +112,7 @@ impl Action {
 const WEIGHTS: [u32; 7] = [1, 1, 2, 1, 0, 3, 1];
 
 /// A job that a client wants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub job_type: usize,
     pub key: Option<usize>,
@@ -156,22 +171,24 @@ impl Wanted {
 }
 
 /// A run before it begins.
-#[derive(Clone, Debug)]
-pub(crate) struct Script {
-    pub seed: u64,
-    pub config: Config,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Script {
+    pub(crate) seed: u64,
+    #[serde(with = "file::StoredConfig")]
+    pub(crate) config: Config,
     /// Skill, accepts and slots of each worker.
-    pub workers: Vec<(usize, usize, u32)>,
+    pub(crate) workers: Vec<(usize, usize, u32)>,
     /// Events of one millisecond reach the kernel together and their units make one commit.
-    pub bursts: bool,
-    /// In order of time, in milliseconds from the start.
-    pub actions: Vec<(u64, Action)>,
+    pub(crate) bursts: bool,
     /// When faults stop.
-    pub calm_at: u64,
+    pub(crate) calm_at: u64,
+    /// In order of time, in milliseconds from the start.
+    pub(crate) actions: Vec<(u64, Action)>,
 }
 
 impl Script {
     /// The script of a seed.
+    #[must_use]
     pub fn new(seed: u64) -> Script {
         let mut random = Random::new(seed);
         let config = config(&mut random, seed);
@@ -188,7 +205,7 @@ impl Script {
         actions.extend(changes(seed, writer.at));
         actions.sort_by_key(|(at, _)| *at);
         relations::write(seed, &mut actions);
-        Script { seed, config, workers, bursts, actions, calm_at }
+        Script { seed, config, workers, bursts, calm_at, actions }
     }
 }
 

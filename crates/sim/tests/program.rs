@@ -1,9 +1,16 @@
-//! The program: what it prints and how it exits.
+//! The program: what it prints, what it writes, and how it exits.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn sim(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_jobhall-sim")).args(args).output().expect("the program runs")
+}
+
+fn file(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    path.to_str().expect("a path in plain text").to_owned()
 }
 
 fn printed(output: &Output) -> String {
@@ -21,4 +28,20 @@ fn seeds_are_fresh_unless_the_first_is_given() {
     };
     assert!(first(&["--seeds", "1"]) > 1_700_000_000_000);
     assert_eq!(first(&["--seeds", "1", "--from", "5"]), 5);
+}
+
+#[test]
+fn a_saved_script_is_run_again() {
+    let path = file("saved.json");
+    let saved = sim(&["--seed", "7", "--save", &path]);
+    assert!(saved.status.success(), "{saved:?}");
+    let again = sim(&["--script", &path, "--trace"]);
+    assert!(again.status.success(), "{again:?}");
+    assert!(printed(&again).contains("the hall starts"), "the trace");
+    let wrong = file("wrong.json");
+    fs::write(&wrong, fs::read_to_string(&path).unwrap().replacen("\"seed\"", "\"sed\": 1, \"seed\"", 1))
+        .unwrap();
+    let refused = sim(&["--script", &wrong]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(String::from_utf8(refused.stderr).unwrap(), format!("{wrong}: unknown field sed\n"));
 }

@@ -20,7 +20,7 @@ fn part(number: u64) -> Tally {
         let outcome = run(seed, None, false);
         if let Some(violation) = &outcome.violation {
             let small = shrink(seed, None, Duration::from_secs(20));
-            let story = small.map(|(outcome, _)| outcome.story.join("\n")).unwrap_or_default();
+            let story = small.map(|small| small.outcome.story.join("\n")).unwrap_or_default();
             panic!(
                 "seed {seed}: {}: {}\nagain: make sim SEED={seed}, or \
                  cargo run -p jobhall-sim -- --seed {seed} --trace\n{story}",

@@ -2,13 +2,22 @@
 
 use std::time::{Duration, Instant};
 
+use super::Script;
 use crate::check::Invariant;
 use crate::plant::Plant;
 use crate::run::{Outcome, play};
-use crate::script::Script;
 
-/// Shrinks a failing seed for at most this long; gives the story of the smallest run that fails alike.
-pub fn shrink(seed: u64, plant: Option<Plant>, limit: Duration) -> Option<(Outcome, usize)> {
+/// The smallest script that fails like a seed, and its run with the story.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The script.
+    pub script: Script,
+    /// Its run.
+    pub outcome: Outcome,
+}
+
+/// Shrinks a failing seed for at most this long; none if the seed passes.
+pub fn shrink(seed: u64, plant: Option<Plant>, limit: Duration) -> Option<Shrunk> {
     let until = Instant::now() + limit;
     let mut script = Script::new(seed);
     let first = play(script.clone(), plant, false);
@@ -25,11 +34,11 @@ pub fn shrink(seed: u64, plant: Option<Plant>, limit: Duration) -> Option<(Outco
         }
         piece = if dropped { piece } else { (piece / 2).max(1) };
     }
+    fewer_jobs(&mut script, plant, invariant, until);
     fewer_workers(&mut script, plant, invariant);
-    let left = script.actions.len();
-    Some((play(script, plant, true), left))
+    let outcome = play(script.clone(), plant, true);
+    Some(Shrunk { script, outcome })
 }
-
 fn fails(script: &Script, plant: Option<Plant>, invariant: Invariant) -> bool {
     play(script.clone(), plant, false).violation.is_some_and(|violation| violation.invariant == invariant)
 }
@@ -55,6 +64,21 @@ fn drop_pieces(
         }
     }
     dropped
+}
+
+/// Drops every job that is not needed from actions that submit several.
+fn fewer_jobs(script: &mut Script, plant: Option<Plant>, invariant: Invariant, until: Instant) {
+    for action in 0..script.actions.len() {
+        let jobs = script.actions[action].1.jobs_mut().map_or(0, |jobs| jobs.len());
+        for at in (0..jobs).rev() {
+            let mut less = script.clone();
+            let Some(jobs) = less.actions[action].1.jobs_mut().filter(|jobs| jobs.len() > 1) else { break };
+            jobs.remove(at);
+            if Instant::now() < until && fails(&less, plant, invariant) {
+                *script = less;
+            }
+        }
+    }
 }
 
 /// Workers that no action names can go, from the last.
