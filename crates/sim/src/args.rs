@@ -12,6 +12,15 @@ impl Args {
         Args(std::env::args().skip(1).collect())
     }
 
+    /// Takes the first word if it is this one.
+    pub fn command(&mut self, name: &str) -> bool {
+        let found = self.0.first().is_some_and(|word| word == name);
+        if found {
+            self.0.remove(0);
+        }
+        found
+    }
+
     /// Takes an option without a value.
     pub fn flag(&mut self, name: &str) -> bool {
         let at = self.0.iter().position(|word| word == name);

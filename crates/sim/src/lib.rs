@@ -12,6 +12,7 @@ mod changes;
 mod check;
 mod clients;
 mod event;
+mod history;
 mod manner;
 mod plant;
 mod queue;
@@ -29,6 +30,7 @@ mod words;
 mod workers;
 
 pub use check::{BlackBox, Invariant, Name, Stored, Violation};
+pub use history::record;
 pub use plant::Plant;
 pub use run::{Outcome, play, run};
 pub use script::{Script, Shrunk, shrink};

@@ -1,20 +1,21 @@
-//! Runs seeds or a script and prints what occurred or what failed.
+//! Runs seeds or a script and prints what occurred or what failed; records histories.
 
 mod args;
 
-use std::fs;
-use std::io::{IsTerminal, Write, stderr};
+use std::fs::{self, File};
+use std::io::{BufWriter, IsTerminal, Write, stderr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use jobhall_sim::{Outcome, Script, Shrunk, Tally, play, run, shrink};
+use jobhall_sim::{Outcome, Script, Shrunk, Tally, play, record, run, shrink};
 
 use crate::args::Args;
 
 const USAGE: &str = "usage:
   jobhall-sim [--seeds N] [--from S] [--all] [--trace]   run N seeds from S; without S, from a fresh one
   jobhall-sim --seed S [--trace] [--save FILE]           run one seed; save its script, shrunk if it fails
-  jobhall-sim --script FILE [--trace]                    run a saved script";
+  jobhall-sim --script FILE [--trace]                    run a saved script
+  jobhall-sim record [--seeds N] [--from S] --out FILE   write the complete histories of N seeds from S, or 0";
 
 /// How long a failure may be shrunk to be shown.
 const SHRINK: Duration = Duration::from_secs(20);
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
 /// Does what the command line says; whether all was well.
 fn dispatch(mut args: Args) -> Result<bool, String> {
     let usage = |error: String| format!("{error}\n{USAGE}");
+    if args.command("record") {
+        return record_seeds(args);
+    }
     let trace = args.flag("--trace");
     if let Some(path) = args.value::<String>("--script").map_err(usage)? {
         args.end().map_err(usage)?;
@@ -188,4 +192,21 @@ fn print_shrunk(small: &Shrunk) {
     let text = small.outcome.violation.as_ref().map_or("", |violation| &violation.text);
     println!("with {} actions left: {text}", small.script.actions());
     print_story(&small.outcome);
+}
+
+fn record_seeds(mut args: Args) -> Result<bool, String> {
+    let seeds: u64 = args.value("--seeds")?.unwrap_or(1_000);
+    let from: u64 = args.value("--from")?.unwrap_or(0);
+    let path: String = args.value("--out")?.ok_or("--out is missing")?;
+    args.end()?;
+    let failed = |error| format!("{path}: {error}");
+    let mut out = BufWriter::new(File::create(&path).map_err(failed)?);
+    for seed in from..from.saturating_add(seeds) {
+        out.write_all(record(seed).as_bytes()).map_err(failed)?;
+        progress(seed - from + 1, seeds);
+    }
+    out.flush().map_err(failed)?;
+    progress_over();
+    println!("{path}: {seeds} seeds from {from}");
+    Ok(true)
 }

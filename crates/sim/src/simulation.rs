@@ -19,6 +19,7 @@ use crate::calendar;
 use crate::check::{Checker, Moment, Shelf as _};
 use crate::clients::Clients;
 use crate::event::{Event, Faults, Origin, UnderWay};
+use crate::history::History;
 use crate::plant::Plant;
 use crate::queue::Queue;
 use crate::random::Random;
@@ -54,6 +55,7 @@ pub(crate) struct Sim {
     pub checker: Checker,
     pub tally: Tally,
     pub trace: Trace,
+    pub history: History,
     pub calm: bool,
     pub done: bool,
     pub wire: Random,
@@ -92,6 +94,7 @@ impl Sim {
             checker,
             tally: Tally::default(),
             trace: Trace { keep, ..Trace::default() },
+            history: History::default(),
             calm: false,
             done: false,
             last_lease: None,
@@ -217,6 +220,7 @@ impl Sim {
         self.checker.arrives(ticket, &request);
         self.note_request(ticket, &request);
         let Some(request) = self.on_the_way(ticket, request) else { return };
+        self.history.request(self.ms, ticket, &request);
         let now = self.now();
         if let Some(kernel) = &mut self.kernel {
             kernel.ask(now, request, ticket);
@@ -293,6 +297,7 @@ impl Sim {
     }
 
     fn under_way(&mut self, number: u64, units: Vec<Unit>) {
+        self.history.commit(self.ms, number, &units);
         self.checker.decided(&units);
         self.note_units("decided", &units);
         let takes = self.store_takes(0);
@@ -310,6 +315,7 @@ impl Sim {
     }
 
     fn ask_store(&mut self, asked: StoreRequest) {
+        self.history.read(self.ms, &asked);
         self.asked += 1;
         let number = self.asked;
         self.tally.add("asked of the store", variant(&asked));
@@ -326,6 +332,7 @@ impl Sim {
         if self.kernel.take().is_none() {
             return;
         }
+        self.history.crash(self.ms);
         self.tally.add("faults", "crash or stop of the hall");
         self.trace.stir(&[self.ms, 13]);
         self.trace.note(self.ms, &[], || format!("the hall is down for {down_ms} ms"));
@@ -356,15 +363,22 @@ impl Sim {
         let forgets = |setting: &jobhall_store::Setting| setting.kind == jobhall_store::SettingKind::Queue;
         let forgetful = self.plant == Some(Plant::LimitsForgotten);
         let settings = settings.into_iter().filter(|one| !forgetful || !forgets(one));
-        let settings = settings.map(|one| self.vault.setting_for_kernel(one)).collect();
+        let settings: Vec<_> = settings.map(|one| self.vault.setting_for_kernel(one)).collect();
+        self.history.start(self.ms, (&config, now, &settings, self.vault.blocks()));
         kernel.restore_settings(settings).expect("settings that the engine wrote");
         kernel.restore_blocks(&self.vault.blocks());
         for group in self.vault.groups(true) {
             let members = self.vault.members_for_kernel(group.id);
+            self.history.start(self.ms, (&group, &members));
             kernel.restore_group(group, &members);
         }
-        self.vault.open_for_kernel().into_iter().for_each(|job| kernel.restore(job));
-        kernel.restore_links(self.vault.links());
+        for job in self.vault.open_for_kernel() {
+            self.history.start_job(self.ms, &job);
+            kernel.restore(job);
+        }
+        let links = self.vault.links();
+        self.history.start(self.ms, &links);
+        kernel.restore_links(links);
         kernel.begin();
         self.kernel = Some(kernel);
         self.checker.restarted();

@@ -67,7 +67,9 @@ impl Sim {
         if let Ok(committed) = &result {
             self.checker.acknowledges(&commit.units, committed);
         }
-        kernel.store_replied(now, StoreReply::Committed(commit.number, result));
+        let reply = StoreReply::Committed(commit.number, result);
+        self.history.reply(self.ms, &reply);
+        kernel.store_replied(now, reply);
     }
 
     /// Sometimes the kernel hears of a part first, and of the rest later.
@@ -179,6 +181,7 @@ impl Sim {
         }
         let now = self.now();
         if let Some(kernel) = &mut self.kernel {
+            self.history.reply(self.ms, &told);
             kernel.store_replied(now, told);
         }
     }

@@ -64,6 +64,7 @@ impl Sim {
 
     /// The kernel wants something done.
     pub fn effect(&mut self, effect: Effect) {
+        self.history.effect(self.ms, &effect);
         self.tally.add("effects", variant(&effect));
         match effect {
             Effect::Answer(ticket, answer) => self.answer_through(ticket, answer),

@@ -1,0 +1,27 @@
+//! Complete histories of runs, to prove that a change of the engine keeps its behaviour.
+//!
+//! A recording is text. A line `seed N` begins a run; every other line is one of these, with the virtual time in
+//! milliseconds first:
+//!
+//! ```text
+//! MS start | what the engine was started with, one line for each stored thing
+//! MS crash |
+//! MS request TICKET | the request
+//! MS answer TICKET | in brief: ids, dispositions, state or code | the answer
+//! MS effect | any other effect
+//! MS read | a request to the store besides commits
+//! MS reply | the reply to it
+//! MS commit NUMBER | how many units
+//! MS commit NUMBER.UNIT KIND | one row of a unit
+//! MS reply NUMBER | the reply to a commit, or to a part of it
+//! MS result NUMBER.UNIT | what became of a unit, counted from the first of that reply
+//! MS end | the violation, if there was one
+//! ```
+
+mod record;
+
+pub(crate) use record::History;
+pub use record::record;
+
+/// Between what the recorder says and the values it prints.
+const BAR: &str = " | ";

@@ -1,0 +1,170 @@
+//! Writes down everything that goes into the engine and everything that comes out, with all fields.
+
+use std::fmt::{Debug, Display, Write};
+
+use jobhall_core::{Job, JobStatus, LeaseId, Submitted};
+use jobhall_engine::{Answer, Effect, Rejected, Request, StoreReply, StoreRequest, Ticket};
+use jobhall_store::{Change, Committed, Insert, Unit};
+
+use super::BAR;
+use crate::run::finish;
+use crate::script::Script;
+use crate::simulation::Sim;
+use crate::tally::variant;
+
+/// The history of a seed's run.
+pub fn record(seed: u64) -> String {
+    let mut sim = Sim::new(Script::new(seed), None, false);
+    sim.history.lines = Some(format!("seed {seed}\n"));
+    let violation = finish(&mut sim);
+    sim.history.line(sim.ms, "end", violation);
+    sim.history.lines.unwrap_or_default()
+}
+
+/// The lines so far, if they are kept.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    lines: Option<String>,
+}
+
+impl History {
+    fn line(&mut self, ms: u64, head: impl Display, text: impl Debug) {
+        self.line_with(ms, head, text, &[]);
+    }
+
+    /// A line with leases that the debug form of the value hides.
+    fn line_with(&mut self, ms: u64, head: impl Display, text: impl Debug, leases: &[LeaseId]) {
+        let Some(lines) = &mut self.lines else { return };
+        let _ = write!(lines, "{ms} {head}{BAR}{text:?}");
+        for lease in leases {
+            let _ = write!(lines, " {:032x}", lease.0);
+        }
+        lines.push('\n');
+    }
+
+    /// Something that the engine is started with.
+    pub fn start(&mut self, ms: u64, given: impl Debug) {
+        self.line(ms, "start", given);
+    }
+
+    /// A stored job that it is started with.
+    pub fn start_job(&mut self, ms: u64, job: &Job) {
+        self.line_with(ms, "start", job, &lease_of(&job.life));
+    }
+
+    pub fn crash(&mut self, ms: u64) {
+        self.line(ms, "crash", ());
+    }
+
+    pub fn request(&mut self, ms: u64, ticket: Ticket, request: &Request) {
+        let leases = if self.lines.is_some() { leases_of(request) } else { Vec::new() };
+        self.line_with(ms, format_args!("request {}", ticket.0), request, &leases);
+    }
+
+    pub fn effect(&mut self, ms: u64, effect: &Effect) {
+        match effect {
+            Effect::Answer(ticket, answer) => self.answer(ms, *ticket, answer),
+            Effect::Assign(_, assignment) => self.line_with(ms, "effect", effect, &[assignment.lease]),
+            effect => self.line(ms, "effect", effect),
+        }
+    }
+
+    fn answer(&mut self, ms: u64, ticket: Ticket, answer: &Result<Answer, Rejected>) {
+        if self.lines.is_some() {
+            self.line(ms, format_args!("answer {}{BAR}{}", ticket.0, brief(answer)), answer);
+        }
+    }
+
+    pub fn read(&mut self, ms: u64, asked: &StoreRequest) {
+        self.line(ms, "read", asked);
+    }
+
+    pub fn commit(&mut self, ms: u64, number: u64, units: &[Unit]) {
+        if self.lines.is_some() {
+            self.line(ms, format_args!("commit {number}"), units.len());
+            units
+                .iter()
+                .enumerate()
+                .for_each(|(at, unit)| self.unit(ms, &format!("commit {number}.{at}"), unit));
+        }
+    }
+
+    fn unit(&mut self, ms: u64, head: &str, unit: &Unit) {
+        // Named one by one: a new field does not compile until it is written down too.
+        let Unit { checks, changes, inserts, settings, groups, links, unlinked, audit, idempotency_key } =
+            unit;
+        checks.iter().for_each(|check| self.line(ms, format_args!("{head} check"), check));
+        changes.iter().for_each(|change| self.change(ms, head, change));
+        inserts.iter().for_each(|insert| self.insert(ms, head, insert));
+        settings.iter().for_each(|setting| self.line(ms, format_args!("{head} setting"), setting));
+        groups.iter().for_each(|group| self.line(ms, format_args!("{head} group"), group));
+        links.iter().for_each(|link| self.line(ms, format_args!("{head} link"), link));
+        unlinked.iter().for_each(|parent| self.line(ms, format_args!("{head} unlink"), parent));
+        audit.iter().for_each(|entry| self.line(ms, format_args!("{head} audit"), entry));
+        idempotency_key.iter().for_each(|key| self.line(ms, format_args!("{head} idempotency"), key));
+    }
+
+    fn change(&mut self, ms: u64, head: &str, change: &Change) {
+        let mut leases = lease_of(&change.life);
+        leases.extend(change.past.as_ref().map(|past| past.lease));
+        self.line_with(ms, format_args!("{head} change"), change, &leases);
+    }
+
+    fn insert(&mut self, ms: u64, head: &str, insert: &Insert) {
+        self.line_with(ms, format_args!("{head} insert"), insert, &lease_of(&insert.job.life));
+    }
+
+    pub fn reply(&mut self, ms: u64, told: &StoreReply) {
+        match told {
+            StoreReply::Committed(number, Ok(Committed { feed, results })) => {
+                self.line(ms, format_args!("reply {number}"), feed);
+                for (at, result) in results.iter().enumerate() {
+                    self.line(ms, format_args!("result {number}.{at}"), result);
+                }
+            }
+            told => self.line(ms, "reply", told),
+        }
+    }
+}
+
+/// The lease of a job that a worker has or had last.
+fn lease_of(life: &JobStatus) -> Vec<LeaseId> {
+    life.state.lease().map(|lease| lease.id).into_iter().collect()
+}
+
+/// The leases that a request shows.
+fn leases_of(request: &Request) -> Vec<LeaseId> {
+    match request {
+        Request::Accept { lease, .. }
+        | Request::Progress { lease, .. }
+        | Request::Call { lease, .. }
+        | Request::Wait { lease, .. }
+        | Request::Started { lease, .. }
+        | Request::Report { lease, .. } => vec![*lease],
+        Request::OpenSession { attempts, .. } => attempts.iter().map(|(_, lease)| *lease).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What of an answer must stay as it is when answers come to say more.
+fn brief(answer: &Result<Answer, Rejected>) -> String {
+    match answer {
+        Ok(Answer::Submitted(jobs)) => submitted(jobs),
+        Ok(Answer::GroupCreated { id, jobs }) => format!("{id} {}", submitted(jobs)),
+        Ok(Answer::Group(shown)) => format!("{} {:?}", shown.group.id, shown.state),
+        Ok(Answer::State(state)) => state.to_string(),
+        Ok(Answer::Shown(shown)) => format!("{} {}", shown.job.id, shown.job.life.state.name()),
+        Ok(Answer::Explained(explained)) => format!("{} {}", explained.id, explained.state),
+        Ok(Answer::Session { session, .. }) => session.0.to_string(),
+        Ok(Answer::Vacancy(vacancy)) => vacancy.0.to_string(),
+        Ok(Answer::Waited { jobs, over }) => format!("{jobs:?} {over}"),
+        Ok(_) => "ok".to_owned(),
+        Err(Rejected::Event(refusal)) => variant(refusal),
+        Err(refused) => variant(refused),
+    }
+}
+
+fn submitted(jobs: &[Submitted]) -> String {
+    let one = |job: &Submitted| format!("{} {}", job.id, job.disposition);
+    jobs.iter().map(one).collect::<Vec<_>>().join(", ")
+}
