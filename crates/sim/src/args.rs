@@ -38,6 +38,11 @@ impl Args {
         text.parse().map(Some).map_err(|error| format!("{name} {text}: {error}"))
     }
 
+    /// Takes the first word that is left.
+    pub fn word(&mut self) -> Result<String, String> {
+        if self.0.is_empty() { Err("a file is missing".to_owned()) } else { Ok(self.0.remove(0)) }
+    }
+
     /// Nothing may be left.
     pub fn end(self) -> Result<(), String> {
         match self.0.first() {

@@ -1,4 +1,4 @@
-//! Complete histories of runs, to prove that a change of the engine keeps its behaviour.
+//! Complete histories of runs, to prove that a change of the engine keeps its behaviour: record with both, compare.
 //!
 //! A recording is text. A line `seed N` begins a run; every other line is one of these, with the virtual time in
 //! milliseconds first:
@@ -17,9 +17,13 @@
 //! MS result NUMBER.UNIT | what became of a unit, counted from the first of that reply
 //! MS end | the violation, if there was one
 //! ```
+//!
+//! A step is what one input (start, crash, request, reply) brings about at its moment, or the clock at another.
 
+mod compare;
 mod record;
 
+pub use compare::{Comparison, Difference, Mode, Renames, compare};
 pub(crate) use record::History;
 pub use record::record;
 

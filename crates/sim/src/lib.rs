@@ -30,7 +30,7 @@ mod words;
 mod workers;
 
 pub use check::{BlackBox, Invariant, Name, Stored, Violation};
-pub use history::record;
+pub use history::{Comparison, Difference, Mode, Renames, compare, record};
 pub use plant::Plant;
 pub use run::{Outcome, play, run};
 pub use script::{Script, Shrunk, shrink};

@@ -1,13 +1,15 @@
-//! Runs seeds or a script and prints what occurred or what failed; records histories.
+//! Runs seeds or a script and prints what occurred or what failed; records histories and compares them.
 
 mod args;
 
 use std::fs::{self, File};
-use std::io::{BufWriter, IsTerminal, Write, stderr};
+use std::io::{BufReader, BufWriter, IsTerminal, Write, stderr};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use jobhall_sim::{Outcome, Script, Shrunk, Tally, play, record, run, shrink};
+use jobhall_sim::{
+    Comparison, Mode, Outcome, Renames, Script, Shrunk, Tally, compare, play, record, run, shrink,
+};
 
 use crate::args::Args;
 
@@ -15,7 +17,9 @@ const USAGE: &str = "usage:
   jobhall-sim [--seeds N] [--from S] [--all] [--trace]   run N seeds from S; without S, from a fresh one
   jobhall-sim --seed S [--trace] [--save FILE]           run one seed; save its script, shrunk if it fails
   jobhall-sim --script FILE [--trace]                    run a saved script
-  jobhall-sim record [--seeds N] [--from S] --out FILE   write the complete histories of N seeds from S, or 0";
+  jobhall-sim record [--seeds N] [--from S] --out FILE   write the complete histories of N seeds from S, or 0
+  jobhall-sim compare --mode words|agenda|requests [--rename TABLE] A B
+                                                         compare two such files";
 
 /// How long a failure may be shrunk to be shown.
 const SHRINK: Duration = Duration::from_secs(20);
@@ -38,6 +42,9 @@ fn dispatch(mut args: Args) -> Result<bool, String> {
     let usage = |error: String| format!("{error}\n{USAGE}");
     if args.command("record") {
         return record_seeds(args);
+    }
+    if args.command("compare") {
+        return compare_files(args);
     }
     let trace = args.flag("--trace");
     if let Some(path) = args.value::<String>("--script").map_err(usage)? {
@@ -209,4 +216,28 @@ fn record_seeds(mut args: Args) -> Result<bool, String> {
     progress_over();
     println!("{path}: {seeds} seeds from {from}");
     Ok(true)
+}
+
+fn compare_files(mut args: Args) -> Result<bool, String> {
+    let mode: Mode = args.value("--mode")?.ok_or("--mode is missing")?;
+    let renames =
+        args.value::<String>("--rename")?.map_or(Ok(Renames::default()), |path| read_renames(&path))?;
+    let (left, right) = (args.word()?, args.word()?);
+    args.end()?;
+    let open = |path: &str| File::open(path).map(BufReader::new).map_err(|error| format!("{path}: {error}"));
+    let result = compare(open(&left)?, open(&right)?, mode, renames);
+    let result = result.map_err(|error| format!("{left}, {right}: {error}"))?;
+    if result == Comparison::default() {
+        return Err(format!("{left}, {right}: no seeds"));
+    }
+    println!("{} of {} seeds are equal", result.equal, result.seeds);
+    if let Some(difference) = &result.first {
+        println!("first difference: {difference}");
+    }
+    Ok(result.first.is_none())
+}
+
+fn read_renames(path: &str) -> Result<Renames, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    text.parse().map_err(|error| format!("{path}: {error}"))
 }

@@ -45,3 +45,22 @@ fn a_saved_script_is_run_again() {
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(String::from_utf8(refused.stderr).unwrap(), format!("{wrong}: unknown field sed\n"));
 }
+
+#[test]
+fn recordings_are_compared() {
+    let (first, second, table) = (file("first.txt"), file("second.txt"), file("table.txt"));
+    assert!(sim(&["record", "--seeds", "2", "--from", "4", "--out", &first]).status.success());
+    let text = fs::read_to_string(&first).unwrap();
+    fs::write(&second, text.replace("JobId(", "Number(")).unwrap();
+    fs::write(&table, "JobId Number\n").unwrap();
+    let differ = sim(&["compare", "--mode", "words", &first, &second]);
+    assert_eq!(differ.status.code(), Some(1));
+    assert!(
+        printed(&differ).starts_with("0 of 2 seeds are equal\nfirst difference: seed 4 at "),
+        "{differ:?}"
+    );
+    let same = sim(&["compare", "--mode", "words", "--rename", &table, &first, &second]);
+    assert_eq!((same.status.code(), printed(&same).as_str()), (Some(0), "2 of 2 seeds are equal\n"));
+    assert_eq!(sim(&["compare", "--mode", "word", &first, &second]).status.code(), Some(2));
+    assert_eq!(sim(&["compare", "--mode", "words", &table, &table]).status.code(), Some(2), "no seeds");
+}
