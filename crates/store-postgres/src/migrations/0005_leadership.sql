@@ -4,7 +4,7 @@
 ALTER TABLE jobhall.desk RENAME TO leadership;
 ALTER TABLE jobhall.leadership RENAME CONSTRAINT desk_pkey TO leadership_pkey;
 ALTER TABLE jobhall.leadership RENAME CONSTRAINT desk_one_check TO leadership_one_check;
-UPDATE jobhall.leadership SET epoch = epoch + 1, until = '-infinity';
+UPDATE jobhall.leadership SET epoch = epoch + 1, until = '-infinity' WHERE epoch > 0;
 
 DROP FUNCTION jobhall.take_desk;
 
