@@ -123,6 +123,10 @@ impl Kernel {
 
     /// A class has a ready job: a parked vacancy takes it.
     pub(crate) fn wake(&mut self, class: ClassId) {
+        if self.admission.deferring {
+            self.admission.deferred.insert(class);
+            return;
+        }
         let mut sent_away = 0;
         while self.matches() && !self.admission.quiet {
             let Some(rank) = self.board.head(class) else { return };
@@ -142,9 +146,14 @@ impl Kernel {
 
     /// After a rest, or a change that lets many jobs go on: everything that waits is matched again.
     pub(crate) fn wake_all(&mut self) {
+        self.admission.deferring = true;
         self.read_shares();
         for vacancy in self.board.parked() {
             self.fill(vacancy);
+        }
+        self.admission.deferring = false;
+        for class in std::mem::take(&mut self.admission.deferred) {
+            self.wake(class);
         }
     }
 
@@ -216,7 +225,7 @@ impl Kernel {
     /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
     pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
         // A copy looks at who has the original first, which a new job does not.
-        if !self.matches() || (job.spec.avoid && job.spec.copy_of.is_some()) {
+        if !self.matches() || self.admission.deferring || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
         let class = self.board.class_of(&job.spec);

@@ -46,6 +46,11 @@ pub(crate) struct Admission {
     retrying_waiters: bool,
     /// Jobs become ready without waking a vacancy: many do so together.
     pub quiet: bool,
+    /// Vacancies are being filled one after the other: a job that becomes ready meanwhile takes none of those that have
+    /// not been looked at, because a better one may wait for it.
+    pub deferring: bool,
+    /// Classes that had a job become ready meanwhile.
+    pub deferred: BTreeSet<ClassId>,
 }
 
 /// A job on its way.

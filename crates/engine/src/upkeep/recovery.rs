@@ -11,6 +11,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     kernel.rest_until = None;
+    kernel.admission.deferring = true;
     for task in std::mem::take(&mut kernel.postponed) {
         kernel.run(task);
     }

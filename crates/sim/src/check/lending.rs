@@ -19,18 +19,18 @@ type Standing = BTreeMap<JobId, JobId>;
 #[derive(Clone, Copy)]
 enum Links {
     All,
-    OfOpen,
+    OfWaiting,
 }
 
 impl Checker {
     /// What stands against a job beside these leased ones of its bucket, where so much has room. `known` says that all of
     /// them began under the same limit: where it was changed since, they may have more room than it has.
     ///
-    /// A job whose parent has ended stays on the place that it had by way of it, until a restart of the hall, which finds
-    /// no link any more: either is right.
+    /// A job whose parent has ended, or waits no longer, keeps the place that it had by way of it until a restart of the
+    /// server, which finds only those who wait: either is right.
     pub(super) fn no_place(&mut self, job: &Job, others: &[Job], most: u64, known: bool) -> Option<String> {
         let stayed = self.no_place_by(job, others, most, known, Links::All)?;
-        self.no_place_by(job, others, most, known, Links::OfOpen).map(|_| stayed)
+        self.no_place_by(job, others, most, known, Links::OfWaiting).map(|_| stayed)
     }
 
     fn no_place_by(
@@ -79,7 +79,7 @@ impl Checker {
     fn lenders(&self, job: JobId, links: Links) -> BTreeSet<JobId> {
         let counts = |parent: &JobId| match links {
             Links::All => true,
-            Links::OfOpen => self.rows.get(parent).is_some_and(|row| !row.life.state.is_terminal()),
+            Links::OfWaiting => self.waits_for_jobs(*parent),
         };
         let (mut found, mut next) = (BTreeSet::new(), vec![job]);
         while let Some(id) = next.pop() {
