@@ -59,7 +59,7 @@ mod tests {
     fn names_are_read_as_a_browser_sends_them() {
         for (text, read) in [
             ("hall.example", "hall.example"),
-            (" Server.Example ", "hall.example"),
+            (" Hall.Example ", "hall.example"),
             ("build_1", "build_1"),
             ("10.0.0.5", "10.0.0.5"),
             ("fd00::1", "[fd00::1]"),

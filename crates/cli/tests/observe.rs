@@ -183,7 +183,7 @@ fn a_log_in_text_is_as_loud_as_it_should_be() {
     let hall = Hall::start(&["up", "--slots", "1", "--log", "info"]);
     assert!(hall.run(&["run", "--", "true"]).status.success());
     eventually("the end of the job", || {
-        hall.said().contains("job completed job=1 attempt=1-1 worker=local outcome=passed")
+        hall.said().contains("job completed job=1 attempt=1-1 worker=local outcome=succeeded")
     });
     assert!(!hall.said().contains("DEBUG"), "{}", hall.said());
     let output = jobhall().args(["server", "--log", "loud"]).output().unwrap();
@@ -229,7 +229,7 @@ fn queues_and_figures_are_shown() {
     assert_eq!(stats["token"]["role"].as_str(), Some("admin"));
     let shown = text(&hall.run(&["stats"]).stdout);
     for part in
-        ["open jobs    1 queued", "submitted    2 since start", "completed    1 passed", "run          p50 "]
+        ["open jobs    1 queued", "submitted    2 since start", "completed    1 succeeded", "run          p50 "]
     {
         assert!(shown.contains(part), "{part}: {shown}");
     }

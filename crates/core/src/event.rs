@@ -254,8 +254,8 @@ mod tests {
             Event::TimeOut { failure: &failure, retry: &retry, dice: Dice(0), forced: false },
         ];
         let names = events.map(|event| event.name().to_string());
-        let expected = "claim, accept, progress, report, take back, lease end, cancel, release, again, hold, \
-                        release hold, edit, dependencies met, dependency failed, wait, resume, started external, \
+        let expected = "claim, accept, progress, report, take back, lease end, cancel, key freed, again, hold, \
+                        release, edit, dependencies met, dependency failed, wait, resume, started external, \
                         complete, time out";
         assert_eq!(names.join(", "), expected);
     }

@@ -66,7 +66,7 @@ fn check<M: Serialize + DeserializeOwned>(name: &str, kinds: &[&str]) {
 fn the_examples_of_what_workers_say_hold() {
     let kinds = [
         "hello",
-        "vacancies",
+        "credit",
         "accept",
         "progress",
         "log",

@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn only_a_blocked_job_is_released(turns in turns()) {
-        for turn in turns.iter().filter(|turn| turn.op == Op::Release) {
+        for turn in turns.iter().filter(|turn| turn.op == Op::KeyFreed) {
             let behind = match turn.before.state {
                 State::Blocked(blocked) if blocked.holder.is_some() => Some(blocked),
                 _ => None,

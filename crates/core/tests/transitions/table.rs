@@ -52,7 +52,7 @@ const TABLE: [Row; 35] = [
         "cancelled",
         [NONE, NONE, NONE, "same"],
     ),
-    ("release", [NONE, NONE, "queued"], [NONE; 4], NONE, [NONE; 4]),
+    ("key freed", [NONE, NONE, "queued"], [NONE; 4], NONE, [NONE; 4]),
     (
         "again",
         ["scheduled, again noted", "queued, again noted", "blocked, again noted"],
@@ -97,7 +97,7 @@ const TABLE: [Row; 35] = [
 /// and doing so for too long.
 const OTHERS: [(&str, [&str; 4]); 14] = [
     ("cancel", ["cancelled"; 4]),
-    ("release", [NONE, "blocked", NONE, NONE]),
+    ("key freed", [NONE, "blocked", NONE, NONE]),
     (
         "again",
         ["blocked, again noted", "blocked, again noted", "waiting, again noted", "waiting, again noted"],
@@ -177,7 +177,7 @@ fn a_job_whose_cancel_is_requested_takes_no_other_way() {
             "cancel" => ["same"; 4],
             "wait" => ["stopping", "stopping", "stopping", "same"],
             "resume" => [NONE, NONE, NONE, "running"],
-            "claim" | "release" | "again" | "edit" => [NONE; 4],
+            "claim" | "key freed" | "again" | "edit" => [NONE; 4],
             "hold" => {
                 ["assigned, held back", "accepted, held back", "running, held back", "waiting, held back"]
             }

@@ -182,7 +182,7 @@ pub enum ToServer {
 pub enum Word {
     /// `hello`.
     Hello,
-    /// `vacancies`.
+    /// `credit`.
     Credit,
     /// `accept`.
     Accept,
