@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jobhall_core::{AttemptId, Failure, Job, JobId, Outcome, Report, State};
+use jobhall_core::{AttemptId, JobId, Outcome, Report, State};
 use jobhall_sim::{BlackBox, Violation};
 
 use super::record::Entry;
@@ -45,25 +45,8 @@ pub fn violation(aftermath: &Aftermath) -> Option<Violation> {
         if matches!(job.life.state, State::Cancelled(_)) {
             outside.worked(AttemptId { job: job.id, claim: job.life.claim }, Report::Cancelled);
         }
-        for (attempt, failure) in given_up(aftermath, job) {
-            outside.worked(attempt, Report::Crashed(failure, None));
-        }
     }
     outside.judge()
-}
-
-/// Attempts that a worker process stopped because the hall was away for too long. It can only have said so of commands
-/// that have not come to their end.
-fn given_up(aftermath: &Aftermath, job: &Job) -> Vec<(AttemptId, Failure)> {
-    let past = aftermath.stored.attempts.get(&job.id).into_iter().flatten();
-    let past = past.map(|past| (past.claim, &past.failure));
-    let last = match &job.life.state {
-        State::Crashed(defeat) => Some((job.life.claim, &defeat.failure)),
-        _ => None,
-    };
-    let all = past.chain(last).map(|(claim, failure)| (AttemptId { job: job.id, claim }, failure.clone()));
-    let stopped = all.filter(|(_, failure)| failure.reason == "stopped");
-    stopped.filter(|(attempt, _)| !aftermath.traces.ended.contains_key(attempt)).collect()
 }
 
 /// Attempts that began under one leader and came to an end of their own under the next.

@@ -30,10 +30,6 @@ impl InFlight {
         self.0.insert(attempt, Holding { lease, task, order, free: false, message: None });
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Slots that are taken.
     pub fn busy(&self) -> usize {
         self.0.values().filter(|holding| !holding.free).count()
@@ -78,6 +74,17 @@ impl InFlight {
     pub fn lose_all(&mut self) {
         let all: Vec<_> = self.0.keys().copied().collect();
         all.into_iter().for_each(|attempt| self.tell(attempt, Order::Lost));
+    }
+
+    /// Ends when no process is left of the attempts that are lost by now.
+    pub fn all_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let orders = self.0.values().map(|holding| &holding.order);
+        let lost: Vec<_> = orders.filter(|order| *order.borrow() == Order::Lost).cloned().collect();
+        async move {
+            for order in lost {
+                order.closed().await;
+            }
+        }
     }
 
     /// Keeps a message until it is answered; the messages to send now.
@@ -201,7 +208,7 @@ mod tests {
         held.keep(message(vec![log()]).0);
         assert_eq!(held.busy(), 1);
         held.keep(message(vec![log(), outcome()]).0);
-        assert_eq!((held.busy(), held.is_empty()), (0, false), "free, though not yet answered");
+        assert_eq!((held.busy(), held.0.len()), (0, 1), "free, though not yet answered");
     }
 
     #[tokio::test]

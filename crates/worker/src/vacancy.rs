@@ -224,7 +224,7 @@ impl Worker {
 
     /// The connection is gone, or did not come to be. Commands go on as long as their lease surely lives.
     fn away(&mut self, why: &str) {
-        tracing::warn!(why, "the hall is away");
+        tracing::warn!(why, "the server is unreachable");
         let pause = self.patience.pause().unwrap_or_default();
         if matches!(self.way, Way::Open(_)) {
             self.client.go_on();
@@ -240,19 +240,32 @@ impl Worker {
                 "this worker is called {worker} by its token, and not {name}: a token is for one worker"
             );
         }
+        lost.into_iter().for_each(|attempt| self.in_flight.tell(attempt, Order::Lost));
+        let was_stopped =
+            |held: &AttemptRef| kept.contains(&held.attempt) && !self.in_flight.goes_on(held.attempt);
+        if std::mem::take(&mut self.brought).iter().any(was_stopped) {
+            return self.abandon(session);
+        }
         self.way = Way::Open(Box::new(Link::new(session)));
         self.term = Term::new(Duration::from_millis(lease_ms), since);
         self.patience.renew();
         (self.heard, self.said) = (0, None);
-        lost.into_iter().for_each(|attempt| self.in_flight.tell(attempt, Order::Lost));
-        for held in std::mem::take(&mut self.brought) {
-            // Given up while the hello was on its way. The hall has to hear of it, or it would wait for ever.
-            if kept.contains(&held.attempt) && !self.in_flight.goes_on(held.attempt) {
-                let why = "it was stopped while the hall was away";
-                self.give_up(held.attempt, held.lease, "stopped", why);
-            }
-        }
         self.in_flight.unanswered().into_iter().for_each(|message| self.say(message));
+    }
+
+    /// The server has renewed the lease of an attempt that was stopped while the hello was on its way. That lease must
+    /// end: the job is then retried as after any lost lease, whereas a report would count as a crash of the job. The next
+    /// hello names only what goes on.
+    fn abandon(&mut self, session: Session) {
+        tracing::warn!("the server answered after attempts had been stopped: their leases are given up");
+        if !session.welcome.kept.iter().any(|attempt| self.in_flight.goes_on(*attempt)) {
+            let stopped = self.in_flight.all_stopped();
+            tokio::spawn(async move {
+                stopped.await;
+                session.leave().await;
+            });
+        }
+        self.way = Way::Away(Instant::now());
     }
 
     fn give_up(&self, attempt: AttemptId, lease: LeaseId, reason: &str, why: &str) {
@@ -322,12 +335,23 @@ impl Worker {
         }
     }
 
-    /// Renews, notices a hall that no longer answers, and stops what could not be renewed in time.
+    /// Stops what could not be renewed in time.
+    fn too_late(&mut self) {
+        if self.in_flight.busy() > 0 {
+            tracing::warn!("the leases could not be renewed in time: running commands are stopped");
+            if matches!(self.way, Way::Open(_)) {
+                // This worker stood still. A later renewal of this session would keep the leases of what is stopped here.
+                self.away("no renewal was sent in time");
+            }
+        }
+        self.in_flight.lose_all();
+    }
+
+    /// Renews, notices a server that no longer answers, and stops what could not be renewed in time.
     fn beat(&mut self) {
         let now = Instant::now();
-        if self.term.is_over(now) && !self.in_flight.is_empty() {
-            tracing::warn!("the leases could not be renewed in time: what is at hand is stopped");
-            self.in_flight.lose_all();
+        if self.term.is_over(now) {
+            self.too_late();
         }
         if matches!(self.way, Way::Open(_)) {
             if self.term.is_unanswered(now) {

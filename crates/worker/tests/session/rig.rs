@@ -1,0 +1,158 @@
+//! A worker, and a server that says only what a test makes it say.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use jobhall_client::Client;
+use jobhall_core::{AttemptId, LeaseId};
+use jobhall_protocol::{
+    AssignedJob, EXEC, Encoding, FrameWriter, ToServer, ToWorker, Welcome, WorkerFile, read_frame,
+};
+use jobhall_worker::{Options, Shutdown, Slots, WorkerOptions};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Commands are stopped after half of it.
+const LEASE_MS: u64 = 3_000;
+const PROTOCOL: &str = "sec-websocket-protocol";
+
+/// Waits for something that must come, with a deadline far beyond need.
+pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// See the module.
+pub struct Rig {
+    listener: TcpListener,
+    folder: tempfile::TempDir,
+    shutdown: watch::Sender<Shutdown>,
+    worker: JoinHandle<()>,
+}
+
+impl Rig {
+    /// A worker with two slots that looks for its server.
+    pub async fn start() -> Rig {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+        let program = env!("CARGO_BIN_EXE_jobhall-slot-program").into();
+        let slots = Slots::new(Options { most: 2, program, ..Options::default() });
+        let file = WorkerFile { slots: Some(2), allow_exec: true, ..WorkerFile::default() };
+        let (shutdown, orders) = watch::channel(Shutdown::None);
+        let options = WorkerOptions { client, file, slots, shutdown: orders };
+        let worker = tokio::spawn(async move { jobhall_worker::run(options).await.unwrap() });
+        Rig { listener, folder: tempfile::tempdir().unwrap(), shutdown, worker }
+    }
+
+    /// The next connection of the worker, and the attempts that its hello names.
+    pub async fn accept(&self) -> (Connection, Vec<AttemptId>) {
+        let accepted = tokio::time::timeout(DEADLINE, self.listener.accept()).await;
+        let (stream, _) = accepted.expect("a connection in time").unwrap();
+        let mut connection = Connection(accept_hdr_async(stream, same_protocol).await.unwrap(), Vec::new());
+        let Some(ToServer::Hello(hello)) = connection.next().await else {
+            panic!("the first message is a hello")
+        };
+        (connection, hello.attempts.iter().map(|held| held.attempt).collect())
+    }
+
+    /// A script that runs until it is killed.
+    pub fn script(&self) -> String {
+        format!("echo $$ > {}; exec sleep 600", self.pid_file().display())
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.folder.path().join("pid")
+    }
+
+    /// Whether the process of that script is there.
+    pub fn is_running(&self) -> bool {
+        let text = std::fs::read_to_string(self.pid_file()).unwrap_or_default();
+        let pid = text.strip_suffix('\n').map(|pid| rustix::process::Pid::from_raw(pid.parse().unwrap()));
+        pid.flatten().is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+    }
+
+    /// Nothing of this process goes on, as on a machine that sleeps, until commands must be stopped. The worker runs on the
+    /// thread of the test.
+    pub fn stand_still(&self) {
+        std::thread::sleep(Duration::from_millis(LEASE_MS / 2 + LEASE_MS / 6));
+    }
+
+    /// Stops the worker.
+    pub async fn stop(self) {
+        drop(self.listener);
+        self.shutdown.send_replace(Shutdown::Now);
+        tokio::time::timeout(DEADLINE, self.worker).await.expect("its end in time").unwrap();
+    }
+}
+
+#[expect(clippy::result_large_err, reason = "the signature is that of the library")]
+fn same_protocol(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    let asked = request.headers()[PROTOCOL].clone();
+    response.headers_mut().insert(PROTOCOL, asked);
+    Ok(response)
+}
+
+/// One connection, and what came on it that was not looked at yet.
+pub struct Connection(WebSocketStream<TcpStream>, Vec<ToServer>);
+
+impl Connection {
+    /// The next message; none at the end of the session.
+    pub async fn next(&mut self) -> Option<ToServer> {
+        while self.1.is_empty() {
+            let message = tokio::time::timeout(DEADLINE, self.0.next()).await.expect("a message in time");
+            match message? {
+                Ok(Message::Binary(bytes)) => {
+                    self.1 = read_frame(Encoding::MessagePack, &bytes).unwrap();
+                    self.1.reverse();
+                }
+                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+        self.1.pop()
+    }
+
+    pub async fn send(&mut self, message: ToWorker) {
+        let mut frame = FrameWriter::new(Encoding::MessagePack);
+        frame.push(&message).unwrap();
+        self.0.send(Message::Binary(frame.take().unwrap().into())).await.unwrap();
+    }
+
+    /// Answers the hello: these attempts are kept.
+    pub async fn welcome(&mut self, kept: &[AttemptId]) {
+        let welcome = Welcome {
+            version: 1,
+            features: Vec::new(),
+            worker: String::new(),
+            lease_ms: LEASE_MS,
+            kept: kept.to_vec(),
+            lost: Vec::new(),
+        };
+        self.send(ToWorker::Welcome(welcome)).await;
+    }
+
+    /// Assigns a script.
+    pub async fn assign(&mut self, attempt: AttemptId, script: &str) {
+        let job = AssignedJob {
+            id: attempt.job.get(),
+            job_type: EXEC.to_owned(),
+            key: None,
+            queue: "default".to_owned(),
+            params: to_raw_value(&json!({ "script": script })).unwrap(),
+            attempt: 1,
+            external: false,
+        };
+        self.send(ToWorker::Assign { attempt, lease: LeaseId(7), token: String::new(), job }).await;
+    }
+}
