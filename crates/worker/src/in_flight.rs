@@ -72,8 +72,19 @@ impl InFlight {
 
     /// Tells all that they are lost.
     pub fn lose_all(&mut self) {
-        let all: Vec<_> = self.0.keys().copied().collect();
-        all.into_iter().for_each(|attempt| self.tell(attempt, Order::Lost));
+        self.lose_where(|_| true);
+    }
+
+    /// Tells those whose command still runs that they are lost. An outcome that was not answered yet harms nobody: a
+    /// server that has given the job to another refuses it.
+    pub fn lose_running(&mut self) {
+        self.lose_where(|holding| !holding.free);
+    }
+
+    fn lose_where(&mut self, is_meant: impl Fn(&Holding) -> bool) {
+        let meant = self.0.iter().filter(|(_, holding)| is_meant(holding));
+        let meant: Vec<_> = meant.map(|(&attempt, _)| attempt).collect();
+        meant.into_iter().for_each(|attempt| self.tell(attempt, Order::Lost));
     }
 
     /// Ends when no process is left of the attempts that are lost by now.
@@ -209,6 +220,10 @@ mod tests {
         assert_eq!(held.busy(), 1);
         held.keep(message(vec![log(), outcome()]).0);
         assert_eq!((held.busy(), held.0.len()), (0, 1), "free, though not yet answered");
+        held.lose_running();
+        assert!(held.goes_on(attempt()), "nothing of it runs");
+        held.lose_all();
+        assert!(!held.goes_on(attempt()));
     }
 
     #[tokio::test]

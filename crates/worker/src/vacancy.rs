@@ -185,7 +185,7 @@ impl Worker {
                 news = self.way.next() => self.hear(news),
                 Some(message) = outbound.recv() => self.send(message),
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
-                () = sleep_until(self.term.next()) => self.beat(),
+                () = sleep_until(self.term.next()) => self.beat(ending),
                 () = due(self.accepts.front()) => self.accept(),
             }
             while let Ok(message) = outbound.try_recv() {
@@ -335,8 +335,9 @@ impl Worker {
         }
     }
 
-    /// Stops what could not be renewed in time.
-    fn too_late(&mut self) {
+    /// Stops what could not be renewed in time. An outcome that is known by then is kept for a server that comes back,
+    /// unless this worker is about to end.
+    fn too_late(&mut self, ending: Shutdown) {
         if self.in_flight.busy() > 0 {
             tracing::warn!("the leases could not be renewed in time: running commands are stopped");
             if matches!(self.way, Way::Open(_)) {
@@ -344,14 +345,18 @@ impl Worker {
                 self.away("no renewal was sent in time");
             }
         }
-        self.in_flight.lose_all();
+        if ending == Shutdown::None {
+            self.in_flight.lose_running();
+        } else {
+            self.in_flight.lose_all();
+        }
     }
 
     /// Renews, notices a server that no longer answers, and stops what could not be renewed in time.
-    fn beat(&mut self) {
+    fn beat(&mut self, ending: Shutdown) {
         let now = Instant::now();
         if self.term.is_over(now) {
-            self.too_late();
+            self.too_late(ending);
         }
         if matches!(self.way, Way::Open(_)) {
             if self.term.is_unanswered(now) {

@@ -12,6 +12,11 @@ fn running() -> AttemptId {
     "1-1".parse().unwrap()
 }
 
+/// The attempt whose command ends at once.
+fn finished() -> AttemptId {
+    "2-1".parse().unwrap()
+}
+
 /// What a worker says about an attempt in the end, or how its session ends without it.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
@@ -72,6 +77,27 @@ async fn an_attempt_that_was_stopped_for_its_lease_is_given_up_and_not_reported_
 }
 
 #[tokio::test]
+async fn an_outcome_outlives_the_lease_and_is_told_when_the_server_still_takes_it() {
+    let rig = Rig::start().await;
+    let mut connection = rig.accept().await.0;
+    connection.welcome(&[]).await;
+    connection.assign(running(), &rig.script()).await;
+    connection.assign(finished(), "true").await;
+    assert_eq!(end(&mut connection, finished()).await, End::Outcome(Outcome::Succeeded));
+    let (mut connection, named) = no_answer_for_longer_than_a_lease(&rig, connection).await;
+    assert_eq!(named, [running(), finished()]);
+    connection.welcome(&named).await;
+    let ended = end(&mut connection, running()).await;
+    assert_eq!(ended, End::Disconnect, "one lease must end, the other must not");
+    let (mut connection, named) = rig.accept().await;
+    assert_eq!(named, [finished()]);
+    connection.welcome(&named).await;
+    assert_eq!(end(&mut connection, finished()).await, End::Outcome(Outcome::Succeeded));
+    drop(connection);
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn a_session_is_not_renewed_with_attempts_that_were_stopped() {
     let rig = Rig::start().await;
     let mut connection = rig.accept().await.0;
@@ -85,4 +111,15 @@ async fn a_session_is_not_renewed_with_attempts_that_were_stopped() {
     assert_eq!(end(&mut connection, running()).await, End::Disconnect);
     assert!(rig.accept().await.1.is_empty(), "the server learns that the attempt is not there any more");
     rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_drains_waits_for_no_server_beyond_the_lease() {
+    let rig = Rig::start().await;
+    let mut connection = rig.accept().await.0;
+    connection.welcome(&[]).await;
+    connection.assign(finished(), "true").await;
+    assert_eq!(end(&mut connection, finished()).await, End::Outcome(Outcome::Succeeded));
+    drop(connection);
+    rig.drain().await;
 }

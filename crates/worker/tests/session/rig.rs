@@ -90,8 +90,17 @@ impl Rig {
 
     /// Stops the worker.
     pub async fn stop(self) {
+        self.ended_by(Shutdown::Now).await;
+    }
+
+    /// Drains the worker, for which there is no server any more.
+    pub async fn drain(self) {
+        self.ended_by(Shutdown::Drain).await;
+    }
+
+    async fn ended_by(self, shutdown: Shutdown) {
         drop(self.listener);
-        self.shutdown.send_replace(Shutdown::Now);
+        self.shutdown.send_replace(shutdown);
         tokio::time::timeout(DEADLINE, self.worker).await.expect("its end in time").unwrap();
     }
 }
