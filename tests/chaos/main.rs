@@ -33,10 +33,11 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|error| panic!("{name} is {text:?}: {error}")))
 }
 
+/// The seed of a storm: random unless it is given. A failing test shows what was printed, so the seed is printed first.
 fn seed() -> u64 {
     let clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let seed = number("JOBHALL_SEED").unwrap_or_else(clock);
-    println!("seed {seed}");
+    println!("seed {seed} (JOBHALL_SEED={seed} repeats it)");
     seed
 }
 
