@@ -138,8 +138,13 @@ impl<'a> Reader<'a> {
     /// Stores pieces of log whose leases are good.
     async fn store(&mut self, pieces: Vec<Piece>, heard: &Heard, said: &mut Vec<ToWorker>) {
         for Piece { check, attempt, offset, stream, bytes } in pieces {
-            if heard.get(check).is_none_or(Result::is_err) {
-                continue;
+            match heard.get(check) {
+                Some(Ok(_)) => {}
+                Some(Err(why)) => {
+                    self.not_stored(attempt, &ApiError::from(why.clone()));
+                    continue;
+                }
+                None => continue,
             }
             let stream = match stream {
                 LogStream::Stdout => Stream::Stdout,
@@ -154,16 +159,21 @@ impl<'a> Reader<'a> {
                     said.push(ToWorker::Logged { attempt, len, truncated });
                 }
                 Err(trouble) => {
-                    if passes(&trouble) {
-                        self.behind.insert(attempt);
-                    }
+                    self.not_stored(attempt, &trouble);
                     said.push(refused(Word::Log, Some(attempt), &trouble));
                 }
             }
         }
     }
 
-    /// Finishes the logs of outcomes; those whose log is not whole are refused.
+    /// The outcome waits for a piece of log that may be stored later.
+    fn not_stored(&mut self, attempt: AttemptId, trouble: &ApiError) {
+        if passes(trouble) {
+            self.behind.insert(attempt);
+        }
+    }
+
+    /// Finishes the logs of outcomes; those whose log is not whole are refused, and their log stays open for the rest.
     async fn finish(
         &mut self,
         endings: Vec<Ending>,
@@ -171,6 +181,7 @@ impl<'a> Reader<'a> {
         said: &mut Vec<ToWorker>,
     ) -> Vec<(Request, Note)> {
         let own = |ending: &Ending| match ending.log {
+            _ if self.behind.contains(&ending.attempt) => false,
             Some(Owner::Given) => true,
             Some(Owner::Check(at)) => heard.get(at).is_some_and(Result::is_ok),
             None => false,
@@ -205,7 +216,7 @@ fn log_missing() -> ApiError {
 
 /// Whether the same may work later.
 fn passes(trouble: &ApiError) -> bool {
-    matches!(trouble.words().0, Code::Unavailable | Code::StorageFull | Code::Internal)
+    matches!(trouble.words().0, Code::Unavailable | Code::StorageFull | Code::Internal | Code::OutcomeUnknown)
 }
 
 fn split(reports: Vec<(Request, Note)>, requests: &mut Vec<Request>, notes: &mut Vec<Note>) {

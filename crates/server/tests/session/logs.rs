@@ -123,3 +123,44 @@ async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "late");
 }
+
+/// Puts a directory in the place of every file of a log, so that it can be neither read nor written.
+fn block(files: &[PathBuf]) {
+    for path in files {
+        std::fs::rename(path, aside(path)).unwrap();
+        std::fs::create_dir(path).unwrap();
+    }
+}
+
+fn unblock(files: &[PathBuf]) {
+    for path in files {
+        std::fs::remove_dir(path).unwrap();
+        std::fs::rename(aside(path), path).unwrap();
+    }
+}
+
+fn aside(path: &Path) -> PathBuf {
+    path.with_file_name(format!("aside-{}", path.file_name().unwrap().to_str().unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_not_complete_while_a_piece_is_missing() {
+    let hall = TestServer::start().await;
+    let mut worker = TestWorker::ready(&hall, 1).await;
+    let id = hall.submit(r#"{"type":"a"}"#).await;
+    let job = worker.job().await;
+    worker.say(piece(&job, 0, LogStream::Stdout, b"early ")).await;
+    worker.hear(|message| matches!(message, ToWorker::Logged { len: 6, .. }).then_some(())).await;
+    let folder = file(&hall.dir.path().join("blobs"), "1-1").expect("the log").parent().unwrap().to_owned();
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    block(&files);
+    worker.session.send(&[piece(&job, 6, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
+    assert_eq!(worker.refused(Word::Log).await.0, "internal");
+    worker.refused(Word::Outcome).await;
+    unblock(&files);
+    worker.say(job.passed()).await;
+    assert_eq!(worker.refused(Word::Outcome).await.0, "unavailable", "the piece is still missing");
+    worker.session.send(&[piece(&job, 6, LogStream::Stdout, b"late"), job.passed()]).await.unwrap();
+    assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded");
+    assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "early late");
+}
