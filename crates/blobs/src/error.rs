@@ -86,12 +86,14 @@ pub enum BlobError {
 }
 
 impl BlobError {
-    /// Sorts what the system said.
+    /// Sorts what the system said. An error of this crate that a reader had to wrap is taken out again.
     pub(crate) fn io(doing: &'static str, what: String, error: impl Into<io::Error>) -> BlobError {
-        let source = error.into();
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::Full { doing, what },
-            _ => BlobError::Io { doing, what, source },
+        match error.into().downcast::<BlobError>() {
+            Ok(inner) => inner,
+            Err(source) => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::Full { doing, what },
+                _ => BlobError::Io { doing, what, source },
+            },
         }
     }
 

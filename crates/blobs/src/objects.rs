@@ -110,7 +110,8 @@ impl Objects {
     /// # Errors
     /// [`BlobError::Damaged`] when it is not what was stored, [`BlobError::Missing`] when it is not there.
     pub fn open_sound(&self, digest: &Digest) -> Result<SoundObject, BlobError> {
-        SoundObject::check(self.open(digest)?).map_err(|error| unwrapped(error, digest))
+        SoundObject::check(self.open(digest)?)
+            .map_err(|error| BlobError::io("read", format!("object {digest}"), error))
     }
 
     /// The whole content, checked.
@@ -126,7 +127,7 @@ impl Objects {
         let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
         // One byte more than promised is read, so that the reader reaches the end and its verdict.
         let read = reader.take(bytes.saturating_add(1)).read_to_end(&mut content);
-        read.map_err(|error| unwrapped(error, digest))?;
+        read.map_err(|error| BlobError::io("read", format!("object {digest}"), error))?;
         Ok(content)
     }
 
@@ -250,13 +251,5 @@ fn copy(reader: &mut dyn Read, temp: &mut dyn Temp, limit: u64) -> Result<(Diges
         }
         hasher.update(&buffer[..count]);
         temp.write(&buffer[..count])?;
-    }
-}
-
-/// The error of this crate that a reader had to wrap.
-fn unwrapped(error: io::Error, digest: &Digest) -> BlobError {
-    match error.downcast::<BlobError>() {
-        Ok(inner) => inner,
-        Err(error) => BlobError::io("read", format!("object {digest}"), error),
     }
 }

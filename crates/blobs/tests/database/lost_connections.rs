@@ -114,6 +114,16 @@ fn a_log_goes_on_over_lost_connections_without_a_gap_or_a_repetition() {
     assert!(hall.reopened().said() == said);
 }
 
+#[test]
+fn a_read_that_cannot_reach_the_database_is_told_apart_from_damage_and_faults() {
+    let hall = hall();
+    let object = hall.blobs.objects().open_sound(&hall.put(b"content")).unwrap();
+    assert_eq!(object.read_at(0, 7).unwrap(), b"content");
+    hall.place.close();
+    let error = object.read_at(0, 7).unwrap_err();
+    assert!(matches!(error, BlobError::Away { .. }), "{error:?}");
+}
+
 /// Chunks of a log are added to rows, and those are bounded on both sides.
 #[test]
 fn many_short_writes_make_few_rows_and_long_ones_bounded_rows() {

@@ -76,6 +76,11 @@ impl Tables {
             .block_on(async { self.pool.get().await.unwrap().query_typed(sql, parameters).await.unwrap() })
     }
 
+    /// From now on there is no connection to be had.
+    pub fn close(&self) {
+        self.pool.close();
+    }
+
     /// The number that a query gives.
     pub fn number(&self, sql: &str) -> i64 {
         self.query(sql, &[])[0].get(0)
