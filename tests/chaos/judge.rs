@@ -14,7 +14,7 @@ use super::work;
 pub const NOT_JUDGED: [(&str, &str); 4] = [
     (
         "order among suitable jobs",
-        "whon the leader knew at the moment of a claim is not to be seen from outside",
+        "what the leader knew at the moment of a claim is not to be seen from outside",
     ),
     (
         "a renewed lease is kept",

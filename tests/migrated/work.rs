@@ -70,7 +70,7 @@ fn help(rig: &Rig, job: &Value) {
         "queued" if job["windows"] != "" => drop(rig.run(&["job", "run-now", &id])),
         "scheduled" | "retrying" => drop(rig.run(&["job", "run-now", &id])),
         "waiting" if job["type"] == "deploy" => {
-            drop(rig.run(&["job", "complete", "deploy", key, "--succeeded"]))
+            drop(rig.run(&["job", "complete", "deploy", key, "--succeeded"]));
         }
         _ => {}
     }

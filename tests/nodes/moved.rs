@@ -143,7 +143,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     assert_eq!(rig.json(&["job", "list", "--type", "mail", "--json"]).as_array().unwrap().len(), 4);
 
     let again = move_up(&rig, &database);
-    assert!(text(&again.stderr).contains("leads of the target"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("leads the target"), "{}", text(&again.stderr));
     stop(&mut rig);
     let again = move_up(&rig, &database);
     assert!(text(&again.stderr).contains("the target is not an empty hall"), "{}", text(&again.stderr));

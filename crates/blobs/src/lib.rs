@@ -18,7 +18,7 @@
 //!
 //! A hall of several nodes has the same files in tables of its database ([`Blobs::in_database`]), in chunks of up to
 //! 256 KiB: the node that speaks for the hall changes, and its directory with it. All rules are written once, on top of a
-//! place that keeps named files (`place.rs`).
+//! place that keeps named files (`file_store.rs`).
 //!
 //! No file in there is named by a user: what a user calls an artifact is an [`ArtifactName`], and stands in a manifest
 //! beside the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback

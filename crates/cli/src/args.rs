@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     artifact, audit, call, completions, config, doctor, events, group, help, job, man, move_up, nodes,
-    progress, queue, run, schedule, server, slot, stats, token, types, up, worker, workers,
+    progress, queue, run, schedule, server, slot, stats, token, types, up, worker, worker_list,
 };
 use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
@@ -187,7 +187,7 @@ pub enum Command {
     Status(stats::StatsArgs),
     /// The same as `worker list`
     #[command(hide = true)]
-    Workers(workers::ListArgs),
+    Workers(worker_list::ListArgs),
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
         assert!(cli.globals.json);
         assert_eq!(cli.globals.fields, ["id", "state"]);
         assert_eq!(cli.globals.layer().server.as_deref(), Some("http://x"));
-        assert!(Cli::try_parse_from(["jobhall", "--json", "--jsonl", "workers"]).is_err());
+        assert!(Cli::try_parse_from(["jobhall", "--json", "--jsonl", "stats"]).is_err());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub mod token;
 pub mod types;
 pub mod up;
 pub mod worker;
-pub mod workers;
+pub mod worker_list;
 
 use crate::args::{Cli, Command};
 use crate::commands::job::JobCommand;
@@ -60,7 +60,7 @@ pub async fn run(cli: Cli) -> Outcome {
         Command::Ls(args) => job::run(&context, &JobCommand::List(args)).await,
         Command::Ps(args) => job::run(&context, &JobCommand::List(args.with_workers())).await,
         Command::Logs(args) => job::run(&context, &JobCommand::Log(args)).await,
-        Command::Workers(_) => workers::list(&context).await,
+        Command::Workers(_) => worker_list::list(&context).await,
         Command::Nodes(_) => nodes::run(&context).await,
         Command::Type(command) => types::run(&context, &command).await,
         Command::Schedule(command) => schedule::run(&context, &command).await,

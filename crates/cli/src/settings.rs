@@ -237,8 +237,8 @@ impl Settings {
         };
         let ca = layers.first("--ca", "JOBHALL_CA", |layer| &layer.ca);
         let pin = layers.first("JOBHALL_PIN", "JOBHALL_PIN", |layer| &layer.pin);
-        vouched(&server, ca.as_ref())?;
-        vouched(&server, pin.as_ref())?;
+        confirmed(&server, ca.as_ref())?;
+        confirmed(&server, pin.as_ref())?;
         let tls_cert = layers.first("--tls-cert", "JOBHALL_TLS_CERT", |layer| &layer.tls_cert);
         let tls_key = layers.first("--tls-key", "JOBHALL_TLS_KEY", |layer| &layer.tls_key);
         let hosts = layers.first("--host", "JOBHALL_HOST", |layer| &layer.hosts).map(named).transpose()?;
@@ -311,7 +311,7 @@ fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
 }
 
 /// Nor may it say whom to believe about a hall that someone else named.
-fn vouched(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
+fn confirmed(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
     let Some(certificate) = certificate else { return Ok(()) };
     let of_project = |setting: &Setting| matches!(setting.origin, Origin::Project(_));
     if server.value.contains("https") && of_project(certificate) && !of_project(server) {

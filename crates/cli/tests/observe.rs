@@ -228,9 +228,12 @@ fn queues_and_figures_are_shown() {
     );
     assert_eq!(stats["token"]["role"].as_str(), Some("admin"));
     let shown = text(&hall.run(&["stats"]).stdout);
-    for part in
-        ["open jobs    1 queued", "submitted    2 since start", "completed    1 succeeded", "run          p50 "]
-    {
+    for part in [
+        "open jobs    1 queued",
+        "submitted    2 since start",
+        "completed    1 succeeded",
+        "run          p50 ",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert_eq!(hall.run(&["stats", "--watch"]).status.code(), Some(2), "a pipe cannot be redrawn");

@@ -1,4 +1,4 @@
-//! The kernel: what it remembers, and the doors through which things go in and out.
+//! The kernel: what it remembers, and its entry points.
 
 mod dispatch;
 

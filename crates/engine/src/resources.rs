@@ -1,6 +1,6 @@
 //! What workers have left, and who may take it.
 //!
-//! A claim on its way and a live attempt each have a allocation on what their job uses; nothing else takes anything, so what
+//! A claim on its way and a live attempt each have an allocation of what their job uses; nothing else takes anything, so what
 //! is in use is always the sum over the attempts, also after a restart, which finds them in the store. It is counted
 //! per worker: one that polls has a session for every poll, and one that comes back has a new one.
 //!

@@ -17,7 +17,7 @@ impl Kernel {
     }
 
     /// A job that is still open is not retried by hand.
-    pub(crate) fn retry_refused(&self, id: JobId) -> Result<Answer, Rejected> {
+    pub(crate) fn retry_rejected(&self, id: JobId) -> Result<Answer, Rejected> {
         let entry = self.open.get(&id.get()).ok_or(Rejected::NoSuchJob(id))?;
         let state = entry.life.name(self.now.wall);
         Err(Rejected::Event(IllegalTransition::NotCompleted { state }))

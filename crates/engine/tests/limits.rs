@@ -188,7 +188,7 @@ fn a_class_without_workers_does_not_hold_up_the_others_in_a_bucket() {
     limit_queue(&mut hall, "default", vec![at_once(1)]);
     let both = hall.worker("w", "gpu=1");
     hall.vacancy(both, 1);
-    let needs = jobhall_core::needs::Needs::parse("gpu>=1").unwrap();
+    let needs = Needs::parse("gpu>=1").unwrap();
     let wanted = vec![job("t"), SubmitJob { needs, ..job("t") }, job("t")];
     let jobs = submit(&mut hall, wanted);
     let first = given(&mut hall);

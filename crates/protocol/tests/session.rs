@@ -65,16 +65,7 @@ fn check<M: Serialize + DeserializeOwned>(name: &str, kinds: &[&str]) {
 #[test]
 fn the_examples_of_what_workers_say_hold() {
     let kinds = [
-        "hello",
-        "credit",
-        "accept",
-        "progress",
-        "log",
-        "outcome",
-        "sub_job",
-        "wait",
-        "renew",
-        "ping",
+        "hello", "credit", "accept", "progress", "log", "outcome", "sub_job", "wait", "renew", "ping",
         "leave",
     ];
     check::<ToServer>("to_server", &kinds);

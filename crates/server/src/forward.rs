@@ -3,7 +3,7 @@
 //! ```text
 //!   client ─▶ guard of the follower: host, origin ─▶ pool ─▶ the leader: token, role, route
 //!          ◀── answer as it comes, piece by piece ◀──┘
-//!          ◀══════ bytes both pool, after an upgrade ══════▶
+//!          ◀══════ bytes both ways, after an upgrade ══════▶
 //! ```
 //!
 //! Nothing is kept here: bodies, streams and long polls go through as they come, and what ends on one side ends on the
@@ -169,7 +169,7 @@ impl Forwarder {
         })
     }
 
-    /// Lets bytes through both pool until both sides have ended, or the follower is closed.
+    /// Copies bytes in both directions until both sides have ended, or the follower is closed.
     fn tunnel(&self, client: OnUpgrade, leadership: OnUpgrade, place: OwnedSemaphorePermit) {
         let closed = self.closed();
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Who works on the poll_sessions: which engine session holds which attempt, and which long polls wait.
+//! The engine sessions of workers that use long polls: which session has which attempt, and which polls wait.
 //!
 //! A worker with nothing but requests has no connection that could hold its leases. So the session that a long poll
 //! opened stays here after the answer, with a task that reads what the engine tells it: a cancel is noted until the
@@ -14,7 +14,7 @@ use jobhall_engine::{Engine, Rejected, Request, Session, SessionEvent, SessionId
 use jobhall_protocol::{Renewed, Worker};
 use tokio::runtime::Handle;
 
-/// The book of the poll_sessions.
+/// See the module.
 pub(crate) struct PollSessions {
     engine: Engine,
     book: Mutex<Book>,

@@ -58,7 +58,7 @@ impl ServingRole {
     }
 }
 
-/// The answer to come: of the leadership's routes, or of a node without the leadership.
+/// The answer to come: from the leader's routes, or from a node that does not lead.
 type Answering = Either<
     <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future,
     BoxFuture<'static, Result<Response<Body>, Infallible>>,
@@ -136,7 +136,7 @@ impl Node {
             }
         };
         let response = match answer {
-            // Whon the leader said stays as it is.
+            // The answer of the leader is passed on unchanged.
             Ok(response) if route == "follower" => response,
             Ok(response) => auth::finish(response, &id),
             Err(trouble) => auth::finish(trouble.into_response(), &id),

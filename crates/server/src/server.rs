@@ -34,7 +34,7 @@ pub struct Listen {
     pub insecure: bool,
 }
 
-/// Whon the leader of a hall is made of.
+/// What the leader of a hall is made of.
 pub struct Options {
     /// The engine. It is not stopped with the hall.
     pub engine: Engine,

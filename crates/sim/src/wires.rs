@@ -148,7 +148,7 @@ impl Sim {
             }
             Ok(answer) => self.tally.add("answers", variant(answer)),
             Err(Rejected::Event(refusal)) => {
-                self.tally.add("refusals", format!("Event {}", variant(refusal)))
+                self.tally.add("refusals", format!("Event {}", variant(refusal)));
             }
             Err(refused) => self.tally.add("refusals", variant(refused)),
         }

@@ -166,7 +166,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
                 "Call",
                 "Wait",
                 "Started",
-                "Finish",
+                "Complete",
                 "CreateGroup",
                 "CloseGroup",
                 "CancelGroup",
@@ -256,7 +256,7 @@ fn must_occur() -> Vec<(&'static str, &'static str)> {
         (
             "reports",
             &[
-                "passed without verdict",
+                "succeeded without verdict",
                 "skipped without verdict",
                 "failed without verdict",
                 "failed never",

@@ -129,7 +129,7 @@ impl Database {
     }
 
     /// takes the leadership if it is free or its time is over; tells who has it otherwise. Being asked also tells the others
-    /// that the node is there, so a door asks every second or so.
+    /// that the node is there, so a follower asks every second or so.
     pub fn lead(&self, node: Node) -> Later<Result<Leadership, StoreError>> {
         let database = self.clone();
         let taking = self.home.run(async move { database.take(node).await });

@@ -1,6 +1,6 @@
 //! Taking over all that another store held, in one transaction: it is all there or nothing is, whatever dies meanwhile.
 //!
-//! The transaction leads's row, so no node begins before it ends. Every portion is read back and compared row by
+//! The transaction locks the row of the leadership, so no node starts before it ends. Every portion is read back and compared row by
 //! row before the next one comes; at the end the tables are counted.
 
 mod check;
@@ -48,7 +48,7 @@ impl Import {
         let opening = [include_str!("sql/begin.sql"), include_str!("sql/import_begin.sql")].map(Step::new);
         import.wire().send(&opening).await.map_err(failed)?;
         if let Some(holder) = import.holder().await.map_err(failed)? {
-            return Err(StoreError::new(format!("{holder} leads of the target: stop its nodes first")));
+            return Err(StoreError::new(format!("{holder} leads the target: stop its nodes first")));
         }
         let (held, last_id) = import.counted().await.map_err(failed)?;
         if !held.is_empty() || last_id > 0 {

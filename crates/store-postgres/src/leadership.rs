@@ -1,4 +1,4 @@
-//! leading: who has it, for how long, and what ends it.
+//! Leadership: which node has it, for how long, and what ends it.
 //!
 //! The database's row says until when the leadership is held, by its clock. This node believes a little less: its term counts
 //! from the moment before the request was sent, by the monotonic clock. So it stops speaking before anybody can take

@@ -1,7 +1,7 @@
 //! The store that several nodes share: PostgreSQL, with one writer under the fence of the leadership.
 //!
 //! ```text
-//!   Database ── leadership(node) ──▶ Theirs(holder): this node is a door
+//!   Database ── leadership(node) ──▶ Theirs(holder): this node follows
 //!      │                  └──▶ Mine(Postgres): this node runs the engine
 //!      │                            │ commit, take_block, … ──▶ channel ──▶ writer task ──▶ one transaction for all
 //!      │                            │ jobs, feed, …         ──▶ pool of connections

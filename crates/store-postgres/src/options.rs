@@ -39,7 +39,7 @@ pub struct Options {
     /// Whether a pooler in transaction mode stands in between: then statements are not prepared, and nothing is left in
     /// a session.
     pub pooled: bool,
-    /// A way past the pooler on which the database can tell thon the leader has changed hands. Without one, a node
+    /// A way past the pooler on which the database can tell that the leader has changed. Without one, a node
     /// behind a pooler sees that when it looks.
     pub direct_url: Option<String>,
     /// How many connections read.

@@ -23,8 +23,7 @@ fn recreate(database: &Database) {
 
 /// The idempotency keys with the texts of their answers, in the words of 0.1.0.
 fn stored_keys(database: &Database) -> Vec<(StoredIdempotencyKey, String)> {
-    let rows =
-        database.sql("SELECT scope, key, encode(body, 'hex'), at, answer FROM jobhall.idempotency_keys");
+    let rows = database.sql("SELECT scope, key, encode(body, 'hex'), at, answer FROM jobhall.submit_keys");
     let row = |line: &str| {
         let fields: Vec<&str> = line.split('|').collect();
         let [scope, key, body, at, answer] = fields[..] else { panic!("five columns: {line}") };

@@ -28,7 +28,7 @@ fn recreate(folder: &Path) -> PathBuf {
 /// The idempotency keys with the texts of their answers, in the words of 0.1.0.
 fn stored_keys(path: &Path) -> Vec<(StoredIdempotencyKey, String)> {
     let file = Connection::open(path).unwrap();
-    let mut rows = file.prepare("SELECT scope, key, body, answer, at FROM idempotency_keys").unwrap();
+    let mut rows = file.prepare("SELECT scope, key, body, answer, at FROM submit_keys").unwrap();
     let rows = rows.query_map([], |row| {
         let body = u128::from_be_bytes(row.get(2)?);
         let at = Time::from_ms(row.get(4)?).unwrap();

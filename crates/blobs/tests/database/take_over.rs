@@ -29,7 +29,7 @@ fn names(blobs: &Blobs) -> Vec<String> {
     kept.into_iter().map(|artifact| artifact.name.to_string()).collect()
 }
 
-/// Whon the leader is to these tables: a row with an epoch, which is no part of its key.
+/// What leadership is to these tables: a row with an epoch, which is no part of its key.
 fn with_leadership() -> (Tables, Blobs) {
     let tables = Tables::new();
     tables.query("CREATE SCHEMA jobhall", &[]);

@@ -22,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples, in the script of a job:
   sum=$(jobhall call sum --params '[1,2]')             the value, as JSON; the exit code is the verdict
   jobhall call resize --key a.png --no-wait             asks for it and goes on
-  jobhall call resize --key b.png --begin
+  jobhall call resize --key b.png --no-wait
   jobhall call --all                                   waits for both; their values, a line each";
 
 /// Arguments of `call`. The worker's own variables say which job it is, and let it in.

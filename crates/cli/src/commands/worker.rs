@@ -10,7 +10,7 @@ use jobhall_worker::{Shutdown, Slots, WorkerOptions};
 use tokio::sync::watch;
 
 use crate::args::LogArgs;
-use crate::commands::workers::{self, WorkerCommand};
+use crate::commands::worker_list::{self, WorkerCommand};
 use crate::context::Context;
 use crate::credential;
 use crate::exit::Exit;
@@ -61,7 +61,7 @@ pub struct WorkerArgs {
 /// Starts a worker, or answers a question about workers.
 pub async fn run(context: &Context, args: &WorkerArgs) -> Outcome {
     match &args.command {
-        Some(command) => workers::run(context, command).await,
+        Some(command) => worker_list::run(context, command).await,
         None => start(context, args).await,
     }
 }

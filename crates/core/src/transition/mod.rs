@@ -48,7 +48,7 @@ pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Deci
         (State::Blocked(blocked), Event::KeyFreed) if blocked.holder.is_some() => Ok(step.key_freed(blocked)),
         (State::Blocked(blocked), Event::DependenciesMet) if blocked.dependencies => Ok(step.met(blocked)),
         (State::Blocked(blocked), Event::DependencyFailed { failure, cancelled }) if blocked.dependencies => {
-            Ok(step.taken_along(failure, *cancelled))
+            Ok(step.cascade(failure, *cancelled))
         }
         (State::Queued(_) | State::Blocked(_), Event::Again(params)) => Ok(step.again(params)),
         (state, Event::Hold | Event::Release) if !state.is_terminal() => {

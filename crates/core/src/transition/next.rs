@@ -188,7 +188,7 @@ impl Next<'_> {
     }
 
     /// A job it was to come after did not succeed.
-    pub fn taken_along(&self, failure: &Failure, cancelled: bool) -> Decision {
+    pub fn cascade(&self, failure: &Failure, cancelled: bool) -> Decision {
         let step = self.step(State::Queued(None), Reason::DependencyFailed);
         let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
         let defeat = Box::new(Unsuccessful { at: self.at, outcome, failure: failure.clone(), last: None });

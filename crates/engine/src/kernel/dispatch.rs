@@ -38,7 +38,7 @@ impl Kernel {
                 self.answer(*ticket, explanation);
             }
             AgendaItem::Request(Request::Retry { .. }, ticket) => {
-                self.answer(*ticket, self.retry_refused(id))
+                self.answer(*ticket, self.retry_rejected(id));
             }
             AgendaItem::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
             AgendaItem::Request(

@@ -17,7 +17,7 @@ pub async fn node(listen: Listen) -> Running {
     Server::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), listen).unwrap()
 }
 
-/// What a node is made of that leads of this hall.
+/// What the leader of this hall is made of.
 pub fn leadership(hall: &TestServer) -> Options {
     let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("of-the-holder")).unwrap();
     Options { secret: NodeSecret::new(SECRET), ..hall.options(blobs) }

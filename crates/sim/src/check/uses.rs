@@ -70,12 +70,12 @@ impl Checker {
 
     /// Whether this worker certainly has so much left, whatever comes of all that is on its way.
     pub(super) fn certainly_left(&self, seen: &Seen, used: Amount, mine: &BTreeSet<JobId>) -> bool {
-        let on_its_way = self.untold.keys().chain(mine).chain(&self.touched).collect::<BTreeSet<_>>();
-        if on_its_way.iter().any(|id| !self.rows.contains_key(id)) {
+        let in_flight = self.untold.keys().chain(mine).chain(&self.touched).collect::<BTreeSet<_>>();
+        if in_flight.iter().any(|id| !self.rows.contains_key(id)) {
             // A new job may be born with this worker.
             return false;
         }
-        let elsewhere = on_its_way.into_iter().filter_map(|id| self.rows.get(id));
+        let elsewhere = in_flight.into_iter().filter_map(|id| self.rows.get(id));
         let there = self.at_work(&seen.worker).map(|job| job.id).collect::<BTreeSet<_>>();
         let elsewhere = elsewhere.filter(|job| !there.contains(&job.id)).map(|job| words::used(&job.spec));
         let live = self.at_work(&seen.worker).map(|job| words::used(&job.spec));

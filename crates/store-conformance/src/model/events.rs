@@ -17,7 +17,7 @@ pub(super) enum Happening {
     Again(Json),
     Release,
     Met,
-    TakenAlong(Failure, bool),
+    Cascaded(Failure, bool),
     Wait(LeaseId),
     Resume,
     Start(LeaseId, Time),
@@ -45,7 +45,7 @@ impl Happening {
             Happening::Again(params) => Event::Again(params),
             Happening::Release => Event::KeyFreed,
             Happening::Met => Event::DependenciesMet,
-            Happening::TakenAlong(failure, cancelled) => {
+            Happening::Cascaded(failure, cancelled) => {
                 Event::DependencyFailed { failure, cancelled: *cancelled }
             }
             Happening::Wait(lease) => Event::Wait { claim: now, lease: *lease },
@@ -87,8 +87,8 @@ pub(super) fn happening(job: &Job, sketch: &Sketch) -> Option<Happening> {
         Shape::Again => (!state.is_terminal()).then(|| Happening::Again(number(sketch.dice))),
         Shape::Release => matches!(state, State::Blocked(_)).then_some(Happening::Release),
         Shape::Met => matches!(state, State::Blocked(_)).then_some(Happening::Met),
-        Shape::TakenAlong => {
-            let taken = Happening::TakenAlong(failure("dependency_failed"), sketch.dice & 1 == 0);
+        Shape::Cascaded => {
+            let taken = Happening::Cascaded(failure("dependency_failed"), sketch.dice & 1 == 0);
             matches!(state, State::Blocked(_)).then_some(taken)
         }
         Shape::Wait => Some(Happening::Wait(lease()?)),

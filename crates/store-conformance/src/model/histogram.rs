@@ -32,7 +32,7 @@ const SHAPES: [Shape; 34] = [
     Shape::Release,
     Shape::After,
     Shape::Met,
-    Shape::TakenAlong,
+    Shape::Cascaded,
     Shape::Wait,
     Shape::Resume,
     Shape::Start,

@@ -239,7 +239,7 @@ impl Maker<'_> {
             Twist::Plain | Twist::Outdated | Twist::Abandon => {}
             Twist::Stale => self.spoil(sketch, unit),
             Twist::StoredIdempotencyKey => {
-                unit.idempotency_key = Some(self.idempotency_key(sketch.dice, unit))
+                unit.idempotency_key = Some(self.idempotency_key(sketch.dice, unit));
             }
             Twist::Check if sketch.dice & 0x3000 == 0 => unit.checks.push(self.joinable(sketch)),
             Twist::Check => unit.checks.push(self.check(sketch)),

@@ -48,7 +48,7 @@ pub enum Shape {
     /// Those have ended.
     Met,
     /// One of those did not succeed.
-    TakenAlong,
+    Cascaded,
     /// An attempt waits for jobs.
     Wait,
     /// It goes on.
@@ -152,14 +152,14 @@ pub enum Operation {
 
 const SHAPES: [Shape; 53] = {
     use Shape::{
-        Accept, After, Again, Bare, Behind, Cancel, Claim, ClaimMany, Configure, Edit, Fail, Group, HandOver,
-        Hold, Join, LeaseEnd, Link, Met, MoveGroup, Pass, Progress, Release, Respec, Resume, Reuse, Start,
-        Submit, SubmitMany, Supersede, TakeBack, TakenAlong, Tell, TimeOut, Wait,
+        Accept, After, Again, Bare, Behind, Cancel, Cascaded, Claim, ClaimMany, Configure, Edit, Fail, Group,
+        HandOver, Hold, Join, LeaseEnd, Link, Met, MoveGroup, Pass, Progress, Release, Respec, Resume, Reuse,
+        Start, Submit, SubmitMany, Supersede, TakeBack, Tell, TimeOut, Wait,
     };
     [
         Submit, Submit, Submit, SubmitMany, HandOver, HandOver, Reuse, Reuse, Behind, Supersede, Supersede,
         Claim, Claim, Claim, ClaimMany, Accept, Accept, Progress, Pass, Pass, Pass, Pass, Fail, Fail,
-        TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare, After, After, Met, TakenAlong,
+        TakeBack, LeaseEnd, Cancel, Again, Again, Release, Configure, Bare, After, After, Met, Cascaded,
         Wait, Resume, Start, Start, Tell, TimeOut, Hold, Edit, Group, Group, MoveGroup, Join, Join, Join,
         Link, Link, Respec,
     ]

@@ -24,7 +24,7 @@ async fn running_family(marker: &Marker) -> Running {
 }
 
 #[tokio::test]
-async fn a_killed_leader_takes_everything_with_it() {
+async fn a_killed_supervisor_takes_everything_with_it() {
     let marker = Marker::new();
     let running = running_family(&marker).await;
     let (supervisor, monitor) = pair(&running);
@@ -36,7 +36,7 @@ async fn a_killed_leader_takes_everything_with_it() {
 }
 
 #[tokio::test]
-async fn a_killed_keeper_takes_everything_with_it() {
+async fn a_killed_monitor_takes_everything_with_it() {
     let marker = Marker::new();
     let running = running_family(&marker).await;
     let (supervisor, monitor) = pair(&running);
@@ -47,7 +47,7 @@ async fn a_killed_keeper_takes_everything_with_it() {
 }
 
 #[tokio::test]
-async fn a_leader_that_was_stopped_is_killed_when_it_is_let_go_of() {
+async fn a_supervisor_that_was_stopped_is_killed_when_it_is_let_go_of() {
     let marker = Marker::new();
     let running = running_family(&marker).await;
     let (supervisor, monitor) = pair(&running);
@@ -72,7 +72,7 @@ async fn a_slot_that_died_idle_is_replaced() {
 
 /// The monitor is dead, and the supervisor could not act on it.
 #[tokio::test]
-async fn a_slot_without_keeper_gets_no_command() {
+async fn a_slot_without_monitor_gets_no_command() {
     let slots = slots(1);
     let held = RunningSlot::start(&slots).await;
     let (supervisor, monitor) = (held.supervisor, held.monitor);
