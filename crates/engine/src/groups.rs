@@ -194,7 +194,12 @@ impl Kernel {
         let (id, ended) = (group.id, group.end.is_some());
         let Some(open) = self.groups_mut().open.get_mut(&id.get()) else { return };
         let marked = group.cancel.is_some() && open.group.cancel.is_none();
+        let closed = group.closed;
         open.group = group;
+        let filled = |fill: &Fill| fill.left.is_empty() && fill.ticket.is_none();
+        if closed && self.fills.get(&id.get()).is_some_and(filled) {
+            self.fills.remove(&id.get());
+        }
         if let Some((_, ticket)) = asked {
             let answer = self.show_group(id);
             self.answer(ticket, answer);
@@ -256,6 +261,9 @@ impl Kernel {
             }
         }
         self.free_group(id);
+        if self.fills.contains_key(&id.get()) {
+            self.run(AgendaItem::Fill(id).into());
+        }
         if let Some((request, ticket)) = pending.asked {
             self.run(AgendaItem::Request(request, ticket).into());
         }
@@ -268,6 +276,7 @@ impl Kernel {
         }
         match &pending.asked {
             Some((_, ticket)) => self.answer(*ticket, Err(refused)),
+            None if self.fills.contains_key(&id.get()) => self.postponed.push(AgendaItem::Fill(id).into()),
             None => self.postponed.push(AgendaItem::LookAtGroup(id).into()),
         }
         for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {

@@ -11,7 +11,7 @@ use jobhall_engine::{
     After, Answer, Config, IdempotencyKey, NewGroup, OnDuplicate, Rejected, Request, ShownGroup, StoreReply,
     Submit, SubmitJob, Why,
 };
-use jobhall_store::CommitError;
+use jobhall_store::{CommitError, Unit};
 
 fn create(hall: &mut Hall, closed: bool, jobs: Vec<SubmitJob>) -> (GroupId, Vec<Submitted>) {
     let group = NewGroup { closed, ..NewGroup::default() };
@@ -331,6 +331,35 @@ fn a_retry_makes_a_new_group_of_what_failed_with_its_dependencies() {
     assert_eq!(retry(&mut hall, new), Err(Rejected::NothingToRetry(new)));
     let nowhere = GroupId::new(99_999).unwrap();
     assert_eq!(retry(&mut hall, nowhere), Err(Rejected::NoSuchGroup(nowhere)));
+}
+
+#[test]
+fn a_retried_group_is_closed_also_when_the_store_fails_just_then() {
+    let mut hall = Hall::new();
+    let (id, _) = create(&mut hall, true, vec![once()]);
+    end(&mut hall, failed("no"));
+    hall.hold = true;
+    let ticket = hall.ask_later(Request::RetryGroup { id, name: None });
+    let mut refused = false;
+    while let Some((number, units)) = hall.held.pop() {
+        let closes =
+            |unit: &Unit| unit.inserts.is_empty() && unit.groups.iter().any(|write| write.group.closed);
+        let result = match units.iter().any(closes) && !refused {
+            true => Err(CommitError::NotCommitted { full: false, message: "busy".to_owned() }),
+            false => Ok(hall.store.commit_now(units)),
+        };
+        refused |= result.is_err();
+        hall.kernel.store_replied(hall.now, StoreReply::Committed(number, result));
+        hall.pump();
+    }
+    assert!(refused, "the group was closed by a write");
+    hall.hold = false;
+    let Some(Ok(Answer::GroupCreated { id: new, .. })) = hall.answers.remove(&ticket) else {
+        panic!("the retry was answered");
+    };
+    hall.pass(60_000);
+    end(&mut hall, passed());
+    assert!(group(&mut hall, new).group.end.is_some(), "its only member has ended");
 }
 
 #[test]

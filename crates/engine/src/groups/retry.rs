@@ -105,12 +105,14 @@ impl Kernel {
         if busy {
             return self.in_line_for_group.entry(id.get()).or_default().push(AgendaItem::Fill(id).into());
         }
-        let ticket = fill.ticket;
-        self.fills.remove(&id.get());
+        let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {
             self.answer(ticket, Ok(Answer::GroupCreated { id, jobs: Vec::new() }));
         }
-        if !closed {
+        if closed {
+            self.fills.remove(&id.get());
+        } else {
+            // The fill is kept until this is stored: a write that fails is repeated.
             self.write_group(Group { closed: true, ..group }, None);
         }
     }
