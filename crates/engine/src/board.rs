@@ -1,13 +1,13 @@
-//! The order of what waits: ready jobs by class, parked vacancies by profile, and which suits which.
+//! The board: ready jobs by class, parked vacancies by profile, and which classes match which profiles.
 //!
-//! Suiting is decided once per (class, profile), when either is first seen. Classes that suit the same profiles stand in
-//! one line, which keeps their heads in order. A profile (equal abilities and accepts) keeps the lines that it may take
-//! from in the order of their heads, lazily: when a head is taken, nobody is told, and the next look finds the entry too
-//! low and lifts it. So a vacancy costs a few tree steps however many classes and jobs wait, and a new job is compared
-//! with lines of profiles, not with workers.
+//! A match is decided once per (class, profile), when either is first seen. Classes that match the same profiles share
+//! one line, which keeps their heads in order. A profile (equal abilities and accepts) keeps its matching lines in the
+//! order of their heads, lazily: when a head is taken, the profile is not updated; the next lookup finds that the
+//! entry is too low and raises it. A vacancy therefore costs a few tree steps regardless of the number of classes and
+//! jobs, and a new job is compared with profiles, not with workers.
 //!
-//! What changes from moment to moment (what a worker has left, whether it had the job before) is the demand of a line,
-//! and whoever asks says whether it is met. A job that has its own demand stands apart, in a class of its own.
+//! What changes between matches (a worker's free resources, whether it had the job before) is the demand of a line;
+//! the caller decides whether it is met. A job with an individual demand is put into a separate class.
 //!
 //! ```text
 //!   job ── class (queue, type, needs, uses) ── line (profiles that suit, demand) ══ profile ── session ── vacancy
@@ -33,11 +33,11 @@ use line::{LineId, Lines};
 use profile::Profiles;
 pub(crate) use profile::{Place, ProfileId};
 
-/// Jobs that are matched alike.
+/// A class of jobs that match the same workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ClassId(u64);
 
-/// The order among suitable jobs.
+/// The order among matching jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     pub priority: i32,
@@ -45,20 +45,20 @@ pub(crate) struct Rank {
     pub id: JobId,
 }
 
-/// Classes that nobody uses are kept up to this many, so that they need not be compared anew.
+/// Maximum number of unused classes kept, so that they need not be compared again.
 const IDLE: usize = 16_384;
 
 #[derive(Debug)]
 struct ClassState {
     class: Class,
-    /// The one job of a class that it has for itself.
+    /// The job of a class that was made for one job.
     apart: Option<JobId>,
     queue: QueueId,
     line: LineId,
     ready: BTreeSet<Rank>,
     /// Open jobs of the class, ready or not.
     jobs: usize,
-    /// Its queue or its type is paused: nothing of it is given to anyone.
+    /// Its queue or its type is paused: its jobs are not assigned.
     paused: bool,
 }
 
@@ -74,7 +74,7 @@ impl ClassState {
 pub(crate) struct Board {
     classes: IdMap<ClassState>,
     class_ids: HashMap<Class, (ClassId, QueueId)>,
-    /// The class that was asked for last: the next job is most often of the same.
+    /// The class of the last lookup: the next job is usually of the same class.
     last: Option<(Class, (ClassId, QueueId))>,
     lines: Lines,
     profiles: Profiles,
@@ -84,7 +84,7 @@ pub(crate) struct Board {
     pub queues: Queues,
 }
 
-/// What is paused.
+/// The paused queues and types.
 #[derive(Debug, Default)]
 struct Paused {
     queues: BTreeSet<QueueName>,
@@ -98,7 +98,7 @@ impl Paused {
 }
 
 impl Board {
-    /// The number of a job's class, given now if it has none.
+    /// Returns the id of a job's class, creating the class if there is none.
     pub fn class_of(&mut self, spec: &JobSpec) -> ClassId {
         self.known_of(spec).0
     }
@@ -137,7 +137,7 @@ impl Board {
         known
     }
 
-    /// Puts an open job that is not matched like the others of its class into a class of its own.
+    /// Moves an open job that is matched differently from its class into a separate class.
     pub fn stand_apart(&mut self, from: ClassId, job: JobId) -> Option<ClassId> {
         let state = self.classes.get(&from.0).filter(|state| state.apart.is_none())?;
         let (id, _) = self.new_class(state.class.clone(), Some(job));
@@ -204,14 +204,14 @@ impl Board {
         self.lines.leave(state.line, &mut self.profiles);
     }
 
-    /// A job may be claimed from now on.
+    /// Marks a job as claimable.
     pub fn ready(&mut self, class: ClassId, rank: Rank) {
         self.change(class, |state| {
             state.ready.insert(rank);
         });
     }
 
-    /// Changes a class, and tells its line where that gives it another head.
+    /// Changes a class, and updates its line if the head has changed.
     fn change(&mut self, class: ClassId, change: impl FnOnce(&mut ClassState)) {
         let Some(state) = self.classes.get_mut(&class.0) else { return };
         let before = state.head();
@@ -222,7 +222,7 @@ impl Board {
         }
     }
 
-    /// A queue or type is paused, or goes on. Says whether jobs may be taken again.
+    /// Pauses or resumes a queue or type. Returns whether jobs may be taken again.
     pub fn pause(&mut self, of: &LimitOf, pause: bool) -> bool {
         let changed = match (of, pause) {
             (LimitOf::Queue(name), true) => self.paused.queues.insert(name.clone()),
@@ -246,7 +246,7 @@ impl Board {
         (self.paused.queues.contains(&class.queue), self.paused.types.contains(&class.job_type))
     }
 
-    /// A job may no longer be claimed.
+    /// Marks a job as no longer claimable.
     pub fn unready(&mut self, class: ClassId, rank: Rank) {
         self.change(class, |state| {
             state.ready.remove(&rank);
@@ -272,7 +272,7 @@ impl Board {
         self.profiles.get_mut(profile)?.best(&self.lines, meets)
     }
 
-    /// The parked vacancy that has waited longest among those that suit a class and meet its demand.
+    /// The parked vacancy that has waited longest among those that match a class and meet its demand.
     pub fn vacancy_for(
         &self,
         class: ClassId,
@@ -282,12 +282,12 @@ impl Board {
         self.profiles.longest_parked(self.lines.get(state.line)?, meets)
     }
 
-    /// The line that a class stands in.
+    /// The line of a class.
     pub fn line(&self, class: ClassId) -> Option<&Line> {
         self.lines.get(self.classes.get(&class.0)?.line)
     }
 
-    /// The profiles that suit a class of this queue.
+    /// The profiles that match a class of this queue.
     pub fn suiting(&self, queue: QueueId) -> BTreeSet<ProfileId> {
         let classes = self.classes.values().filter(|state| state.queue == queue);
         let lines: BTreeSet<LineId> = classes.map(|state| state.line).collect();
@@ -299,7 +299,7 @@ impl Board {
             .collect()
     }
 
-    /// A session with these abilities begins.
+    /// Adds a session with these abilities.
     pub fn join(&mut self, abilities: Abilities, accepts: Accepts) -> ProfileId {
         let (id, is_new) = self.profiles.join(abilities, accepts);
         if is_new {
@@ -308,7 +308,7 @@ impl Board {
         id
     }
 
-    /// Decides for every class whether it suits a new profile. Lines of which a part suits are split.
+    /// Decides for every class whether it matches a new profile. Lines that match only in part are split.
     fn compare(&mut self, id: ProfileId) {
         let Some(profile) = self.profiles.get(id) else { return };
         let mut suited: HashMap<LineId, Vec<u64>> = HashMap::new();
@@ -329,14 +329,14 @@ impl Board {
         }
     }
 
-    /// A session of this profile is over.
+    /// Removes a session of this profile.
     pub fn part(&mut self, profile: ProfileId) {
         if self.profiles.part(profile) {
             self.sweep_profiles();
         }
     }
 
-    /// Forgets the profiles that nobody has. Lines that differed by them only become one.
+    /// Removes unused profiles. Lines that differed only by them are merged.
     fn sweep_profiles(&mut self) {
         self.profiles.sweep();
         let old = std::mem::take(&mut self.lines);
@@ -350,12 +350,12 @@ impl Board {
         }
     }
 
-    /// A vacancy waits.
+    /// Parks a vacancy.
     pub fn park(&mut self, profile: ProfileId, place: Place) {
         self.profiles.park(profile, place);
     }
 
-    /// A vacancy waits no longer.
+    /// Removes a parked vacancy.
     pub fn unpark(&mut self, profile: ProfileId, place: Place) {
         self.profiles.unpark(profile, place);
     }

@@ -1,11 +1,12 @@
-//! The thin driver: it carries requests to the kernel, units to the store and effects to whoever waits for them.
+//! The thin driver: it passes requests to the kernel, units to the store, and effects to their recipients.
 //!
-//! Everything that arrives while a commit is under way goes into the next one, so batches grow with the load and
-//! nothing ever lingers: the store waits only while requests are at hand that make a batch no crumb. A second commit follows the first as soon as it is half as large, so that the store is never
-//! idle while the kernel works, and does not get crumbs; a smaller one waits for the first to end.
+//! Everything that arrives while a commit is in progress goes into the next one, so batches grow with the load. The
+//! driver delays a small commit only while requests are pending that will enlarge it. A second commit is sent while
+//! the first is in progress once it is at least half as large, which keeps the store busy while the kernel works; a
+//! smaller one waits until the first has finished.
 //!
-//! Requests, and the answers of a large commit, are dealt with in slices: what a slice brings goes out, to the store and
-//! to whoever waits, while the kernel works on the next.
+//! Requests, and the results of a large commit, are processed in slices: the output of one slice goes to the store and
+//! to the callers while the kernel works on the next.
 
 mod changes;
 mod commit;
@@ -44,48 +45,48 @@ use woken::Woken;
 pub use gather::Answers;
 pub use session::{Session, SessionEvent};
 
-/// Requests that may wait for the kernel.
+/// Maximum number of requests that wait for the kernel.
 const WAITING: usize = 65_536;
-/// Requests taken, and units of a commit told to the kernel, before what they bring goes out.
+/// Requests taken, and units of a commit passed to the kernel, before their output is sent.
 const SLICE: usize = 64;
-/// Published changes a slow watcher may be behind before it reads the store.
+/// Published changes that a slow watcher may lag behind before it reads the store.
 const BEHIND: usize = 4_096;
-/// Longest sleep while something waits for the wall clock, which may be set meanwhile.
+/// Longest sleep while a deadline on the wall clock is pending, because that clock may be changed.
 const NAP_MS: u64 = 30_000;
-/// Open jobs read at once at start.
+/// Open jobs per read at start.
 const PAGE: usize = 5_000;
-/// Why an engine answers no more that was told to stop.
+/// The reason given by an engine that was shut down.
 const SHUT_DOWN: &str = "it was shut down";
-/// Why an engine stops whose store does not stand any more.
+/// The reason given by an engine whose store reports that this node may no longer be the leader.
 const FALLEN: &str = "another node may speak for the hall by now";
 
-/// Why the engine did not start, or does not answer.
+/// Why the engine did not start or does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EngineError {
     /// The store could not be read at start.
     #[error("failed to start: {0}")]
     Start(#[from] StoreError),
-    /// The kernel said no.
+    /// The kernel rejected the request.
     #[error(transparent)]
     Rejected(#[from] Rejected),
 }
 
-/// A request with the way back for its answer.
+/// A request with the channel for its answer.
 enum Command {
     Ask(Request, Reply),
     Stop,
 }
 
-/// Where an answer goes.
+/// The destination of an answer.
 enum Reply {
     One(oneshot::Sender<Result<Answer, Rejected>>),
-    /// A new session, with its way to the worker.
+    /// The answer to a new session, with the channel to its worker.
     Session(oneshot::Sender<Result<Answer, Rejected>>, mailbox::Sender),
-    /// One of many, told together when all are there.
+    /// One of several answers that are returned together once all have arrived.
     Part(Arc<Gather>, usize),
 }
 
-/// The engine, as everyone else sees it. Clones speak to the same one.
+/// A handle to the engine. All clones refer to the same engine.
 #[derive(Clone)]
 pub struct Engine {
     commands: mpsc::Sender<Command>,
@@ -95,7 +96,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Reads what is open and starts the driver on the current tokio runtime.
+    /// Reads the open jobs and starts the driver on the current tokio runtime.
     pub async fn start(
         store: Arc<dyn Store>,
         config: Config,
@@ -144,20 +145,20 @@ impl Engine {
         Ok(Engine { commands, published, store, stopped })
     }
 
-    /// Asks anything.
+    /// Sends a request and waits for its answer.
     pub async fn ask(&self, request: Request) -> Result<Answer, Rejected> {
         let (to, answer) = oneshot::channel();
         self.send(Command::Ask(request, Reply::One(to))).await?;
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Asks many things at once; the answers come together, in order.
+    /// Sends many requests at once; the answers are returned together, in order.
     pub async fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Answer, Rejected>>, Rejected> {
         self.begin_many(requests).await?.await
     }
 
-    /// Hands many requests over and returns as soon as the engine has them, so that the next can follow before these
-    /// are answered. They are taken in order.
+    /// Hands over many requests and returns as soon as the engine has them, so that the next can be sent before these
+    /// are answered. The engine processes them in order.
     pub async fn begin_many(&self, requests: Vec<Request>) -> Result<Answers, Rejected> {
         let (gather, answers) = Gather::of(requests.len());
         for (at, request) in requests.into_iter().enumerate() {
@@ -170,7 +171,7 @@ impl Engine {
         self.commands.send(command).await.map_err(|_| gone())
     }
 
-    /// Makes jobs, all or nothing.
+    /// Submits jobs, all or nothing.
     pub async fn submit(&self, submit: Submit) -> Result<Vec<Submitted>, Rejected> {
         match self.ask(Request::Submit(submit)).await {
             Ok(Answer::Submitted(submitted)) => Ok(submitted),
@@ -179,18 +180,18 @@ impl Engine {
         }
     }
 
-    /// Makes one job.
+    /// Submits one job.
     pub async fn submit_one(&self, job: SubmitJob) -> Result<Submitted, Rejected> {
         let submitted = self.submit(Submit { jobs: vec![job], name: None }).await?;
         submitted.first().copied().ok_or_else(gone)
     }
 
-    /// Ends a job.
+    /// Cancels a job.
     pub async fn cancel(&self, id: JobId, failure: Failure) -> Result<Answer, Rejected> {
         self.ask(Request::Cancel { id, failure }).await
     }
 
-    /// Makes a new job like this completed one.
+    /// Submits a new job that repeats this completed one.
     pub async fn retry(&self, id: JobId) -> Result<Submitted, Rejected> {
         match self.ask(Request::Retry { id, name: None }).await? {
             Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
@@ -198,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// Tells all about a job.
+    /// Returns everything that is known about a job.
     pub async fn show(&self, id: JobId) -> Result<Shown, Rejected> {
         match self.ask(Request::Show(id)).await? {
             Answer::Shown(shown) => Ok(*shown),
@@ -206,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Tells why a job is not running.
+    /// Returns why a job is not running.
     pub async fn explain(&self, id: JobId) -> Result<Explanation, Rejected> {
         match self.ask(Request::Explain(id)).await? {
             Answer::Explained(explanation) => Ok(*explanation),
@@ -214,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Tells everything that is counted.
+    /// Returns all counts.
     pub async fn counts(&self) -> Result<Counts, Rejected> {
         match self.ask(Request::Counts).await? {
             Answer::Counts(counts) => Ok(*counts),
@@ -222,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// Tells about one queue; none if it is not known: no job of it is open, and none was lately.
+    /// Returns one queue, or none if it is unknown: it has no open job and had none recently.
     pub async fn queue(&self, name: QueueName) -> Result<Option<(Tally, Takers)>, Rejected> {
         match self.ask(Request::Queue(name)).await? {
             Answer::Queue(found) => Ok(found),
@@ -230,7 +231,7 @@ impl Engine {
         }
     }
 
-    /// Tells about queues by name, after this one.
+    /// Returns queues by name, after this one.
     pub async fn queues(
         &self,
         after: Option<QueueName>,
@@ -242,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// Lists jobs, newest first, as they are stored.
+    /// Lists jobs as stored, newest first.
     pub async fn list(
         &self,
         filter: JobFilter,
@@ -252,7 +253,7 @@ impl Engine {
         self.store.list(filter, before, limit).await
     }
 
-    /// Forgets these jobs if they are completed; how many were.
+    /// Removes those of these jobs that are completed, and returns how many were removed.
     pub async fn remove(&self, ids: Vec<JobId>) -> Result<u64, Rejected> {
         match self.ask(Request::Remove(ids)).await? {
             Answer::Removed(jobs) => Ok(jobs),
@@ -260,20 +261,20 @@ impl Engine {
         }
     }
 
-    /// Follows what happens after a position of the feed; 0 is the beginning.
+    /// Follows the feed after this position; 0 is the beginning.
     pub fn watch(&self, after: u64) -> Watch {
         Watch::new(self.store.clone(), self.published.subscribe(), after)
     }
 
-    /// Waits until the engine takes nothing more, and tells why.
+    /// Waits until the engine has stopped, and returns the reason.
     pub async fn stopped(&self) -> String {
         let mut stopped = self.stopped.clone();
-        // An error means that it was told to stop, or its runtime ends.
+        // An error means that the engine was shut down or that its runtime ends.
         let why = stopped.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
         why.unwrap_or_else(|| SHUT_DOWN.to_owned())
     }
 
-    /// Finishes what is under way and stops. Leases go on: whoever starts next finds them.
+    /// Finishes the work in progress and stops. Leases remain valid; the next start finds them.
     pub async fn stop(&self) {
         if self.commands.send(Command::Stop).await.is_ok() {
             self.commands.closed().await;
@@ -297,16 +298,16 @@ struct Driver {
     replies: IdMap<Reply>,
     sessions: IdMap<mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
-    /// What the store answered and the kernel has not heard in full, oldest first.
+    /// Replies of the store that the kernel has not fully processed, oldest first.
     heard: VecDeque<Heard>,
-    /// About how many rows the last commit has.
+    /// Approximate number of rows of the last commit.
     last_rows: usize,
-    /// Whether requests wait that were not taken yet.
+    /// Whether requests are pending that were not taken yet.
     more: bool,
     told: (mpsc::UnboundedSender<StoreReply>, mpsc::UnboundedReceiver<StoreReply>),
     tickets: u64,
     stopping: bool,
-    /// Where those who watch over the engine hear why it stopped.
+    /// Publishes why the engine stopped.
     why: watch::Sender<Option<String>>,
 }
 
@@ -328,7 +329,8 @@ impl Driver {
                 () = nap => Woken::Time,
             };
             if matches!(woken, Woken::Commands(_)) && taken.len() < SLICE && self.heard.is_empty() {
-                // Whoever is about to ask does so first: many are told at once, and one after the other asks again.
+                // Callers about to send a request do so first: many are answered at once, and each then sends its next
+                // request.
                 tokio::task::yield_now().await;
                 while taken.len() < SLICE
                     && let Ok(command) = commands.try_recv()
@@ -337,7 +339,7 @@ impl Driver {
                 }
             }
             self.more = !commands.is_empty();
-            // Before anything is decided: it may have been long ago that this node was heard of.
+            // Check before any decision: the last contact of this node with the leadership may be long ago.
             if !self.store.stands() {
                 self.kernel.fall(FALLEN);
                 break;
@@ -362,7 +364,7 @@ impl Driver {
         match command {
             Command::Ask(request, reply) => {
                 if request.is_overview() {
-                    // It may show no less than the feed has told.
+                    // The view must not be older than what the feed has published.
                     self.pass_on_all(now);
                 }
                 self.tickets += 1;
@@ -374,7 +376,7 @@ impl Driver {
         }
     }
 
-    /// Everything that the kernel wants done.
+    /// Carries out everything that the kernel has requested.
     fn carry_out(&mut self) {
         for effect in self.kernel.take_effects() {
             self.effect(effect);
@@ -442,7 +444,7 @@ impl Driver {
         }
     }
 
-    /// A worker that does not read what it is told, or is gone, is disconnected: it gets nothing more.
+    /// Disconnects a worker that does not read its events or is gone; it receives nothing more.
     fn tell(&mut self, session: SessionId, event: SessionEvent) {
         let Some(worker) = self.sessions.get(&session.0) else { return };
         if worker.send(event).is_err() {

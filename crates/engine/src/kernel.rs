@@ -1,4 +1,4 @@
-//! The kernel: what it remembers, and its entry points.
+//! The kernel: its state in memory and its entry points.
 
 mod dispatch;
 
@@ -41,134 +41,135 @@ use crate::upkeep::Deadlines;
 use crate::vacancy::Vacancy;
 use crate::wait::Wait;
 
-/// What the kernel wants of the store besides commits.
+/// A request of the kernel to the store, other than a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreRequest {
-    /// Lend this many ids.
+    /// Allocate a block of this many ids.
     TakeBlock(u64),
     /// Close or shrink blocks.
     SettleBlocks(Vec<BlockChange>),
-    /// Remove what is no longer wanted.
+    /// Remove records whose retention has expired.
     Prune(Prune),
-    /// Remove these jobs if they are completed, for this request.
+    /// Remove those of these jobs that are completed, on behalf of this ticket.
     Remove(Ticket, Vec<JobId>),
     /// Read a job and its ended attempts.
     Job(JobId),
-    /// Read completed jobs, newest first, below this id.
+    /// Read completed jobs with ids below this one, newest first.
     Completed(Option<JobId>, usize),
-    /// Read these jobs, for whatever has this number.
+    /// Read these jobs, for the pending read with this number.
     Jobs(u64, Vec<JobId>),
-    /// Read a group and all its members, for whatever has this number.
+    /// Read a group and all its members, for the pending read with this number.
     Members(u64, GroupId),
-    /// Read which groups ended before this moment and have no job left, newest first, below this one.
+    /// Read groups below this id that ended before this time and have no jobs left, newest first.
     Emptied(Option<GroupId>, Time, usize),
 }
 
-/// What the store said.
+/// A reply of the store.
 #[derive(Clone, Debug)]
 pub enum StoreReply {
-    /// To the commit of this number.
+    /// The result of the commit with this number.
     Committed(u64, Result<Committed, CommitError>),
-    /// To [`StoreRequest::TakeBlock`].
+    /// The reply to [`StoreRequest::TakeBlock`].
     Block(Result<Block, CommitError>),
-    /// To [`StoreRequest::SettleBlocks`].
+    /// The reply to [`StoreRequest::SettleBlocks`].
     Settled(Vec<BlockChange>, Result<(), CommitError>),
-    /// To [`StoreRequest::Prune`].
+    /// The reply to [`StoreRequest::Prune`].
     Pruned(Result<Pruned, CommitError>),
-    /// To [`StoreRequest::Remove`].
+    /// The reply to [`StoreRequest::Remove`].
     Removed(Ticket, Vec<JobId>, Result<Pruned, CommitError>),
-    /// To [`StoreRequest::Job`].
+    /// The reply to [`StoreRequest::Job`].
     Job(JobId, Result<(Option<Job>, Vec<PastAttempt>), StoreError>),
-    /// To [`StoreRequest::Completed`].
+    /// The reply to [`StoreRequest::Completed`].
     Completed(Result<Vec<Completed>, StoreError>),
-    /// To [`StoreRequest::Jobs`], in the order asked.
+    /// The reply to [`StoreRequest::Jobs`], in the order of the request.
     Jobs(u64, Result<Vec<Option<Job>>, StoreError>),
-    /// To [`StoreRequest::Members`].
+    /// The reply to [`StoreRequest::Members`].
     Members(u64, Result<Option<(Group, Vec<Member>)>, StoreError>),
-    /// To [`StoreRequest::Emptied`]: those groups, and the last one that was looked at.
+    /// The reply to [`StoreRequest::Emptied`]: the groups, and the last group that was examined.
     Emptied(Result<(Vec<GroupId>, Option<GroupId>), StoreError>),
 }
 
-/// What waits for jobs or members to be read.
+/// A continuation that waits for jobs or members to be read.
 #[derive(Debug)]
 pub(crate) enum PendingRead {
-    /// How these jobs ended, that others come after.
+    /// Determine how these jobs, on which others depend, have ended.
     Ends(Vec<JobId>),
-    /// A submit that names jobs which are not in memory.
+    /// A submit that refers to jobs that are not in memory.
     Plan(Box<Plan>, Vec<JobId>),
     /// A retry of a group.
     RetryGroup(GroupId, Option<IdempotencyKey>, Ticket),
-    /// A group that is being made of these failed members of another.
+    /// A group that is being filled from these failed members of another group.
     Fill(GroupId, Vec<JobId>),
-    /// A group that was being made of another when the hall stopped, and what had failed of that, once it is known.
+    /// A group whose filling from another group was interrupted by a stop, and the failed members of that other group
+    /// once they are known.
     Resume(GroupId, GroupId, Option<Vec<JobId>>),
-    /// The same, with members of it that have yet to be read.
+    /// The same, with members of the new group that are still to be read.
     Made(GroupId, Vec<JobId>),
 }
 
-/// Something that waits for a busy job, for ids, or for the store to recover.
+/// A task that waits for a busy job, for ids, or for the store to recover.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub what: AgendaItem,
-    /// How often it was decided anew because others were faster.
+    /// How often the decision was repeated because of conflicting writes.
     pub rounds: u8,
-    /// What was read of the job for it.
+    /// What was read about the job for this task.
     pub read: Option<Read>,
 }
 
-/// What the store had of a job.
+/// What the store returned about a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
-    /// Whether it had the job.
+    /// Whether the job exists.
     pub found: bool,
     /// Its ended attempts.
     pub past: Vec<PastAttempt>,
 }
 
-/// A read under way.
+/// A read in progress.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// Who it was made for.
+    /// The tasks that the read was made for.
     pub now: Vec<Task>,
-    /// Who came later.
+    /// Tasks that arrived after the read was sent; they need another read.
     pub later: Vec<Task>,
 }
 
-/// See [`Task`].
+/// What a [`Task`] does.
 #[derive(Clone, Debug)]
 pub(crate) enum AgendaItem {
     Request(Request, Ticket),
-    /// A submit that waits for a job that it must move.
+    /// A submit that waits for a busy job that it must change.
     Submit(Box<Plan>),
-    /// Nobody accepted this claim.
+    /// The assignment of this claim was not accepted in time.
     TakeBack(JobId, u32),
-    /// The session that had this claim is over.
+    /// The session that held this claim has ended.
     LeaseEnd(JobId, u32, SessionId),
-    /// The worker came back with this attempt: it has accepted it.
+    /// The worker reconnected with this attempt, which counts as accepted.
     Keep(AttemptId, LeaseId),
-    /// The accepted or running state of this claim is to be stored.
+    /// Store the accepted or running state of this claim.
     Save(JobId, u32),
-    /// Nothing that the job comes after is open any more.
+    /// All dependencies of the job have ended.
     DependenciesMet(JobId),
-    /// Others end the job.
+    /// End the job because of this cause.
     Cascade(JobId, CascadeCause),
-    /// How these jobs ended, that others come after, is to be read.
+    /// Read how these jobs, on which others depend, have ended.
     ReadEnds(Vec<JobId>),
-    /// Whether a group has ended is to be looked at.
+    /// Check whether the group has ended.
     LookAtGroup(GroupId),
-    /// A group in the making goes on.
+    /// Continue to fill a group.
     Fill(GroupId),
-    /// A group that was in the making when the hall stopped goes on.
+    /// Continue to fill a group whose filling was interrupted by a stop.
     ResumeFill(GroupId, GroupId),
-    /// The time of this claim may be over.
+    /// The time limit of this claim may have expired.
     TimeOut(JobId, u32),
-    /// The outcome of this claim did not come from outside in time.
+    /// The external outcome of this claim did not arrive in time.
     ExternalOver(JobId, u32),
-    /// What this claim waited for is over.
+    /// The jobs that this claim waited for have ended.
     Resume(JobId, u32),
-    /// This claim waits for itself, by way of others.
+    /// This claim waits for itself, through other jobs.
     Cycle(JobId, u32, Box<Failure>),
-    /// Whoever had asked for this job may be over.
+    /// The parents that asked for this job may have ended.
     Orphan(JobId),
     /// The ticks of this schedule wait for ids.
     Tick(ScheduleName),
@@ -180,7 +181,7 @@ impl From<AgendaItem> for Task {
     }
 }
 
-/// Decisions are made anew this often at most when others are faster.
+/// Maximum number of times a decision is repeated because of conflicting writes.
 pub(crate) const ROUNDS: u8 = 20;
 
 /// The kernel. See the crate's documentation.
@@ -198,20 +199,20 @@ pub struct Kernel {
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
-    /// Workers that are kept for a job.
+    /// By job: the worker that is reserved for it.
     pub(crate) reservations: IdMap<WorkerName>,
     pub(crate) avoids: IdMap<Avoids>,
     pub(crate) successors: IdMap<JobId>,
     pub(crate) dependencies: Dependencies,
     pub(crate) cascade: Cascade,
     pub(crate) in_line_for_group: IdMap<Vec<Task>>,
-    /// Groups in the making.
+    /// Groups that are being filled.
     pub(crate) fills: IdMap<Fill>,
     pub(crate) pending_reads: BTreeMap<u64, PendingRead>,
     pub(crate) links: Links,
-    /// Sub-jobs found at start whose parent may be over.
+    /// Sub-jobs found at start whose parent may have ended.
     pub(crate) sub_jobs: Vec<JobId>,
-    /// What attempts wait for, and by which of them a job is waited for.
+    /// By waiting job: what its attempt waits for; `waiters` is the reverse.
     pub(crate) waits: IdMap<Wait>,
     pub(crate) waiters: IdMap<BTreeSet<JobId>>,
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
@@ -229,9 +230,9 @@ pub struct Kernel {
     pub(crate) rest_until: Option<Mono>,
     pub(crate) postponed: Vec<Task>,
     pub(crate) stopped: Option<String>,
-    /// What waits to be committed, and, in the same order, who waits for that.
+    /// Units to be committed; `senders` holds, in the same order, what waits for each of them.
     outbox: Vec<Unit>,
-    /// About how many rows those will write.
+    /// Approximate number of rows that the outbox will write.
     rows: usize,
     senders: Vec<Pending>,
     room: usize,
@@ -248,7 +249,7 @@ impl fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// A kernel that remembers nothing yet. `chance` gives random bits: leases are made of them.
+    /// Creates a kernel with empty memory. `chance` returns random bits, from which leases are made.
     pub fn new(config: Config, now: Now, chance: Box<dyn FnMut() -> u64 + Send>) -> Kernel {
         let cached = NonZeroUsize::new(config.cached).unwrap_or(NonZeroUsize::MIN);
         Kernel {
@@ -302,14 +303,14 @@ impl Kernel {
         }
     }
 
-    /// Takes a request; its answer comes as an effect with this ticket.
+    /// Handles a request; the answer is an effect with this ticket.
     pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
         self.now = now;
         self.run(AgendaItem::Request(request, ticket).into());
         self.carry_on();
     }
 
-    /// Hears what the store said. The results of a commit may come in parts.
+    /// Handles a reply of the store. The results of a commit may arrive in parts.
     pub fn store_replied(&mut self, now: Now, told: StoreReply) {
         self.now = now;
         match told {
@@ -354,17 +355,17 @@ impl Kernel {
         }
     }
 
-    /// About how many rows wait to be written.
+    /// Returns the approximate number of rows that wait to be written.
     pub fn waiting_rows(&self) -> usize {
         self.rows
     }
 
-    /// The units that wait to be committed together, with a number for the answer.
+    /// Takes the units that are to be committed together, with the number of the commit.
     pub fn take_commit(&mut self) -> Option<(u64, Vec<Unit>)> {
         if self.outbox.is_empty() || self.stopped.is_some() {
             return None;
         }
-        // Room for the next batches, which will be about as large, is made at once.
+        // Reserves room for the next batch, which is likely to be about as large.
         self.room = self.outbox.len().max(self.room / 2);
         let units = mem::replace(&mut self.outbox, Vec::with_capacity(self.room));
         let pending = mem::replace(&mut self.senders, Vec::with_capacity(self.room));
@@ -374,23 +375,23 @@ impl Kernel {
         Some((number, units))
     }
 
-    /// What else is wanted of the store.
+    /// Takes the other requests to the store.
     pub fn take_store_requests(&mut self) -> Vec<StoreRequest> {
         mem::take(&mut self.asked)
     }
 
-    /// What is to be done outside, in order.
+    /// Takes the effects to be carried out, in order.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         let room = self.effects.len();
         mem::replace(&mut self.effects, Vec::with_capacity(room))
     }
 
-    /// How many jobs are open.
+    /// Returns the number of open jobs.
     pub fn open_count(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether nothing is on its way to the store or waits to be.
+    /// Returns whether nothing is in flight to the store or waits to be sent.
     pub fn is_idle(&self) -> bool {
         self.outbox.is_empty()
             && self.in_flight.is_empty()
@@ -401,7 +402,7 @@ impl Kernel {
             && self.cascade.is_idle()
     }
 
-    /// Why the kernel takes nothing more, if so.
+    /// Returns why the kernel stopped, if it did.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
@@ -416,7 +417,7 @@ impl Kernel {
         LeaseId(u128::from(high) << 64 | u128::from(low))
     }
 
-    /// A number that nobody can guess and that no other start of the hall gives.
+    /// Returns a number that cannot be guessed and that differs between starts.
     pub(crate) fn secret(&mut self) -> u64 {
         (self.chance)()
     }
@@ -439,7 +440,7 @@ impl Kernel {
         }
     }
 
-    /// Whoever still waits for units that were not sent is told why they never will be.
+    /// Rejects the requests whose units were never sent, with this reason.
     pub(crate) fn refuse_outbox(&mut self, message: &str) {
         let error = CommitError::Stopped { message: message.to_owned() };
         self.outbox.clear();
@@ -461,7 +462,7 @@ impl Kernel {
         self.effects.push(Effect::Answer(ticket, answer));
     }
 
-    /// Answers whoever waits for this task, if anyone does.
+    /// Answers the request behind this task, if there is one.
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Rejected>) {
         match &task.what {
             AgendaItem::Request(_, ticket) => self.answer(*ticket, answer),

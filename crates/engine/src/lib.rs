@@ -1,8 +1,9 @@
-//! Use cases: jobs are submitted, matched, leased, reported on, retried, cancelled and explained.
+//! The use cases of the engine: submit, match, lease, report, retry, cancel and explain jobs.
 //!
-//! The [`Kernel`] is synchronous and knows no IO: requests, commit results and deadlines go in; units to commit, reads
-//! to make and effects to carry out come out. It decides through `core`, remembers what is open, and acknowledges
-//! nothing before its commit came back. [`Engine`] is the thin driver around it, whose only wait is the store's.
+//! The [`Kernel`] is synchronous and does no IO. Its inputs are requests, commit results and deadlines; its outputs
+//! are units to commit, reads to make and effects to carry out. It decides through `core`, keeps the open jobs in
+//! memory, and acknowledges nothing before the commit has succeeded. [`Engine`] is the thin driver around it; it waits
+//! only for the store.
 //!
 //! ```text
 //!   request ─▶ Kernel ─▶ units ─▶ Store::commit ─▶ Kernel ─▶ effects (answers, assignments, cancels)
@@ -10,8 +11,8 @@
 //!                └───── deadlines (upkeep/) ◀───────┘
 //! ```
 //!
-//! What the kernel remembers is a hint, the guarded write is the truth. While a unit that touches a job is on its way,
-//! the job is *busy* and whatever else happens to it waits in line.
+//! The kernel's memory is a hint; the guarded write is authoritative. While a unit that touches a job is in flight,
+//! the job is *busy* and every other task for it is queued.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -1,8 +1,8 @@
-//! Submitting jobs: insert at once and let the store say what is in the way, then decide on that.
+//! Submitting jobs: the insert is sent without a look-up, and conflicts reported by the store are resolved afterwards.
 //!
-//! The usual job costs one insert and no look-up; where a vacancy waits it is inserted already assigned. A key that is
-//! held, a success that can be reused or a repeated request come back as conflicts, the plan is changed accordingly
-//! and sent again.
+//! The usual job costs one insert and no look-up; if a matching vacancy is parked, the job is inserted as assigned. A
+//! key that is held, a success that can be reused, or a repeated request is reported as a conflict; the plan is
+//! changed accordingly and sent again.
 
 mod job;
 mod relations;
@@ -36,50 +36,50 @@ pub(crate) use job::check_job;
 use job::{bound, checked_once, items, keys_once, spec};
 use relations::{Ends, check_relations, group_created, related};
 
-/// A submit on its way: what is to become of each job.
+/// A submit in progress, with the planned action for each job.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     submit: Submit,
     pub reply_to: ReplyTo,
-    /// Whether any of its jobs has to do with others.
+    /// Whether any of its jobs refers to other jobs or groups.
     related: bool,
-    /// Completed jobs that it names.
+    /// Completed jobs that it refers to.
     ends: Ends,
     items: Vec<Item>,
     rounds: u8,
-    /// Steps of other jobs that come with it.
+    /// Steps of other jobs that are part of it.
     moves: Vec<(JobId, Step)>,
-    /// What will be answered once it is stored.
+    /// The answer once it is stored.
     answer: Vec<Submitted>,
-    /// The state of the limits that the shares of its jobs were found under.
+    /// The version of the limits under which the shares of its jobs were determined.
     limits: u64,
-    /// The call of an attempt that it answers.
+    /// The sub-job call of an attempt that it answers.
     call: Option<Call>,
-    /// Sub-jobs of others that it joins: someone outside wants them from now on.
+    /// Sub-jobs of other parents that it joins; they are also wanted from outside from now on.
     wanted: Vec<JobId>,
 }
 
-/// Who wants to know what became of a plan.
+/// The recipient of a plan's result.
 #[derive(Clone, Debug)]
 pub(crate) enum ReplyTo {
-    /// Someone outside.
+    /// A caller outside the kernel.
     Ticket(Ticket),
-    /// A schedule, whose setting goes with it.
+    /// A schedule whose setting is written with the plan.
     Schedule(Box<Tick>),
-    /// Someone outside, for this new group.
+    /// A caller outside the kernel that creates this group.
     Group(Box<Group>, Ticket),
-    /// Someone outside, for this new group that is to be filled with what failed of another.
+    /// A caller outside the kernel that creates this group from the failed members of another.
     Retry(Box<Group>, Box<Fill>, Ticket),
-    /// A group that is filled with what failed of another: these members of it.
+    /// A group that is filled from these failed members of another.
     Fill(GroupId, Vec<JobId>),
 }
 
 #[derive(Clone, Debug)]
 struct Item {
-    /// The id it gets if it is inserted.
+    /// Its id if it is inserted.
     id: JobId,
     how: ItemAction,
-    /// As sent, if it was.
+    /// The job as it was sent, if it was.
     job: Option<Job>,
     reserved: Option<Reserved>,
 }
@@ -88,13 +88,13 @@ struct Item {
 enum ItemAction {
     /// Insert it.
     Insert,
-    /// Insert it behind the holder of its key, which is to be cancelled.
+    /// Insert it behind the holder of its key, which is cancelled.
     Supersede(JobId),
-    /// Mark the holder of its key.
+    /// Mark the holder of its key to run again.
     Again(JobId),
-    /// Another job answers for it.
+    /// Another job is the answer.
     Answered(Submitted),
-    /// It joins an earlier job of the same submit, at this position.
+    /// It joins the earlier job of the same submit at this position.
     SameAs(usize),
 }
 
@@ -112,7 +112,7 @@ impl Kernel {
         self.submit_with(submit, ids, None, ReplyTo::Ticket(ticket));
     }
 
-    /// Makes jobs with these ids, for an attempt that calls them if there is one.
+    /// Submits jobs with these ids, on behalf of an attempt's sub-job call if there is one.
     pub(crate) fn submit_with(
         &mut self,
         submit: Submit,
@@ -124,7 +124,7 @@ impl Kernel {
         self.send_plan(Plan { call, ..plan });
     }
 
-    /// The jobs of ticks; the schedule's setting goes with them.
+    /// Submits the jobs of ticks together with the schedule's setting.
     pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
         let submit = Submit { jobs, name: None };
         self.hold_schedule(&tick.name);
@@ -155,7 +155,7 @@ impl Kernel {
         if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
     }
 
-    /// Builds the unit of a plan and sends it, or waits in line for a job that it must move.
+    /// Builds the unit of a plan and sends it, or queues the plan on a busy job that it must change.
     pub(crate) fn send_plan(&mut self, plan: Plan) {
         let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
@@ -196,7 +196,7 @@ impl Kernel {
         self.send(unit, Pending::Submit(Box::new(plan)));
     }
 
-    /// The links that come with a plan: each is good only as long as its parent is open.
+    /// Adds the links of a plan; each is guarded by its parent being open.
     fn link(&mut self, plan: &Plan, unit: &mut Unit) {
         let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
         for link in called.chain(plan.wanted.iter().map(|&job| external(job))) {
@@ -206,7 +206,7 @@ impl Kernel {
         }
     }
 
-    /// A job that the plan must move and that is not free.
+    /// Returns a busy job that the plan must change.
     fn busy_target(&self, plan: &Plan) -> Option<JobId> {
         let targets = plan.items.iter().filter_map(|item| match item.how {
             ItemAction::Supersede(holder) | ItemAction::Again(holder) => Some(holder),
@@ -232,7 +232,7 @@ impl Kernel {
         }
     }
 
-    /// Marks the last in line for the key; none if that one is being cancelled or has ended.
+    /// Marks the last job waiting for the key; none if that job is being cancelled or has ended.
     fn plan_again(&mut self, plan: &mut Plan, at: usize, holder: JobId) -> Option<JobId> {
         let (target, step) = self.again_target(plan, at, holder)?;
         plan.moves.push((target, step));
@@ -247,7 +247,7 @@ impl Kernel {
         Some((target, *step))
     }
 
-    /// Cancels whoever holds the key or waits for it, and takes the place behind the holder.
+    /// Cancels the holder of the key and the job waiting for it, and queues the new job behind the holder.
     fn plan_supersede(&mut self, plan: &mut Plan, at: usize, holder: JobId, unit: &mut Unit) -> Submitted {
         let id = plan.items[at].id;
         let failure = Failure::new("superseded", format!("superseded by job {id}"));
@@ -328,11 +328,11 @@ impl Kernel {
                 .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
         }
         let mut waiting = Vec::new();
-        // Whoever retries a group is told when all of it is there.
+        // The caller of a group retry is answered when the whole group has been created.
         if !matches!(reply_to, ReplyTo::Retry(..)) {
             self.reply(reply_to, Ok(answer));
         }
-        // A copy is counted with what it is a copy of, also where it takes the place of that.
+        // A copy is counted with its original, also if it takes the original's place.
         items.iter().filter_map(|item| item.job.as_ref()).for_each(|job| self.expect_copy(job));
         let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.life.state.name())).collect();
         for (id, step) in moves {
@@ -371,7 +371,7 @@ impl Kernel {
         }
     }
 
-    /// A job that a unit of others moved along.
+    /// Applies the step of a job that a unit of other jobs has changed too.
     pub(crate) fn moved(&mut self, id: JobId, step: Step) {
         self.totals.stepped(&step);
         job_log_events::stepped(id, &step);
@@ -382,7 +382,7 @@ impl Kernel {
         if terminal { self.finish(id) } else { self.make_free(id) }
     }
 
-    /// Takes a plan apart that was not stored: slots and jobs are free again.
+    /// Reverts a plan that was not stored: slots and jobs are released.
     fn unplan(&mut self, plan: &mut Plan) {
         for item in &mut plan.items {
             item.job = None;
@@ -401,7 +401,7 @@ impl Kernel {
         self.end_plan(plan, Err(refused));
     }
 
-    /// The submit is answered without any new job.
+    /// Answers the submit without any new job.
     fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
         let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
         for id in plan.items.iter().map(|item| item.id).chain(group) {
@@ -428,7 +428,7 @@ impl Kernel {
 }
 
 impl Plan {
-    /// A plan that inserts all its jobs, with these ids.
+    /// Creates a plan that inserts all its jobs with these ids.
     pub fn new(submit: Submit, ids: Vec<JobId>, reply_to: ReplyTo) -> Plan {
         let items = items(&submit.jobs, ids);
         let (related, ends) = (related(&submit.jobs), Ends::default());
@@ -437,7 +437,7 @@ impl Plan {
         Plan { submit, reply_to, related, ends, items, rounds, moves, answer, limits, call, wanted }
     }
 
-    /// Refuses where the job in the way stands in a queue that the one who asks does not reach.
+    /// Rejects the submit if the conflicting job is in a queue outside the caller's scope.
     fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Rejected> {
         let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
         let seen = wanted.scope.reaches(in_the_way.spec.queue.as_str());

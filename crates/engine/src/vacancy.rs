@@ -1,4 +1,4 @@
-//! Vacancies: capacity that waits, and the claims that fill it.
+//! Vacancies: free capacity of workers, and the claims that fill it.
 
 use std::sync::Arc;
 
@@ -28,24 +28,24 @@ pub(crate) struct Vacancy {
     pub session: SessionId,
     pub profile: ProfileId,
     pub worker: WorkerName,
-    /// Jobs it may take, from its beginning.
+    /// Maximum number of jobs over its lifetime.
     pub total: i64,
-    /// Slots of attempts that wait, which are free besides.
+    /// Additional slots that are free because their attempts wait.
     pub lent: u64,
-    /// Jobs it took.
+    /// Jobs that it has taken.
     pub taken: u64,
-    /// Jobs whose claim is on its way to it.
+    /// Jobs whose claim for it is in flight.
     pub pending: u64,
-    /// Its place among those that wait: the lowest has waited longest.
+    /// Its position among parked vacancies: the lowest has waited longest.
     pub turn: u64,
-    /// When its time is over; none for the credit of a session, which has the session's time.
+    /// When it expires; none for the credit of a session, which expires with the session.
     pub until: Option<Mono>,
     /// Why it takes no more jobs.
     pub ended: Option<Ended>,
 }
 
 impl Vacancy {
-    /// Jobs it can take now.
+    /// Number of jobs it can take now.
     pub fn free(&self) -> u64 {
         let free =
             self.total.saturating_add_unsigned(self.lent).saturating_sub_unsigned(self.taken + self.pending);
@@ -53,7 +53,7 @@ impl Vacancy {
     }
 }
 
-/// A slot reserved for a claim that is on its way, and what its job uses.
+/// A slot reserved for a claim in flight, and the allocation of its job.
 #[derive(Clone, Debug)]
 pub(crate) struct Reserved {
     pub vacancy: VacancyId,
@@ -61,13 +61,13 @@ pub(crate) struct Reserved {
     pub allocation: Allocation,
 }
 
-/// A claim on its way.
+/// A claim in flight.
 #[derive(Debug)]
 pub(crate) struct ClaimPending {
     pub id: JobId,
     pub life: JobStatus,
     pub reserved: Reserved,
-    /// The version of the limits that it was made under.
+    /// The version of the limits under which it was made.
     pub version: u64,
 }
 
@@ -96,7 +96,7 @@ impl Kernel {
         self.fill(id);
     }
 
-    /// Gives a vacancy the first ready jobs that suit it; what is left of it is parked.
+    /// Fills a vacancy with the first ready jobs that match; the rest of it is parked.
     pub(crate) fn fill(&mut self, id: VacancyId) {
         if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
             self.resume_ready(session);
@@ -121,7 +121,7 @@ impl Kernel {
         }
     }
 
-    /// A class has a ready job: a parked vacancy takes it.
+    /// Offers a ready job of the class to a parked vacancy.
     pub(crate) fn wake(&mut self, class: ClassId) {
         if self.admission.deferring {
             self.admission.deferred.insert(class);
@@ -139,12 +139,12 @@ impl Kernel {
         }
     }
 
-    /// Whether jobs are handed out: not while the store rests, nor after it has stopped.
+    /// Whether jobs are assigned: not while the store is paused after a failure, and not after it has stopped.
     pub(crate) fn matches(&self) -> bool {
         self.rest_until.is_none() && self.stopped.is_none()
     }
 
-    /// After a rest, or a change that lets many jobs go on: everything that waits is matched again.
+    /// Matches everything that waits, after a pause or after a change that makes many jobs eligible.
     pub(crate) fn wake_all(&mut self) {
         self.admission.deferring = true;
         self.read_shares();
@@ -157,7 +157,7 @@ impl Kernel {
         }
     }
 
-    /// Takes one slot of a vacancy, and what a job uses.
+    /// Takes one slot of a vacancy, and allocates what the job uses.
     fn reserve(&mut self, id: VacancyId, uses: &Uses) -> Option<(Reserved, WorkerName)> {
         let next_turn = self.number();
         let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
@@ -165,7 +165,7 @@ impl Kernel {
         if vacancy.free() == 0 {
             self.board.unpark(vacancy.profile, (vacancy.turn, id));
         } else if vacancy.until.is_none() {
-            // A credit with room left goes behind the others, so that workers take turns.
+            // A credit with free slots goes behind the others, so that workers alternate.
             self.board.unpark(vacancy.profile, (vacancy.turn, id));
             vacancy.turn = next_turn;
             self.board.park(vacancy.profile, (vacancy.turn, id));
@@ -175,7 +175,7 @@ impl Kernel {
         Some((Reserved { vacancy: id, session, allocation }, worker))
     }
 
-    /// Returns a slot whose claim came to nothing.
+    /// Returns the slot of a claim that failed.
     pub(crate) fn give_back(&mut self, reserved: Reserved) {
         if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
             vacancy.pending -= 1;
@@ -185,7 +185,7 @@ impl Kernel {
         self.free(reserved.allocation);
     }
 
-    /// Claims a ready job for a vacancy. Whether it is on its way: it may have to wait after all.
+    /// Claims a ready job for a vacancy. Returns whether the claim was sent; the job may have to wait after all.
     fn claim(&mut self, id: JobId, vacancy: VacancyId) -> bool {
         if self.not_due_after_all(id) || !self.take_limits(id) {
             return false;
@@ -213,7 +213,8 @@ impl Kernel {
         true
     }
 
-    /// A ready job whose time lies ahead or whose windows are closed, because the wall clock was set, waits again.
+    /// A ready job whose time is in the future or whose windows are closed, because the wall clock was changed, waits
+    /// again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
         let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
         if early {
@@ -222,9 +223,9 @@ impl Kernel {
         early
     }
 
-    /// Turns a new life into an assigned one where a vacancy waits, so that one write does for both.
+    /// Assigns a new job if a vacancy is parked, so that one write both inserts and assigns it.
     pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
-        // A copy looks at who has the original first, which a new job does not.
+        // A copy must first exclude the workers of its original, which is not done for a new job.
         if !self.matches() || self.admission.deferring || (job.spec.avoid && job.spec.copy_of.is_some()) {
             return None;
         }
@@ -270,7 +271,7 @@ impl Kernel {
         self.make_free(id);
     }
 
-    /// A job is durably assigned: the worker hears of it, unless it has gone meanwhile.
+    /// The job is durably assigned: the assignment is sent to the worker, unless its session has ended meanwhile.
     pub(crate) fn assigned(&mut self, id: JobId, life: &JobStatus, reserved: Reserved) {
         let Reserved { vacancy, session, allocation } = reserved;
         if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
@@ -310,7 +311,7 @@ impl Kernel {
         self.give_back(pending.reserved);
     }
 
-    /// A vacancy takes no more jobs. It is over once nothing of it is on its way.
+    /// Ends a vacancy for new jobs. It is removed once none of its claims is in flight.
     pub(crate) fn end_vacancy(&mut self, id: VacancyId, why: Ended) {
         let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
         vacancy.ended.get_or_insert(why);

@@ -1,5 +1,5 @@
-//! Lines: the classes that suit the same profiles and demand the same of a worker at the moment of a match, in the
-//! order of their first ready jobs. What fits one job of a line fits the next, so a vacancy skips a line as a whole.
+//! Lines: the classes that match the same profiles and have the same demand, in the order of their first ready jobs.
+//! If one job of a line does not fit a worker, no other does, so a vacancy skips the whole line.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,29 +14,29 @@ use crate::ids::IdMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LineId(pub(super) u64);
 
-/// What a worker that suits must have besides, now.
+/// What a matching worker must meet at the moment of the match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Demand {
-    /// So much left.
+    /// This much of its resources must be free.
     pub uses: Uses,
-    /// Not had this job before; only a job that stands apart has that.
+    /// It must not have had this job before; only for a job in a separate class.
     pub apart: Option<JobId>,
 }
 
 impl Demand {
-    /// Whether every worker that suits will do.
+    /// Whether every matching worker meets it.
     pub(super) fn is_empty(&self) -> bool {
         self.uses.is_empty() && self.apart.is_none()
     }
 }
 
-/// Classes that suit the same profiles and demand the same.
+/// Classes that match the same profiles and have the same demand.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// In order.
     pub suits: Vec<ProfileId>,
     pub demand: Demand,
-    /// How many there are.
+    /// Number of classes.
     classes: usize,
     /// The first ready job of each class that has one.
     heads: BTreeSet<(Rank, ClassId)>,
@@ -49,7 +49,7 @@ impl Line {
     }
 }
 
-/// All lines, each found by the profiles that suit it and by its demand.
+/// All lines, found by matching profiles and demand.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     lines: IdMap<Line>,
@@ -62,7 +62,7 @@ impl Lines {
         self.lines.get(&id.0)
     }
 
-    /// Counts one class into the line of these profiles with this demand, made now if there is none.
+    /// Adds a class to the line of these profiles with this demand, creating the line if there is none.
     pub(super) fn enter(&mut self, suits: Vec<ProfileId>, demand: Demand) -> LineId {
         let key = (suits, demand);
         let id = match self.ids.get(&key) {
@@ -83,7 +83,7 @@ impl Lines {
         LineId(self.next)
     }
 
-    /// Counts one class without ready jobs out of its line.
+    /// Removes a class without ready jobs from its line.
     pub(super) fn leave(&mut self, id: LineId, profiles: &mut Profiles) {
         let Some(line) = self.lines.get_mut(&id.0) else { return };
         line.classes -= 1;
@@ -98,7 +98,7 @@ impl Lines {
         }
     }
 
-    /// A class has another first ready job, or none.
+    /// Updates the first ready job of a class.
     pub(super) fn replace(
         &mut self,
         id: LineId,
@@ -120,8 +120,8 @@ impl Lines {
         }
     }
 
-    /// So many classes of a line suit one more profile. If that is all of them, the line does; otherwise they go to a
-    /// line of their own, which is told.
+    /// This many classes of a line match one more profile. If these are all its classes, the line is extended;
+    /// otherwise they move to a new line, whose id is returned.
     pub(super) fn widen(
         &mut self,
         id: LineId,

@@ -1,4 +1,4 @@
-//! Profiles: workers that are matched alike, their parked vacancies, and the lines they may take from.
+//! Profiles: sets of workers with the same matches, their parked vacancies, and their matching lines.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -11,14 +11,14 @@ use super::line::{Line, LineId, Lines};
 use crate::effect::VacancyId;
 use crate::ids::IdMap;
 
-/// Profiles that nobody has are kept up to this many, so that they need not be compared anew.
+/// Maximum number of unused profiles kept, so that they need not be compared again.
 const IDLE: usize = 1_024;
 
-/// Workers that are matched alike.
+/// A set of workers with the same matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ProfileId(usize);
 
-/// A vacancy's place in the line of those that wait: the lowest turn is next.
+/// The position of a parked vacancy: the lowest turn is next.
 pub(crate) type Place = (u64, VacancyId);
 
 /// Workers with equal abilities and accepts.
@@ -27,7 +27,7 @@ pub(super) struct Profile {
     pub abilities: Abilities,
     pub accepts: Accepts,
     sessions: usize,
-    /// Lower bounds of the heads of suitable lines.
+    /// Lower bounds of the heads of matching lines.
     order: BTreeSet<(Rank, LineId)>,
     /// The same by line.
     bounds: IdMap<Rank>,
@@ -63,7 +63,7 @@ impl Profile {
         }
     }
 
-    /// The first ready job of all suitable lines whose demand is met: at most one look at each line.
+    /// The first ready job of all matching lines whose demand is met; each line is examined at most once.
     pub(super) fn best(
         &mut self,
         lines: &Lines,
@@ -74,7 +74,7 @@ impl Profile {
             let &(rank, id) = self.order.range((from, Bound::Unbounded)).next()?;
             let line = lines.get(id).filter(|line| line.head() == Some(rank));
             let Some(line) = line else {
-                // It stands further back by now, or nowhere.
+                // The line's head has moved back, or the line has no ready job.
                 self.set(id, Some(rank), lines.get(id).and_then(Line::head));
                 continue;
             };
@@ -99,8 +99,8 @@ impl Profile {
 #[derive(Debug, Default)]
 pub(super) struct Profiles {
     places: Vec<Option<Profile>>,
-    /// The turn of the vacancy that waits longest in each place, beyond all turns where none does: what a new job looks
-    /// at first.
+    /// By profile, the turn of the vacancy that has waited longest, or the maximum if none is parked; a new job is
+    /// checked against these first.
     turns: Vec<u64>,
     free: Vec<usize>,
     ids: HashMap<(Abilities, Accepts), ProfileId>,
@@ -120,13 +120,13 @@ impl Profiles {
         self.places.iter().enumerate().filter_map(|(at, profile)| Some((ProfileId(at), profile.as_ref()?)))
     }
 
-    /// The profiles that suit a class, in order.
+    /// The profiles that match a class, in order.
     pub(super) fn suiting(&self, class: &Class) -> Vec<ProfileId> {
         let suits = self.all().filter(|(_, profile)| class.suits(&profile.abilities, &profile.accepts));
         suits.map(|(id, _)| id).collect()
     }
 
-    /// Counts one session in; says whether nobody had its profile before.
+    /// Adds a session; returns whether its profile was unused before.
     pub(super) fn join(&mut self, abilities: Abilities, accepts: Accepts) -> (ProfileId, bool) {
         let key = (abilities, accepts);
         let known = self.ids.get(&key).copied();
@@ -152,7 +152,7 @@ impl Profiles {
         ProfileId(at)
     }
 
-    /// Counts one session out; says whether so many profiles are idle that they should be swept.
+    /// Removes a session; returns whether enough profiles are unused to sweep them.
     pub(super) fn part(&mut self, id: ProfileId) -> bool {
         let Some(profile) = self.get_mut(id) else { return false };
         profile.sessions -= 1;
@@ -161,7 +161,7 @@ impl Profiles {
         self.idle > IDLE
     }
 
-    /// Forgets the profiles that nobody has, and which line stands where.
+    /// Removes unused profiles, and clears the line order of the others.
     pub(super) fn sweep(&mut self) {
         for at in 0..self.places.len() {
             let Some(profile) = &mut self.places[at] else { continue };
@@ -177,14 +177,14 @@ impl Profiles {
         self.idle = 0;
     }
 
-    /// A line has a new head, which goes before all others of it.
+    /// A line has a new head, which precedes its previous one.
     pub(super) fn offer(&mut self, id: ProfileId, line: LineId, rank: Rank) {
         if let Some(profile) = self.get_mut(id) {
             profile.offer(line, rank);
         }
     }
 
-    /// A line is gone.
+    /// Removes a line.
     pub(super) fn forget(&mut self, id: ProfileId, line: LineId) {
         if let Some(profile) = self.get_mut(id) {
             let known = profile.bounds.get(&line.0).copied();
@@ -192,7 +192,7 @@ impl Profiles {
         }
     }
 
-    /// A vacancy waits.
+    /// Parks a vacancy.
     pub(super) fn park(&mut self, id: ProfileId, place: Place) {
         if let Some(profile) = self.get_mut(id) {
             profile.parked.insert(place);
@@ -200,7 +200,7 @@ impl Profiles {
         self.note_turn(id);
     }
 
-    /// A vacancy waits no longer.
+    /// Removes a parked vacancy.
     pub(super) fn unpark(&mut self, id: ProfileId, place: Place) {
         if let Some(profile) = self.get_mut(id) {
             profile.parked.remove(&place);
@@ -216,7 +216,7 @@ impl Profiles {
         }
     }
 
-    /// The vacancy that has waited longest among those that suit a line and meet its demand.
+    /// The vacancy that has waited longest among those that match a line and meet its demand.
     pub(super) fn longest_parked(
         &self,
         line: &Line,

@@ -1,4 +1,4 @@
-//! Who deals with what: a task goes to the use case it is for, now or when its job is free again.
+//! Dispatch: passes each task to its use case, immediately or once its job is no longer busy.
 
 use jobhall_core::JobId;
 
@@ -8,7 +8,7 @@ use crate::entry::Busy;
 use crate::request::Request;
 
 impl Kernel {
-    /// Runs a task, now or when the job is free again.
+    /// Runs a task, immediately or once its job is no longer busy.
     pub(crate) fn run(&mut self, task: Task) {
         if let Some(why) = &self.stopped {
             let refused = Rejected::Stopped(why.clone());
@@ -70,7 +70,7 @@ impl Kernel {
         }
     }
 
-    /// A task about a job that is completed, or that does not exist: it is in the cache, or read into it.
+    /// Runs a task on a completed or unknown job; the job is taken from the cache or read into it.
     fn run_closed(&mut self, id: JobId, task: Task) {
         if !matches!(task.what, AgendaItem::Request(..)) {
             return;
@@ -112,7 +112,7 @@ impl Kernel {
         }
     }
 
-    /// A task about no single job.
+    /// Runs a task that does not concern a single job.
     fn run_free(&mut self, task: Task) {
         let (request, ticket) = match task.what {
             AgendaItem::Request(request, ticket) => (request, ticket),
@@ -193,7 +193,7 @@ impl Kernel {
                 let answer = self.close_session(session);
                 self.answer(ticket, answer);
             }
-            // The others are about one job and never come here.
+            // The other items concern one job and never reach this function.
             Request::Cancel { .. }
             | Request::Edit { .. }
             | Request::RunNow(_)
@@ -214,7 +214,7 @@ impl Kernel {
 }
 
 impl AgendaItem {
-    /// The one job it is about.
+    /// Returns the one job that the item concerns.
     pub fn job(&self) -> Option<JobId> {
         match self {
             AgendaItem::Request(request, _) => match request {

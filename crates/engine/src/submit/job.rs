@@ -1,4 +1,4 @@
-//! Single jobs of a submit: what is refused in them, which are the same, and what is asked for by each.
+//! The single jobs of a submit: validation, duplicates, and the resulting spec of each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,7 +17,7 @@ pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize
     Err(Rejected::Bound { field, given, least, most })
 }
 
-/// Refuses what is out of bounds in one job.
+/// Rejects a job with values out of bounds.
 pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Rejected> {
     if let Some(retry) = &job.retry {
         retry.check()?;
@@ -45,7 +45,7 @@ pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// Positions of jobs that have the (type, key) of an earlier one, with the position of the first such.
+/// Positions of jobs that share the (type, key) of an earlier one, with the position of the first such job.
 pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
     let mut first_of = HashMap::new();
     let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
@@ -53,7 +53,7 @@ pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
     all.filter(|(at, first)| at != first).collect()
 }
 
-/// Gives each job its id. A job that has the (type, key) of an earlier one in the same submit joins it.
+/// Gives each job its id. A job that shares the (type, key) of an earlier one in the same submit joins it.
 pub(super) fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
     let how = |at: usize| same.get(&at).map_or(ItemAction::Insert, |&first| ItemAction::SameAs(first));
@@ -61,7 +61,7 @@ pub(super) fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
     items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
 }
 
-/// Looks at each thing once, however many jobs name it.
+/// Removes repeated checks, so that each object is checked once regardless of how many jobs refer to it.
 pub(super) fn checked_once(checks: &mut Vec<Check>) {
     let mut seen = HashSet::new();
     checks.retain(|check| {

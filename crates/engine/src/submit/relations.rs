@@ -1,5 +1,5 @@
-//! What the jobs of a submit have to do with others: those they come after, the group they go into, the job they are a
-//! copy of. All of it is looked at before anything is sent, and guarded by checks when it is stored.
+//! Relations of submitted jobs: their dependencies, their group, and the job that they are a copy of. All relations
+//! are checked before anything is sent, and guarded by checks when the plan is stored.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
 use crate::request::{After, Request, Submit, SubmitJob};
 
 impl ReplyTo {
-    /// The group that is made.
+    /// The group that the plan creates.
     fn made(&self) -> Option<&Group> {
         match self {
             ReplyTo::Group(group, _) | ReplyTo::Retry(group, ..) => Some(group),
@@ -26,17 +26,17 @@ impl ReplyTo {
         }
     }
 
-    /// Whether this is another group than the one that is made.
+    /// Whether this is a group other than the one that the plan creates.
     fn is_other(&self, group: GroupId) -> bool {
         self.made().is_none_or(|made| made.id != group)
     }
 
-    /// The write of the group that is made.
+    /// The write of the group that the plan creates.
     pub fn group_write(&self) -> Option<GroupWrite> {
         self.made().map(|group| GroupWrite { expected: 0, group: group.clone() })
     }
 
-    /// The answer as it is kept: a new group goes before its jobs.
+    /// The answer as stored under the idempotency key: a new group precedes its jobs.
     pub fn kept(&self, jobs: &[Submitted]) -> Vec<Submitted> {
         let id = self.made().and_then(|group| JobId::new(group.id.get()).ok());
         let group = id.map(|id| Submitted { id, disposition: Disposition::Created });
@@ -44,7 +44,7 @@ impl ReplyTo {
     }
 }
 
-/// Completed jobs that a submit names: their state and queue, or none if there is no such job.
+/// Completed jobs that a submit refers to: state and queue, or none if the job does not exist.
 pub(super) type Ends = IdMap<Option<(StateName, QueueName)>>;
 
 impl Kernel {
@@ -75,8 +75,7 @@ impl Kernel {
         if open >= self.config.open_groups { Err(Rejected::GroupsFull(open)) } else { Ok(()) }
     }
 
-    /// Looks at what the jobs of a plan have to do with others. Gives back the plan, unless it is refused or has to
-    /// wait for a read.
+    /// Checks the relations of a plan's jobs. Returns the plan, unless it is rejected or has to wait for a read.
     pub(super) fn survey(&mut self, plan: Plan) -> Option<Plan> {
         if !plan.related || matches!(plan.reply_to, ReplyTo::Fill(..)) {
             return Some(plan);
@@ -98,7 +97,7 @@ impl Kernel {
         None
     }
 
-    /// Jobs that a plan asked about are there.
+    /// Continues a plan with the jobs that were read for it.
     pub(crate) fn surveyed(
         &mut self,
         mut plan: Plan,
@@ -150,7 +149,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// A copy is of an open job of the same group, if it has one, and not of another copy there.
+    /// A copy refers to an open job of the same group, if it has a group, and not to another copy there.
     fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Rejected> {
         let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
         let Some(entry) = self.open.get(&of.get()) else { return no("there is no such open job") };
@@ -166,7 +165,7 @@ impl Kernel {
         }
     }
 
-    /// The job that is meant, and whether this plan makes it.
+    /// Returns the job that is referred to, and whether this plan creates it.
     fn resolve(&self, plan: &Plan, after: After) -> (JobId, bool) {
         let mut at = match after {
             After::Job(id) => return (id, false),
@@ -186,8 +185,8 @@ impl Kernel {
         }
     }
 
-    /// The jobs that one of the plan comes after, and whether it has to wait for any. What is open must still be so
-    /// when the unit is stored.
+    /// Returns the dependencies of a job of the plan, and whether it has to wait for any of them. A check guards that
+    /// open ones are still open when the unit is stored.
     pub(super) fn planned_after(&self, plan: &Plan, at: usize, unit: &mut Unit) -> (Vec<JobId>, bool) {
         let wanted = &plan.submit.jobs[at];
         let filled = matches!(plan.reply_to, ReplyTo::Fill(..));
@@ -209,8 +208,8 @@ impl Kernel {
         (ids, waits)
     }
 
-    /// The jobs of a stored plan are open: those that wait hear of what they wait for. What a filled group's jobs come
-    /// after may have ended meanwhile, so that is read. `ended` are those that the plan itself moved, with their state.
+    /// Registers the dependencies of the jobs of a stored plan. Dependencies of a filled group's jobs may have ended
+    /// meanwhile, so they are read. `ended` lists the jobs that the plan itself changed, with their state.
     pub(super) fn follow(&mut self, filled: bool, jobs: &[Job], ended: &[(JobId, StateName)]) {
         if !filled {
             return jobs.iter().for_each(|job| self.depend_known(job.id, &job.spec, ended));
@@ -221,7 +220,7 @@ impl Kernel {
         }
     }
 
-    /// A group that a plan makes is open from now on.
+    /// Registers the group that a plan has created.
     pub(super) fn group_made(&mut self, reply_to: &ReplyTo) {
         let Some(group) = reply_to.made().cloned() else { return };
         let id = group.id;
@@ -235,7 +234,7 @@ impl Kernel {
     }
 }
 
-/// The kept answer to the making of a group, as it is told.
+/// Converts the stored answer of a group creation to the answer for the caller.
 pub(super) fn group_created(mut kept: Vec<Submitted>) -> Answer {
     let jobs = if kept.is_empty() { Vec::new() } else { kept.split_off(1) };
     match kept.first() {
@@ -244,7 +243,7 @@ pub(super) fn group_created(mut kept: Vec<Submitted>) -> Answer {
     }
 }
 
-/// What stands in a queue that the one who asks does not reach is, for him, not there.
+/// A job in a queue outside the caller's scope is treated as not existing.
 fn reached(wanted: &SubmitJob, id: JobId, queue: Option<&QueueName>) -> Result<(), Rejected> {
     let seen = queue.is_some_and(|queue| wanted.scope.reaches(queue.as_str()));
     if seen { Ok(()) } else { Err(Rejected::NoSuchDependency(id)) }
@@ -257,12 +256,12 @@ fn allowed(wanted: &SubmitJob, id: JobId, state: StateName) -> Result<(), Reject
     }
 }
 
-/// Whether any of the jobs has to do with others.
+/// Whether any of the jobs refers to other jobs or groups.
 pub(super) fn related(jobs: &[SubmitJob]) -> bool {
     jobs.iter().any(|job| !job.after.is_empty() || job.group.is_some() || job.copy_of.is_some())
 }
 
-/// Whether what the jobs say of each other and of groups can be.
+/// Checks that the relations between the jobs, and to groups, are valid.
 pub(super) fn check_relations(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     for job in jobs {
         bound("after", job.after.len(), 0, AFTER)?;
@@ -274,7 +273,7 @@ pub(super) fn check_relations(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     check_positions(jobs)
 }
 
-/// Jobs come after earlier ones only, so there is no circle; one that is asked for is named.
+/// A job may depend on earlier jobs only, which excludes cycles; a cycle in the request is reported by its positions.
 fn check_positions(jobs: &[SubmitJob]) -> Result<(), Rejected> {
     let positions = |job: &SubmitJob| -> Vec<usize> {
         let named = job.after.iter().filter_map(|after| match after {

@@ -1,4 +1,4 @@
-//! What stood in the way of a submit, and how its plan changes for it.
+//! Conflicts of a submit, and the resulting changes of its plan.
 
 use jobhall_core::{Blocked, Disposition, Job, JobId, State, Submitted};
 use jobhall_store::{Conflict, Setting, SettingKind};
@@ -21,7 +21,7 @@ impl Kernel {
         }
     }
 
-    /// Changes the plan as a conflict demands; some answer means that the submit is over.
+    /// Changes the plan as the conflict requires; a returned answer means that the submit is finished.
     fn replan(&mut self, plan: &mut Plan, conflict: Conflict) -> Option<Result<Vec<Submitted>, Rejected>> {
         match conflict {
             Conflict::Repeated(answer) => return Some(Ok(answer)),
@@ -52,7 +52,8 @@ impl Kernel {
         None
     }
 
-    /// Another rev of a setting: a type was registered meanwhile, or the schedule of these ticks was seen to by others.
+    /// The setting has another revision: a type was registered meanwhile, or another writer handled the schedule's
+    /// ticks.
     fn replan_setting(&mut self, plan: &Plan, stored: Option<Setting>) -> Option<Rejected> {
         match (stored, &plan.reply_to) {
             (Some(setting), _) if setting.kind == SettingKind::Type => {
@@ -72,7 +73,7 @@ impl Kernel {
         id: JobId,
         held_by: &Job,
     ) -> Option<Result<Vec<Submitted>, Rejected>> {
-        // A job that is not remembered as open ended after the conflict was found, or waits for another holder.
+        // A job that is not in memory as open ended after the conflict was found, or waits for another holder.
         let holder = match held_by.life.state {
             State::Blocked(Blocked { holder: Some(holder), .. }) => holder,
             _ => held_by.id,
