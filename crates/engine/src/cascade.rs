@@ -1,8 +1,8 @@
-//! Jobs that others end: a job they came after failed, their group is cancelled, another copy of them has won.
+//! Cascades: jobs that end because a dependency failed, their group was cancelled, or another copy succeeded.
 //!
-//! They are ended in units of bounded size, one unit at a time, without recursion. Who comes after a job that is ended
-//! here goes into the same unit as long as there is room, so a chain takes one commit for many of its jobs. Whatever
-//! is not stored when the hall stops is found again from the rows.
+//! They are ended in units of bounded size, one unit at a time, without recursion. The dependents of a job that is
+//! ended here go into the same unit while there is room, so one commit ends many jobs of a chain. Anything that is not
+//! stored when the server stops is found again from the rows.
 
 use std::collections::VecDeque;
 
@@ -21,9 +21,9 @@ const SLICE: usize = 500;
 /// Why a job is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CascadeCause {
-    /// This job, which it was to come after, ended so.
+    /// This dependency ended in this way.
     Dependency(JobId, Dependency),
-    /// Its group is cancelled.
+    /// Its group was cancelled.
     Group(GroupId),
     /// This job, a copy of the same work, has succeeded.
     Copy(JobId),
@@ -35,13 +35,13 @@ pub(crate) struct Cascade {
     line: VecDeque<(JobId, CascadeCause)>,
     under_way: bool,
     rounds: u8,
-    /// By a job that is to be ended: the completed one that is the cause.
+    /// By job to be ended: the completed job that is the cause.
     causes: IdMap<JobId>,
-    /// Completed jobs that others have yet to hear of, with how many: they must not be removed before.
+    /// Completed jobs that are the cause of pending ends, with the number of those: they must not be removed yet.
     because: IdMap<u32>,
 }
 
-/// Jobs on their way to their end.
+/// Jobs whose end is in flight.
 #[derive(Debug)]
 pub(crate) struct CascadePending(Vec<Move>);
 
@@ -54,11 +54,11 @@ struct Move {
     near: bool,
 }
 
-/// A unit of ends in the making.
+/// A unit of ends that is being built.
 #[derive(Default)]
 struct Slice {
     moves: Vec<Move>,
-    /// Those that come after a job of the unit.
+    /// The dependents of jobs of the unit.
     near: VecDeque<(JobId, CascadeCause)>,
 }
 
@@ -73,7 +73,7 @@ impl Cascade {
         self.line.push_back((id, by));
     }
 
-    /// Whether nobody is to be ended.
+    /// Whether no job is to be ended.
     pub fn is_idle(&self) -> bool {
         self.line.is_empty() && !self.under_way
     }
@@ -91,12 +91,12 @@ impl Cascade {
         }
     }
 
-    /// Whether a completed job is needed, for others to be ended because of it.
+    /// Whether a completed job is still needed as the cause of pending ends.
     pub fn needs(&self, id: JobId) -> bool {
         self.because.contains_key(&id.get())
     }
 
-    /// A job need not be ended any more.
+    /// A job no longer needs to be ended.
     pub fn over(&mut self, id: JobId) {
         if let Some(before) = self.causes.remove(&id.get()) {
             self.no_longer(before);
@@ -105,7 +105,7 @@ impl Cascade {
 }
 
 impl Kernel {
-    /// Sends the next unit of jobs that others end, if none is under way.
+    /// Sends the next unit of a cascade, if none is in flight.
     pub(crate) fn cascade_all(&mut self) {
         if self.cascade.under_way || self.cascade.line.is_empty() || !self.matches() {
             return;
@@ -147,7 +147,7 @@ impl Kernel {
         }
     }
 
-    /// One that comes after a job of the same unit. If anything stands against it, it hears of the end later.
+    /// Plans a dependent of a job of the same unit. If it cannot be included, the end is propagated to it later.
     fn plan_near(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
         let free = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Free);
         let step = if free { self.decide_end(id, by) } else { None };
@@ -190,12 +190,12 @@ impl Kernel {
         }
     }
 
-    /// Whether the step concerns this job only: no successor is released by it and no follow-up made.
+    /// Whether the step concerns this job only: it releases no successor and creates no follow-up.
     fn is_alone(&self, id: JobId, step: &Step) -> bool {
         step.follow_up.is_none() && !self.successors.contains_key(&id.get())
     }
 
-    /// Ends one job that was busy before, or that brings others along.
+    /// Ends one job that was busy before, or whose end affects other jobs.
     pub(crate) fn cascade_to(&mut self, id: JobId, by: CascadeCause, task: Task) {
         match self.decide_end(id, by) {
             None => self.cascade.over(id),
@@ -220,7 +220,7 @@ impl Kernel {
         self.cascade_undone(pending);
     }
 
-    /// They wait to be ended as before; those whose cause was in the same unit have yet to hear of it.
+    /// The jobs are still to be ended; if the cause was in the same unit, the end is propagated later.
     pub(crate) fn cascade_undone(&mut self, CascadePending(moves): CascadePending) {
         self.cascade.under_way = false;
         for Move { id, by, near, .. } in moves {

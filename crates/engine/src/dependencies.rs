@@ -1,9 +1,9 @@
-//! Jobs that come after others.
+//! Dependencies between jobs.
 //!
-//! What a job comes after stands in its spec, and nothing else is stored of it. The kernel remembers who waits for whom,
-//! and rebuilds that at start from the jobs that are blocked. The end of the last one is a step in memory: it is stored
-//! with the claim, or a moment later if the job stays in its queue. So a release costs no write, and one that was
-//! not stored is found again from the same rows.
+//! The dependencies of a job are part of its spec; nothing else about them is stored. The kernel keeps the waiting
+//! relation in memory and rebuilds it at start from the blocked jobs. The release after the last dependency is a step
+//! in memory: it is stored with the claim, or shortly after if the job stays in its queue. So a release usually costs
+//! no write, and one that was not stored is found again from the same rows.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,23 +19,23 @@ use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
 use crate::settle::Pending;
 use crate::step::change;
 
-/// Jobs that hear of an end in one go; the others hear of it in the next.
+/// Dependents processed per step; the others follow in the next step.
 const HEAR: usize = 10_000;
-/// Released jobs that are stored in one unit, and jobs that are read in one go.
+/// Released jobs stored in one unit, and jobs read at once.
 const SLICE: usize = 500;
 
-/// Who waits for whom.
+/// The waiting relation between jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
-    /// By an open job: those that come after it. Some may have ended meanwhile.
+    /// By open job: its dependents. Some may have ended meanwhile.
     dependents: IdMap<Vec<JobId>>,
     /// By a blocked job: what it waits for.
     waits: IdMap<Waits>,
-    /// Ends that not all have heard of.
+    /// Ends that were not propagated to all dependents yet.
     ended: VecDeque<Ended>,
-    /// Jobs that were released in memory, and when that is stored if nobody claims them.
+    /// Jobs released in memory, and when the release is stored if they are not claimed before.
     pub released: VecDeque<(Mono, JobId)>,
-    /// Blocked jobs found at start, until it is known whom they wait for.
+    /// Blocked jobs found at start whose dependencies are not registered yet.
     found: Vec<JobId>,
 }
 
@@ -53,30 +53,29 @@ struct Ended {
 }
 
 impl Dependencies {
-    /// Whether every end has been heard of.
+    /// Whether every end has been propagated.
     pub fn is_idle(&self) -> bool {
         self.ended.is_empty()
     }
 
-    /// Those that come after an open job.
+    /// The dependents of an open job.
     pub fn behind(&self, id: JobId) -> &[JobId] {
         self.dependents.get(&id.get()).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a blocked job would go on after such an end; none if it waits for nobody.
+    /// Whether a blocked job would be released by such an end; none if it waits for no job.
     pub fn allows(&self, id: JobId, how: Dependency) -> Option<bool> {
         self.waits.get(&id.get()).map(|waits| how.allows(waits.after_any))
     }
 
-    /// A job has ended or is gone, and waits for nobody any more.
+    /// Removes a job that has ended or is gone.
     pub fn forget(&mut self, id: JobId) {
         self.waits.remove(&id.get());
     }
 }
 
 impl Kernel {
-    /// A blocked job is open from now on: it hears of the end of those that it comes after. `unknown` are those that
-    /// are not remembered as open.
+    /// Registers the dependencies of a blocked job. Returns those that are not known as open.
     pub(crate) fn depend(&mut self, id: JobId, spec: &JobSpec) -> Vec<JobId> {
         let (open, unknown): (Vec<JobId>, Vec<JobId>) =
             spec.after.iter().partition(|before| self.open.contains_key(&before.get()));
@@ -88,8 +87,8 @@ impl Kernel {
         unknown
     }
 
-    /// A job that was just submitted: whatever is not open was looked at before, and need not be waited for; but for
-    /// what its own submit has ended, because it takes the place of that.
+    /// Registers the dependencies of a job that was just submitted. Jobs that are not open were checked before and
+    /// need not be waited for, except those that its own submit has ended because it replaces them.
     pub(crate) fn depend_known(&mut self, id: JobId, spec: &JobSpec, ended: &[(JobId, StateName)]) {
         for before in self.depend(id, spec) {
             let state = ended.iter().find(|(moved, _)| *moved == before).map(|(_, state)| *state);
@@ -97,7 +96,7 @@ impl Kernel {
         }
     }
 
-    /// Jobs that were made behind others which may have ended already: how those ended is read.
+    /// Registers jobs whose dependencies may have ended already: how those ended is read.
     pub(crate) fn hear_later(&mut self, jobs: &[Job], unknown: &BTreeSet<JobId>) {
         for job in jobs {
             for before in job.spec.after.iter().filter(|before| unknown.contains(before)) {
@@ -107,12 +106,12 @@ impl Kernel {
         self.read_ends(unknown.iter().copied().collect());
     }
 
-    /// At start: a blocked job. Whom it waits for is known when all are there.
+    /// At start: records a blocked job. Its dependencies are registered once all jobs are restored.
     pub(crate) fn found_blocked(&mut self, id: JobId) {
         self.dependencies.found.push(id);
     }
 
-    /// At start, after all open jobs are there: those that are not open are read.
+    /// At start, after all open jobs are restored: reads the dependencies that are not open.
     pub(crate) fn begin_dependencies(&mut self) {
         let mut unknown = Vec::new();
         for id in std::mem::take(&mut self.dependencies.found) {
@@ -135,7 +134,7 @@ impl Kernel {
         self.want(StoreRequest::Jobs(number, ids));
     }
 
-    /// How jobs ended that others still wait for. One that was removed was over, which is all that is known of it.
+    /// Processes how jobs ended that others still depend on. A job that was removed had ended; nothing more is known.
     pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
         let Ok(found) = found else {
             self.rest();
@@ -147,7 +146,7 @@ impl Kernel {
         }
     }
 
-    /// A job is over: those behind it will hear of it.
+    /// A job has ended: queues the end for its dependents.
     pub(crate) fn dependency_ended(&mut self, id: JobId, state: StateName) {
         self.dependencies.forget(id);
         let Some(how) = Dependency::of(state) else { return };
@@ -156,7 +155,7 @@ impl Kernel {
         self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
     }
 
-    /// Carries on with what follows from ends, a bounded step at a time.
+    /// Processes pending ends, a bounded step at a time.
     pub(crate) fn carry_on(&mut self) {
         for _ in 0..HEAR {
             let Some(ended) = self.dependencies.ended.front_mut() else { break };
@@ -182,7 +181,7 @@ impl Kernel {
         }
     }
 
-    /// A job has to wait for so many fewer.
+    /// Subtracts this many met dependencies from a job.
     fn meets(&mut self, id: JobId, met: usize) {
         let Some(waits) = self.dependencies.waits.get_mut(&id.get()) else { return };
         waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
@@ -191,7 +190,7 @@ impl Kernel {
         }
     }
 
-    /// A job that waits for nobody any more goes to its queue.
+    /// Moves a job without open dependencies to its queue.
     pub(crate) fn dependencies_met(&mut self, id: JobId) {
         if self.dependencies.waits.get(&id.get()).is_none_or(|waits| waits.unmet > 0) {
             return;
@@ -238,7 +237,7 @@ impl Kernel {
         self.send(unit, Pending::DependenciesMet(ids));
     }
 
-    /// Whether the release of a job is in memory only, and nothing is on its way that brings it to the store.
+    /// Whether the release of a job is in memory only, and nothing in flight stores it.
     fn is_unsaved(&self, id: JobId) -> bool {
         self.open.get(&id.get()).is_some_and(|entry| {
             let waits = matches!(entry.life.state, State::Queued(_) | State::Blocked(_));

@@ -1,4 +1,4 @@
-//! What the kernel wants done outside.
+//! Effects: actions that the kernel requests from the driver.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use jobhall_core::{AttemptId, JobId, JobSpec, LeaseId, StateName};
 
 use crate::answer::{Answer, Rejected};
 
-/// Names a request whose answer is due.
+/// Identifies a request whose answer is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// A worker's session on this node. It outlives its connection.
+/// A worker's session on this node. It survives the loss of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
@@ -18,29 +18,29 @@ pub struct SessionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VacancyId(pub u64);
 
-/// A job for a worker.
+/// The assignment of a job to a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The attempt.
     pub attempt: AttemptId,
-    /// What the worker must show with each report.
+    /// The lease, which the worker must present with each report.
     pub lease: LeaseId,
-    /// The number people see, once it is accepted.
+    /// The attempt number shown to users, once it is accepted.
     pub number: u32,
     /// The vacancy that it fills.
     pub vacancy: VacancyId,
-    /// What is to be done.
+    /// The spec of the job.
     pub spec: Arc<JobSpec>,
-    /// Whether the worker only starts it, and someone else tells the outcome.
+    /// Whether the worker only starts the work and its outcome is reported from outside.
     pub external: bool,
 }
 
-/// Why a vacancy is over.
+/// Why a vacancy has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// All its slots are filled.
     Filled,
-    /// Its time is over.
+    /// It expired.
     TimedOut,
     /// The worker withdrew it.
     Withdrawn,
@@ -48,27 +48,27 @@ pub enum Ended {
     Gone,
 }
 
-/// Something to be done outside of the kernel, in order.
+/// An action outside of the kernel, to be carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a request.
     Answer(Ticket, Result<Answer, Rejected>),
-    /// Give a worker a job. It is durably assigned.
+    /// Send an assignment to a worker. It is durably stored.
     Assign(SessionId, Assignment),
-    /// Tell a worker to stop: a cancel was requested.
+    /// Notify a worker to stop: a cancel was requested.
     Cancel(SessionId, AttemptId),
-    /// Tell a worker to stop: the attempt's time is over.
+    /// Notify a worker to stop: the attempt has timed out.
     TimeOut(SessionId, AttemptId),
-    /// Tell a worker that an attempt goes on: these jobs, for which it waited, are over.
+    /// Notify a worker that an attempt resumes: these jobs, for which it waited, have ended.
     Resumed(SessionId, AttemptId, Vec<JobId>),
-    /// Tell a worker that an attempt is no longer its own.
+    /// Notify a worker that it no longer holds an attempt.
     Revoke(SessionId, AttemptId),
-    /// A vacancy is over.
+    /// A vacancy has ended.
     VacancyEnded(SessionId, VacancyId, Ended),
-    /// A session is over.
+    /// A session has ended.
     SessionEnded(SessionId),
-    /// A live attempt moved on; its state may not be stored yet.
+    /// A live attempt has changed; its state may not be stored yet.
     Live(JobId, StateName),
-    /// The engine cannot go on.
+    /// The engine cannot continue.
     Stop(String),
 }

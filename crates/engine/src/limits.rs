@@ -1,4 +1,4 @@
-//! Limits of queues and types: buckets, who is admitted to them, and why a job is not.
+//! Limits of queues and types: the buckets, admission to them, and the explanation why a job waits.
 
 mod admission;
 mod buckets;

@@ -1,7 +1,7 @@
-//! Which job asked for which: sub-jobs by the names that their parents gave them, and whoever still wants a job.
+//! Links from parents to sub-jobs, by the names that the parents gave, and the parents that still want a job.
 //!
-//! A link lives as long as its parent, over all its attempts. A job from outside that joins a sub-job is noted as a link
-//! of that job to itself: someone wants it, whatever becomes of its parent.
+//! A link lives as long as its parent, over all its attempts. A submit from outside that joins a sub-job is recorded
+//! as a link of that job to itself: it is wanted regardless of its parents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,24 @@ use crate::ids::IdMap;
 use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::settle::Pending;
 
-/// The name of the link by which a job is wanted from outside.
+/// The name of the link that marks a job as wanted from outside.
 const OUTSIDE: &str = "";
 
 /// The links of open jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// By parent and name. A parent whose first link is on its way is there without any.
+    /// By parent and name. A parent whose first link is in flight has an empty entry.
     of: IdMap<BTreeMap<String, JobId>>,
-    /// By the job that is wanted: who wants it.
+    /// By wanted job: the parents that want it.
     by: IdMap<BTreeSet<JobId>>,
-    /// Names that are being given.
+    /// Names that are being assigned.
     pub giving: BTreeSet<(JobId, String)>,
-    /// Calls that wait for one of those.
+    /// Calls that wait for one of those names.
     pub waiting: Vec<Task>,
 }
 
 impl Links {
-    /// The job that a parent calls by this name.
+    /// Returns the sub-job of a parent with this name.
     pub fn get(&self, parent: JobId, call: &str) -> Option<JobId> {
         self.of.get(&parent.get())?.get(call).copied()
     }
@@ -49,12 +49,12 @@ impl Links {
         self.of.contains_key(&parent.get())
     }
 
-    /// Whether someone wants this job.
+    /// Whether this job is wanted.
     pub fn is_wanted(&self, job: JobId) -> bool {
         self.by.contains_key(&job.get())
     }
 
-    /// Links of this parent are on their way.
+    /// Records that links of this parent are in flight.
     pub fn expect(&mut self, parent: JobId) {
         self.of.entry(parent.get()).or_default();
     }
@@ -75,7 +75,7 @@ impl Links {
         }
     }
 
-    /// A parent is over; the jobs that it wanted.
+    /// Removes a parent that has ended, and returns the jobs that it wanted.
     fn remove(&mut self, parent: JobId) -> Vec<JobId> {
         let jobs: Vec<_> = self.of.remove(&parent.get()).into_iter().flatten().map(|(_, job)| job).collect();
         for &job in &jobs {
@@ -91,7 +91,7 @@ impl Links {
     }
 }
 
-/// The link that says that someone outside wants a job.
+/// The link that marks a job as wanted from outside.
 pub(crate) fn external(job: JobId) -> Link {
     Link { parent: job, call: OUTSIDE.to_owned(), job }
 }
@@ -102,8 +102,8 @@ impl Kernel {
         links.into_iter().for_each(|link| self.links.add(link));
     }
 
-    /// At start, after everything is restored: sub-jobs whose parent ended just before are cancelled, its links are
-    /// removed, and attempts that wait know again for what.
+    /// At start, after everything is restored: cancels sub-jobs whose parent ended just before the stop, removes the
+    /// links of such parents, and restores what waiting attempts wait for.
     pub(crate) fn restored_links(&mut self) {
         let over: Vec<_> =
             self.links.parents().into_iter().filter(|id| !self.open.contains_key(&id.get())).collect();
@@ -125,7 +125,7 @@ impl Kernel {
         self.stand_on_lent();
     }
 
-    /// A job has ended: what it asked for and nobody else wants is cancelled.
+    /// A job has ended: cancels the sub-jobs that no other job wants.
     pub(crate) fn unlink(&mut self, parent: JobId) {
         for job in self.links.remove(parent) {
             if job != parent && self.open.contains_key(&job.get()) {

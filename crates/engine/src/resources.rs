@@ -1,11 +1,12 @@
-//! What workers have left, and who may take it.
+//! Resources of workers: what is in use, and which jobs may take the rest.
 //!
-//! A claim on its way and a live attempt each have an allocation of what their job uses; nothing else takes anything, so what
-//! is in use is always the sum over the attempts, also after a restart, which finds them in the store. It is counted
-//! per worker: one that polls has a session for every poll, and one that comes back has a new one.
+//! Each claim in flight and each live attempt has an allocation of what its job uses. Nothing else takes resources, so
+//! the amount in use is always the sum over the attempts, also after a restart, which finds them in the store. It is
+//! counted per worker: a polling worker has a session for every poll, and a reconnecting worker has a new one.
 //!
-//! Small jobs fill every gap that a large one waits for. So once it has waited long, one worker is kept for it: there no
-//! job of a later rank takes what it needs (the rule and its proof are in `core/needs/taken.rs`).
+//! Small jobs fill every gap that a large job waits for. Therefore a worker is reserved for a job that has waited
+//! long: on that worker, no job of a later rank takes what the large job needs (the rule and its proof are in
+//! `core/needs/taken.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,30 +20,30 @@ use crate::ids::IdMap;
 use crate::kernel::Kernel;
 use crate::session::SessionState;
 
-/// What one claim or attempt has taken of its worker; none if its job uses nothing.
+/// What one claim or attempt has allocated on its worker; none if its job uses nothing.
 pub(crate) type Allocation = Option<Box<(WorkerName, Uses)>>;
 
-/// What is known of a worker beyond its sessions.
+/// The state of a worker beyond its sessions.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerState {
     pub sessions: BTreeSet<SessionId>,
     pub taken: Taken,
-    /// The old job that it is kept for.
+    /// The long-waiting job that the worker is reserved for.
     pub reserved_for: Option<Reservation>,
 }
 
-/// How much of a worker is in use.
+/// The resources of a worker that are in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerUse {
     /// The worker.
     pub worker: WorkerName,
-    /// What claims on their way and live attempts use.
+    /// What claims in flight and live attempts use.
     pub taken: Taken,
-    /// The job that it is kept for, which has waited long.
+    /// The long-waiting job that the worker is reserved for.
     pub reserved_for: Option<JobId>,
 }
 
-/// A job that waited long for more than is ever left.
+/// A reservation for a job that has waited long for more than is free.
 #[derive(Clone, Debug)]
 pub(crate) struct Reservation {
     pub rank: Rank,
@@ -50,7 +51,7 @@ pub(crate) struct Reservation {
     pub uses: Uses,
 }
 
-/// Says whether a worker meets the demand of a line now.
+/// Decides whether a worker meets the demand of a line now.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate<'a> {
     pub workers: &'a BTreeMap<WorkerName, WorkerState>,
@@ -59,7 +60,7 @@ pub(crate) struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Whether the first job of a line, which has this rank, may go to this worker.
+    /// Whether the first job of a line, which has this rank, may be assigned to this worker.
     pub fn meets(&self, worker: &WorkerName, abilities: &Abilities, line: &Line, rank: Rank) -> bool {
         self.leaves(worker, abilities, &line.demand.uses, rank)
             && line.demand.apart.is_none_or(|job| !self.goes_elsewhere(job, worker, &line.suits))
@@ -104,7 +105,7 @@ impl Kernel {
         class.map_or_else(Uses::default, |class| class.uses.clone())
     }
 
-    /// Gives an attempt the allocation that its state has: while it waits for others it uses nothing.
+    /// Adjusts the allocation of an attempt to its state: while it waits for others it uses nothing.
     pub(crate) fn balance(&mut self, id: JobId) {
         let Some(entry) = self.open.get(&id.get()) else { return };
         let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = &entry.life.state else {
@@ -121,7 +122,7 @@ impl Kernel {
         }
     }
 
-    /// Takes what a job uses of its worker.
+    /// Allocates what a job uses on its worker.
     pub(crate) fn allocate(&mut self, worker: &WorkerName, uses: &Uses) -> Allocation {
         if uses.is_empty() {
             return None;
@@ -130,7 +131,7 @@ impl Kernel {
         Some(Box::new((worker.clone(), uses.clone())))
     }
 
-    /// Gives it back, and lets the worker's vacancies look again.
+    /// Frees an allocation, and fills the worker's vacancies again.
     pub(crate) fn free(&mut self, allocation: Allocation) {
         let Some((worker, uses)) = allocation.map(|allocation| *allocation) else { return };
         if let Some(state) = self.workers.get_mut(&worker) {
@@ -141,7 +142,7 @@ impl Kernel {
         self.forget_worker(&worker);
     }
 
-    /// Lets every vacancy of a worker look again for jobs.
+    /// Fills every vacancy of a worker again.
     fn refill(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get(worker) else { return };
         for session in state.sessions.clone() {
@@ -155,7 +156,7 @@ impl Kernel {
         }
     }
 
-    /// A worker that has no session and holds nothing is forgotten.
+    /// Removes a worker that has no session and no allocation.
     pub(crate) fn forget_worker(&mut self, worker: &WorkerName) {
         let gone = |state: &WorkerState| state.sessions.is_empty() && state.taken.is_empty();
         if self.workers.get(worker).is_some_and(gone) {
@@ -163,7 +164,7 @@ impl Kernel {
         }
     }
 
-    /// Every worker that is there or has something in hand, by name.
+    /// Every worker that is present or has an allocation, by name.
     pub fn workers_in_use(&self) -> Vec<WorkerUse> {
         let told = |(worker, state): (&WorkerName, &WorkerState)| WorkerUse {
             worker: worker.clone(),
@@ -173,8 +174,9 @@ impl Kernel {
         self.workers.iter().map(told).collect()
     }
 
-    /// Keeps a worker for a job that has waited long: of those that suit and lack what it uses, the one with the fewest
-    /// attempts. One that lacks nothing but a slot needs not be kept: what is free there goes to the job before others.
+    /// Reserves a worker for a job that has waited long: of the workers that match and lack what the job uses, the one
+    /// with the fewest attempts. A worker that lacks only a slot needs no reservation: its next free slot goes to the
+    /// job with the first rank.
     pub(crate) fn reserve_for(&mut self, class: ClassId, rank: Rank) {
         let Some(line) = self.board.line(class).filter(|line| !line.demand.uses.is_empty()) else { return };
         if self.reservations.get(&rank.id.get()).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
@@ -200,7 +202,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a worker has too little left for this in every session of it.
+    /// Whether a worker has too little left for this in every one of its sessions.
     fn lacks(&self, worker: &WorkerName, uses: &Uses) -> bool {
         let Some(state) = self.workers.get(worker) else { return false };
         let profiles = state.sessions.iter().filter_map(|id| self.sessions.get(id)?.profile);
@@ -208,7 +210,7 @@ impl Kernel {
         abilities.all(|(abilities, _)| !state.taken.leaves(abilities, uses))
     }
 
-    /// A job no longer waits: the worker that was kept for it takes others again.
+    /// Ends the reservation for a job that no longer waits.
     pub(crate) fn unreserve(&mut self, job: JobId) {
         let Some(worker) = self.reservations.remove(&job.get()) else { return };
         if let Some(state) = self.workers.get_mut(&worker) {
@@ -217,7 +219,7 @@ impl Kernel {
         self.refill(&worker);
     }
 
-    /// No job of a class can be taken at the moment.
+    /// Ends the reservations of a class whose jobs cannot be taken at the moment.
     pub(crate) fn unkeep_all(&mut self, class: ClassId) {
         let kept = |worker: &WorkerName| self.workers.get(worker)?.reserved_for.as_ref();
         let kept = self.reservations.values().filter_map(kept).filter(|kept| kept.class == class);
@@ -226,7 +228,7 @@ impl Kernel {
         }
     }
 
-    /// A worker is no longer there for the job that it was kept for: another one is.
+    /// The worker reserved for a job is gone: reserves another one.
     pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get_mut(worker).filter(|state| state.reserved_for.is_some()) else {
             return;

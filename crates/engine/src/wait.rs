@@ -1,7 +1,8 @@
-//! Attempts that wait for jobs. Their slot is free meanwhile; they go on before their worker gets any new job.
+//! Attempts that wait for jobs. Their slot is free meanwhile; they resume before their worker gets a new job.
 //!
-//! The slot of a waiting attempt is added to its session's credit, and taken away when it goes on. What it waits for is
-//! kept in memory only: after a start of the hall it is all that it has asked for, until its worker says it again.
+//! The slot of a waiting attempt is added to its session's credit, and removed when the attempt resumes. The awaited
+//! jobs are kept in memory only: after a restart they are all sub-jobs of the attempt's job, until the worker repeats
+//! its request.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +17,22 @@ use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 use crate::session::SessionState;
 
-/// Jobs that places are lent to, and that lend them, on behalf of one wait.
+/// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
 const LENT: usize = 1_000;
 
 /// What an attempt waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
-    /// All jobs that were asked for.
+    /// All awaited jobs.
     all: Vec<JobId>,
-    /// Those that are not over.
+    /// The awaited jobs that have not ended.
     pub open: BTreeSet<JobId>,
-    /// Who is told when it goes on, and until when they want to wait.
+    /// The requests to be answered when it resumes, and until when each wants to wait.
     told: Vec<(Ticket, Mono)>,
 }
 
 impl Kernel {
-    /// An attempt waits for jobs that it has asked for; for an open job that is free, and by its holder.
+    /// Lets an attempt wait for jobs that it asked for; for an open job that is not busy, and by its holder.
     pub(crate) fn wait(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what
         else {
@@ -60,7 +61,7 @@ impl Kernel {
         }
     }
 
-    /// The jobs that are meant: those that are named, or all that it has asked for.
+    /// Returns the awaited jobs: those that are named, or all that the parent asked for.
     fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<Vec<JobId>, Rejected> {
         let own: BTreeSet<JobId> = self.links.of(parent).collect();
         match named {
@@ -79,7 +80,7 @@ impl Kernel {
         for job in &open {
             self.waiters.entry(job.get()).or_default().insert(id);
         }
-        // Who was about to go on has more to wait for.
+        // An attempt that was about to resume has more to wait for.
         let session = self.holders.get(&id.get()).map(|hold| hold.session).filter(|_| !open.is_empty());
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
             state.ready.retain(|ready| *ready != id);
@@ -89,8 +90,8 @@ impl Kernel {
         self.lend_limits(id);
     }
 
-    /// The places that limits gave to a waiting attempt are lent to all that it waits for, and to what those wait for in
-    /// turn; so do those that wait for it.
+    /// Lends the limit places of a waiting attempt to all jobs it waits for, and to those that they wait for in turn.
+    /// Jobs that wait for this one do the same.
     fn lend_limits(&mut self, id: JobId) {
         let borrowers = self.behind_all(id);
         let (mut lenders, mut next) = (BTreeSet::from([id]), vec![id]);
@@ -103,8 +104,8 @@ impl Kernel {
         }
     }
 
-    /// Everything that must end before an attempt can go on: what it waits for, what that comes after or stands behind,
-    /// what that waits for, and so on.
+    /// Everything that must end before an attempt can resume: the jobs it waits for, their dependencies and the
+    /// holders of their keys, the jobs that those wait for, and so on.
     fn behind_all(&self, id: JobId) -> Vec<JobId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
@@ -134,7 +135,8 @@ impl Kernel {
         }
     }
 
-    /// Keeps who asked until it can be told, or for this time; who wants to wait no time is told at once that it waits.
+    /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered
+    /// immediately.
     fn tell_later(&mut self, id: JobId, ticket: Ticket, wait_ms: u64) {
         if wait_ms == 0 {
             return self.waits_on(id, ticket);
@@ -150,7 +152,7 @@ impl Kernel {
         }
     }
 
-    /// Tells one who asked that the attempt still waits.
+    /// Answers a request that the attempt still waits.
     pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket) {
         let Some(wait) = self.waits.get_mut(&id.get()) else { return };
         wait.told.retain(|(told, _)| *told != ticket);
@@ -169,7 +171,7 @@ impl Kernel {
         self.break_cycle(id);
     }
 
-    /// At start: an attempt that waits does so for everything that it has asked for and that is not over.
+    /// At start: a waiting attempt waits for all jobs that it asked for and that have not ended.
     pub(crate) fn wait_again(&mut self, id: JobId) {
         let jobs = self.links.of(id).collect();
         self.note_wait(id, jobs);
@@ -186,7 +188,7 @@ impl Kernel {
         self.count_lent(session);
     }
 
-    /// Nobody has the attempt any more, or it goes on: its slot no longer counts as free.
+    /// The attempt is no longer held, or it resumes: its slot no longer counts as free.
     pub(crate) fn take_slot(&mut self, id: JobId, session: SessionId) {
         let Some(state) = self.sessions.get_mut(&session) else { return };
         state.ready.retain(|ready| *ready != id);
@@ -208,7 +210,7 @@ impl Kernel {
         }
     }
 
-    /// A job is over: whoever waits for it has one less to wait for.
+    /// A job has ended: attempts that wait for it have one job less to wait for.
     pub(crate) fn awaited_ended(&mut self, job: JobId) {
         for id in self.waiters.remove(&job.get()).unwrap_or_default() {
             if let Some(wait) = self.waits.get_mut(&id.get()) {
@@ -218,7 +220,7 @@ impl Kernel {
         }
     }
 
-    /// Whether an attempt has waited for long enough.
+    /// Checks whether everything that an attempt waits for has ended.
     pub(crate) fn look_at_wait(&mut self, id: JobId) {
         let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
         let waits = self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs());
@@ -234,7 +236,7 @@ impl Kernel {
         self.resume_ready(session);
     }
 
-    /// Attempts that have waited long enough go on, as far as their worker has room, the first first.
+    /// Resumes attempts whose wait is over, in order, as far as their worker has room.
     pub(crate) fn resume_ready(&mut self, session: SessionId) {
         let ready: Vec<_> = match self.sessions.get(&session) {
             Some(state) => state.ready.iter().copied().collect(),
@@ -247,8 +249,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a worker has room for an attempt that has waited: a slot, what its job uses, and the places it has lent. A
-    /// worker that polls has told of no slots and sees to them itself.
+    /// Whether a worker has room for an attempt whose wait is over: a slot, what its job uses, and the places it has
+    /// lent. A polling worker has not announced slots and manages them itself.
     fn can_resume(&self, session: SessionId, id: JobId) -> bool {
         let Some(state) = self.sessions.get(&session).filter(|state| state.connected) else { return false };
         let credit = state.credit.and_then(|credit| self.vacancies.get(&credit));
@@ -256,7 +258,7 @@ impl Kernel {
         slot && state.ready.contains(&id) && self.leaves_uses(state, id) && self.borrower(id).is_none()
     }
 
-    /// Whether what a job uses is left of its worker, whoever that is kept for.
+    /// Whether the worker has enough resources left for a job, regardless of a reservation.
     fn leaves_uses(&self, state: &SessionState, id: JobId) -> bool {
         let uses = self.uses_of(id);
         let profile = state.profile.and_then(|profile| self.board.profile(profile));
@@ -277,7 +279,7 @@ impl Kernel {
         }
     }
 
-    /// The attempt goes on, if its worker still has room.
+    /// Resumes the attempt, if its worker still has room.
     pub(crate) fn resume(&mut self, id: JobId, claim: u32) {
         let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
@@ -291,7 +293,7 @@ impl Kernel {
         self.effect(Effect::Resumed(session, AttemptId { job: id, claim }, jobs));
     }
 
-    /// Forgets what an attempt waits for, and answers whoever asked.
+    /// Removes the wait of an attempt, and answers the pending requests.
     fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
         self.forget_awaited(id);
         let Some(wait) = self.waits.remove(&id.get()) else { return Vec::new() };
@@ -303,7 +305,7 @@ impl Kernel {
         wait.all
     }
 
-    /// Nobody has the attempt any more: it waits for nothing.
+    /// The attempt is no longer held: it waits for nothing.
     pub(crate) fn wait_lost(&mut self, id: JobId, claim: u32) {
         let attempt = AttemptId { job: id, claim };
         self.end_wait(id, |_| Err(Rejected::LeaseLost(attempt)));

@@ -1,4 +1,4 @@
-//! Where limits meet the life of a job: its share, its claim, its end, and the way back for those that wait.
+//! Admission: connects limits with the life of a job, from its share and claim to its end, and releases waiting jobs.
 //!
 //! ```text
 //!   place ──▶ ready ──▶ claim: takes of all its buckets ──▶ leased ──▶ leaves them
@@ -24,46 +24,46 @@ use crate::kernel::{Kernel, StoreRequest};
 use crate::limits::{LimitOf, Limits, Share};
 use crate::load::rank;
 
-/// Jobs that are read at once for the sake of their shares.
+/// Jobs read at once to determine their shares.
 const READS: usize = 64;
-/// Jobs that one look for work may send to wait for their limits. Then others have their turn.
+/// Jobs that one fill of a vacancy may send to wait for their limits, before other work continues.
 pub(crate) const SENT_AWAY: usize = 1_000;
 
-/// What the kernel remembers about limits.
+/// The kernel's state of limits.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     pub limits: Limits,
-    /// Jobs whose share is not known because their spec is not in memory.
+    /// Jobs whose share is unknown because their spec is not in memory.
     unread: VecDeque<JobId>,
     reading: BTreeSet<JobId>,
-    /// Vacancies that have not looked at everything yet.
+    /// Vacancies that have not examined all ready jobs yet.
     pub unfilled: BTreeSet<VacancyId>,
-    /// Jobs that are on their way to the store for the first time and belong to buckets, or are handed over already.
+    /// New jobs in flight to the store that belong to buckets or are already assigned.
     pending: IdMap<PendingJob>,
-    /// Jobs whose claim is on its way and whose share is not known: limits were changed while their spec was not in
-    /// memory. Until it is known nobody else of their queue or type is claimed under a limit.
+    /// Jobs whose claim is in flight and whose share is unknown: the limits changed while their spec was not in
+    /// memory. Until it is known, no other job of their queue or type is claimed under a limit.
     unknown: BTreeSet<JobId>,
     retrying_waiters: bool,
-    /// Jobs become ready without waking a vacancy: many do so together.
+    /// Jobs become ready without waking a vacancy, because many do so together.
     pub quiet: bool,
-    /// Vacancies are being filled one after the other: a job that becomes ready meanwhile takes none of those that have
-    /// not been looked at, because a better one may wait for it.
+    /// Vacancies are being filled one after the other: a job that becomes ready meanwhile takes none that has not been
+    /// examined, because a job of a better rank may wait for it.
     pub deferring: bool,
-    /// Classes that had a job become ready meanwhile.
+    /// Classes in which a job became ready meanwhile.
     pub deferred: BTreeSet<ClassId>,
 }
 
-/// A job on its way.
+/// A job in flight.
 #[derive(Debug)]
 struct PendingJob {
     spec: Arc<JobSpec>,
     share: Shared,
-    /// Whether it is handed over already, and has taken its share.
+    /// Whether it is already assigned and has taken its share.
     taken: bool,
 }
 
 impl Limits {
-    /// What limits a job from now on, instead of what did before. Whoever has taken its share keeps its places.
+    /// Replaces the share of a job. A job that has taken its share keeps its places.
     fn reshare(&mut self, id: JobId, spec: Option<&JobSpec>, share: &mut Shared, taken: bool, now: Mono) {
         let after = match spec {
             Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::Of),
@@ -81,7 +81,7 @@ impl Limits {
 }
 
 impl Kernel {
-    /// Finds out which buckets an open job belongs to under the limits of now, where its spec is at hand.
+    /// Determines the buckets of an open job under the current limits, if its spec is in memory.
     pub(crate) fn find_share(&mut self, id: JobId) {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
@@ -93,14 +93,14 @@ impl Kernel {
         }
     }
 
-    /// The share of a job whose claim was on its way is known, or the claim came to nothing: others go on.
+    /// The share of a job whose claim was in flight is known, or the claim failed: other jobs continue.
     fn share_known(&mut self, id: JobId) {
         if self.admission.unknown.remove(&id) {
             self.read_shares();
         }
     }
 
-    /// Whether a claim on its way may have taken what a job of this class is about to take.
+    /// Whether a claim in flight may have taken what a job of this class is about to take.
     pub(crate) fn is_share_unknown(&self, class: ClassId) -> bool {
         let class_of = |id: &JobId| self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
         let Some(class) = self.board.class(class) else { return false };
@@ -113,19 +113,19 @@ impl Kernel {
         self.admission.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
     }
 
-    /// A new job goes to the store. Limits that change meanwhile are its own.
+    /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
     pub(crate) fn track_pending(&mut self, job: &Job, share: Shared, taken: bool) {
         if taken || share != Shared::Free {
             self.admission.pending.insert(job.id.get(), PendingJob { spec: job.spec.clone(), share, taken });
         }
     }
 
-    /// What limits a job that came from there, and whether it has taken that; none if it was nothing when it went.
+    /// Returns the share of a tracked job, and whether it was taken; none if the job was not tracked.
     pub(crate) fn take_pending(&mut self, id: JobId) -> Option<(Shared, bool)> {
         self.admission.pending.remove(&id.get()).map(|pending| (pending.share, pending.taken))
     }
 
-    /// A job came to nothing on its way, where it went under this version of the limits.
+    /// Reverts a tracked job that was not stored and was sent under this version of the limits.
     pub(crate) fn drop_pending(&mut self, id: JobId, version: u64) {
         let now = self.now.mono;
         let Some(PendingJob { share: Shared::Of(share), taken, .. }) =
@@ -139,22 +139,22 @@ impl Kernel {
         self.admission.limits.drop_share(None, &share, &[], now);
     }
 
-    /// Whose places a job may stand on now. A lender with a unit on its way lends nothing: the unit may end its lease, and
-    /// its place goes to the first in line then.
+    /// Returns the jobs whose places a job may borrow now. A lender with a unit in flight lends nothing: the unit may
+    /// end its lease, and then its place goes to the first waiting job.
     pub(crate) fn free_lenders(&self, id: JobId) -> Vec<JobId> {
         let mut lenders = self.admission.limits.lenders(id);
         lenders.retain(|lender| self.open.get(&lender.get()).is_some_and(|entry| entry.busy == Busy::Free));
         lenders
     }
 
-    /// Takes all that a claim of this job takes. Where it does not get it, the job waits for it.
+    /// Acquires all limits for a claim of this job. If one cannot be acquired, the job waits for it.
     pub(crate) fn take_limits(&mut self, id: JobId) -> bool {
         let now = self.now.mono;
         let lenders = self.free_lenders(id);
         let unknown = self.open.get(&id.get()).is_some_and(|entry| self.is_share_unknown(entry.class));
         let Some(entry) = self.open.get_mut(&id.get()) else { return false };
         let Some(share) = entry.share.get() else {
-            // Limits that come while the claim is on its way count it.
+            // Limits that are set while the claim is in flight count it.
             entry.taken = true;
             return true;
         };
@@ -174,7 +174,7 @@ impl Kernel {
             Err((at, why)) => {
                 entry.placed = Placed::Limited(at);
                 limits.wait(at, class, rank, share.weight, why);
-                // Whoever waits in the others, in the same class, has its chance to look for a vacancy now.
+                // Jobs of the same class that wait in the other buckets may look for a vacancy now.
                 share
                     .buckets
                     .iter()
@@ -186,7 +186,7 @@ impl Kernel {
         }
     }
 
-    /// A claim came to nothing.
+    /// Reverts the limits of a failed claim.
     pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
         let now = self.now.mono;
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
@@ -221,7 +221,7 @@ impl Kernel {
         self.share_known(id);
     }
 
-    /// Those that wait and have got a chance look for a vacancy again.
+    /// Releases the waiting jobs that may now fit, so that they look for a vacancy again.
     pub(crate) fn retry_waiters(&mut self) {
         if std::mem::replace(&mut self.admission.retrying_waiters, true) {
             return;
@@ -235,15 +235,15 @@ impl Kernel {
         self.admission.retrying_waiters = false;
     }
 
-    /// Takes a job from where it waits and puts it where it belongs now.
+    /// Removes a job from where it waits and places it again.
     pub(crate) fn replace(&mut self, id: JobId) {
         self.unplace(id);
         self.place(id);
     }
 
-    /// A queue or type has these limits from now on, and is paused or not. `known` says that it was so before a restart.
+    /// Sets the limits of a queue or type, and whether it is paused. `known` means that this applied before a restart.
     pub(crate) fn apply_limits(&mut self, of: &LimitOf, limits: &[Limit], paused: bool, known: bool) {
-        // What is paused is so before any job looks for a vacancy under other limits.
+        // Pauses take effect before any job looks for a vacancy under the new limits.
         let resumed = self.board.pause(of, paused);
         if !self.admission.limits.has(of, limits) {
             self.admission.limits.configure(of, limits, known, self.now.mono);
@@ -254,7 +254,7 @@ impl Kernel {
         }
     }
 
-    /// The limits of a queue or type have changed: its jobs get other shares, and may go on.
+    /// The limits of a queue or type have changed: its jobs get other shares, and may become eligible.
     fn limits_changed(&mut self, of: &LimitOf) {
         let mut ids: Vec<JobId> = Vec::new();
         for (&id, entry) in &self.open {
@@ -272,8 +272,8 @@ impl Kernel {
                 limits.reshare(id, Some(spec), share, *taken, now);
             }
         }
-        // All of them are counted anew before the first is matched, and they are matched together, so that the first of
-        // them all goes first.
+        // All jobs are counted under the new limits before the first is matched, and they are matched together, so
+        // that the job with the best rank is first.
         self.admission.quiet = true;
         for &id in &ids {
             self.unplace(id);
@@ -284,13 +284,13 @@ impl Kernel {
         self.wake_all();
     }
 
-    /// A waiting job whose spec must be read before it is known what limits it.
+    /// Queues a waiting job whose spec must be read to determine its limits.
     pub(crate) fn read_share(&mut self, id: JobId) {
         self.admission.unread.push_back(id);
         self.read_shares();
     }
 
-    /// Reads as many as may be read at once, unless claims on their way have to be known first.
+    /// Reads as many jobs as may be read at once, unless the shares of claims in flight must be determined first.
     pub(crate) fn read_shares(&mut self) {
         while self.matches() && self.admission.unknown.is_empty() && self.admission.reading.len() < READS {
             let Some(id) = self.admission.unread.pop_front() else { return };
@@ -302,22 +302,22 @@ impl Kernel {
         }
     }
 
-    /// A job was read, or could not be.
+    /// A job was read, or the read failed.
     pub(crate) fn share_read(&mut self, id: JobId) {
         if self.admission.reading.remove(&id) {
             self.read_shares();
         }
     }
 
-    /// A job that waits for others, and keeps its places meanwhile, lends them to those: one of them at a time stands on
-    /// a place. Call it again for others that it comes to wait for.
+    /// Lends the places of a job that waits for others to those jobs; each place has one borrower at a time. Call it
+    /// again when the job waits for more.
     pub(crate) fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
         self.admission.limits.lend(lender, borrowers);
         self.help(lender);
     }
 
-    /// At start, once it is known who waits for whom: whoever is leased stands on a place that is lent to it, as before.
-    /// Those that wait for fewer go first, so that a chain is built from below.
+    /// At start, once all waits are known: a leased job borrows a place that is lent to it, as before. Jobs that wait
+    /// for fewer others go first, so that a chain is built from its end.
     pub(crate) fn stand_on_lent(&mut self) {
         let limits = &self.admission.limits;
         let leased =
@@ -332,18 +332,18 @@ impl Kernel {
         }
     }
 
-    /// Who stands on a place of this job, and has to leave it before the job goes on.
+    /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.
     pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
         let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get())?;
         self.admission.limits.lent_to(lender, share)
     }
 
-    /// The job goes on, or waits for nothing any more: it lends nothing more.
+    /// Ends the lending of a job that resumes or no longer waits.
     pub(crate) fn end_lending(&mut self, lender: JobId) {
         self.admission.limits.end_lending(lender);
     }
 
-    /// A job left the places it may have borrowed: who lent them may go on, or others may stand on them.
+    /// A job left the places it may have borrowed: the lender may resume, or other jobs may borrow them.
     fn help_borrowers(&mut self, id: JobId) {
         for lender in self.admission.limits.lenders(id) {
             self.look_at_wait(lender);
@@ -351,7 +351,7 @@ impl Kernel {
         }
     }
 
-    /// Of those that wait where a place of this job is free, the first of each class looks for a vacancy.
+    /// Of the jobs that wait where a place of this job is free, the first of each class looks for a vacancy.
     pub(crate) fn help(&mut self, lender: JobId) {
         let mut first = BTreeMap::new();
         for &id in self.admission.limits.borrowers(lender) {

@@ -1,12 +1,12 @@
-//! Limits: the buckets of queues and types, which open jobs belong to them, and who waits for them.
+//! Buckets of the limits of queues and types, with the open jobs that belong to them or wait for them.
 //!
-//! A job belongs to the buckets of all limits of its queue and its type: its [`Share`]. A claim takes from all of them
-//! together or from none; a job that does not get into one leaves the order of ready jobs and waits there. It comes back
-//! when a place becomes free or its token comes, which is a deadline: nothing polls.
+//! A job belongs to the buckets of all limits of its queue and its type: its [`Share`]. A claim acquires all its
+//! buckets or none. A job that cannot acquire one leaves the order of ready jobs and waits in that bucket. It returns
+//! when a place becomes free or its token is due, which is a deadline: nothing polls.
 //!
-//! Nothing of this is stored. Places are counted from the leased jobs, also after a restart; a rate begins anew without
-//! tokens then, so it is never exceeded. A bucket that nobody belongs to is forgotten once its rate has nothing to
-//! remember; of those without a rate some thousands are kept.
+//! None of this is stored. Places are counted from the leased jobs, also after a restart; a rate then starts without
+//! tokens, so it is never exceeded. A bucket without jobs is removed once its rate is full again; a few thousand
+//! buckets without a rate are kept.
 
 mod bucket;
 mod lending;
@@ -29,16 +29,16 @@ use lending::Lending;
 pub use rules::LimitOf;
 use rules::{Rule, RuleId, Value};
 
-/// Buckets without jobs that are kept because of their rate, at most.
+/// Maximum number of buckets without jobs that are kept because of their rate.
 const IDLE: usize = 1_000_000;
-/// Buckets without jobs and without a rate that are kept, because the next job of their value may be near.
+/// Maximum number of buckets without jobs and without a rate that are kept for the next job with the same value.
 const SPARES: usize = 4_096;
 
 /// A bucket's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BucketId(u64);
 
-/// What a job takes, and of which buckets.
+/// The weight of a job, and the buckets to which it applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub weight: u32,
@@ -51,18 +51,18 @@ pub(crate) struct Limits {
     rules: BTreeMap<RuleId, Rule>,
     of_queue: HashMap<QueueName, Vec<RuleId>>,
     of_type: HashMap<TypeName, Vec<RuleId>>,
-    /// The limits that were asked for last: the next job is most often of the same queue and type.
+    /// The rules of the last lookup: the next job is usually of the same queue and type.
     last: Option<(QueueName, TypeName, Arc<[RuleId]>)>,
     buckets: IdMap<Bucket>,
-    /// Buckets without jobs, by the moment their rate will have nothing to remember.
+    /// Buckets without jobs, by the time at which their rate is full again.
     idle: BTreeSet<(Mono, BucketId)>,
-    /// Buckets that were without jobs lately and have no rate, the longest first.
+    /// Buckets without jobs and without a rate, oldest first.
     spares: VecDeque<BucketId>,
-    /// Buckets where someone may have got a chance.
+    /// Buckets in which a waiting job may now fit.
     dirty: BTreeSet<BucketId>,
-    /// Whom dirty buckets would let out next; one may have lost its chance meanwhile.
+    /// The next job of each dirty bucket; it may no longer fit.
     candidates: BTreeSet<(Rank, BucketId)>,
-    /// When the first of those that wait for tokens will have them.
+    /// When the first job waiting for tokens can have them, by bucket.
     due: BTreeSet<(Mono, BucketId)>,
     lending: Lending,
     next: u64,
@@ -70,12 +70,12 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Changes whenever limits do.
+    /// The version of the limits; it changes with every change of them.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The share of a job; none if nothing limits it. It counts as one until [`Limits::drop_share`].
+    /// Returns the share of a job; none if it has no limit. The job is counted in it until [`Limits::drop_share`].
     pub fn share(&mut self, spec: &JobSpec, now: Mono) -> Option<Share> {
         let weight = spec.throttle_factor;
         if self.rules.is_empty() || weight == 0 {
@@ -87,7 +87,7 @@ impl Limits {
         (!buckets.is_empty()).then_some(Share { weight, buckets })
     }
 
-    /// The limits of a job's queue and type.
+    /// Returns the limits of a job's queue and type.
     fn rules_for(&mut self, spec: &JobSpec) -> Arc<[RuleId]> {
         if let Some((queue, job_type, rules)) = &self.last
             && *queue == spec.queue
@@ -102,7 +102,7 @@ impl Limits {
         rules
     }
 
-    /// The bucket of a limit that a job belongs to, made now if there is none. One more job belongs to it.
+    /// Returns the bucket of a limit for a job, creating it if there is none, and counts the job in it.
     fn enter(&mut self, rule: RuleId, spec: &JobSpec, now: Mono) -> Option<BucketId> {
         let known = self.rules.get(&rule)?;
         let text = known.limit.by.as_ref().and_then(|by| by.value(spec));
@@ -129,8 +129,8 @@ impl Limits {
         Some(id)
     }
 
-    /// A job belongs to its buckets no longer, but for those that are in its new share. `holder` is the job itself where
-    /// it may have places in them.
+    /// Removes a job from its buckets, except those in its new share. `holder` is the job itself if it may have places
+    /// in them.
     pub fn drop_share(&mut self, holder: Option<JobId>, share: &Share, kept: &[BucketId], now: Mono) {
         for &at in &share.buckets {
             let Some(bucket) = self.buckets.get_mut(&at.0) else { continue };
@@ -149,7 +149,7 @@ impl Limits {
         }
     }
 
-    /// Has a bucket without jobs kept exactly as long as its rate has something to remember.
+    /// Keeps a bucket without jobs until its rate is full again.
     fn settle_idle(&mut self, id: BucketId, now: Mono) {
         let Some(bucket) = self.buckets.get_mut(&id.0) else { return };
         if let Some(until) = bucket.idle_until.take() {
@@ -171,8 +171,8 @@ impl Limits {
         }
     }
 
-    /// Keeps a bucket without jobs, which has nothing to remember, for the next job of its value. The one that was kept
-    /// longest goes for it.
+    /// Keeps a bucket without jobs and with a full rate for the next job with its value, and removes the one kept
+    /// longest in exchange.
     fn spare(&mut self, id: BucketId) {
         self.spares.push_back(id);
         if self.spares.len() <= SPARES {
@@ -187,8 +187,9 @@ impl Limits {
         }
     }
 
-    /// Forgets buckets that have nothing to remember. Where there are too many, the one that is nearest to it goes too,
-    /// and new buckets of its limit begin with no more than it had: a rate is rather kept too well.
+    /// Removes buckets whose rate is full again. If there are too many, it also removes the one closest to that, and
+    /// new buckets of its limit start with no more tokens than it had: a rate is enforced too strictly rather than
+    /// exceeded.
     fn forget_idle(&mut self, now: Mono) {
         while let Some(&(until, id)) = self.idle.first() {
             if until > now && self.idle.len() <= IDLE {
@@ -219,8 +220,8 @@ impl Limits {
         }
     }
 
-    /// Takes all that a claim takes, or nothing: then it says where the job has to wait, and what for. `lenders` are the
-    /// jobs whose places it may stand on.
+    /// Acquires everything a claim needs, or nothing; then it returns the bucket in which the job has to wait, and
+    /// why. `lenders` are the jobs whose places it may borrow.
     pub fn take(
         &mut self,
         rank: Rank,
@@ -242,7 +243,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Takes the places of a job that is leased already.
+    /// Takes the places of a job that is already leased.
     pub fn occupy(&mut self, id: JobId, share: &Share) {
         let lenders = self.lending.lenders(id);
         for &at in &share.buckets {
@@ -252,7 +253,7 @@ impl Limits {
         }
     }
 
-    /// A job is leased no longer.
+    /// Releases the places of a job that is no longer leased.
     pub fn leave(&mut self, id: JobId, share: &Share) {
         for &at in &share.buckets {
             if let Some(bucket) = self.buckets.get_mut(&at.0) {
@@ -264,8 +265,8 @@ impl Limits {
         }
     }
 
-    /// A claim came to nothing, which was made under this version of the limits. Tokens that were taken under another
-    /// one are not given back: there may have been none.
+    /// Reverts a claim that failed and that was made under this version of the limits. Tokens taken under another
+    /// version are not returned, because there may have been none.
     pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) {
         let same = version == self.version;
         for &at in &share.buckets {
@@ -276,18 +277,18 @@ impl Limits {
         }
     }
 
-    /// A job waits in this bucket.
+    /// Queues a job in this bucket.
     pub fn wait(&mut self, at: BucketId, class: ClassId, rank: Rank, weight: u32, why: Hindrance) {
         self.on_bucket(at, |bucket| bucket.wait(class, rank, weight, why));
     }
 
-    /// A job that waited in this bucket does so no longer.
+    /// Removes a waiting job from this bucket.
     pub fn wait_no_more(&mut self, at: BucketId, class: ClassId, rank: Rank) {
         self.on_bucket(at, |bucket| bucket.wait_no_more(class, rank));
         self.mark_dirty(at);
     }
 
-    /// Changes a bucket, and has it looked at when it says so.
+    /// Changes a bucket, and marks it dirty if the change requires it.
     fn on_bucket<T>(&mut self, at: BucketId, change: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
         let bucket = self.buckets.get_mut(&at.0)?;
         let before = bucket.due();
@@ -300,7 +301,7 @@ impl Limits {
         Some(result)
     }
 
-    /// Someone who waits in this bucket may have got a chance.
+    /// Marks a bucket in which a waiting job may now fit.
     pub fn mark_dirty(&mut self, at: BucketId) {
         if self.buckets.get(&at.0).is_some_and(Bucket::has_waiting) {
             self.dirty.insert(at);
@@ -312,12 +313,12 @@ impl Limits {
         share.buckets.iter().for_each(|&at| self.mark_dirty(at));
     }
 
-    /// When somebody will have tokens.
+    /// When a waiting job will have its tokens.
     pub fn next_due(&self) -> Option<Mono> {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Has the buckets looked at whose first will have tokens by now.
+    /// Marks the buckets whose first waiting job has its tokens by now.
     pub fn mark_due_dirty(&mut self, now: Mono) {
         while let Some(&(due, at)) = self.due.first().filter(|(due, _)| *due <= now) {
             self.due.remove(&(due, at));
@@ -325,14 +326,14 @@ impl Limits {
         }
     }
 
-    /// The next job that may look for a vacancy again, the first of all in the order of jobs. `looks` says whether one
-    /// that was let out is still looking.
+    /// Returns the next job that may look for a vacancy again, in the order of jobs. `looks` returns whether a job
+    /// that was released before is still looking.
     pub fn next_out(&mut self, looks: impl Fn(JobId) -> bool, now: Mono) -> Option<JobId> {
         for at in std::mem::take(&mut self.dirty) {
             self.candidate(at, &looks, now);
         }
         while let Some((rank, at)) = self.candidates.pop_first() {
-            // What was let out before may have taken what this one was to get.
+            // A job released before may have taken what this one needs.
             let first = self.candidate(at, &looks, now);
             if first.is_some_and(|(first, _)| first == rank) {
                 self.candidates.remove(&(rank, at));
@@ -345,7 +346,7 @@ impl Limits {
         None
     }
 
-    /// Notes whom a bucket would let out next.
+    /// Records the job that a bucket would release next.
     fn candidate(
         &mut self,
         at: BucketId,
@@ -357,27 +358,27 @@ impl Limits {
         Some(first)
     }
 
-    /// A job waits for others and lends them its places, one of them at a time.
+    /// Lends the places of a waiting job to the jobs it waits for, one borrower per place at a time.
     pub fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
         borrowers.iter().for_each(|&borrower| self.lending.lend(lender, borrower));
     }
 
-    /// Who may stand on the places of this job.
+    /// The jobs that may borrow the places of this job.
     pub fn borrowers(&self, lender: JobId) -> &[JobId] {
         self.lending.borrowers(lender)
     }
 
-    /// Whether this job has a place in a bucket that nobody stands on.
+    /// Whether this job has a place in a bucket that is not borrowed.
     pub fn has_free_place(&self, at: BucketId, lender: JobId) -> bool {
         self.buckets.get(&at.0).is_some_and(|bucket| bucket.has_free_place_of(lender))
     }
 
-    /// Whose places this job may stand on.
+    /// The jobs whose places this job may borrow.
     pub fn lenders(&self, borrower: JobId) -> Vec<JobId> {
         self.lending.lenders(borrower).to_vec()
     }
 
-    /// A job goes on, and lends nothing any more. Who stands on its places may stay.
+    /// Ends the lending of a job that resumes. Jobs that have borrowed its places may keep them.
     pub fn end_lending(&mut self, lender: JobId) {
         self.lending.end(lender);
     }
@@ -387,17 +388,17 @@ impl Limits {
         self.lending.forget(id);
     }
 
-    /// Who stands on a place of this job.
+    /// Returns the job that has borrowed a place of this job.
     pub fn lent_to(&self, lender: JobId, share: &Share) -> Option<JobId> {
         share.buckets.iter().find_map(|at| self.buckets.get(&at.0)?.places.lent_to(lender))
     }
 
-    /// What keeps a job that waits in a bucket out of it.
+    /// Returns why a job that waits in a bucket cannot enter it.
     pub fn hindrance(&self, at: BucketId, rank: Rank, weight: u32, now: Mono) -> Option<Hindrance> {
         self.buckets.get(&at.0)?.hindrance(rank, weight, self.lending.lenders(rank.id), now)
     }
 
-    /// The limit a bucket belongs to, whose it is, and the bucket.
+    /// Returns a bucket with its limit and the owner of the limit.
     pub fn look(&self, at: BucketId) -> Option<(&LimitOf, &Limit, &Bucket)> {
         let bucket = self.buckets.get(&at.0)?;
         let rule = self.rules.get(&bucket.rule)?;
@@ -405,7 +406,7 @@ impl Limits {
     }
 }
 
-/// When a rate will have nothing to remember.
+/// When a rate is full again.
 fn full_at(tokens: Option<&Tokens>, now: Mono) -> Mono {
     Mono(tokens.map_or(now.0, |tokens| tokens.ready_at(tokens.rate().most(), now.0)))
 }

@@ -1,4 +1,4 @@
-//! Why a limit keeps a job waiting: whose limit it is, who has what of it, and when that changes.
+//! Explains why a job waits for a limit: the owner of the limit, the jobs that use it, and the expected change.
 
 use std::fmt;
 
@@ -11,43 +11,43 @@ use crate::kernel::Kernel;
 use crate::limits::{BucketId, Hindrance, LimitOf};
 use crate::load::rank;
 
-/// Jobs that are named as having what is taken.
+/// Maximum number of jobs named as using a limit.
 const NAMED: usize = 5;
 
 /// The limit that a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitWhy {
-    /// Whose limit it is.
+    /// The owner of the limit.
     pub of: LimitOf,
     /// The limit.
     pub limit: Limit,
-    /// What its expression has for the job; none: nothing, or there is no expression.
+    /// The value of its expression for the job; none: no value, or there is no expression.
     pub value: Option<String>,
-    /// What the job weighs.
+    /// The weight of the job.
     pub weight: u32,
-    /// Weights that are taken of its concurrency.
+    /// The sum of the weights in use.
     pub taken: u64,
-    /// The first of the jobs that have taken them.
+    /// The first of the jobs that use it.
     pub by: Vec<JobId>,
-    /// How many have taken them.
+    /// The number of jobs that use it.
     pub jobs: usize,
     /// What exactly is missing.
     pub missing: Missing,
 }
 
-/// What a job waits for in a limit.
+/// What a job lacks to pass a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Others have to end first.
+    /// Places: other jobs have to end first.
     Places,
-    /// Tokens, which will be there at this moment.
+    /// Tokens, which will be available at this time.
     Tokens(Time),
-    /// This job is before it and does not fit yet.
+    /// This job precedes it and does not fit yet.
     Behind(JobId),
 }
 
 impl Kernel {
-    /// Why somebody keeps a job from workers, whether or not there are any.
+    /// Returns why a job is withheld from all workers, whether or not any match.
     pub(crate) fn why_reserved(&self, id: JobId, entry: &Entry) -> Vec<Why> {
         let mut why = Vec::new();
         if let Some(class) = self.board.class(entry.class) {
@@ -104,7 +104,7 @@ impl LimitWhy {
         format!("{} {}{more}", if self.jobs == 1 { "job" } else { "jobs" }, named.join(", "))
     }
 
-    /// The same in words; `moment` writes a time.
+    /// Describes it in words; `moment` formats a time.
     pub fn words(&self, moment: impl Fn(Time) -> String) -> String {
         let name = self.name();
         match (self.missing, self.limit.concurrency, self.limit.rate) {

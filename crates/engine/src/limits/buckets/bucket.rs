@@ -1,8 +1,8 @@
-//! One bucket of a limit: who has a place in it, what is left of its rate, and who waits for either.
+//! One bucket of a limit: the jobs that have a place in it, the tokens left of its rate, and the jobs that wait.
 //!
-//! Whoever does not fit waits here in the order of jobs. The first that does not fit holds up all behind it, newcomers
-//! too, so that a heavy job is not overtaken for ever. Of the jobs of one class only one at a time is let out to look for
-//! a vacancy: where none is free the others would look in vain.
+//! Jobs that do not fit wait here in the order of jobs. The first that does not fit blocks all jobs behind it, new
+//! ones too, so that a heavy job is not overtaken forever. Of each class, one job at a time is released to look for a
+//! vacancy: if it finds none, the others of its class would find none either.
 
 use std::collections::BTreeMap;
 
@@ -13,46 +13,46 @@ use super::rules::RuleId;
 use crate::board::{ClassId, Rank};
 use crate::clock::Mono;
 
-/// Why a job does not get into a bucket now.
+/// Why a job cannot enter a bucket now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hindrance {
-    /// There is not enough room beside those that are in.
+    /// Not enough places are free.
     Places,
-    /// Its tokens will be there at this moment.
+    /// Its tokens will be available at this time.
     Tokens(Mono),
-    /// Another one, which does not fit, is before it.
+    /// Another job precedes it and does not fit.
     Behind(JobId),
 }
 
-/// See the module's documentation.
+/// A bucket. See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     pub rule: RuleId,
-    /// What the limit's expression has for its jobs; none: it has nothing, or there is no expression.
+    /// The value of the limit's expression for its jobs; none: no value, or there is no expression.
     pub value: Option<Box<str>>,
     pub concurrency: Option<u32>,
     pub places: Places,
     pub tokens: Option<Box<Tokens>>,
-    /// Who took tokens last.
+    /// The job that took tokens last.
     last: Option<JobId>,
-    /// Open jobs that belong here, wherever they are.
+    /// Number of open jobs that belong to it, in any state.
     pub members: usize,
-    /// While nobody does: when its rate will have nothing to remember.
+    /// If it has no jobs: when its rate is full again.
     pub idle_until: Option<Mono>,
-    /// Whether it is among those that are kept without jobs.
+    /// Whether it is among the spare buckets kept without jobs.
     pub spare: bool,
-    /// Who waits. Nobody does in most buckets, and there are many: what nobody needs takes no room beside the rest.
+    /// The waiting jobs. Most buckets have none, so the list is allocated only when needed.
     line: Option<Box<Line>>,
 }
 
-/// Those that wait in a bucket.
+/// The jobs that wait in a bucket.
 #[derive(Debug, Default)]
 struct Line {
-    /// Who waits, with its weight.
+    /// The waiting jobs, with their weights.
     waiting: BTreeMap<ClassId, BTreeMap<Rank, u32>>,
-    /// Who was let out last of each class.
+    /// By class, the job that was released last.
     out: BTreeMap<ClassId, JobId>,
-    /// The first that did not fit, and when it will have its tokens if it waits for those.
+    /// The first job that did not fit, and when it will have its tokens if it waits for those.
     first: Option<(Rank, Option<Mono>)>,
 }
 
@@ -72,28 +72,28 @@ impl Bucket {
         }
     }
 
-    /// Whether anyone waits here.
+    /// Whether any job waits here.
     pub fn has_waiting(&self) -> bool {
         self.line.is_some()
     }
 
-    /// When the first of those that wait will have its tokens.
+    /// When the first waiting job will have its tokens.
     pub fn due(&self) -> Option<Mono> {
         self.line.as_ref()?.first?.1
     }
 
-    /// Whether this job has a place here that nobody stands on.
+    /// Whether this job has a place here that is not borrowed.
     pub fn has_free_place_of(&self, lender: JobId) -> bool {
         self.places.has(lender) && self.places.lent_to(lender).is_none()
     }
 
-    /// Whose place a job of this weight can stand on.
+    /// Returns a lender whose place a job of this weight can borrow.
     fn lender(&self, weight: u32, lenders: &[JobId]) -> Option<JobId> {
         let limit = self.concurrency?;
         lenders.iter().copied().find(|&lender| self.places.fits_on(lender, weight, limit))
     }
 
-    /// What keeps a job out that may stand on nobody's place.
+    /// Returns why a job that can borrow no place cannot enter.
     fn full(&self, weight: u32, now: Mono) -> Option<Hindrance> {
         if self.concurrency.is_some_and(|limit| !self.places.fits(weight, limit)) {
             return Some(Hindrance::Places);
@@ -106,7 +106,7 @@ impl Bucket {
         (at > now.0).then_some(Hindrance::Tokens(Mono(at)))
     }
 
-    /// What keeps this job out now. On a place that is lent to it, it is in already: it waits behind nobody.
+    /// Returns why this job cannot enter now. A job that can borrow a place does not wait behind others.
     pub fn hindrance(&self, rank: Rank, weight: u32, lenders: &[JobId], now: Mono) -> Option<Hindrance> {
         if self.lender(weight, lenders).is_some() {
             return self.without_tokens(weight, now);
@@ -116,7 +116,7 @@ impl Bucket {
         self.full(weight, now).or_else(|| before.map(|(first, _)| Hindrance::Behind(first.id)))
     }
 
-    /// Takes what a claim takes. Nothing may hinder it.
+    /// Takes what a claim needs. There must be no hindrance.
     pub fn take(&mut self, id: JobId, weight: u32, lenders: &[JobId], now: Mono) {
         self.occupy(id, weight, lenders);
         if let Some(tokens) = &mut self.tokens {
@@ -125,7 +125,7 @@ impl Bucket {
         }
     }
 
-    /// Takes the place of a job that is leased, whether or not there is room.
+    /// Takes the place of a leased job, whether or not there is room.
     pub fn occupy(&mut self, id: JobId, weight: u32, lenders: &[JobId]) {
         match self.lender(weight, lenders) {
             Some(lender) => self.places.take_on(lender, id, weight),
@@ -133,8 +133,8 @@ impl Bucket {
         }
     }
 
-    /// Gives back what a claim took which came to nothing. Its tokens only if nobody took any after it: the others went by
-    /// what had come meanwhile, and both together could be more than the burst.
+    /// Returns what a failed claim took. Its tokens are returned only if no other job took any after it: later jobs
+    /// also used what was refilled meanwhile, and both together could exceed the burst.
     pub fn give_back(&mut self, id: JobId, weight: u32, now: Mono) {
         self.places.leave(id);
         if let Some(tokens) = self.tokens.as_mut().filter(|_| self.last == Some(id)) {
@@ -143,7 +143,7 @@ impl Bucket {
         }
     }
 
-    /// A job waits here for what it did not get.
+    /// Queues a job here.
     pub fn wait(&mut self, class: ClassId, rank: Rank, weight: u32, why: Hindrance) {
         let line = self.line.get_or_insert_default();
         line.waiting.entry(class).or_default().insert(rank, weight);
@@ -157,7 +157,7 @@ impl Bucket {
         }
     }
 
-    /// A job waits here no longer.
+    /// Removes a waiting job.
     pub fn wait_no_more(&mut self, class: ClassId, rank: Rank) {
         let Some(line) = &mut self.line else { return };
         if let Some(of_class) = line.waiting.get_mut(&class) {
@@ -175,7 +175,7 @@ impl Bucket {
         }
     }
 
-    /// The next job that may look for a vacancy. `looks` says whether one that was let out is still looking.
+    /// Returns the next job that may look for a vacancy. `looks` returns whether a released job is still looking.
     pub fn next_out(&mut self, looks: &impl Fn(JobId) -> bool, now: Mono) -> Option<(Rank, ClassId)> {
         let mut line = self.line.take()?;
         line.first = None;
@@ -199,7 +199,7 @@ impl Bucket {
         None
     }
 
-    /// A job goes to look for a vacancy.
+    /// Records that a job was released to look for a vacancy.
     pub fn mark_out(&mut self, class: ClassId, id: JobId) {
         if let Some(line) = &mut self.line {
             line.out.insert(class, id);

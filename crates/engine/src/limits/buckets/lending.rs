@@ -1,4 +1,4 @@
-//! Who may stand on whose places. A job that waits for others keeps its places and lends them to those it waits for.
+//! Lending of places. A job that waits for others keeps its places and lends them to the jobs it waits for.
 
 use jobhall_core::JobId;
 
@@ -12,12 +12,12 @@ pub(crate) struct Lending {
 }
 
 impl Lending {
-    /// Whose places this job may stand on.
+    /// The jobs whose places this job may borrow.
     pub fn lenders(&self, borrower: JobId) -> &[JobId] {
         self.lenders.get(&borrower.get()).map_or(&[], Vec::as_slice)
     }
 
-    /// Who may stand on the places of this job.
+    /// The jobs that may borrow the places of this job.
     pub fn borrowers(&self, lender: JobId) -> &[JobId] {
         self.borrowers.get(&lender.get()).map_or(&[], Vec::as_slice)
     }
@@ -30,14 +30,14 @@ impl Lending {
         }
     }
 
-    /// A job lends nothing any more.
+    /// Ends all lending by a job.
     pub fn end(&mut self, lender: JobId) {
         for borrower in self.borrowers.remove(&lender.get()).unwrap_or_default() {
             remove(&mut self.lenders, borrower, lender);
         }
     }
 
-    /// A job is gone: it neither lends nor borrows.
+    /// Removes a job as lender and as borrower.
     pub fn forget(&mut self, id: JobId) {
         self.end(id);
         for lender in self.lenders.remove(&id.get()).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What is limited: the limits of queues and types, and how a change of them reaches the buckets.
+//! Rules: the limits of queues and types, and how their changes apply to the buckets.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,12 +9,12 @@ use jobhall_core::{QueueName, TypeName};
 use super::{BucketId, Limits};
 use crate::clock::Mono;
 
-/// Whose limit it is.
+/// The owner of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitOf {
-    /// A queue's.
+    /// A queue.
     Queue(QueueName),
-    /// A type's.
+    /// A type.
     Type(TypeName),
 }
 
@@ -36,17 +36,17 @@ pub(crate) struct RuleId(pub u64);
 pub(crate) struct Rule {
     pub of: LimitOf,
     pub limit: Limit,
-    /// What a bucket begins with.
+    /// The initial tokens of a bucket.
     pub fresh: Option<Box<Tokens>>,
     pub buckets: HashMap<Value, BucketId>,
 }
 
-/// What a limit's expression has for a job. Most values are short, and stand in the map itself.
+/// The value of a limit's expression for a job. Most values are short and are stored inline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
-    /// It has nothing, or there is no expression.
+    /// No value, or there is no expression.
     Nothing,
-    /// So many of these bytes.
+    /// This many of these bytes.
     Short(u8, [u8; Value::SHORT]),
     Long(Box<str>),
 }
@@ -68,9 +68,9 @@ impl Value {
 }
 
 impl Limits {
-    /// The limits of a queue or type are these from now on. One that was there before, which is one by the same
-    /// expression, keeps what its buckets know. `known` says that they were so before a restart: nobody knows what was
-    /// taken then, so their rates begin without tokens.
+    /// Sets the limits of a queue or type. A limit that existed before, which is one with the same expression, keeps
+    /// the state of its buckets. `known` means that they applied before a restart: the tokens taken then are unknown,
+    /// so their rates start without tokens.
     pub fn configure(&mut self, of: &LimitOf, limits: &[Limit], known: bool, now: Mono) {
         self.version += 1;
         self.last = None;
@@ -139,7 +139,7 @@ impl Limits {
         }
     }
 
-    /// Its buckets go with it; jobs that belong to them get another share.
+    /// Removes a limit with its buckets; jobs that belong to them get another share.
     fn remove_rule(&mut self, id: RuleId) {
         let Some(rule) = self.rules.remove(&id) else { return };
         for bucket in rule.buckets.into_values() {
