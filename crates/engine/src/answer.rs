@@ -1,4 +1,4 @@
-//! What the kernel answers.
+//! Answers of the kernel.
 
 use jobhall_core::QueueConfig;
 use jobhall_core::limits::LimitError;
@@ -17,82 +17,82 @@ use crate::request::Indicator;
 use crate::resources::WorkerUse;
 use crate::schedules::ShownSchedule;
 
-/// A job as it is told to people.
+/// A job as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The job; live attempts as the engine knows them, which may be ahead of the store.
+    /// The job; live attempts are in the engine's state, which may be ahead of the store.
     pub job: Job,
     /// Ended attempts, oldest first, without the last one of a completed job.
     pub past: Vec<PastAttempt>,
     /// The latest progress of a live attempt.
     pub progress: Vec<Indicator>,
-    /// How long a live attempt was expected to take, where it takes longer.
+    /// The expected duration of a live attempt, if it has exceeded it.
     pub longer_than_ms: Option<u64>,
-    /// Whether it was in memory (a completed job that is only stored is read into it).
+    /// Whether it was in memory (a completed job that is only stored is read into the cache).
     pub cached: bool,
 }
 
-/// A good answer.
+/// A successful answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// One per submitted job, in order.
+    /// One entry per submitted job, in order.
     Submitted(Vec<Submitted>),
-    /// A group was made, with these jobs.
+    /// A group was created, with these jobs.
     GroupCreated {
-        /// Its number.
+        /// Its id.
         id: GroupId,
-        /// One per job that was made with it, in order.
+        /// One entry per job created with it, in order.
         jobs: Vec<Submitted>,
     },
     /// A group and its members.
     Group(Box<ShownGroup>),
-    /// The job's state after what was asked.
+    /// The job's state after the request.
     State(StateName),
-    /// All about a job.
+    /// Everything that is known about a job.
     Shown(Box<Shown>),
-    /// Why it is not running.
+    /// Why a job is not running.
     Explained(Box<Explanation>),
-    /// Everything that is counted.
+    /// All counts.
     Counts(Box<Counts>),
-    /// Every worker that is there or has something in hand, by name.
+    /// Every worker that is present or has resources in use, by name.
     Workers(Vec<WorkerUse>),
-    /// A queue with its open jobs and who could take them; none if it is not known.
+    /// A queue with its open jobs and the workers that could take them; none if it is unknown.
     Queue(Option<(Tally, Takers)>),
     /// Queues with their open jobs, by name.
     Queues(Vec<(QueueName, Tally)>),
-    /// A session, and which of the attempts brought along it keeps.
+    /// A session, and which of the attempts that the worker brought it keeps.
     Session {
-        /// Its number.
+        /// Its id.
         session: SessionId,
-        /// These go on.
+        /// These attempts continue.
         kept: Vec<AttemptId>,
-        /// These are lost: stop them.
+        /// These attempts are lost: stop them.
         lost: Vec<AttemptId>,
     },
-    /// So many jobs were removed.
+    /// The number of jobs removed.
     Removed(u64),
-    /// All types that are known, with the rev and content of their configuration.
+    /// All known types, with the revision and content of their configuration.
     Types(Vec<(TypeName, u32, TypeConfig)>),
     /// All schedules, by name.
     Schedules(Vec<ShownSchedule>),
-    /// All queues that are configured, with the rev and content of their configuration, by name.
+    /// All configured queues, with the revision and content of their configuration, by name.
     QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
-    /// The rev that a type's or queue's configuration has now, or the version of a schedule.
+    /// The current revision of a type's or queue's configuration, or the version of a schedule.
     Rev(u32),
     /// A vacancy is open.
     Vacancy(VacancyId),
     /// The jobs that an attempt waits for.
     Waited {
-        /// Which.
+        /// The jobs.
         jobs: Vec<JobId>,
-        /// Whether they are over, and the attempt goes on.
+        /// Whether they have ended, and the attempt resumes.
         over: bool,
     },
-    /// It was noted.
+    /// The request was applied.
     Noted,
 }
 
-/// Why the kernel said no. Nothing was written, except where it says that this is unknown.
+/// Why the kernel rejected a request. Nothing was written, except where the variant says that this is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Rejected {
     /// A live job of the same (type, key) exists.
@@ -119,11 +119,11 @@ pub enum Rejected {
     Bound {
         /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: u64,
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
     /// The retry policy is not acceptable.
@@ -138,37 +138,37 @@ pub enum Rejected {
     /// There is no such job.
     #[error("there is no job {0}")]
     NoSuchJob(JobId),
-    /// A job of a submit is to come after one that does not exist, or is not there for the one who asks.
+    /// A dependency of a submitted job does not exist, or is outside the caller's scope.
     #[error("after: there is no job {0}")]
     NoSuchDependency(JobId),
-    /// A job of a submit is to come after one that ended otherwise than well.
+    /// A dependency of a submitted job has ended without success.
     #[error("after: job {id} has ended without success ({how}), and after_any is not set", how = how_word(*.how))]
     DependencyEnded {
         /// The job that ended.
         id: JobId,
-        /// How.
+        /// How it ended.
         how: Dependency,
     },
-    /// Jobs of a submit come after each other in a circle; positions, each after the next, the last after the first.
+    /// Submitted jobs depend on each other in a cycle: positions, each dependent on the next, the last on the first.
     #[error("after: jobs {} of this submit wait for each other", circle_words(.0))]
     Circle(Vec<usize>),
-    /// A job of a submit is to come after one that does not stand before it.
+    /// A submitted job depends on one that does not precede it.
     #[error(
         "after: job #{job} names #{before}, but a job can only come after earlier ones of the same submit"
     )]
     NotEarlier {
         /// Its position.
         job: usize,
-        /// The position it names.
+        /// The position it refers to.
         before: usize,
     },
     /// There is no such group.
     #[error("there is no group {0}")]
     NoSuchGroup(GroupId),
-    /// The group takes no more members.
+    /// The group accepts no more members.
     #[error("group {0} is closed: it takes no more jobs")]
     GroupClosed(GroupId),
-    /// The group has ended, and this can no longer be done with it.
+    /// The group has ended, so the request is no longer possible.
     #[error("group {0} has ended")]
     GroupEnded(GroupId),
     /// The group has not ended.
@@ -177,63 +177,63 @@ pub enum Rejected {
     /// Every member of the group succeeded.
     #[error("nothing of group {0} failed")]
     NothingToRetry(GroupId),
-    /// There are as many open groups as there may be.
+    /// The number of open groups has reached its maximum.
     #[error("the hall has {0} open groups, which is its limit")]
     GroupsFull(usize),
     /// A job cannot serve a group or be a copy in it.
     #[error("{field}: {why}")]
     NotInGroup {
-        /// Which field asks for it.
+        /// The field that requests it.
         field: &'static str,
-        /// What stands against it.
+        /// The reason.
         why: &'static str,
     },
-    /// Someone else has changed the type's configuration.
+    /// The type's configuration was changed by another request.
     #[error("the configuration of type {job_type} was changed by someone else")]
     Changed {
         /// The type.
         job_type: TypeName,
-        /// The rev it has now; 0 if there is none.
+        /// The current revision; 0 if there is none.
         rev: u32,
     },
     /// The schedule is not acceptable.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// The job of a schedule has something that such a job cannot have.
+    /// The job of a schedule has a field that such a job cannot have.
     #[error("{0} has no place in the job of a schedule")]
     NotScheduled(&'static str),
-    /// There are as many schedules as there may be.
+    /// The number of schedules has reached its maximum.
     #[error("there are {0} schedules, which is the limit")]
     SchedulesFull(usize),
     /// There is no such schedule.
     #[error("there is no schedule {0}")]
     NoSuchSchedule(ScheduleName),
-    /// Someone else has changed the schedule.
+    /// The schedule was changed by another request.
     #[error("the schedule {name} was changed by someone else")]
     ScheduleChanged {
         /// The schedule.
         name: ScheduleName,
-        /// The version it has now; 0 if there is none.
+        /// The current version; 0 if there is none.
         version: u32,
     },
-    /// Someone else has changed the queue's configuration.
+    /// The queue's configuration was changed by another request.
     #[error("the configuration of queue {queue} was changed by someone else")]
     QueueChanged {
         /// The queue.
         queue: QueueName,
-        /// The rev it has now; 0 if there is none.
+        /// The current revision; 0 if there is none.
         rev: u32,
     },
     /// The limits are not acceptable.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// There is no such session, or no longer.
+    /// The session does not exist or has ended.
     #[error("there is no such session any more")]
     NoSuchSession,
-    /// Its jobs do not go on outside.
+    /// The work of its jobs does not continue outside.
     #[error("type {0} is not external: its jobs end with the worker's own outcome")]
     NotExternal(TypeName),
-    /// It waits only for jobs that it asked for.
+    /// An attempt can wait only for its sub-jobs.
     #[error("job {job} is not a sub-job of job {parent}")]
     NotSubJob {
         /// The job that would wait.
@@ -247,24 +247,24 @@ pub enum Rejected {
     /// The event does not apply.
     #[error(transparent)]
     Event(IllegalTransition),
-    /// The hall has as many open jobs as it may.
+    /// The number of open jobs has reached its maximum.
     #[error("the hall has {0} open jobs, which is its limit")]
     Full(usize),
-    /// The store could not write. Nothing was.
+    /// The store could not write; nothing was written.
     #[error("failed to store: {message}")]
     Storage {
         /// Whether the disk is full.
         full: bool,
-        /// What the store said.
+        /// The store's message.
         message: String,
     },
-    /// The store lost track; whether it was written shows after a restart.
+    /// The store lost the result of the write; a restart shows whether it was written.
     #[error("stopped, and it is unknown whether this was stored: {0}")]
     Unknown(String),
     /// The engine has stopped.
     #[error("the engine has stopped: {0}")]
     Stopped(String),
-    /// Others changed the same thing again and again.
+    /// Other requests changed the same object repeatedly.
     #[error("too many others changed the same job at once; try again")]
     Contended,
 }
@@ -277,7 +277,7 @@ fn how_word(how: Dependency) -> &'static str {
     }
 }
 
-/// A circle in words, at most its first few.
+/// Describes a cycle in words, with at most its first few positions.
 fn circle_words(circle: &[usize]) -> String {
     const FEW: usize = 8;
     let mut words: Vec<_> = circle.iter().take(FEW).map(|at| format!("#{at}")).collect();

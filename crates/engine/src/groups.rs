@@ -1,7 +1,7 @@
-//! Groups: made, closed, cancelled and ended. A group that has ended is only in the store.
+//! Groups: create, close, cancel and end. A group that has ended is only in the store.
 //!
-//! A group ends by one write after the last of its members. Cancelling is stored first, as a mark; then its jobs are
-//! ended in slices. A hall that stops in between finds mark and jobs, and goes on.
+//! A group ends with one write after its last member. A cancel is first stored as a mark; then the group's jobs are
+//! ended in slices. A server that stops in between finds the mark and the jobs at its next start, and continues.
 
 mod retry;
 
@@ -21,16 +21,16 @@ use crate::settle::Pending;
 
 pub(crate) use retry::Fill;
 
-/// A group to be made.
+/// A group to be created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewGroup {
-    /// What people call it.
+    /// A name for users.
     pub name: Option<Key>,
-    /// Whose it is.
+    /// The owner.
     pub owner: Option<Owner>,
-    /// What it is found by.
+    /// Tags for filtering.
     pub tags: Vec<Tag>,
-    /// Whether it takes no members besides those that are made with it.
+    /// Whether it accepts no members other than those created with it.
     pub closed: bool,
 }
 
@@ -59,30 +59,30 @@ impl NewGroup {
     }
 }
 
-/// A group as it is told to people.
+/// A group as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownGroup {
     /// The group.
     pub group: Group,
-    /// Where it stands.
+    /// Its state.
     pub state: GroupState,
-    /// Its members.
+    /// The counts of its members.
     pub counts: GroupCounts,
 }
 
 impl ShownGroup {
-    /// A group with these members; one that has ended has those of its end.
+    /// A group with these members; one that has ended keeps the counts of its end.
     pub fn new(group: Group, counts: GroupCounts) -> ShownGroup {
         let counts = group.end.map_or(counts, |end| end.counts);
         ShownGroup { state: group.state(&counts), group, counts }
     }
 }
 
-/// A write of a group on its way.
+/// A write of a group in flight.
 #[derive(Debug)]
 pub(crate) struct GroupPending {
     group: Group,
-    /// What brought it; none if the hall itself did.
+    /// The request that caused it; none if the engine did.
     asked: Option<(Request, Ticket)>,
 }
 
@@ -95,14 +95,14 @@ impl Kernel {
         &mut self.board.queues.groups
     }
 
-    /// At start, before the open jobs: a group that has not ended, with all its members.
+    /// At start, before the open jobs: restores a group that has not ended, with all its members.
     pub fn restore_group(&mut self, group: Group, members: &[Member]) {
         let id = group.id;
         self.groups_mut().add(group);
         self.groups_mut().restore(id, members);
     }
 
-    /// At start, after the open jobs: what was under way with groups goes on.
+    /// At start, after the open jobs: continues pending operations on groups.
     pub(crate) fn begin_groups(&mut self) {
         let open = self.groups().open.values();
         let cancelled: Vec<_> =
@@ -114,12 +114,12 @@ impl Kernel {
         self.begin_fills();
     }
 
-    /// A job of a group is open from now on.
+    /// Counts an open job into its group.
     pub(crate) fn join_group(&mut self, part: &Membership, state: StateName) {
         self.groups_mut().step(part, None, Some(state));
     }
 
-    /// A job comes that may be a copy: it is counted together with what it is a copy of, which is open still.
+    /// Registers a new job that may be a copy: it is counted with its original, which is still open.
     pub(crate) fn expect_copy(&mut self, job: &Job) {
         let part = Membership::of(job.id, &job.spec).filter(|part| part.root != part.id && !part.attached);
         let root = part.as_ref().and_then(|part| self.open.get(&part.root.get()));
@@ -128,12 +128,12 @@ impl Kernel {
         }
     }
 
-    /// Why a group is being cancelled, if it is.
+    /// Returns why a group is being cancelled, if it is.
     pub(crate) fn group_cancel(&self, id: GroupId) -> Option<Failure> {
         self.groups().cancel(id).cloned()
     }
 
-    /// Whether anyone may put jobs into this group.
+    /// Checks whether jobs may be added to this group.
     pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Rejected> {
         let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
         if open.group.is_joinable() { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
@@ -144,7 +144,7 @@ impl Kernel {
         Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
     }
 
-    /// Every group that has not ended, with its members as they are counted, by id.
+    /// Every group that has not ended, with the counts of its members, by id.
     pub fn groups_counted(&self) -> Vec<ShownGroup> {
         let open = self.groups().open.values();
         let mut shown: Vec<_> = open.map(|open| ShownGroup::new(open.group.clone(), open.counts)).collect();
@@ -152,7 +152,7 @@ impl Kernel {
         shown
     }
 
-    /// Closes or cancels an open group: one write, then what follows from it.
+    /// Closes or cancels an open group: one write, then its consequences.
     pub(crate) fn change_group(&mut self, request: Request, ticket: Ticket) {
         let (id, cancel) = match &request {
             Request::CloseGroup(id) => (*id, None),
@@ -178,7 +178,7 @@ impl Kernel {
         self.write_group(group, Some((request, ticket)));
     }
 
-    /// Sends a group as it is to become, decided on what is remembered of it.
+    /// Sends the new state of a group, decided on its state in memory.
     fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
         let Some(open) = self.groups_mut().open.get_mut(&group.id.get()) else { return };
         open.busy = true;
@@ -213,7 +213,7 @@ impl Kernel {
         self.free_group(id);
     }
 
-    /// A write of a group has come back.
+    /// A write of a group has completed or failed.
     fn free_group(&mut self, id: GroupId) {
         if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
             open.busy = false;
@@ -224,7 +224,7 @@ impl Kernel {
         }
     }
 
-    /// All open jobs of a group are to be ended, those that serve it too.
+    /// Queues the end of all open jobs of a group, including those that serve it.
     fn cancel_members(&mut self, group: GroupId) {
         let of_group = |entry: &crate::entry::Entry| {
             entry.member.as_ref().filter(|part| part.group == group).map(|part| part.id)
@@ -236,7 +236,7 @@ impl Kernel {
         }
     }
 
-    /// Ends the groups whose members are all completed, and the jobs that another copy has made needless.
+    /// Ends the groups whose members are all completed, and the jobs whose copy has succeeded.
     pub(crate) fn end_groups(&mut self) {
         for id in std::mem::take(&mut self.groups_mut().quiet) {
             let now = self.now.wall;

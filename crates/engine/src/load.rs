@@ -1,4 +1,4 @@
-//! How open jobs enter and leave the kernel's memory.
+//! Loading open jobs into the kernel's memory and removing them.
 
 use jobhall_core::{Job, JobId, JobStatus, PastAttempt, State};
 use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
@@ -14,7 +14,7 @@ use crate::queues::{QueueId, ready_since};
 use crate::windows::Timed;
 
 impl Kernel {
-    /// At start: what is configured.
+    /// At start: restores the settings.
     pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
         for setting in settings {
             match setting.kind {
@@ -27,14 +27,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// At start: the blocks that may have open jobs. Their unused ids are not used again.
+    /// At start: restores the blocks that may have open jobs. Their unused ids are not used again.
     pub fn restore_blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
             self.blocks.add(block);
         }
     }
 
-    /// At start: an open job. A leased one keeps its lease for one full term, for its worker to come back.
+    /// At start: restores an open job. A leased one keeps its lease for one full term, so that its worker can
+    /// reconnect.
     pub fn restore(&mut self, job: Job) {
         let held = job.life.state.held().map(|held| held.lease.worker.clone());
         let id = job.id;
@@ -53,13 +54,13 @@ impl Kernel {
         }
         self.await_external(id);
         if had {
-            // Who had it is only in the store.
+            // The worker that held it is recorded only in the store.
             self.make_busy(id, Busy::Reading);
             self.want(StoreRequest::Job(id));
         }
     }
 
-    /// At start, after everything is restored.
+    /// At start, after everything is restored: begins work.
     pub fn begin(&mut self) {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
@@ -75,8 +76,8 @@ impl Kernel {
         }
     }
 
-    /// Ids for new jobs. Each counts as open in its block until its job has ended or came to nothing, so that no
-    /// block is closed under a job that is on its way.
+    /// Takes ids for new jobs. Each counts as open in its block until its job has ended or was not stored, so that no
+    /// block is closed while one of its jobs is in flight.
     pub(crate) fn take_ids(&mut self, n: usize) -> Option<Vec<JobId>> {
         let ids = self.pool.take(n)?;
         for &id in &ids {
@@ -85,7 +86,7 @@ impl Kernel {
         Some(ids)
     }
 
-    /// The store lent ids, or could not.
+    /// Handles a new block of ids, or the failure to get one.
     pub(crate) fn lent(&mut self, result: Result<Block, CommitError>) {
         match result {
             Ok(block) => {
@@ -108,13 +109,13 @@ impl Kernel {
         }
     }
 
-    /// A job is open from now on.
+    /// Adds an open job.
     pub(crate) fn admit(&mut self, job: Job) {
         let share = self.share_of(&job);
         self.admit_sharing(job, share, false);
     }
 
-    /// The same for a job whose share is known, and whether it has taken it.
+    /// Adds an open job whose share is known; `taken` is whether it has taken the share.
     pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared, taken: bool) {
         let Job { id, spec, life } = job;
         let (class, queue) = self.board.enter_job(&spec);
@@ -150,7 +151,7 @@ impl Kernel {
         self.place(id);
     }
 
-    /// Puts a queued job where it can be found, among the ready or under its time, and wakes a vacancy for it.
+    /// Places a queued job among the ready jobs or under its due time, and wakes a vacancy for it.
     pub(crate) fn place(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         let waits = matches!(entry.life.state, State::Queued(_));
@@ -169,7 +170,7 @@ impl Kernel {
         self.forget_specs();
     }
 
-    /// Puts a waiting job under its time.
+    /// Places a waiting job under its due time.
     pub(crate) fn make_due(&mut self, id: JobId) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.placed = Placed::Due;
@@ -177,8 +178,8 @@ impl Kernel {
         self.deadlines.due.insert((entry.life.run_at, id));
     }
 
-    /// Puts a waiting job among the ready, and wakes a vacancy for it. One that is held back goes aside, and so does one
-    /// of which nobody knows what limits it.
+    /// Places a waiting job among the ready jobs, and wakes a vacancy for it. A held job, and a job whose limits are
+    /// unknown, are set aside.
     pub(crate) fn make_ready(&mut self, id: JobId) {
         self.stand_apart(id);
         if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
@@ -206,7 +207,7 @@ impl Kernel {
         self.age_head(class);
     }
 
-    /// Takes a job out of the memory of what is open, and out of all that counts it.
+    /// Removes a job from the open jobs and from everything that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
         let mut entry = self.open.remove(&id.get())?;
@@ -221,8 +222,9 @@ impl Kernel {
         Some(entry)
     }
 
-    /// Memory for specs is short: the waiting jobs that were placed longest ago lose theirs, and get them back from
-    /// the store with their claim. What comes in and is claimed at once keeps its own, however much is stuck.
+    /// Drops the specs of the jobs that have waited longest in their place, when specs exceed their memory; the claim
+    /// returns them from the store. New jobs that are claimed immediately keep theirs, regardless of how many jobs
+    /// wait.
     fn forget_specs(&mut self) {
         while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
             let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed != Placed::Nowhere)
@@ -235,7 +237,7 @@ impl Kernel {
         }
     }
 
-    /// Takes a queued job from where it could be found.
+    /// Removes a queued job from its place.
     pub(crate) fn unplace(&mut self, id: JobId) {
         self.unwatch_closing(id);
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
@@ -261,14 +263,14 @@ impl Kernel {
         }
     }
 
-    /// Takes a job from among the ready.
+    /// Removes a job from the ready jobs.
     pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
         self.board.unready(class, rank);
         self.board.queues.unready(queue);
         self.unreserve(rank.id);
     }
 
-    /// Something that touches the job is on its way.
+    /// Marks a job as busy: a unit or read that touches it is in flight.
     pub(crate) fn make_busy(&mut self, id: JobId, busy: Busy) {
         self.unplace(id);
         if let Some(entry) = self.open.get_mut(&id.get()) {
@@ -276,8 +278,8 @@ impl Kernel {
         }
     }
 
-    /// It has come back. Whatever waited in line goes on, and goes before any vacancy: a cancel in line must not
-    /// lose against a claim.
+    /// Marks a job as no longer busy. Tasks that waited for it run before any vacancy is filled: a waiting cancel must
+    /// not lose against a claim.
     pub(crate) fn make_free(&mut self, id: JobId) {
         if let Some(entry) = self.open.get_mut(&id.get()) {
             entry.busy = Busy::Free;
@@ -289,7 +291,7 @@ impl Kernel {
         self.help(id);
     }
 
-    /// The job is as the unit left it, in memory and in the store.
+    /// Applies the new state of a job, which is stored.
     pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
         let Some(entry) = self.open.get_mut(&id.get()) else { return };
         entry.stored_rev = life.rev;
@@ -309,8 +311,8 @@ impl Kernel {
         self.follow_limits(id);
     }
 
-    /// The job is completed: it leaves the memory of what is open and enters the cache, if its whole record is here
-    /// (ended attempts of a retried job are only in the store).
+    /// Moves a completed job from the open jobs to the cache, if its whole record is in memory (ended attempts of a
+    /// retried job are only in the store).
     pub(crate) fn finish(&mut self, id: JobId) {
         let Some(entry) = self.take_out(id) else { return };
         if let Some(outcome) = entry.life.state.outcome() {
@@ -336,7 +338,7 @@ impl Kernel {
         }
     }
 
-    /// Reads the spec of an open job; tasks wait in line for it.
+    /// Reads the spec of an open job; tasks for the job wait for it.
     pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
         self.make_busy(id, Busy::Reading);
         self.in_line.entry(id.get()).or_default().push(task);
@@ -346,7 +348,7 @@ impl Kernel {
     /// Reads a completed job, or the ended attempts of an open one, for a task.
     pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
         match self.reading.get_mut(&id.get()) {
-            // A read under way may be older than what the task has heard: it gets one of its own.
+            // A read in flight may be older than what the task knows, so the task gets a new read.
             Some(reading) => reading.later.push(task),
             None => {
                 self.reading.insert(id.get(), Reading { now: vec![task], later: Vec::new() });
@@ -355,7 +357,7 @@ impl Kernel {
         }
     }
 
-    /// The tasks that a read was made for; the next read is asked for if others came meanwhile.
+    /// Returns the tasks that a read was made for, and requests the next read if others arrived meanwhile.
     fn readers(&mut self, id: JobId) -> Vec<Task> {
         let Some(Reading { now, later }) = self.reading.remove(&id.get()) else { return Vec::new() };
         if !later.is_empty() {
@@ -412,7 +414,7 @@ impl Kernel {
     }
 }
 
-/// The job whose key this one waits for.
+/// The job that holds the key this one waits for.
 fn behind(state: &State) -> Option<JobId> {
     match state {
         State::Blocked(blocked) => blocked.holder,

@@ -1,4 +1,4 @@
-//! What workers say about their attempts, and what their silence means.
+//! Reports of workers about their attempts, and the consequences of missing reports.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::request::{Indicator, Request};
 use crate::settle::Pending;
 use crate::step::change;
 
-/// A worker's word on one attempt.
+/// A worker's report on one attempt.
 struct Word<'a> {
     worker: &'a WorkerName,
     attempt: AttemptId,
@@ -39,7 +39,7 @@ fn word(request: &Request) -> Option<Word<'_>> {
 }
 
 impl Kernel {
-    /// Accept, progress or outcome, for an open job that is free.
+    /// Handles accept, progress or outcome for an open job that is not busy.
     pub(crate) fn worker_event(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(request, ticket) = &task.what else { return };
         let (request, ticket) = (request.clone(), *ticket);
@@ -90,7 +90,7 @@ impl Kernel {
         transition(&entry.life, &event, self.now.wall).map_err(Rejected::Event)
     }
 
-    /// An attempt moved on in memory. Short attempts end before anything need be stored of it.
+    /// Advances an attempt in memory. Short attempts end before any of it needs to be stored.
     pub(crate) fn live(&mut self, id: JobId, step: Step) {
         if let Some(entry) = self.open.get_mut(&id.get()) {
             entry.life = step.life;
@@ -103,7 +103,7 @@ impl Kernel {
         }
     }
 
-    /// Has an attempt looked at for what is not stored of it, once it is old enough.
+    /// Schedules a check that stores the state of an attempt once it is old enough.
     fn check_later(&mut self, id: JobId) {
         let Some(hold) = self.holders.get(&id.get()) else { return };
         let at = hold.since.plus_ms(self.config.save_ms).max(self.now.mono);
@@ -121,7 +121,8 @@ impl Kernel {
         self.answer(ticket, state.map(Answer::State).ok_or(Rejected::NoSuchJob(id)));
     }
 
-    /// A word on an attempt that is not the current one: if it repeats what ended it, it is answered as at first.
+    /// Handles a report on an attempt that is not current: if it repeats the report that ended it, it gets the same
+    /// answer.
     pub(crate) fn late_report(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(request, ticket) = &task.what else { return };
         let Some(Word { worker, attempt, lease }) = word(request) else { return };
@@ -178,7 +179,7 @@ impl Kernel {
         same_worker && transition(&job.life, &event, self.now.wall) == Ok(Decision::Same)
     }
 
-    /// Whether this worker has said before that its work goes on outside.
+    /// Whether this worker has already reported that its work continues outside.
     fn started_before(&self, id: JobId, worker: &WorkerName, attempt: AttemptId, lease: LeaseId) -> bool {
         let Some(life) = self.open.get(&id.get()).map(|entry| &entry.life) else { return false };
         life.claim == attempt.claim
@@ -186,21 +187,21 @@ impl Kernel {
             && life.state.lease().is_some_and(|current| current.id == lease && current.worker == *worker)
     }
 
-    /// Nobody accepted this claim in time.
+    /// Takes back a claim that was not accepted in time.
     pub(crate) fn take_back(&mut self, id: JobId, claim: u32, task: Task) {
         self.hall_event(id, claim, &Event::TakeBack, task);
     }
 
-    /// The session that had this claim is over.
+    /// Ends a claim whose session has ended.
     pub(crate) fn lease_end(&mut self, id: JobId, claim: u32, session: SessionId, task: Task) {
-        // The worker may have come back meanwhile and taken the attempt into a new session.
+        // The worker may have reconnected meanwhile and moved the attempt to a new session.
         if self.holders.get(&id.get()).is_none_or(|hold| hold.session == session) {
             self.hall_event(id, claim, &Event::LeaseEnd, task);
         }
     }
 
-    /// A worker that comes back with an attempt has accepted it, whether or not its word had arrived. It may have been
-    /// away when a cancel was told.
+    /// A worker that reconnects with an attempt has accepted it, whether or not its report had arrived. It may have
+    /// been disconnected when a cancel was sent.
     pub(crate) fn keep(&mut self, attempt: AttemptId, lease: LeaseId) {
         let Some(entry) = self.open.get(&attempt.job.get()) else { return };
         let event = Event::Accept { claim: attempt.claim, lease };
@@ -219,7 +220,7 @@ impl Kernel {
     fn hall_event(&mut self, id: JobId, claim: u32, event: &Event<'_>, task: Task) {
         let dice = self.dice();
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
-        // An outcome that was told from outside counts, whatever has become of the worker that started the work.
+        // An outcome reported from outside counts, regardless of the worker that started the work.
         let (life, until) = (&entry.life, self.now.wall);
         let told = life.state.held().filter(|held| held.early.is_some() && !held.is_cancelled());
         let event = match (told, &entry.spec) {
@@ -257,7 +258,7 @@ impl Kernel {
     }
 }
 
-/// An attempt has a limited number of measures.
+/// Checks the number of indicators of an attempt, which is limited.
 fn check_indicators(known: Option<&Vec<Indicator>>, news: &[Indicator]) -> Result<(), Rejected> {
     let names = known.into_iter().flatten().chain(news).map(|indicator| &indicator.name);
     let given = names.collect::<BTreeSet<_>>().len();
@@ -265,7 +266,7 @@ fn check_indicators(known: Option<&Vec<Indicator>>, news: &[Indicator]) -> Resul
     if given > most { Err(Rejected::Bound { field: "indicators", given, least: 0, most }) } else { Ok(()) }
 }
 
-/// Several measures side by side; a newer word on one replaces the older.
+/// Merges indicators by name; a newer one replaces the older.
 fn merge(known: &mut Vec<Indicator>, news: &[Indicator]) {
     for indicator in news {
         match known.iter_mut().find(|old| old.name == indicator.name) {
@@ -283,7 +284,8 @@ fn repeats_past(
     report: Option<&Report>,
 ) -> bool {
     let own = past.claim == attempt.claim && past.lease == lease && past.worker == *worker;
-    // One that only started the work said no more than that; one that was stopped for its time said anything.
+    // A worker that only started the work reported no more than that; one that was timed out may have reported
+    // anything.
     let same = report.is_none_or(|report| {
         let timed_out = past.outcome == Outcome::TimedOut && !report.outcome().is_success();
         timed_out || (past.outcome == report.outcome() && report.failure() == Some(&past.failure))

@@ -1,4 +1,4 @@
-//! What can be asked of the kernel.
+//! Requests to the kernel.
 
 use std::sync::Arc;
 
@@ -19,78 +19,78 @@ use crate::schedules::ScheduleConfig;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDuplicate {
-    /// Answer with that job.
+    /// Return that job.
     #[default]
     Join,
-    /// Refuse.
+    /// Reject the submit.
     Reject,
     /// Cancel that job and wait as its successor.
     Supersede,
-    /// Run once more when that job has ended, with these params.
+    /// Run again with these params when that job has ended.
     RunAgain,
 }
 
-/// A job that must end before another.
+/// A dependency of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// This one.
+    /// This job.
     Job(JobId),
-    /// What comes of an earlier job of the same submit, at this position.
+    /// The result of the earlier job of the same submit at this position.
     Position(usize),
 }
 
-/// One job to be made. Its parts are checked values; what is none takes the type's default.
+/// One job to be submitted. Its fields are validated values; a field that is none takes the type's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubmitJob {
-    /// What kind of work.
+    /// The type of work.
     pub job_type: TypeName,
-    /// Names the work within its type.
+    /// Identifies the work within its type.
     pub key: Option<Key>,
-    /// Where it stands in line.
+    /// The queue.
     pub queue: QueueName,
-    /// What the worker gets.
+    /// The parameters for the worker.
     pub params: Json,
-    /// Which workers suit.
+    /// Requirements that a worker must match.
     pub needs: Needs,
-    /// What it takes of its worker's numbers while it runs.
+    /// What it uses of its worker's resources while it runs.
     pub uses: Uses,
-    /// Whether another worker is preferred to those that had it before.
+    /// Whether retries prefer workers that did not have it before.
     pub avoid: bool,
-    /// When on a day it may start.
+    /// The time windows in which it may start.
     pub windows: Windows,
-    /// What it weighs against limits; 0 is exempt from them.
+    /// Its weight against limits; 0 is exempt from them.
     pub throttle_factor: u32,
-    /// How long an attempt may take; what is none is as the type says.
+    /// The time limits of an attempt; a field that is none takes the type's value.
     pub timeouts: Timeouts,
-    /// The jobs that must end before it.
+    /// Jobs that must end before it starts.
     pub after: Vec<After>,
-    /// Whether any end of those will do.
+    /// Whether a dependency may end in any state.
     pub after_any: bool,
     /// The group it belongs to.
     pub group: Option<GroupId>,
-    /// Whether it serves its group without being a member of it.
+    /// Whether it serves its group without being a member.
     pub attached: bool,
     /// The job that it is a speculative copy of.
     pub copy_of: Option<JobId>,
-    /// Whose it is.
+    /// The owner.
     pub owner: Option<Owner>,
-    /// What it is found by.
+    /// Tags for filtering.
     pub tags: Vec<Tag>,
-    /// Lower goes first.
+    /// The priority; lower values go first.
     pub priority: i32,
-    /// Not before this moment; none: now.
+    /// The earliest start; none: now.
     pub run_at: Option<Time>,
-    /// None: the type's.
+    /// The retry policy; none: the type's.
     pub retry: Option<RetryPolicy>,
-    /// What to do about a live job of the same key.
+    /// What to do if a live job has the same key.
     pub on_duplicate: OnDuplicate,
-    /// A success at most this old answers instead; capped by the type's reuse window.
+    /// A success at most this old is returned instead; limited by the type's reuse window.
     pub reuse_max_age_ms: Option<u64>,
-    /// Which queues the one who asks reaches: a job in another one answers nothing and is not touched.
+    /// The queues that the caller may access: a job in another queue is neither returned nor changed.
     pub scope: Scope,
     /// The completed job that this one repeats.
     pub retry_of: Option<JobId>,
-    /// The schedule that makes it.
+    /// The schedule that creates it.
     pub schedule: Option<ScheduleName>,
 }
 
@@ -127,10 +127,10 @@ impl SubmitJob {
     }
 }
 
-/// An idempotency key with the digest of the request it stands for.
+/// An idempotency key with the digest of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Whose key.
+    /// The scope of the key.
     pub scope: String,
     /// The key.
     pub key: String,
@@ -150,248 +150,248 @@ pub struct Submit {
 /// One measure of progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Indicator {
-    /// Which measure, of several.
+    /// The name of the indicator.
     pub name: String,
-    /// How far.
+    /// The current step.
     pub step: u64,
-    /// Of how much, if that is known.
+    /// The number of steps, if known.
     pub total: Option<u64>,
-    /// Words for people.
+    /// A message for users.
     pub message: String,
 }
 
-/// Everything that can be asked of the kernel.
+/// A request to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Make jobs.
+    /// Submit jobs.
     Submit(Submit),
-    /// Make a group, and jobs in it.
+    /// Create a group with jobs in it.
     CreateGroup {
         /// The group.
         group: NewGroup,
-        /// Its first jobs; there may be none.
+        /// Its first jobs; may be empty.
         submit: Submit,
     },
-    /// A group takes no more members.
+    /// Close a group for new members.
     CloseGroup(GroupId),
-    /// End all jobs of a group.
+    /// Cancel all jobs of a group.
     CancelGroup {
         /// The group.
         id: GroupId,
-        /// Why, as the errors of its jobs will say.
+        /// The reason, which becomes the error of its jobs.
         failure: Failure,
     },
-    /// Make a new group with what failed of an ended one.
+    /// Create a new group from the failed members of an ended one.
     RetryGroup {
         /// The ended group.
         id: GroupId,
         /// The idempotency key, if there is one.
         name: Option<IdempotencyKey>,
     },
-    /// Tell about a group that has not ended.
+    /// Return a group that has not ended.
     ShowGroup(GroupId),
-    /// End a job.
+    /// Cancel a job.
     Cancel {
         /// The job.
         id: JobId,
-        /// Why, as its error will say.
+        /// The reason, which becomes its error.
         failure: Failure,
     },
-    /// Change a job that no worker has.
+    /// Change a job that no worker holds.
     Edit {
         /// The job.
         id: JobId,
-        /// What changes.
+        /// The changes.
         edit: Box<Edit>,
     },
-    /// Have a job that no worker has run at once, whatever its time, its backoff and its windows.
+    /// Run a job that no worker holds immediately, regardless of its start time, backoff and windows.
     RunNow(JobId),
-    /// Keep a job from being claimed.
+    /// Hold a job: it is not claimed.
     Hold(JobId),
-    /// Keep it no longer.
+    /// Release a held job.
     Release(JobId),
-    /// Make a new job like this completed one.
+    /// Submit a new job that repeats this completed one.
     Retry {
         /// The completed job.
         id: JobId,
         /// The idempotency key, if there is one.
         name: Option<IdempotencyKey>,
     },
-    /// Forget these completed jobs; open ones are left alone.
+    /// Remove these completed jobs; open ones are not affected.
     Remove(Vec<JobId>),
-    /// Tell all about a job.
+    /// Return everything that is known about a job.
     Show(JobId),
-    /// Tell why a job is not running.
+    /// Return why a job is not running.
     Explain(JobId),
-    /// Tell everything that is counted.
+    /// Return all counts.
     Counts,
-    /// Tell what is in use of every worker.
+    /// Return the resources in use of every worker.
     Workers,
-    /// Tell about one queue, and who could take its jobs.
+    /// Return one queue, and the workers that could take its jobs.
     Queue(QueueName),
-    /// Tell about queues, by name.
+    /// Return queues, by name.
     Queues {
-        /// Those behind this one; none: from the first.
+        /// Start after this name; none: from the first.
         after: Option<QueueName>,
-        /// At most so many.
+        /// Maximum number of queues.
         limit: usize,
     },
-    /// Tell what is configured for every type that is known.
+    /// Return the configuration of every known type.
     Types,
-    /// Change what is configured for a type.
+    /// Change the configuration of a type.
     SetType {
         /// The type.
         job_type: TypeName,
-        /// The new configuration; none forgets it, and the type has the defaults again.
+        /// The new configuration; none removes it, and the type has the defaults again.
         config: Option<TypeConfig>,
-        /// The rev that this was decided on, 0 for a type that must not be there; none overwrites any.
+        /// The revision that the change is based on, 0 for a type that must not exist; none overwrites any.
         expected: Option<u32>,
     },
-    /// Tell about every schedule.
+    /// Return every schedule.
     Schedules,
-    /// Make, change or remove a schedule.
+    /// Create, change or remove a schedule.
     SetSchedule {
-        /// What it is called.
+        /// Its name.
         name: ScheduleName,
-        /// The new configuration; none removes it. The jobs that it made stay.
+        /// The new configuration; none removes the schedule. The jobs that it created remain.
         config: Option<Arc<ScheduleConfig>>,
-        /// The version that this was decided on, 0 for one that must not be there; none overwrites any.
+        /// The version that the change is based on, 0 for a schedule that must not exist; none overwrites any.
         expected: Option<u32>,
     },
-    /// Make the job of a schedule now, beside its ticks.
+    /// Create the job of a schedule now, in addition to its ticks.
     RunSchedule(ScheduleName),
-    /// Tell what is configured for every queue that someone configured.
+    /// Return the configuration of every configured queue.
     QueueConfigs,
-    /// Change what is configured for a queue.
+    /// Change the configuration of a queue.
     SetQueue {
         /// The queue.
         queue: QueueName,
-        /// The new configuration; none forgets it, and the queue has the defaults again.
+        /// The new configuration; none removes it, and the queue has the defaults again.
         config: Option<QueueConfig>,
-        /// The rev that this was decided on, 0 for a queue that must not be configured; none overwrites any.
+        /// The revision that the change is based on, 0 for a queue that must not be configured; none overwrites any.
         expected: Option<u32>,
     },
-    /// A worker comes, or comes back with the attempts that it still has.
+    /// Open a session for a worker, which may bring the attempts that it still has.
     OpenSession {
-        /// Who it is, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
-        /// What it can do.
+        /// Its abilities.
         abilities: Abilities,
-        /// Which jobs it takes.
+        /// The jobs it accepts.
         accepts: Accepts,
-        /// What it still has.
+        /// The attempts it still has.
         attempts: Vec<(AttemptId, LeaseId)>,
     },
-    /// The worker is still there.
+    /// Renew the session of a worker.
     Renew(SessionId),
-    /// The connection is gone: nothing more is assigned to this session, its leases go on until they end.
+    /// The connection is lost: nothing more is assigned to this session; its leases remain valid until they expire.
     Disconnect(SessionId),
-    /// The worker has left for good: its leases end now.
+    /// The worker has left: its leases end now.
     CloseSession(SessionId),
-    /// A worker can take jobs now.
+    /// Open a vacancy: the worker can take jobs now.
     Vacancy {
-        /// Whose vacancy.
+        /// The session.
         session: SessionId,
-        /// How many jobs.
+        /// The number of jobs.
         slots: u32,
-        /// For how long.
+        /// The lifetime of the vacancy.
         wait_ms: u64,
     },
-    /// A worker withdraws a vacancy: nothing more is assigned to it, what was assigned or is on its way stays.
+    /// Withdraw a vacancy: nothing more is assigned to it; assignments made or in flight remain.
     EndVacancy {
-        /// Whose vacancy.
+        /// The session.
         session: SessionId,
-        /// Which.
+        /// The vacancy.
         vacancy: VacancyId,
     },
-    /// So many jobs in all may be assigned to a session, counted from its beginning. Said again it changes nothing, and
-    /// words that cross with an assignment do no harm. A lower number withdraws what was not used.
+    /// Set the total number of jobs that may be assigned to a session, counted from its beginning. The request is
+    /// idempotent and may cross with an assignment. A lower number withdraws unused credit.
     Credit {
-        /// Whose credit.
+        /// The session.
         session: SessionId,
-        /// Jobs since the session began, those it has had included. Below zero where a worker came back with more
-        /// attempts than it has slots, because some of them wait.
+        /// The number of jobs since the session began, including those it has had. Negative if a worker reconnected
+        /// with more attempts than it has slots, because some of them wait.
         total: i64,
     },
-    /// A worker has the job it was assigned.
+    /// Accept an assignment.
     Accept {
-        /// Who says so, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
         /// The attempt.
         attempt: AttemptId,
         /// Its lease.
         lease: LeaseId,
     },
-    /// A worker tells how far it is.
+    /// Report progress.
     Progress {
-        /// Who says so, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
         /// The attempt.
         attempt: AttemptId,
         /// Its lease.
         lease: LeaseId,
-        /// How far.
+        /// The indicators.
         indicators: Vec<Indicator>,
     },
-    /// An attempt asks for a job, by a name of its own.
+    /// Request a sub-job from an attempt, by a name that the attempt chooses.
     Call {
-        /// Who says so, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
         /// The attempt.
         attempt: AttemptId,
         /// Its lease.
         lease: LeaseId,
-        /// The name: asked again by the same, it gets the same job as long as that has not failed.
+        /// The name: a repeated request with it returns the same job unless that job has failed.
         call: String,
         /// The job.
         job: Box<SubmitJob>,
     },
-    /// An attempt waits for jobs that it asked for. Answered when it goes on, or after this time.
+    /// Suspend an attempt until sub-jobs have ended. Answered when it resumes, or after this time.
     Wait {
-        /// Who says so, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
         /// The attempt.
         attempt: AttemptId,
         /// Its lease.
         lease: LeaseId,
-        /// Which; none: all that it asked for.
+        /// The jobs; none: all sub-jobs.
         jobs: Option<Vec<JobId>>,
-        /// How long the answer may take.
+        /// Maximum time until the answer.
         wait_ms: u64,
     },
-    /// A worker has started work that goes on outside.
+    /// Report that the work was started and continues outside.
     Started {
-        /// Who says so, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
         /// The attempt.
         attempt: AttemptId,
         /// Its lease.
         lease: LeaseId,
     },
-    /// Someone outside tells the outcome of such work.
+    /// Report from outside the outcome of such work.
     Complete {
         /// The job.
         id: JobId,
-        /// The number of the attempt that is meant; none: the current one.
+        /// The number of the attempt; none: the current one.
         attempt: Option<u32>,
-        /// How it ended.
+        /// The outcome.
         report: Report,
     },
-    /// A worker's attempt has ended.
+    /// Report the outcome of an attempt.
     Report {
-        /// Who says so, from its credential.
+        /// The worker's name, from its credential.
         worker: WorkerName,
         /// The attempt.
         attempt: AttemptId,
         /// Its lease.
         lease: LeaseId,
-        /// How it ended.
+        /// The outcome.
         report: Report,
     },
 }
 
 impl Request {
-    /// Whether it is about many jobs at once, and so waits in line for none of them.
+    /// Whether it concerns many jobs at once, and so waits for none of them.
     pub(crate) fn is_overview(&self) -> bool {
         matches!(
             self,

@@ -1,8 +1,8 @@
-//! Schedules: kept in memory and in the store.
+//! Schedules, kept in memory and in the store.
 //!
-//! A schedule is a setting, and the setting says up to which moment its ticks were seen to. The unit that makes the job
-//! of a tick moves that moment on, guarded by the rev it was decided on: so a tick has one job, whoever else looks at
-//! the schedule, however often the hall starts, and long after the job itself was removed.
+//! A schedule is a setting, which records the time up to which its ticks were handled. The unit that creates the job
+//! of a tick advances that time, guarded by the revision of the setting. So each tick has one job, regardless of other
+//! nodes and restarts, and also long after the job itself was removed.
 
 mod stored;
 mod tick;
@@ -22,53 +22,53 @@ use crate::submit::check_job;
 
 pub(crate) use tick::Tick;
 
-/// When ticks are, and what is made at each.
+/// When a schedule ticks, and the job it creates at each tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleConfig {
-    /// When.
+    /// When it ticks.
     pub schedule: Schedule,
-    /// What. It has no time of its own, waits for no other job and is in no group.
+    /// The job. It has no start time, no dependencies and no group.
     pub job: SubmitJob,
 }
 
-/// A schedule as it is told to people.
+/// A schedule as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownSchedule {
-    /// What it is called.
+    /// Its name.
     pub name: ScheduleName,
-    /// How often it was configured; ticks do not count.
+    /// How often it was configured; ticks are not counted.
     pub version: u32,
-    /// What is configured.
+    /// Its configuration.
     pub config: Arc<ScheduleConfig>,
-    /// The last tick that had a job, and the job.
+    /// The last tick that created a job, and that job.
     pub last: Option<(Time, JobId)>,
     /// The next tick; none while it is paused.
     pub next_tick: Option<Time>,
 }
 
-/// A schedule as the kernel remembers it.
+/// A schedule in the kernel's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScheduleState {
-    /// The rev in the store.
+    /// The revision in the store.
     rev: u32,
     version: u32,
     config: Arc<ScheduleConfig>,
-    /// Ticks up to this moment were seen to.
+    /// Ticks up to this time were handled.
     seen: Time,
     last: Option<(Time, JobId)>,
-    /// The jobs of a tick are on their way.
+    /// The jobs of a tick are in flight.
     busy: bool,
-    /// When it is looked at next.
+    /// When it is checked next.
     armed: Option<Time>,
 }
 
-/// A change of a schedule on its way.
+/// A change of a schedule in flight.
 #[derive(Debug)]
 pub(crate) struct SchedulePending {
     name: ScheduleName,
     config: Option<Arc<ScheduleConfig>>,
     expected: Option<u32>,
-    /// What it becomes.
+    /// Its new state.
     kept: Option<ScheduleState>,
     pub ticket: Ticket,
     rounds: u8,
@@ -84,7 +84,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Remembers a schedule, or forgets it, and waits for its next tick.
+    /// Stores or removes a schedule in memory, and waits for its next tick.
     fn keep_schedule(&mut self, name: &ScheduleName, kept: Option<ScheduleState>) {
         let before = match kept {
             Some(kept) => self.schedules.insert(name.clone(), kept),
@@ -185,8 +185,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// A schedule with another configuration. One that now has other moments, or was paused, begins anew: ticks that
-    /// it would have had are not made. It never goes back behind what was seen to.
+    /// Returns a schedule with another configuration. If its times have changed or it was paused, it starts from now:
+    /// ticks it would have had are not made. It never goes back before the ticks that were handled.
     fn configured(&self, before: Option<&ScheduleState>, config: Arc<ScheduleConfig>) -> ScheduleState {
         let now = self.now.wall;
         let goes_on = |kept: &&ScheduleState| {
@@ -224,7 +224,7 @@ impl Kernel {
         self.set_schedule(name, config, expected, ticket, rounds + 1);
     }
 
-    /// Takes in what the store has of a schedule.
+    /// Applies what the store returned about a schedule.
     fn learn_conflicting(&mut self, name: &ScheduleName, conflicts: Vec<Conflict>) -> Result<(), Rejected> {
         conflicts.into_iter().try_for_each(|conflict| match conflict {
             Conflict::Setting { stored, .. } => self.learn_stored(name, stored),
@@ -245,7 +245,7 @@ impl Kernel {
         self.learn_schedule(&setting).map_err(unreadable)
     }
 
-    /// Makes the job of a schedule now. This is no tick: it moves nothing of the schedule.
+    /// Creates the job of a schedule now. This is not a tick and does not change the schedule.
     pub(crate) fn run_schedule(&mut self, name: &ScheduleName, ticket: Ticket) {
         let Some(kept) = self.schedules.get(name) else {
             return self.answer(ticket, Err(Rejected::NoSuchSchedule(name.clone())));
@@ -256,7 +256,7 @@ impl Kernel {
 }
 
 impl ScheduleState {
-    /// The same after its ticks up to this one were seen to.
+    /// The state after its ticks up to this one were handled.
     fn after(&self, tick: Time, made: Option<JobId>) -> ScheduleState {
         let last = made.map(|id| (tick, id)).or(self.last);
         ScheduleState { rev: self.rev + 1, seen: tick, last, busy: false, armed: None, ..self.clone() }

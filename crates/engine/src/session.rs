@@ -1,4 +1,4 @@
-//! Sessions: a worker's presence. Its leases live and die with it, and it outlives its connection.
+//! Sessions of workers. A session owns its leases, and survives the loss of its connection.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,11 +13,11 @@ use crate::kernel::{AgendaItem, Kernel};
 use crate::resources::Allocation;
 use crate::timing::Timing;
 
-/// A worker's presence.
+/// The session of a worker.
 #[derive(Debug)]
 pub(crate) struct SessionState {
     pub worker: WorkerName,
-    /// None for a session that is only remembered by its leases, after a restart.
+    /// None for a session that is known only by its leases, after a restart.
     pub profile: Option<ProfileId>,
     pub until: Mono,
     pub connected: bool,
@@ -25,21 +25,21 @@ pub(crate) struct SessionState {
     pub vacancies: BTreeSet<VacancyId>,
     /// Attempts that wait for jobs: their slots are free.
     pub suspended: BTreeSet<JobId>,
-    /// Those of them that have waited long enough, the first first.
+    /// Suspended attempts whose wait is over, in order.
     pub ready: VecDeque<JobId>,
-    /// The vacancy that stands for the session's credit, if it gave one.
+    /// The vacancy that represents the session's credit, if the worker gave one.
     pub credit: Option<VacancyId>,
 }
 
-/// Which session has a live attempt, and when to look at it.
+/// The session that holds a live attempt, and when to check the attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub session: SessionId,
     /// When it was assigned, or found at start.
     pub since: Mono,
-    /// When it is to be looked at: not accepted yet, or not stored yet.
+    /// When to check it: it is not accepted yet, or not stored yet.
     pub check: Option<Mono>,
-    /// Its clock.
+    /// Its time limits.
     pub timing: Timing,
     /// What it uses of its worker.
     pub allocation: Allocation,
@@ -60,8 +60,8 @@ impl Kernel {
         id
     }
 
-    /// A worker comes. Attempts that it still has, and that are still its own, move to the new session. Whether a
-    /// cancel waits for one of them is told after the answer, which has to make the session known first.
+    /// Opens a session for a worker. Attempts that it still has and still holds move to the new session. A pending
+    /// cancel of one of them is sent after the answer, because the answer announces the session.
     pub(crate) fn open_session(
         &mut self,
         worker: &WorkerName,
@@ -88,7 +88,7 @@ impl Kernel {
         }
     }
 
-    /// Whether this is the current attempt of its job, and this worker's.
+    /// Whether this is the current attempt of its job, and held by this worker.
     pub(crate) fn is_current(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
         self.open.get(&attempt.job.get()).is_some_and(|entry| {
             let held = entry.life.state.held();
@@ -116,7 +116,7 @@ impl Kernel {
         }
     }
 
-    /// An attempt that has waited long enough is known as such to its new session, which says first what room it has.
+    /// Queues an attempt whose wait is over in its new session, which first announces its free slots.
     fn ready_again(&mut self, id: JobId, session: SessionId) {
         let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
         if let Some(state) = self.sessions.get_mut(&session).filter(|_| over) {
@@ -124,7 +124,7 @@ impl Kernel {
         }
     }
 
-    /// Has a live attempt looked at, at this moment and not at another.
+    /// Sets the time at which a live attempt is checked, replacing any other.
     pub(crate) fn arm(&mut self, id: JobId, at: Mono) {
         if let Some(hold) = self.holders.get_mut(&id.get()) {
             if let Some(before) = hold.check.replace(at) {
@@ -134,7 +134,7 @@ impl Kernel {
         }
     }
 
-    /// A leased job found at start: its worker has one full term to come back.
+    /// Registers a leased job found at start: its worker has one full term to reconnect.
     pub(crate) fn orphan(&mut self, id: JobId, worker: WorkerName) {
         let known = self.sessions.iter().find(|(_, state)| state.profile.is_none() && state.worker == worker);
         let session = match known {
@@ -144,7 +144,7 @@ impl Kernel {
         self.move_to(id, session);
     }
 
-    /// Nobody has the job any more.
+    /// Removes the holder of a job.
     pub(crate) fn let_go(&mut self, id: JobId) {
         let Some(hold) = self.holders.remove(&id.get()) else { return };
         if let Some(at) = hold.check {
@@ -187,7 +187,7 @@ impl Kernel {
         Ok(Answer::Noted)
     }
 
-    /// The session is over, and with it every lease it had.
+    /// Ends a session and all its leases.
     pub(crate) fn end_session(&mut self, session: SessionId) {
         let Some(state) = self.sessions.get(&session) else { return };
         for vacancy in state.vacancies.clone() {
@@ -211,7 +211,7 @@ impl Kernel {
         self.effect(Effect::SessionEnded(session));
     }
 
-    /// A session of this worker takes no more jobs: what counted on it looks elsewhere.
+    /// A session of this worker takes no more jobs: what was reserved there is moved elsewhere.
     fn gone(&mut self, worker: &WorkerName) {
         self.keep_elsewhere(worker);
         self.forget_worker(worker);

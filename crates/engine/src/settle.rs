@@ -1,4 +1,4 @@
-//! What came of a commit: each unit is done, or decided anew on what the store handed back, or undone in memory.
+//! Settling a commit: each unit is applied, decided again on what the store returned, or reverted in memory.
 
 use jobhall_store::{CommitError, Committed, Conflict, Done};
 
@@ -16,7 +16,7 @@ use crate::step::StepPending;
 use crate::submit::Plan;
 use crate::vacancy::ClaimPending;
 
-/// A unit on its way.
+/// A unit in flight.
 #[derive(Debug)]
 pub(crate) enum Pending {
     Step(Box<StepPending>),
@@ -27,7 +27,7 @@ pub(crate) enum Pending {
     DependenciesMet(Vec<jobhall_core::JobId>),
     Cascade(Box<CascadePending>),
     Group(Box<GroupPending>),
-    /// Links of parents that are over.
+    /// The removal of links of parents that have ended.
     Unlinked,
     Schedule(Box<SchedulePending>),
     Ticks(Box<Tick>),
@@ -95,7 +95,7 @@ impl Kernel {
         }
     }
 
-    /// Takes in what the store says is so.
+    /// Applies what the store returned about jobs in conflict.
     pub(crate) fn learn_all(&mut self, conflicts: Vec<Conflict>) {
         for conflict in conflicts {
             match conflict {
@@ -119,7 +119,7 @@ impl Kernel {
         self.make_free(id);
     }
 
-    /// Decides a task anew, a limited number of times. It goes before whatever waits in line.
+    /// Decides a task again, a limited number of times. It precedes tasks that wait for the job.
     pub(crate) fn again(&mut self, task: Task) {
         if task.rounds >= ROUNDS {
             return self.give_up(task, Rejected::Contended);
@@ -131,7 +131,7 @@ impl Kernel {
         }
     }
 
-    /// A request is answered with the refusal; what the hall itself must do is tried again later.
+    /// Answers a request with the rejection; a task of the engine itself is tried again later.
     pub(crate) fn give_up(&mut self, task: Task, refused: Rejected) {
         match task.what {
             AgendaItem::Request(..) | AgendaItem::Submit(_) => self.answer_task(&task, Err(refused)),
@@ -143,7 +143,7 @@ impl Kernel {
         }
     }
 
-    /// Nothing of it was written (or nobody knows): memory stays as it was.
+    /// Nothing was written (or the result is unknown): memory keeps its state.
     pub(crate) fn undone(&mut self, pending: Pending, error: &CommitError) {
         let refused = storage(error);
         match pending {
@@ -176,7 +176,7 @@ impl Kernel {
         }
     }
 
-    /// The store could not write: matching rests a while, or the engine stops if the store has.
+    /// The store could not write: matching pauses, or the engine stops if the store has stopped.
     pub(crate) fn storage_failed(&mut self, error: &CommitError) {
         self.storage_trouble = Some((self.now.mono, error.to_string()));
         job_log_events::not_stored(error);
@@ -190,7 +190,7 @@ impl Kernel {
         self.rest_until = Some(self.now.mono.plus_ms(self.config.storage_rest_ms));
     }
 
-    /// Nothing can be trusted any more but the store: whoever waits is told, and only a restart goes on.
+    /// Memory can no longer be trusted: every pending request is rejected, and only a restart continues.
     pub(crate) fn stop(&mut self, message: &str) {
         if self.stopped.is_some() {
             return;
@@ -212,7 +212,7 @@ impl Kernel {
         self.refuse_outbox(message);
     }
 
-    /// Another may speak for the hall. What became of the units under way is not known here.
+    /// Another node may be the leader. The result of the units in flight is unknown here.
     pub(crate) fn fall(&mut self, message: &str) {
         self.stop(message);
         let error = CommitError::Unknown { message: message.to_owned() };
@@ -221,7 +221,7 @@ impl Kernel {
         }
     }
 
-    /// Whoever waits for a read, or for a group to be filled.
+    /// Rejects requests that wait for a read, or for a group to be filled.
     fn refuse_pending_reads(&mut self, message: &str) {
         let stopped = || Rejected::Stopped(message.to_owned());
         for fill in std::mem::take(&mut self.fills).into_values() {

@@ -1,4 +1,4 @@
-//! Carrying out a decided step of one job: the unit it needs, and what follows once it is stored.
+//! Carrying out a decided step of one job: the unit to be stored, and the consequences once it is stored.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::job_log_events;
 use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::settle::Pending;
 
-/// A step on its way to the store.
+/// A step in flight to the store.
 #[derive(Debug)]
 pub(crate) struct StepPending {
     pub id: JobId,
     pub step: Step,
-    /// What is asked for from then on, if that changes.
+    /// The new spec, if it changes.
     pub spec: Option<Arc<JobSpec>>,
-    /// What brought it; it is decided anew if the store refuses.
+    /// The task that caused it; it is decided again if the store reports a conflict.
     pub task: Task,
-    /// The successor that the end of this job releases.
+    /// The successor that is released by the end of this job.
     pub released: Option<(JobId, JobStatus)>,
-    /// The follow-up that the end of this job makes.
+    /// The follow-up that is created by the end of this job.
     pub follow_up: Option<Job>,
 }
 
 impl Kernel {
-    /// Sends a step of a free job to the store. It may have to wait for ids or for the job's successor.
+    /// Sends a step of a job that is not busy. It may have to wait for ids or for the job's successor.
     pub(crate) fn send_step(&mut self, id: JobId, step: Step, task: Task) {
         let spec = self.replaced(id, &step);
         self.send_respecced(id, step, spec, task);
     }
 
-    /// The same for a step that comes with another spec.
+    /// Sends a step together with a new spec.
     pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<JobSpec>>, task: Task) {
         let released = match self.promote_successor(id, &step) {
             Ok(released) => released,
@@ -68,14 +68,14 @@ impl Kernel {
         self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
     }
 
-    /// What is asked for after a step that brings other params.
+    /// The new spec after a step that changes the params.
     fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<JobSpec>> {
         let params = step.params.clone()?;
         let spec = self.open.get(&id.get())?.spec.as_ref()?;
         Some(Arc::new(JobSpec { params, ..(**spec).clone() }))
     }
 
-    /// The successor that this step releases; an error names it if it is busy.
+    /// The successor that this step releases; an error with its id if it is busy.
     fn promote_successor(&self, id: JobId, step: &Step) -> Result<Option<(JobId, JobStatus)>, JobId> {
         if !step.life.state.is_terminal() {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Kernel {
         }
     }
 
-    /// The job that `run_again` asked for; an error if there is no id for it yet.
+    /// The job that `run_again` requested; an error if no id is available yet.
     fn follow_up(&mut self, id: JobId, step: &Step) -> Result<Option<Job>, ()> {
         let Some(again) = &step.follow_up else { return Ok(None) };
         let Some(spec) = self.open.get(&id.get()).and_then(|entry| entry.spec.clone()) else {
@@ -99,7 +99,7 @@ impl Kernel {
         };
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
         let now = self.now.wall;
-        // It stands for itself: it is behind nobody and in no group, which may have ended.
+        // It is independent: it has no dependencies, and no group, which may have ended.
         let spec = JobSpec {
             params: again.params.clone(),
             created_at: now,
@@ -130,7 +130,7 @@ impl Kernel {
         }
         let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
         if terminal {
-            // Before what it used is given back: who waited for it goes on before anyone else gets that.
+            // Before its resources are freed: attempts that waited for it resume before other jobs get them.
             self.awaited_ended(id);
         }
         self.stored(id, life);
@@ -168,14 +168,14 @@ impl Kernel {
         }
     }
 
-    /// The worker did not bring this about, and the attempt is over.
+    /// Revokes an attempt that ended without a report of its worker.
     fn revoke(&mut self, id: JobId, claim: u32) {
         if let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) {
             self.effect(Effect::Revoke(session, jobhall_core::AttemptId { job: id, claim }));
         }
     }
 
-    /// The slot of an attempt that has begun to wait is offered to others.
+    /// Offers the slot of an attempt that has begun to wait to other jobs.
     fn fill_credit(&mut self, id: JobId) {
         let session = self.holders.get(&id.get()).map(|hold| hold.session);
         let credit = session.and_then(|session| self.sessions.get(&session)).and_then(|state| state.credit);
@@ -184,7 +184,7 @@ impl Kernel {
         }
     }
 
-    /// What a worker must hear about a step that it did not bring about itself.
+    /// Notifies the worker of a step that it did not cause itself.
     pub(crate) fn tell_holder(&mut self, id: JobId, claim: u32, reason: Reason) {
         let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
         let attempt = jobhall_core::AttemptId { job: id, claim };
@@ -198,7 +198,7 @@ impl Kernel {
         }
     }
 
-    /// The store said that another job waits for the key of this one.
+    /// The store returned another job that waits for the key of this one.
     pub(crate) fn learn_successor(&mut self, id: JobId, next: Job) {
         self.successors.insert(id.get(), next.id);
         if !self.open.contains_key(&next.id.get()) {
@@ -206,7 +206,7 @@ impl Kernel {
         }
     }
 
-    /// The store said that the job is not as it is remembered.
+    /// The store returned a state of the job that differs from memory.
     pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
         match job {
             Some(job) if !job.life.state.is_terminal() => {
@@ -235,7 +235,7 @@ impl Kernel {
     }
 }
 
-/// A plain move of a stored job.
+/// A plain change of a stored job.
 pub(crate) fn change(id: JobId, expected: u32, life: JobStatus) -> Change {
     Change { id, expected, life, spec: None, past: None, want_spec: false }
 }

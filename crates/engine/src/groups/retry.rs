@@ -1,8 +1,9 @@
-//! Retry of a group: a new group is made with what failed of an ended one, in slices.
+//! Retry of a group: creates a new group from the failed members of an ended one, in slices.
 //!
-//! The new group is stored first and takes no jobs of others; it is closed when all are there, so it cannot end before.
-//! A hall that stops in between finds it open, sees what was made already, and goes on. Dependencies between the
-//! failed members are kept; those on members that succeeded are met.
+//! The new group is stored first and accepts no other jobs; it is closed when all its jobs have been created, so it
+//! cannot end before that. A server that stops in between finds the group open at its next start, determines which
+//! jobs were created already, and continues. Dependencies between failed members are kept; those on members that
+//! succeeded are met.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,17 +18,17 @@ use crate::request::{After, IdempotencyKey, OnDuplicate, Request, Submit, Submit
 use crate::retry::again;
 use crate::submit::{Plan, ReplyTo};
 
-/// Jobs that are made in one unit.
+/// Jobs created in one unit.
 const SLICE: usize = 500;
 
-/// A group in the making.
+/// A group that is being filled.
 #[derive(Clone, Debug)]
 pub(crate) struct Fill {
-    /// Failed members that have yet to be made anew, by id.
+    /// Failed members that are still to be repeated, by id.
     left: VecDeque<JobId>,
-    /// By a member of the ended group: what was made of it.
+    /// By member of the ended group: the job that repeats it.
     made: IdMap<JobId>,
-    /// Who asked, if anyone still waits.
+    /// The ticket of the caller, if one still waits.
     pub(crate) ticket: Option<Ticket>,
 }
 
@@ -41,7 +42,7 @@ impl Kernel {
         self.want(StoreRequest::Members(number, id));
     }
 
-    /// The ended group and its members are there: the new one is made.
+    /// Creates the new group once the ended group and its members have been read.
     pub(crate) fn make_retry(
         &mut self,
         id: GroupId,
@@ -90,7 +91,7 @@ impl Kernel {
         self.fill_on(id);
     }
 
-    /// Reads the next failed members, or closes the group when there are none.
+    /// Reads the next failed members, or closes the group if there are none left.
     pub(crate) fn fill_on(&mut self, id: GroupId) {
         let Some(open) = self.groups().get(id) else { return drop(self.fills.remove(&id.get())) };
         let (closed, busy, group) = (open.group.closed, open.busy, open.group.clone());
@@ -117,7 +118,7 @@ impl Kernel {
         }
     }
 
-    /// Failed members are there: new jobs like them are made.
+    /// Creates the jobs that repeat the failed members that were read.
     pub(crate) fn make_slice(
         &mut self,
         id: GroupId,
@@ -144,8 +145,8 @@ impl Kernel {
         self.send_plan(Plan::new(submit, new, ReplyTo::Fill(id, old)));
     }
 
-    /// A slice was made, or could not be. What the store refused is tried again later; for anything else the group
-    /// stays as it is, and whoever asked is told.
+    /// A slice was created or failed. A slice that the store could not write is tried again later; on any other error
+    /// the group stays as it is, and the caller gets the error.
     pub(crate) fn filled(&mut self, id: GroupId, old: Vec<JobId>, made: Result<Vec<JobId>, Rejected>) {
         match made {
             Ok(new) => {
@@ -178,7 +179,7 @@ impl Kernel {
         self.rest();
     }
 
-    /// At start: groups that were being made are made whole.
+    /// At start: continues the groups whose filling was interrupted.
     pub(crate) fn begin_fills(&mut self) {
         let open = self.groups().open.values().map(|open| &open.group);
         let half = open.filter(|group| !group.closed);
@@ -194,7 +195,7 @@ impl Kernel {
         self.want(StoreRequest::Members(number, from));
     }
 
-    /// At start: first the members of the ended group are there, then those of the new one.
+    /// At start: processes first the members of the ended group, then those of the new group.
     pub(crate) fn resume_retry(
         &mut self,
         (id, from): (GroupId, GroupId),
@@ -221,7 +222,7 @@ impl Kernel {
         }
     }
 
-    /// Reads which members were made anew already.
+    /// Reads which members were repeated already.
     fn read_made(&mut self, id: GroupId, mut left: Vec<JobId>) {
         let ids = left.split_off(left.len().saturating_sub(SLICE));
         let number = self.number();
@@ -255,7 +256,7 @@ impl Kernel {
     }
 }
 
-/// The members that did not succeed, each told by the job that the others are copies of, by id.
+/// The members that did not succeed, each as the job that the others are copies of, by id.
 fn failed(members: &[Member]) -> Vec<JobId> {
     let mut standings: BTreeMap<JobId, Vec<Standing>> = BTreeMap::new();
     for member in members.iter().filter(|member| !member.attached) {
@@ -266,7 +267,7 @@ fn failed(members: &[Member]) -> Vec<JobId> {
     standings.into_iter().filter_map(|(id, copies)| retried(copies).then_some(id)).collect()
 }
 
-/// A job like this one for the new group, behind what was made of those that it came after.
+/// A job like this one for the new group, dependent on the jobs that repeat its dependencies.
 fn anew(group: GroupId, job: &Job, place: &BTreeMap<JobId, usize>, made: &IdMap<JobId>) -> SubmitJob {
     let new = |before: &JobId| {
         let here = place.get(before).filter(|_| *before < job.id).map(|&at| After::Position(at));

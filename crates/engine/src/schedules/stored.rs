@@ -1,4 +1,4 @@
-//! A schedule as its setting has it. Fields that come later have defaults, so that older settings are still read.
+//! The stored form of a schedule. Fields added later have defaults, so that older settings can still be read.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ struct Stored {
     overlap: Overlap,
     paused: bool,
     job: StoredJob,
-    /// Ticks up to this moment were seen to.
+    /// Ticks up to this time were handled.
     seen_ms: i64,
-    /// The last tick that had a job, and the job.
+    /// The last tick that created a job, and that job.
     last: Option<(i64, u64)>,
 }
 

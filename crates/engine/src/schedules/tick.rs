@@ -10,18 +10,18 @@ use crate::kernel::Kernel;
 use crate::request::SubmitJob;
 use crate::settle::Pending;
 
-/// Ticks of a schedule on their way.
+/// Ticks of a schedule in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Tick {
     pub name: ScheduleName,
-    /// The schedule as it was when they were decided on.
+    /// The schedule as it was when the ticks were decided.
     kept: ScheduleState,
     /// The last of them.
     at: Time,
 }
 
 impl Tick {
-    /// The schedule's setting, with the job that the last tick comes to.
+    /// The schedule's setting, with the job of the last tick.
     pub fn write(&self, submitted: &[Submitted]) -> SettingWrite {
         stored::write(&self.name, self.kept.rev, Some(&self.kept.after(self.at, made(submitted))))
     }
@@ -32,7 +32,7 @@ fn made(submitted: &[Submitted]) -> Option<JobId> {
 }
 
 impl Kernel {
-    /// The moment of a schedule has come: its ticks get their jobs, or pass.
+    /// A schedule is due: its ticks get their jobs, or are skipped.
     pub(crate) fn tick_of(&mut self, name: &ScheduleName) {
         let Some(kept) = self.schedules.get_mut(name) else { return };
         kept.armed = None;
@@ -49,7 +49,7 @@ impl Kernel {
         if skips && kept.last.is_some_and(|(_, id)| self.open.contains_key(&id.get())) {
             return self.pass_ticks(Tick { name: name.clone(), kept, at });
         }
-        // The job of an earlier one would be in the way of those behind it, or answer for them.
+        // The job of an earlier tick would conflict with the later ones, or be their answer.
         if skips || kept.config.job.key.is_some() {
             ticks = vec![at];
         }
@@ -57,14 +57,14 @@ impl Kernel {
         self.submit_ticks(jobs, Tick { name: name.clone(), kept, at });
     }
 
-    /// Ticks are on their way; nothing else is made of the schedule meanwhile.
+    /// Marks that ticks are in flight; nothing else is created for the schedule meanwhile.
     pub(crate) fn hold_schedule(&mut self, name: &ScheduleName) {
         if let Some(kept) = self.schedules.get_mut(name) {
             kept.busy = true;
         }
     }
 
-    /// Ticks that get no job are seen to all the same: they are not made up for later.
+    /// Records ticks without a job as handled: they are not made up for later.
     fn pass_ticks(&mut self, tick: Tick) {
         self.hold_schedule(&tick.name);
         let unit = Unit { settings: vec![tick.write(&[])], ..Unit::default() };
@@ -77,38 +77,38 @@ impl Kernel {
     }
 
     pub(crate) fn ticks_conflicted(&mut self, tick: &Tick, conflicts: Vec<Conflict>) {
-        // What cannot be read leaves the schedule as it is remembered.
+        // If the setting cannot be read, the schedule in memory is kept.
         let _ = self.learn_conflicting(&tick.name, conflicts);
         self.ticks_undone(&tick.name);
     }
 
-    /// What became of the jobs of ticks.
+    /// Handles the result of the jobs of ticks.
     pub(crate) fn ticked(&mut self, tick: Tick, answer: Result<Answer, Rejected>) {
         match answer {
             Ok(Answer::Submitted(submitted)) => {
                 let kept = tick.kept.after(tick.at, made(&submitted));
                 self.keep_schedule(&tick.name, Some(kept));
             }
-            // Another job has the key and the schedule says not to join it.
+            // Another job has the key, and the schedule does not allow joining it.
             Err(Rejected::KeyHeld { .. }) => self.pass_ticks(tick),
             Ok(_) | Err(_) => self.ticks_undone(&tick.name),
         }
     }
 
-    /// Nothing was written: the schedule is looked at again, unless it was learned anew meanwhile.
+    /// Nothing was written: the schedule is checked again, unless it was reloaded meanwhile.
     pub(crate) fn ticks_undone(&mut self, name: &ScheduleName) {
         if self.free_schedule(name) {
             self.look_later(name);
         }
     }
 
-    /// Looks at a schedule again after a rest.
+    /// Checks a schedule again after a pause.
     pub(crate) fn look_later(&mut self, name: &ScheduleName) {
         let later = self.now.wall.plus_ms(self.config.storage_rest_ms.max(1));
         self.look_at_schedule(name, Some(later));
     }
 
-    /// Nothing is on its way any more; whether something was.
+    /// Marks that nothing is in flight any more; returns whether something was.
     pub(crate) fn free_schedule(&mut self, name: &ScheduleName) -> bool {
         self.schedules.get_mut(name).is_some_and(|kept| std::mem::take(&mut kept.busy))
     }

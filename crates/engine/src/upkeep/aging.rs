@@ -1,5 +1,5 @@
-//! A job that waits long for more than is ever left gets a worker that is kept for it. Each class of jobs that use
-//! something is looked at when its first one has waited long, and then once in that time.
+//! Aging: reserves a worker for a job that has waited long for more than is free. Each class of jobs that use
+//! resources is checked when its first job has waited long, and then once per such period.
 
 use super::{Service, Wake};
 use crate::board::ClassId;
@@ -35,7 +35,7 @@ fn look(kernel: &mut Kernel, class: ClassId) {
     kernel.age(class, kernel.now.mono.plus_ms(left));
 }
 
-/// Nothing of a class may be taken, so no worker is kept for it. What waits in a pause is looked at again.
+/// No job of the class may be taken, so no worker is reserved for it. A paused class is checked again.
 fn idle(kernel: &mut Kernel, class: ClassId) {
     kernel.unkeep_all(class);
     if kernel.board.waits(class) {
@@ -44,14 +44,14 @@ fn idle(kernel: &mut Kernel, class: ClassId) {
 }
 
 impl Kernel {
-    /// Has a class looked at, at this moment unless one is set already.
+    /// Schedules the check of a class at this time unless one is scheduled already.
     pub(crate) fn age(&mut self, class: ClassId, at: Mono) {
         if self.deadlines.aged.insert(class) {
             self.deadlines.aging.insert((at, class));
         }
     }
 
-    /// A job that uses something waits.
+    /// A job that uses resources waits.
     pub(crate) fn age_head(&mut self, class: ClassId) {
         let uses = |line: &crate::board::Line| !line.demand.uses.is_empty();
         if self.board.waits(class) && self.board.line(class).is_some_and(uses) {

@@ -1,4 +1,4 @@
-//! Assignments that nobody accepts are taken back; attempts old enough have their state stored.
+//! Takes back assignments that were not accepted; stores the state of attempts that are old enough.
 
 use jobhall_core::{JobId, State};
 

@@ -1,5 +1,5 @@
-//! Blocks of ids whose jobs are all completed are closed; of those with few open jobs the store keeps a list. So a
-//! start reads what is open and little else.
+//! Closes blocks of ids whose jobs are all completed; for blocks with few open jobs, the store keeps a list of those.
+//! So a start reads little more than the open jobs.
 
 use jobhall_core::JobId;
 use jobhall_store::{BlockChange, CommitError};
@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, StoreRequest};
 
 pub(super) const SERVICE: Service = Service { name: "blocks", next, run };
 
-/// Time between two looks: what falls together is written together.
+/// Time between two checks, so that several changes are written together.
 const PAUSE_MS: u64 = 1_000;
 
 fn next(kernel: &Kernel) -> Option<Wake> {
@@ -38,7 +38,7 @@ fn change(kernel: &Kernel, first: JobId) -> Option<BlockChange> {
     }
     let ids = (first.get()..=block.last.get()).filter(|id| kernel.open.contains_key(id));
     let live: Vec<_> = ids.filter_map(|id| JobId::new(id).ok()).collect();
-    // A job that is still on its way to the store is counted but not found: look again later.
+    // A job still in flight to the store is counted but not found: check again later.
     (live.len() == block.open as usize).then_some(BlockChange::Shrink(first, live))
 }
 

@@ -1,5 +1,4 @@
-//! Queued jobs become ready when their time comes, unless their windows closed again before anyone looked. No write is
-//! spent on it.
+//! Makes queued jobs ready when they are due, unless their windows have closed again by then. This costs no write.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;
@@ -10,7 +9,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
     kernel.deadlines.due.first().map(|&(at, _)| Wake::Wall(at))
 }
 
-/// Makes ready whatever is due by now.
+/// Makes ready all jobs that are due by now.
 pub(crate) fn run(kernel: &mut Kernel) {
     while let Some(&(at, id)) = kernel.deadlines.due.first().filter(|(at, _)| *at <= kernel.now.wall) {
         if kernel.open.get(&id.get()).is_some_and(|entry| entry.timed.is_some()) {

@@ -1,4 +1,4 @@
-//! Work that goes on outside and of which nobody tells the outcome in time has taken too long.
+//! Times out external work whose outcome was not reported in time.
 
 use super::{Service, Wake};
 use crate::kernel::{AgendaItem, Kernel};

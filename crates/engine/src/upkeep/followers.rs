@@ -1,4 +1,4 @@
-//! Jobs whose dependencies have ended hear of it, and what nobody has claimed by then is stored as queued.
+//! Processes the ends of dependencies, and stores released jobs that were not claimed in time as queued.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;
@@ -12,7 +12,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
     kernel.dependencies.released.front().map(|&(at, _)| Wake::Mono(at))
 }
 
-/// Ends are told after every tick; here only what is old enough is stored, unless the store rests.
+/// Ends are processed after every tick; here only old releases are stored, unless the store is paused.
 fn run(kernel: &mut Kernel) {
     kernel.store_released();
 }

@@ -1,4 +1,4 @@
-//! Jobs that wait for a token get it when it comes; vacancies that had too much to look at go on looking.
+//! Gives tokens to waiting jobs when they are due; continues to fill vacancies that had too many jobs to examine.
 
 use super::{Service, Wake};
 use crate::clock::Mono;

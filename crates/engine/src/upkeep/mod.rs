@@ -1,5 +1,5 @@
-//! Upkeep: what happens because time passes. Every service has the same shape: it says when it is next due, and it
-//! is run when that moment has come. Nothing polls; the driver sleeps until the earliest moment.
+//! Upkeep: work caused by the passing of time. Every service has the same shape: it returns when it is next due, and
+//! it is run at that time. Nothing polls; the driver sleeps until the earliest due time.
 
 mod aging;
 mod attempts;
@@ -29,7 +29,7 @@ use crate::kernel::Kernel;
 
 pub(crate) use due::run as make_due;
 
-/// A moment on one of the two clocks.
+/// A point in time on one of the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// On the monotonic clock.
@@ -39,7 +39,7 @@ pub enum Wake {
 }
 
 impl Wake {
-    /// Milliseconds from now, 0 if the moment has come.
+    /// Milliseconds from now, 0 if the time has come.
     pub fn in_ms(self, now: Now) -> u64 {
         match self {
             Wake::Mono(at) => at.0.saturating_sub(now.mono.0),
@@ -48,15 +48,15 @@ impl Wake {
     }
 }
 
-/// One duty of the hall.
+/// An upkeep service.
 pub struct Service {
-    /// What people call it.
+    /// Its name.
     pub name: &'static str,
     next: fn(&Kernel) -> Option<Wake>,
     run: fn(&mut Kernel),
 }
 
-/// All duties.
+/// All services.
 pub const SERVICES: [Service; 15] = [
     aging::SERVICE,
     attempts::SERVICE,
@@ -75,28 +75,28 @@ pub const SERVICES: [Service; 15] = [
     retention::SERVICE,
 ];
 
-/// When which duty is due.
+/// The due times of the services.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     /// Live attempts that are not accepted or not stored yet.
     pub checks: BTreeSet<(Mono, JobId)>,
-    /// Live attempts whose time will be over.
+    /// Live attempts, by the end of their time limit.
     pub timeouts: BTreeSet<(Mono, JobId)>,
-    /// Jobs whose outcome is to come from outside.
+    /// Jobs that wait for an outcome from outside.
     pub external: BTreeSet<(Time, JobId)>,
-    /// Who waits to hear that an attempt goes on.
+    /// Requests that wait for an attempt to resume.
     pub waits: BTreeSet<(Mono, JobId, Ticket)>,
     pub sessions: BTreeSet<(Mono, SessionId)>,
     pub vacancies: BTreeSet<(Mono, VacancyId)>,
-    /// Queued jobs whose time has not come.
+    /// Queued jobs that are not due yet.
     pub due: BTreeSet<(Time, JobId)>,
-    /// Ready jobs, by the moment at which their windows close.
+    /// Ready jobs, by the time at which their windows close.
     pub closing: BTreeSet<(Time, JobId)>,
     /// Schedules, by their next tick.
     pub ticks: BTreeSet<(Time, ScheduleName)>,
-    /// The wall clock when duties were last run.
+    /// The wall clock when services were last run.
     pub ticked_at: Time,
-    /// Classes whose first job may have waited long, and the same by class.
+    /// Classes whose first job may have waited long, by time; and the same by class.
     pub aging: BTreeSet<(Mono, ClassId)>,
     pub aged: BTreeSet<ClassId>,
     pub blocks_at: Mono,
@@ -125,7 +125,7 @@ impl Deadlines {
 }
 
 impl Kernel {
-    /// Runs every duty whose moment has come.
+    /// Runs every service that is due.
     pub fn tick(&mut self, now: Now) {
         self.now = now;
         if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
@@ -139,7 +139,7 @@ impl Kernel {
         self.carry_on();
     }
 
-    /// Milliseconds until the next duty, none if there is none.
+    /// Milliseconds until the next service is due, none if there is none.
     pub fn next_tick_ms(&self, now: Now) -> Option<u64> {
         let wakes = SERVICES.iter().filter_map(|service| (service.next)(self));
         wakes.map(|wake| wake.in_ms(now)).min().filter(|_| self.stopped.is_none())

@@ -1,4 +1,4 @@
-//! After the store could not write, matching rests a while; then what was postponed is tried again.
+//! After a failed write, matching pauses for a while; then postponed tasks are tried again.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;

@@ -1,7 +1,8 @@
-//! Completed jobs, ended groups, old feed rows, idempotency keys and acts are removed, a bounded step at a time.
+//! Retention: removes completed jobs, ended groups, old feed rows, idempotency keys and acts, a bounded step at a
+//! time.
 //!
-//! A group goes after its jobs: when it has ended, none of them is left, and nobody can be answered with it any more,
-//! because the feed and the idempotency keys of its time are forgotten.
+//! A group is removed after its jobs: when it has ended, none of its jobs is left, and no request can be answered with
+//! it any more, because the feed and the idempotency keys of its time have been removed.
 
 use jobhall_core::retention::{Completed, Pass};
 use jobhall_core::{GroupId, JobId};
@@ -13,7 +14,7 @@ use crate::kernel::{Kernel, StoreRequest};
 
 pub(super) const SERVICE: Service = Service { name: "retention", next, run };
 
-/// The walk over what is completed, newest first.
+/// The iteration over completed jobs, newest first.
 #[derive(Debug)]
 pub(crate) struct Walk {
     at: Option<Mono>,
@@ -61,7 +62,7 @@ impl Kernel {
         let Ok(page) = result else { return self.end_walk() };
         let Some(last) = page.last().map(|job| job.id) else { return self.walk_groups(None) };
         let Some(mut pass) = self.deadlines.retention.pass.take() else { return };
-        // An open parent may ask for its sub-jobs again.
+        // An open parent may request its sub-jobs again.
         let needed = |job: &Completed| self.is_needed(job) || self.links.is_wanted(job.id);
         let gone = page.iter().filter(|job| pass.removes(job, &self.type_config(&job.job_type)));
         let jobs: Vec<_> = gone.filter(|job| !needed(job)).map(|job| job.id).collect();
@@ -76,7 +77,7 @@ impl Kernel {
         self.want(StoreRequest::Prune(Prune { jobs, ..Prune::default() }));
     }
 
-    /// Whether open jobs or groups still have to do with a completed job.
+    /// Whether open jobs or groups still refer to a completed job.
     fn is_needed(&self, job: &Completed) -> bool {
         self.cascade.needs(job.id)
             || job.parent.is_some_and(|parent| self.open.contains_key(&parent.get()))
@@ -88,7 +89,7 @@ impl Kernel {
         self.want(StoreRequest::Completed(self.deadlines.retention.cursor, step));
     }
 
-    /// Looks for groups that are no longer wanted, below this one.
+    /// Reads the groups below this one that may be removed.
     fn walk_groups(&mut self, before: Option<GroupId>) {
         let kept_ms = self.config.feed_ms.max(self.config.idempotency_key_ms);
         let ended_before = self.now.wall.minus_ms(kept_ms);

@@ -1,4 +1,4 @@
-//! Schedules whose tick has come make their jobs.
+//! Creates the jobs of schedules whose tick is due.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Sessions that were not renewed end, and their leases with them.
+//! Ends sessions that were not renewed, and their leases.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;

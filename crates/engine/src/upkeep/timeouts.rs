@@ -1,4 +1,4 @@
-//! Attempts whose time is over are stopped, and given up when their worker does not obey.
+//! Stops attempts whose time limit has expired, and gives them up if their worker does not stop them.
 
 use super::{Service, Wake};
 use crate::kernel::{AgendaItem, Kernel};

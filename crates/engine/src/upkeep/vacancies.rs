@@ -1,4 +1,4 @@
-//! Vacancies end when their time is over.
+//! Ends expired vacancies.
 
 use super::{Service, Wake};
 use crate::effect::Ended;

@@ -1,4 +1,4 @@
-//! Who asked to be told that an attempt goes on, and has waited long enough for now, is told that it does not yet.
+//! Answers requests that have waited long enough for an attempt to resume: the attempt still waits.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Ready jobs whose windows close wait for the next opening. No write is spent on it.
+//! Ready jobs whose windows close wait for the next opening. This costs no write.
 
 use super::{Service, Wake};
 use crate::kernel::Kernel;
