@@ -1,4 +1,4 @@
-//! What can happen to a job.
+//! The events of a job.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use crate::outcome::{Failure, Report};
 use crate::retry::{Dice, RetryPolicy};
 use crate::time::Time;
 
-/// Something that happens to a job. Events of a worker show its claim and lease.
+/// An event of a job. Events of a worker carry its claim and lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A vacancy takes it.
+    /// A vacancy claims the job.
     Claim {
         /// Fresh random bits.
         lease: LeaseId,
-        /// Whose vacancy it is.
+        /// The worker that has the vacancy.
         worker: WorkerName,
     },
-    /// The worker says that it has the job.
+    /// The worker accepts the job.
     Accept {
         /// The claim it was given.
         claim: u32,
@@ -39,83 +39,83 @@ pub enum Event<'a> {
         claim: u32,
         /// The lease it was given.
         lease: LeaseId,
-        /// What it says.
+        /// The report.
         report: &'a Report,
         /// The job's retry policy.
         retry: &'a RetryPolicy,
-        /// Chance for the backoff.
+        /// Random bits for the backoff.
         dice: Dice,
     },
     /// The accept deadline passed, or the worker left before it accepted.
     TakeBack,
     /// The worker's session ended.
     LeaseEnd,
-    /// Someone asks for the end of the job.
+    /// A cancel was requested.
     Cancel(&'a Failure),
-    /// The job before it in line for the key has ended.
+    /// The previous job in line for the key has ended.
     KeyFreed,
-    /// Someone asks for a follow-up with these params.
+    /// A follow-up with these params was requested.
     Again(&'a Json),
-    /// Someone keeps it from being claimed.
+    /// The job is held: it is not claimed.
     Hold,
-    /// Nobody keeps it from being claimed any more.
+    /// The hold is removed.
     Release,
-    /// Someone changes what was asked for.
+    /// The request of the job is changed.
     Edit {
-        /// The new time, if it changes; the rest stands in the spec.
+        /// The new start time, if it changes; the other changes are in the spec.
         run_at: Option<Time>,
     },
-    /// The jobs it was to come after have ended well enough.
+    /// All dependencies have ended in an acceptable state.
     DependenciesMet,
-    /// A job it was to come after did not succeed.
+    /// A dependency did not succeed.
     DependencyFailed {
-        /// Which, and how.
+        /// Which dependency, and how it ended.
         failure: &'a Failure,
         /// Whether it was cancelled.
         cancelled: bool,
     },
-    /// The worker's attempt waits for jobs that it asked for.
+    /// The worker's attempt waits for its sub-jobs.
     Wait {
         /// The claim it was given.
         claim: u32,
         /// The lease it was given.
         lease: LeaseId,
     },
-    /// Those jobs have ended, and the worker has room again.
+    /// The sub-jobs have ended, and the worker has room again.
     Resume,
-    /// The worker has started work that goes on outside.
+    /// The worker has started work that continues outside.
     StartedExternal {
         /// The claim it was given.
         claim: u32,
         /// The lease it was given.
         lease: LeaseId,
-        /// When it has taken too long.
+        /// When the external work times out.
         until: Time,
         /// The job's retry policy.
         retry: &'a RetryPolicy,
-        /// Chance for the backoff.
+        /// Random bits for the backoff.
         dice: Dice,
     },
-    /// Someone outside tells the outcome.
+    /// The outcome is reported from outside.
     Complete {
-        /// The attempt that is meant; none: the current one.
+        /// The attempt; none: the current one.
         attempt: Option<u32>,
-        /// What is told.
+        /// The report.
         report: &'a Report,
         /// The job's retry policy.
         retry: &'a RetryPolicy,
-        /// Chance for the backoff.
+        /// Random bits for the backoff.
         dice: Dice,
     },
-    /// The attempt has taken too long, or said nothing for too long.
+    /// The attempt has exceeded its time limit, or has not reported progress for too long.
     TimeOut {
-        /// Which, as the job's error will say.
+        /// Which limit; it becomes the job's error.
         failure: &'a Failure,
         /// The job's retry policy.
         retry: &'a RetryPolicy,
-        /// Chance for the backoff.
+        /// Random bits for the backoff.
         dice: Dice,
-        /// Whether the worker had its grace and is not waited for any more.
+        /// Whether the worker's grace period has passed, so that the attempt is given up.
         forced: bool,
     },
 }
@@ -164,7 +164,7 @@ pub enum EventName {
 }
 
 impl EventName {
-    /// The name people read.
+    /// The name shown to users.
     pub fn as_str(self) -> &'static str {
         match self {
             EventName::Claim => "claim",

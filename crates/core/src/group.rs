@@ -8,26 +8,26 @@ use crate::outcome::Failure;
 use crate::state::StateName;
 use crate::time::Time;
 
-/// Where a member of a group stands, in the order of what a member with several copies makes of them: one success is
-/// enough, and while one of them is open so is the member.
+/// The standing of a group member, in order of precedence among the copies of one member: one success is enough, and
+/// while one copy is open so is the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Ended well.
+    /// Ended with success.
     Succeeded,
-    /// A worker has it, or it waits for others in the middle of an attempt.
+    /// A worker holds it, or its attempt is suspended.
     Active,
-    /// Nobody has begun with it, or it waits for another attempt.
+    /// It has not started, or it waits for another attempt.
     Pending,
-    /// The work said no.
+    /// The work reported a failure.
     Failed,
-    /// The environment broke.
+    /// The environment failed.
     Crashed,
     /// Stopped on request.
     Cancelled,
 }
 
 impl Standing {
-    /// Where a job in this state stands.
+    /// The standing of a job in this state.
     pub fn of(state: StateName) -> Standing {
         match state {
             StateName::Scheduled | StateName::Queued | StateName::Blocked | StateName::Retrying => {
@@ -43,34 +43,34 @@ impl Standing {
         }
     }
 
-    /// Where a job and its copies stand together.
+    /// The combined standing of a job and its copies.
     pub fn together(copies: impl IntoIterator<Item = Standing>) -> Option<Standing> {
         copies.into_iter().min()
     }
 
-    /// Whether nothing can follow.
+    /// Whether the standing is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Standing::Active | Standing::Pending)
     }
 
-    /// Whether a retry of the group makes it anew.
+    /// Whether a retry of the group repeats it.
     pub fn is_retried(self) -> bool {
         matches!(self, Standing::Failed | Standing::Crashed | Standing::Cancelled)
     }
 }
 
-/// How many members stand where. Every member is counted once, so the sum is the number of members.
+/// The number of members by standing. Every member is counted once, so the sum is the number of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupCounts {
-    /// Nobody has begun with them, or they wait for another attempt.
+    /// They have not started, or wait for another attempt.
     pub pending: u64,
-    /// A worker has them, or they wait for others in the middle of an attempt.
+    /// A worker holds them, or their attempt is suspended.
     pub active: u64,
-    /// Ended well.
+    /// Ended with success.
     pub succeeded: u64,
-    /// The work said no.
+    /// The work reported a failure.
     pub failed: u64,
-    /// The environment broke.
+    /// The environment failed.
     pub crashed: u64,
     /// Stopped on request.
     pub cancelled: u64,
@@ -87,7 +87,7 @@ impl GroupCounts {
         self.pending + self.active
     }
 
-    /// A member comes, moves or goes.
+    /// Counts a member that is added, changes or is removed.
     pub fn step(&mut self, from: Option<Standing>, to: Option<Standing>) {
         if let Some(from) = from {
             *self.of(from) -= 1;
@@ -108,7 +108,7 @@ impl GroupCounts {
         }
     }
 
-    /// What they make of their group once all are completed. An empty group has succeeded.
+    /// The verdict of the group once all members are completed. An empty group has succeeded.
     pub fn verdict(&self) -> GroupVerdict {
         match self {
             counts if counts.failed + counts.crashed > 0 => GroupVerdict::Failed,
@@ -135,12 +135,12 @@ impl GroupVerdict {
         [GroupVerdict::Succeeded, GroupVerdict::Failed, GroupVerdict::Cancelled];
 }
 
-/// Where a group stands.
+/// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupState {
-    /// Nothing of it has begun.
+    /// No member has started.
     New,
-    /// Some of it has begun, and not all of it is completed.
+    /// Some members have started, and not all are completed.
     Running,
     /// Every member succeeded.
     Succeeded,
@@ -172,41 +172,41 @@ impl fmt::Display for GroupState {
 /// The end of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEnd {
-    /// When.
+    /// When it ended.
     pub at: Time,
-    /// How.
+    /// How it ended.
     pub verdict: GroupVerdict,
-    /// Its members at that moment: all completed.
+    /// Its members at that time: all completed.
     pub counts: GroupCounts,
 }
 
-/// A set of jobs with one verdict. Its members are the jobs that name it.
+/// A set of jobs with one verdict. Its members are the jobs that refer to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its number.
+    /// Its id.
     pub id: GroupId,
-    /// Rises at every write, from 1.
+    /// Increases with every write, from 1.
     pub rev: u32,
-    /// What people call it.
+    /// A name for users.
     pub name: Option<Key>,
-    /// Whose it is.
+    /// The owner.
     pub owner: Option<Owner>,
-    /// What it is found by.
+    /// Tags for filtering.
     pub tags: Box<[Tag]>,
-    /// The group whose failed members it tries again.
+    /// The group whose failed members it retries.
     pub retry_of: Option<GroupId>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
-    /// Whether it takes no more members. Only a closed group can end.
+    /// Whether it accepts no more members. Only a closed group can end.
     pub closed: bool,
-    /// Why it is being stopped, if someone asked for that.
+    /// Why it is being cancelled, if it is.
     pub cancel: Option<Failure>,
-    /// Its end, once there is one.
+    /// Its end, if it has ended.
     pub end: Option<GroupEnd>,
 }
 
 impl Group {
-    /// Where the group stands with these members. An ended one keeps its verdict whatever is counted.
+    /// The state of the group with these members. An ended group keeps its verdict regardless of the counts.
     pub fn state(&self, counts: &GroupCounts) -> GroupState {
         match self.end.map(|end| end.verdict) {
             Some(GroupVerdict::Succeeded) => GroupState::Succeeded,
@@ -217,17 +217,17 @@ impl Group {
         }
     }
 
-    /// Whether anyone may put jobs into it. One that repeats another is filled by the hall alone.
+    /// Whether clients may add jobs to it. A group that retries another is filled by the engine only.
     pub fn is_joinable(&self) -> bool {
         !self.closed && self.retry_of.is_none()
     }
 
-    /// Whether it ended before this moment.
+    /// Whether it ended before this time.
     pub fn ended_before(&self, moment: Time) -> bool {
         self.end.is_some_and(|end| end.at < moment)
     }
 
-    /// The end that has come, if it has: it takes no more members and all are completed.
+    /// The end of the group, if it accepts no more members and all are completed.
     pub fn ends(&self, counts: &GroupCounts, now: Time) -> Option<GroupEnd> {
         let over = self.end.is_none() && self.closed && counts.open() == 0;
         let verdict = match &self.cancel {

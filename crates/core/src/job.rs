@@ -1,4 +1,4 @@
-//! A job: what was asked ([`JobSpec`]), and how far it has come ([`JobStatus`]).
+//! A job: its request ([`JobSpec`]) and its progress ([`JobStatus`]).
 
 use std::sync::Arc;
 
@@ -14,64 +14,64 @@ use crate::time::Time;
 use crate::timeouts::Timeouts;
 use crate::window::Windows;
 
-/// What was asked for. Set at submit; replaced later only by an edit, and its `params` by a retry verdict.
+/// The request. Set at submit; replaced later only by an edit, and its `params` by a retry verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSpec {
-    /// What kind of work it is.
+    /// The type of work.
     pub job_type: TypeName,
-    /// Names the work within its type; none means that it is never a duplicate.
+    /// Identifies the work within its type; without a key the job is never a duplicate.
     pub key: Option<Key>,
-    /// The queue it stands in.
+    /// The queue.
     pub queue: QueueName,
-    /// What the worker gets.
+    /// The parameters for the worker.
     pub params: Json,
-    /// Which workers suit it.
+    /// Requirements that a worker must match.
     pub needs: Needs,
-    /// What it takes of its worker's numbers while it runs.
+    /// What it uses of its worker's resources while it runs.
     pub uses: Uses,
-    /// Whether another worker is preferred to those that had it before.
+    /// Whether retries prefer workers that did not have it before.
     pub avoid: bool,
-    /// When on a day it may start.
+    /// The time windows in which it may start.
     pub windows: Windows,
-    /// What it weighs against limits; 0 is exempt from them.
+    /// Its weight against limits; 0 is exempt from them.
     pub throttle_factor: u32,
-    /// How long an attempt may take.
+    /// The time limits of an attempt.
     pub timeouts: Timeouts,
-    /// Lower goes first.
+    /// The priority; lower values go first.
     pub priority: i32,
-    /// When attempts are repeated.
+    /// The retry policy.
     pub retry: RetryPolicy,
     /// When it was submitted.
     pub created_at: Time,
-    /// The completed job that this one repeats; none unless made by a manual retry.
+    /// The completed job that this one repeats; only set by a manual retry.
     pub retry_of: Option<JobId>,
-    /// The jobs that must end before it, in ascending order without repetition.
+    /// Jobs that must end before it starts, in ascending order without repetition.
     pub after: Box<[JobId]>,
-    /// Whether any end of those will do; otherwise one that fails or is cancelled takes it along.
+    /// Whether these may end in any state; otherwise one that fails or is cancelled also ends this job.
     pub after_any: bool,
-    /// The job whose attempt asked for it.
+    /// The job whose attempt requested it.
     pub parent: Option<JobId>,
     /// The group it belongs to.
     pub group: Option<GroupId>,
-    /// Whether it serves its group without being a member of it.
+    /// Whether it serves its group without being a member.
     pub attached: bool,
     /// The job that it is a speculative copy of: the two are one member of their group.
     pub copy_of: Option<JobId>,
-    /// Whose it is.
+    /// The owner.
     pub owner: Option<Owner>,
-    /// What it is found by, in ascending order without repetition.
+    /// Tags for filtering, in ascending order without repetition.
     pub tags: Box<[Tag]>,
-    /// The schedule that made it.
+    /// The schedule that created it.
     pub schedule: Option<ScheduleName>,
 }
 
 impl JobSpec {
-    /// Whether it asks for nothing but what every job has: stores write such jobs by shorter ways.
+    /// Whether every optional field has its default: stores write such jobs through a shorter code path.
     pub fn is_plain(&self) -> bool {
         self.group.is_none() && self.is_plain_member()
     }
 
-    /// The same, but for the group that it is a member of, if any.
+    /// The same, except that it may be a member of a group.
     pub fn is_plain_member(&self) -> bool {
         self.uses.is_empty()
             && !self.avoid
@@ -88,7 +88,7 @@ impl JobSpec {
             && self.schedule.is_none()
     }
 
-    /// A job of this type that asks for nothing in particular.
+    /// A job of this type in which every optional field has its default.
     pub fn plain(job_type: TypeName, queue: QueueName, created_at: Time) -> JobSpec {
         JobSpec {
             job_type,
@@ -117,7 +117,7 @@ impl JobSpec {
         }
     }
 
-    /// Jobs of one class are matched alike.
+    /// The class. Jobs of one class match the same workers.
     pub fn class(&self) -> Class {
         Class {
             queue: self.queue.clone(),
@@ -127,50 +127,50 @@ impl JobSpec {
         }
     }
 
-    /// Whether that is its class.
+    /// Whether this is its class.
     pub fn is_of(&self, class: &Class) -> bool {
         let Class { queue, job_type, needs, uses } = class;
         self.queue == *queue && self.job_type == *job_type && self.needs == *needs && self.uses == *uses
     }
 }
 
-/// The follow-up that `run_again` asked for.
+/// The follow-up that `run_again` requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
     /// Its params: those of the latest request.
     pub params: Json,
 }
 
-/// How far a job has come. Every transition makes a new one with a higher `rev`.
+/// The progress of a job. Every transition creates a new one with a higher `rev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobStatus {
-    /// Rises at every transition, so it stands for the whole content when a write is guarded by it.
+    /// Increases with every transition, so a write guarded by it is guarded by the whole content.
     pub rev: u32,
-    /// The fence: rises at every claim.
+    /// The fencing number: increases with every claim.
     pub claim: u32,
-    /// The number people see: claims that were accepted.
+    /// The attempt number shown to users: the number of claims that were accepted.
     pub attempt: u32,
-    /// Attempts that ended because the worker was not heard of.
+    /// Attempts that ended because their worker was lost.
     pub lost: u16,
-    /// Attempts that asked to be called later and do not count.
+    /// Attempts that were snoozed and do not count.
     pub snoozed: u32,
-    /// Claims in a row that nobody accepted.
+    /// Consecutive claims that were not accepted.
     pub unaccepted: u16,
-    /// Whether someone keeps it from being claimed.
+    /// Whether the job is held, so that it is not claimed.
     pub hold: bool,
-    /// Not before this moment.
+    /// The earliest start.
     pub run_at: Time,
-    /// The moment of the last transition; strictly later than the one before.
+    /// The time of the last transition; strictly later than the one before.
     pub updated_at: Time,
-    /// A follow-up to be made when this job ends.
+    /// A follow-up to be created when this job ends.
     pub again: Option<Box<Again>>,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
 }
 
 impl JobStatus {
-    /// Whether there is nothing particular about it: queued, held or succeeded, without an error, a stop, a hold, a
-    /// follow-up or a wait. Stores write such jobs by shorter ways.
+    /// Whether it has no optional data: queued, leased or succeeded, without an error, a stop, a hold, a follow-up or
+    /// a wait. Stores write such jobs through a shorter code path.
     pub fn is_plain(&self) -> bool {
         let plain = match &self.state {
             State::Queued(error) => error.is_none(),
@@ -184,7 +184,7 @@ impl JobStatus {
         plain && !self.hold && self.again.is_none()
     }
 
-    /// A new job that waits for `run_at`.
+    /// A new job that is queued until `run_at`.
     pub fn queued(now: Time, run_at: Time) -> JobStatus {
         JobStatus::with(now, run_at, State::Queued(None))
     }
@@ -195,7 +195,7 @@ impl JobStatus {
         JobStatus::with(now, run_at, State::Blocked(blocked))
     }
 
-    /// The same job, if others must end before it.
+    /// The same job, blocked until its dependencies have ended.
     #[must_use]
     pub fn after_others(mut self) -> JobStatus {
         let holder = match self.state {
@@ -227,13 +227,13 @@ impl JobStatus {
         self.attempt.saturating_sub(u32::from(self.lost)).saturating_sub(self.snoozed)
     }
 
-    /// Attempts that are in the history: all accepted ones, but for the current one or the last of a completed job.
+    /// Attempts in the history: all accepted ones, except the current one or the last one of a completed job.
     pub fn past_attempts(&self) -> u32 {
         let current = self.state.lease().is_some_and(|lease| lease.accepted_at.is_some());
         self.attempt.saturating_sub(u32::from(current))
     }
 
-    /// The state's name at this moment: a queued job is `retrying` after an attempt, `scheduled` before its time.
+    /// The state's name at this time: a queued job is `retrying` after an attempt, and `scheduled` before `run_at`.
     pub fn name(&self, now: Time) -> StateName {
         match self.state {
             State::Queued(_) if self.attempt > 0 => StateName::Retrying,
@@ -246,39 +246,39 @@ impl JobStatus {
 /// A job as stored and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its number.
+    /// Its id.
     pub id: JobId,
-    /// What was asked for.
+    /// The request.
     pub spec: Arc<JobSpec>,
-    /// How far it has come.
+    /// Its progress.
     pub life: JobStatus,
 }
 
-/// An attempt that ended while its job went on. The last attempt of a completed job is in the job itself.
+/// An attempt that ended while its job continued. The last attempt of a completed job is in the job itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastAttempt {
-    /// The claim it had.
+    /// Its claim.
     pub claim: u32,
-    /// The lease it had: a repeated report is recognised by it.
+    /// Its lease, by which a repeated report is recognised.
     pub lease: LeaseId,
-    /// Who had it.
+    /// Its worker.
     pub worker: WorkerName,
     /// When it was assigned.
     pub assigned_at: Time,
-    /// When the worker took it; none if that was never seen.
+    /// When the worker accepted it; none if no accept was received.
     pub accepted_at: Option<Time>,
-    /// When the first progress came.
+    /// When the first progress was reported.
     pub started_at: Option<Time>,
     /// When it ended.
     pub ended_at: Time,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why.
+    /// The failure.
     pub failure: Failure,
 }
 
 impl PastAttempt {
-    /// The record of a hold that ended without success.
+    /// The record of a lease that ended without success.
     pub fn of(claim: u32, lease: Lease, ended_at: Time, outcome: Outcome, failure: Failure) -> PastAttempt {
         PastAttempt {
             claim,

@@ -1,9 +1,9 @@
-//! The pure rules of Jobhall: what a job is, which state follows which event, when it is tried again, and which
-//! worker suits it.
+//! The pure rules of Jobhall: what a job is, which state follows which event, when it is retried, and which worker
+//! matches it.
 //!
-//! This crate refuses IO, clocks, random numbers, threads and async: its manifest has nothing of the kind and a test
-//! (`xtask/tests/tidy.rs`) reads its sources for them. Time and chance come in as arguments ([`Time`], [`Dice`]), so
-//! the engine, the stores, recovery and the simulator all decide through the same functions.
+//! This crate has no IO, clocks, random numbers, threads or async: its manifest has no such dependency, and a test
+//! (`xtask/tests/tidy.rs`) checks its sources. Time and random bits are arguments ([`Time`], [`Dice`]), so the engine,
+//! the stores, recovery and the simulator all decide through the same functions.
 //!
 //! ```text
 //!   Spec (what was asked, does not change)  ┐

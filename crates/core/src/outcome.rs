@@ -1,4 +1,4 @@
-//! How an attempt ended, and what the worker says about it.
+//! How an attempt ended, and the worker's report about it.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ pub enum Outcome {
     Succeeded,
     /// There was nothing to do; a success.
     Skipped,
-    /// The work said no.
+    /// The work reported a failure.
     Failed,
-    /// The environment broke.
+    /// The environment failed.
     Crashed,
     /// It took longer than allowed.
     TimedOut,
-    /// The worker was not heard of again.
+    /// The worker was lost.
     Lost,
     /// It was stopped on request.
     Cancelled,
@@ -65,24 +65,24 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why something did not succeed: a short reason to sort by, an explanation to read, data to process.
+/// Why something did not succeed: a short reason to group by, an explanation to read, data to process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// A short word or phrase.
     pub reason: String,
-    /// A text for people; may be empty.
+    /// A text for users; may be empty.
     pub explanation: String,
-    /// Anything a program wants to know.
+    /// Data for programs.
     pub data: Option<Json>,
 }
 
 impl Failure {
-    /// A failure that the hall itself describes.
+    /// A failure that the engine describes.
     pub fn new(reason: &str, explanation: impl Into<String>) -> Failure {
         Failure { reason: reason.to_owned(), explanation: explanation.into(), data: None }
     }
 
-    /// Checks what a worker or client sent.
+    /// Validates a failure sent by a worker or client.
     pub fn checked(reason: &str, explanation: &str, data: Option<&str>) -> Result<Failure, FailureError> {
         bounded("reason", reason, bounds::REASON_BYTES)?;
         bounded("explanation", explanation, bounds::EXPLANATION_BYTES)?;
@@ -105,7 +105,7 @@ fn bounded(field: &'static str, text: &str, limit: usize) -> Result<(), FailureE
     }
 }
 
-/// Why a failure was not acceptable.
+/// Why a failure is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureError {
     /// Reason or explanation is empty, too long or has a NUL.
@@ -125,13 +125,13 @@ impl fmt::Display for FailureError {
 
 impl std::error::Error for FailureError {}
 
-/// When the worker wants the job tried again.
+/// When the worker wants the job to be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// Not at all.
     Never,
-    /// At once, without backoff.
+    /// Immediately, without backoff.
     Now,
     /// After this many milliseconds.
     In(u64),
@@ -139,7 +139,7 @@ pub enum When {
     Snooze(u64),
 }
 
-/// The worker's explicit word on a retry, stronger than the policy except for `max_attempts`.
+/// The worker's explicit decision on a retry; it overrides the policy except for `max_attempts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// When to try again.
@@ -148,7 +148,7 @@ pub struct Verdict {
     pub params: Option<Json>,
 }
 
-/// What a worker reports at the end of an attempt. A success carries a value, anything else a failure: never both.
+/// The worker's report at the end of an attempt. A success carries a value, anything else a failure: never both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
@@ -156,9 +156,9 @@ pub enum Report {
     Succeeded(Json),
     /// There was nothing to do.
     Skipped(Json),
-    /// The work said no.
+    /// The work reported a failure.
     Failed(Failure, Option<Verdict>),
-    /// The environment broke.
+    /// The environment failed.
     Crashed(Failure, Option<Verdict>),
     /// It took longer than allowed.
     TimedOut(Failure, Option<Verdict>),
@@ -167,7 +167,7 @@ pub enum Report {
 }
 
 impl Report {
-    /// The outcome that is reported.
+    /// The reported outcome.
     pub fn outcome(&self) -> Outcome {
         match self {
             Report::Succeeded(_) => Outcome::Succeeded,
@@ -179,7 +179,7 @@ impl Report {
         }
     }
 
-    /// The failure it carries, if it is one.
+    /// The failure it carries, if any.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Report::Failed(failure, _) | Report::Crashed(failure, _) | Report::TimedOut(failure, _) => {
@@ -189,7 +189,7 @@ impl Report {
         }
     }
 
-    /// Delays beyond the limit are refused before anything is decided.
+    /// Rejects delays beyond the limit before anything is decided.
     pub fn check(&self) -> Result<(), DelayError> {
         let verdict = match self {
             Report::Failed(_, v) | Report::Crashed(_, v) | Report::TimedOut(_, v) => v.as_ref(),

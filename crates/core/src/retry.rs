@@ -1,4 +1,4 @@
-//! Whether and when a job is tried again.
+//! Whether and when a job is retried.
 
 use std::fmt;
 
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{DELAY_MS, MAX_ATTEMPTS};
 use crate::outcome::Outcome;
 
-/// Random bits, thrown outside and handed in, so that the same dice give the same decision.
+/// Random bits, passed in by the caller, so that the same dice give the same decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dice(pub u64);
 
-/// How the pause grows from attempt to attempt, in milliseconds.
+/// How the delay grows from attempt to attempt, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// Always the same pause.
+    /// Always the same delay.
     Constant {
-        /// The pause.
+        /// The delay.
         ms: u64,
     },
-    /// The pause grows by itself each time.
+    /// The delay grows by the first delay each time.
     Linear {
-        /// The first pause and the growth.
+        /// The first delay and the growth.
         ms: u64,
-        /// The longest pause.
+        /// The longest delay.
         cap_ms: u64,
     },
-    /// The pause doubles each time; up to a quarter is taken off at random, so that a herd spreads out.
+    /// The delay doubles each time; up to a quarter is subtracted at random, so that simultaneous retries spread out.
     Exponential {
-        /// The first pause.
+        /// The first delay.
         ms: u64,
-        /// The longest pause.
+        /// The longest delay.
         cap_ms: u64,
     },
 }
 
 impl Backoff {
-    /// The pause after the `tries`-th counted attempt (the first is 1).
+    /// The delay after the `tries`-th counted attempt (the first is 1).
     pub fn delay_ms(self, tries: u32, dice: Dice) -> u64 {
         let tries = tries.max(1);
         match self {
@@ -79,15 +79,15 @@ fn bit(outcome: Outcome) -> u8 {
     1 << outcome as u8
 }
 
-/// When attempts are repeated. Lost leases have a rule of their own and are not governed by this.
+/// When attempts are repeated. Lost leases follow a separate rule and are not governed by this policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
-    /// Attempts that may count; snoozed and lost ones do not.
+    /// Maximum number of attempts that count; snoozed and lost ones do not.
     pub max_attempts: u16,
-    /// The pause between them.
+    /// The delay between them.
     pub backoff: Backoff,
-    /// Which outcomes are tried again.
+    /// The outcomes that are retried.
     pub on: OutcomeSet,
 }
 
@@ -106,7 +106,7 @@ impl RetryPolicy {
         RetryPolicy { max_attempts: 1, ..RetryPolicy::named() }
     }
 
-    /// Refuses numbers beyond the limits.
+    /// Rejects numbers beyond the limits.
     pub fn check(&self) -> Result<(), RetryError> {
         if !(1..=MAX_ATTEMPTS).contains(&self.max_attempts) {
             return Err(RetryError::MaxAttempts(self.max_attempts));
@@ -115,7 +115,7 @@ impl RetryPolicy {
     }
 }
 
-/// Why a retry policy was not acceptable.
+/// Why a retry policy is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryError {
     /// Not between 1 and the limit.

@@ -1,8 +1,8 @@
-//! Schedules: at which moments a job is made, again and again.
+//! Schedules: the times at which jobs are created repeatedly.
 //!
-//! A tick is a moment that the rhythm names, and one job is made for it. Ticks are found from the last one that was
-//! seen to, and that one is stored with the job it made: a clock that is set back, a restart or a second node cannot
-//! make a tick happen twice. What passed while nobody looked is caught up with as the schedule says.
+//! A tick is a time given by the rhythm, and one job is created for it. Ticks are computed from the last one that was
+//! handled, and that one is stored with the job it created: a clock that is set back, a restart or a second node
+//! cannot repeat a tick. Ticks missed while no server was running are caught up with as configured.
 
 mod cron;
 mod cron_error;
@@ -25,19 +25,19 @@ pub use cron::Cron;
 pub use cron_error::{CronError, CronErrorKind};
 pub use rhythm::Rhythm;
 
-/// Ticks further back than this count as missed; nearer ones are only late.
+/// Ticks older than this count as missed; newer ones are only late.
 pub const LATE_MS: u64 = 60_000;
 
 /// What happens to ticks that were missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
-    /// They are gone.
+    /// They are dropped.
     None,
-    /// The last of them is made, the others are gone.
+    /// The last of them gets its job; the others are dropped.
     #[default]
     One,
-    /// Each is made, or the newest hundred where there are more.
+    /// Each gets its job, or the newest hundred if there are more.
     All,
 }
 
@@ -45,31 +45,31 @@ pub enum CatchUp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It passes without a job.
+    /// It is skipped.
     #[default]
     Skip,
-    /// Its job is made and may run beside the other.
+    /// Its job is created and may run in parallel with the other.
     Allow,
 }
 
-/// When ticks are, and what becomes of them.
+/// When a schedule ticks, and how its ticks are handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// The moments.
+    /// The times of the ticks.
     pub when: Rhythm,
-    /// Whose clock a cron line means.
+    /// The time zone of a cron expression.
     pub zone: Zone,
-    /// A job starts up to so long after its tick, always as long for the same tick; 0 starts it at once.
+    /// Maximum delay of a job after its tick, always the same for the same tick; 0 starts it immediately.
     pub jitter_ms: u64,
     /// What happens to ticks that were missed.
     pub catch_up: CatchUp,
-    /// What happens to ticks that come too soon.
+    /// What happens to ticks while an earlier job is not completed.
     pub overlap: Overlap,
-    /// Ticks pass without a job, and are not caught up with.
+    /// Whether it is paused: ticks create no job, and are not caught up with.
     pub paused: bool,
 }
 
-/// Why a schedule was not acceptable.
+/// Why a schedule is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleError {
     /// Ticks too close together or too far apart, in milliseconds.
@@ -90,7 +90,7 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 impl Schedule {
-    /// Refuses numbers beyond the limits.
+    /// Rejects numbers beyond the limits.
     pub fn check(&self) -> Result<(), ScheduleError> {
         if self.jitter_ms > DELAY_MS {
             return Err(ScheduleError::Jitter(self.jitter_ms));
@@ -98,14 +98,14 @@ impl Schedule {
         self.when.check()
     }
 
-    /// The first tick after this moment; none when time ends before it.
+    /// The first tick after this time; none if it is beyond the range of time.
     #[must_use]
     pub fn next_tick(&self, after: Time) -> Option<Time> {
         self.when.next_tick(&self.zone, after)
     }
 
-    /// The ticks after `last` that want a job now, in order: those that are only late, and of the missed ones as many
-    /// as are caught up with.
+    /// The ticks after `last` that need a job now, in order: late ones, and as many of the missed ones as are caught
+    /// up with.
     #[must_use]
     pub fn due(&self, last: Time, now: Time) -> Vec<Time> {
         let late = now.minus_ms(LATE_MS);
@@ -131,8 +131,8 @@ impl Schedule {
         ticks
     }
 
-    /// The last tick after `since` and up to `until`. Found by halving: there is a tick in between exactly when the
-    /// next one after the earlier moment is not past the later one.
+    /// The last tick after `since` and up to `until`, found by bisection: there is a tick between two times exactly if
+    /// the next tick after the earlier time is not after the later one.
     fn last_tick(&self, since: Time, until: Time) -> Option<Time> {
         let next = |after: Time| self.next_tick(after).filter(|&tick| tick <= until);
         let mut found = next(since)?;
@@ -148,7 +148,7 @@ impl Schedule {
     }
 
     /// When the job of a tick starts: spread over the jitter by name and tick, so that each node and each restart
-    /// comes to the same moment.
+    /// computes the same time.
     #[must_use]
     pub fn start_of(&self, name: &ScheduleName, tick: Time) -> Time {
         let spread = self.jitter_ms.saturating_add(1);
@@ -156,8 +156,8 @@ impl Schedule {
     }
 }
 
-/// FNV-1a over name and tick, stirred so that its low bits spread evenly. Stored nowhere, but the same on every node:
-/// to be changed for no reason.
+/// FNV-1a over name and tick, mixed so that its low bits are evenly distributed. It is not stored, but must be the
+/// same on every node: do not change it without need.
 fn hash(name: &str, tick: Time) -> u64 {
     let tick = tick.as_ms().to_le_bytes();
     let bytes = name.bytes().chain([0]).chain(tick);

@@ -8,58 +8,58 @@ use crate::name::WorkerName;
 use crate::outcome::{Failure, Outcome, Report};
 use crate::time::Time;
 
-/// One worker's hold on a job: who, by which lease, since when.
+/// A worker's lease of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The secret that every report must show.
+    /// The secret that every report must present.
     pub id: LeaseId,
     /// The worker it was given to.
     pub worker: WorkerName,
     /// When it was assigned.
     pub assigned_at: Time,
-    /// When the worker took it; none while it has not.
+    /// When the worker accepted it; none before that.
     pub accepted_at: Option<Time>,
-    /// When the first progress came; none before it.
+    /// When the first progress was reported; none before that.
     pub started_at: Option<Time>,
-    /// How long it has been waiting for others, in milliseconds; its time-outs stood still meanwhile.
+    /// How long it has waited for other jobs, in milliseconds; its time limits were suspended meanwhile.
     pub waited_ms: u64,
 }
 
-/// Why a live attempt is told to stop.
+/// Why a live attempt must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StopWhy {
-    /// Its time is over. Whatever it reports then, short of a success, is `timed_out`.
+    /// It has timed out. Any report after that, except a success, is recorded as `timed_out`.
     TimeOut,
-    /// Someone asked for the end of the job. Whatever it reports then is `cancelled`.
+    /// A cancel was requested. Any report after that is recorded as `cancelled`.
     Cancel,
 }
 
-/// A stop that a live attempt has yet to obey.
+/// A stop that a live attempt has not obeyed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopRequest {
     /// When it was decided.
     pub at: Time,
-    /// What for.
+    /// The cause.
     pub why: StopWhy,
-    /// Why, as the job's error will say.
+    /// The failure, which becomes the job's error.
     pub failure: Failure,
 }
 
-/// What a leased job has besides its lease.
+/// The data of a leased job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
-    /// The current hold.
+    /// The current lease.
     pub lease: Lease,
-    /// A stop on its way to the worker.
+    /// A stop that was sent to the worker.
     pub stop: Option<StopRequest>,
-    /// The error of the attempt before, kept until this one is accepted so that a take-back can restore it.
+    /// The error of the previous attempt, kept until this one is accepted so that a take-back can restore it.
     pub error: Option<Failure>,
-    /// The outcome that came from outside before the worker had said that the work goes on there.
+    /// The outcome reported from outside before the worker has reported that the work continues there.
     pub early: Option<Box<Report>>,
 }
 
 impl Leased {
-    /// Whether someone asked for the end of the job.
+    /// Whether a cancel was requested.
     pub fn is_cancelled(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.why == StopWhy::Cancel)
     }
@@ -68,11 +68,11 @@ impl Leased {
 /// What a suspended attempt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitFor {
-    /// Jobs that it asked for. Its worker keeps the lease.
+    /// Sub-jobs. Its worker keeps the lease.
     Jobs,
     /// An outcome from outside. No worker holds it any more.
     External {
-        /// When it has taken too long.
+        /// When it times out.
         until: Time,
     },
 }
@@ -80,20 +80,20 @@ pub enum WaitFor {
 /// A live attempt that is suspended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The hold; of one that waits for the outside, the last one.
+    /// The lease; for an attempt that waits for an external outcome, the last one.
     pub held: Leased,
-    /// What for.
+    /// What it waits for.
     pub on: WaitFor,
     /// Since when.
     pub since: Time,
 }
 
-/// What keeps a job from its queue: at least one of the two.
+/// What blocks a job: at least one of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Blocked {
-    /// The job whose key it will take over.
+    /// The holder of the key that it waits for.
     pub holder: Option<JobId>,
-    /// Whether jobs of its `after` have yet to end.
+    /// Whether dependencies of its `after` have not ended yet.
     pub dependencies: bool,
 }
 
@@ -104,57 +104,57 @@ pub struct Success {
     pub at: Time,
     /// `succeeded` or `skipped`.
     pub outcome: Outcome,
-    /// The result, `null` where the worker gave none.
+    /// The result, `null` if the worker gave none.
     pub value: Json,
-    /// The hold that brought it.
+    /// The lease under which it succeeded.
     pub last: Lease,
 }
 
-/// An end that is not a success.
+/// The end of a job without success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsuccessful {
     /// When it ended.
     pub at: Time,
-    /// The outcome of the last attempt. Where there was none: `cancelled`, or `lost` if nobody ever accepted.
+    /// The outcome of the last attempt. Without an attempt: `cancelled`, or `lost` if no claim was ever accepted.
     pub outcome: Outcome,
-    /// Why.
+    /// The failure.
     pub failure: Failure,
-    /// The last hold; none if it never was assigned, or the last one was taken back.
+    /// The last lease; none if it was never assigned, or the last assignment was taken back.
     pub last: Option<Lease>,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Waits for its time and for a vacancy. The error is that of the attempt before.
+    /// Waits for its start time and for a vacancy. The error is that of the previous attempt.
     Queued(Option<Box<Failure>>),
     /// Waits until other jobs have ended.
     Blocked(Blocked),
-    /// Given to a worker that has not yet said yes.
+    /// Assigned to a worker that has not accepted it yet.
     Assigned(Box<Leased>),
-    /// Taken by the worker.
+    /// Accepted by the worker.
     Accepted(Box<Leased>),
     /// The worker has reported progress.
     Running(Box<Leased>),
-    /// The attempt is suspended until others answer.
+    /// The attempt is suspended until its sub-jobs have ended or an external outcome is reported.
     Waiting(Box<Waiting>),
-    /// Ended well.
+    /// Ended with success.
     Succeeded(Box<Success>),
-    /// The work said no.
+    /// The work reported a failure.
     Failed(Box<Unsuccessful>),
-    /// The environment broke, or the job seems to break it.
+    /// The environment failed, or the job appears to cause its failure.
     Crashed(Box<Unsuccessful>),
     /// Stopped on request.
     Cancelled(Box<Unsuccessful>),
 }
 
 impl State {
-    /// Whether nothing can follow.
+    /// Whether the state is terminal.
     pub fn is_terminal(&self) -> bool {
         matches!(self, State::Succeeded(_) | State::Failed(_) | State::Crashed(_) | State::Cancelled(_))
     }
 
-    /// The hold of a leased job.
+    /// The data of a leased job.
     pub fn held(&self) -> Option<&Leased> {
         match self {
             State::Assigned(held) | State::Accepted(held) | State::Running(held) => Some(held),
@@ -163,7 +163,7 @@ impl State {
         }
     }
 
-    /// The hold of a leased job, the last one of a completed job or of one that waits for the outside.
+    /// The lease of a leased job, or the last lease of a completed job or of one that waits for an external outcome.
     pub fn lease(&self) -> Option<&Lease> {
         match self {
             State::Waiting(waiting) => Some(&waiting.held.lease),
@@ -173,7 +173,8 @@ impl State {
         }
     }
 
-    /// The error people see: none in a first wait and while a worker has the job, the last one while retrying.
+    /// The error shown to users: none before the first attempt and while a worker holds the job, the last one while
+    /// retrying.
     pub fn error(&self) -> Option<&Failure> {
         match self {
             State::Queued(error) => error.as_deref(),
@@ -202,7 +203,7 @@ impl State {
         }
     }
 
-    /// The name of the stored state; [`crate::JobStatus::name`] also tells scheduled and retrying.
+    /// The name of the stored state; [`crate::JobStatus::name`] also distinguishes scheduled and retrying.
     pub fn name(&self) -> StateName {
         match self {
             State::Queued(_) => StateName::Queued,
@@ -222,27 +223,27 @@ impl State {
 /// The names of the states, as users see them. `Scheduled` and `Retrying` are views of `Queued`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateName {
-    /// Queued for a later time, never tried.
+    /// Queued for a later time, without a previous attempt.
     Scheduled,
-    /// Ready, or it will be.
+    /// Ready, or waiting to become ready.
     Queued,
-    /// Behind the holder of its key, or until its dependencies have ended.
+    /// Waits for the holder of its key or for its dependencies to end.
     Blocked,
-    /// Offered to a worker.
+    /// Assigned to a worker.
     Assigned,
-    /// Taken by it.
+    /// Accepted by the worker.
     Accepted,
-    /// In work.
+    /// Progress was reported.
     Running,
-    /// Suspended until others answer.
+    /// Suspended until its sub-jobs have ended or an external outcome is reported.
     Waiting,
     /// Queued again after an attempt.
     Retrying,
-    /// Ended well.
+    /// Ended with success.
     Succeeded,
-    /// Ended by the work's own no.
+    /// Ended because the work reported a failure.
     Failed,
-    /// Ended by a broken environment.
+    /// Ended because the environment failed.
     Crashed,
     /// Ended on request.
     Cancelled,
@@ -283,7 +284,7 @@ impl StateName {
         }
     }
 
-    /// Whether nothing can follow ("completed").
+    /// Whether the state is terminal ("completed").
     pub fn is_terminal(self) -> bool {
         self >= StateName::Succeeded
     }

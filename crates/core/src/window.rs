@@ -1,8 +1,8 @@
-//! Time-of-day windows: when a job may be started.
+//! Time-of-day windows: when a job may start.
 //!
-//! A moment lies in a window when the clock on the wall there says so. Everything about days on which the clocks are
-//! changed follows from that: a window that would begin in the hour that is left out begins after it, and one in the
-//! hour that comes twice is open twice. A window that lies wholly in what is left out does not come that day.
+//! A window is open according to the local wall clock of its zone. This also defines days on which the clocks change:
+//! a window that would begin in the skipped hour begins after it, and one in the repeated hour opens twice. A window
+//! that lies wholly in the skipped time does not open that day.
 //!
 //! ```text
 //! 22:00-06:00 Europe/Berlin, 12:00-13:00       at night and at lunch, both in Berlin
@@ -10,9 +10,9 @@
 //! sat sun 00:00-00:00                          from midnight to midnight, UTC
 //! ```
 //!
-//! A window is `[days] start-end [zone]`. Its days are those on which it begins; none means every day. The end is no
-//! part of it. An end before the start lies on the next day, an end equal to the start a whole day later. A zone holds
-//! for its window and those after it, until another is named; without any it is UTC.
+//! A window is `[days] start-end [zone]`. Its days are those on which it begins; none means every day. The end is
+//! exclusive. An end before the start is on the next day, an end equal to the start is 24 hours later. A zone applies
+//! to its window and those after it, until another is named; the default is UTC.
 
 mod days;
 mod error;
@@ -35,12 +35,12 @@ use days::Days;
 
 pub use error::{WindowError, WindowErrorKind};
 
-/// How far the next opening or closing is looked for, in days: windows repeat every week, and one may fall into hours
-/// or a day that were left out.
+/// How many days the next opening or closing is searched: windows repeat every week, and one may fall into hours or a
+/// day that are skipped.
 const HORIZON: u64 = 22;
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
-/// When a job may be started. Cheap to clone; equal when the canonical texts are equal. By default at any time.
+/// When a job may start. Cheap to clone; equal when the canonical texts are equal. By default at any time.
 #[derive(Clone, Debug, Default)]
 pub struct Windows(Option<Arc<Inner>>);
 
@@ -56,13 +56,13 @@ struct Window {
     days: Days,
     /// Minutes after midnight.
     start: u16,
-    /// Minutes after midnight; not after the start when it lies on the next day.
+    /// Minutes after midnight; not after the start if it is on the next day.
     end: u16,
     zone: Zone,
 }
 
 impl Windows {
-    /// Reads windows separated by commas; an empty text is open at any time.
+    /// Parses windows separated by commas; an empty text is open at any time.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.
@@ -90,25 +90,25 @@ impl Windows {
         self.windows().is_empty() || self.windows().iter().any(Window::is_always)
     }
 
-    /// Whether a job may be started at this moment.
+    /// Whether a job may start at this time.
     #[must_use]
     pub fn open_at(&self, at: Time) -> bool {
         self.is_always() || self.windows().iter().any(|window| window.contains(window.zone.civil(at)))
     }
 
-    /// The first moment from this one on at which a job may be started.
+    /// The first time, from this one on, at which a job may start.
     #[must_use]
     pub fn next_open(&self, from: Time) -> Time {
         self.first(from, true).unwrap_or(Time::END)
     }
 
-    /// The first moment from this one on at which no job may be started; none when it never closes.
+    /// The first time, from this one on, at which no job may start; none if it never closes.
     #[must_use]
     pub fn closes_at(&self, from: Time) -> Option<Time> {
         self.first(from, false)
     }
 
-    /// Since when it has been open at this moment; none when it is closed or never was.
+    /// Since when it has been open at this time; none if it is closed or always open.
     #[must_use]
     pub fn opened_at(&self, at: Time) -> Option<Time> {
         if self.is_always() || !self.open_at(at) {
@@ -121,8 +121,8 @@ impl Windows {
         })
     }
 
-    /// When a job starts that was asked for at this time: not before it, and only while a window is open. One that
-    /// missed an opening starts with the present one, or with the next.
+    /// When a job starts that was requested for this time: not before it, and only while a window is open. A job that
+    /// missed an opening starts in the current one, or in the next.
     #[must_use]
     pub fn start_of(&self, asked: Time, now: Time) -> Time {
         let start = asked.max(now);
@@ -150,7 +150,7 @@ impl Windows {
         })
     }
 
-    /// Every moment after `begin` up to `end` at which a window may open or close, in order.
+    /// Every time after `begin` up to `end` at which a window may open or close, in order.
     fn turns(&self, begin: Time, end: Time) -> Vec<Time> {
         let mut turns: Vec<Time> =
             self.windows().iter().flat_map(|window| window.turns(begin, end)).collect();
@@ -175,7 +175,7 @@ impl Window {
         (today && minute >= self.start) || (yesterday && minute < self.end)
     }
 
-    /// Its starts and ends around these moments, and the changes of the clocks between them.
+    /// Its starts and ends around these times, and the clock changes between them.
     fn turns(&self, begin: Time, end: Time) -> Vec<Time> {
         let mut turns: Vec<Time> = self.zone.changes(begin).take_while(|&change| change <= end).collect();
         let mut date = self.zone.civil(begin).date();

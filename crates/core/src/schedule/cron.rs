@@ -1,4 +1,4 @@
-//! Cron lines: minute, hour, day of the month, month and day of the week.
+//! Cron expressions: minute, hour, day of the month, month and day of the week.
 //!
 //! ```text
 //! 30 2 * * *          at half past two
@@ -7,8 +7,8 @@
 //! @daily              at midnight; also @hourly @weekly @monthly @yearly
 //! ```
 //!
-//! As ever in cron, when both the day of the month and the day of the week are given, either will do. A field that
-//! begins with a star gives nothing in this sense.
+//! As in other cron implementations, if both the day of the month and the day of the week are given, either is
+//! sufficient. A field that begins with a star does not count as given.
 
 use std::fmt;
 
@@ -31,11 +31,11 @@ const ALIASES: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-/// How far a day is looked for. The rarest there can be is 29 February on one day of the week, over a year such as 2100
-/// that has none: 40 years.
+/// How many years a day is searched. The rarest day is 29 February on a given day of the week, across a year such as
+/// 2100 that has none: 40 years.
 const YEARS: i16 = 41;
 
-/// A line that was checked and comes again and again. Equal when the texts are equal.
+/// A validated cron expression. Equal when the texts are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     text: Box<str>,
@@ -47,7 +47,7 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// Reads five fields or a name such as `@daily`.
+    /// Parses five fields or a name such as `@daily`.
     ///
     /// # Errors
     /// The first thing wrong with the line, and where; also a line that never comes, such as 30 February.
@@ -86,18 +86,18 @@ impl Cron {
         })
     }
 
-    /// The line, in lower case and with single spaces.
+    /// The expression, in lower case and with single spaces.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it comes in every hour.
+    /// Whether it has a time in every hour.
     pub(super) fn is_hourly(&self) -> bool {
         self.hours.is_full(&HOUR)
     }
 
-    /// The first clock time of the line from this one on; seconds must be 0.
+    /// The first local time of the expression from this one on; seconds must be 0.
     pub(super) fn next(&self, from: DateTime) -> Option<DateTime> {
         let date = self.next_day(from.date())?;
         if date == from.date() {
@@ -154,7 +154,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     text.split_whitespace().map(|word| (begin(word), word)).collect()
 }
 
-/// The line that an alias stands for.
+/// The expression of an alias.
 fn line(text: &str, at: usize, alias: &str) -> Result<&'static str, CronError> {
     let alias = alias.to_ascii_lowercase();
     if let Some((_, line)) = ALIASES.iter().find(|(name, _)| *name == alias) {

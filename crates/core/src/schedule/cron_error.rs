@@ -1,4 +1,4 @@
-//! What is wrong with a cron line, and where.
+//! Errors in a cron expression, with their position.
 
 use std::fmt;
 
@@ -20,28 +20,28 @@ pub struct CronError {
 /// What is wrong. Words of the line are cut to a length that can be printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CronErrorKind {
-    /// Not five fields, but so many.
+    /// Not five fields, but this many.
     Fields(usize),
-    /// A name that stands for no line; perhaps this one was meant.
+    /// An unknown alias, and the alias that was probably meant.
     Alias(String, Option<&'static str>),
-    /// A value that the field does not have.
+    /// A value out of the field's range.
     Value {
         /// The field.
         field: &'static str,
         /// What was written.
         found: String,
-        /// The least it may be.
+        /// The minimum.
         least: u8,
-        /// The most it may be.
+        /// The maximum.
         most: u8,
-        /// A word that may have been meant.
+        /// The word that was probably meant.
         meant: Option<&'static str>,
     },
-    /// A step that is no number or goes nowhere (field, what was written, the most it may be).
+    /// A step that is not a valid number (field, text, maximum).
     Step(&'static str, String, u8),
     /// A range that ends before it begins (field, from, to).
     Backwards(&'static str, u8, u8),
-    /// No day is ever one of the line's.
+    /// The expression matches no day.
     Never,
     /// Too many bytes.
     TooLong(usize),

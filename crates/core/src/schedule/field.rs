@@ -1,16 +1,16 @@
-//! One field of a cron line.
+//! One field of a cron expression.
 
 use crate::needs::slips;
 
 use super::cron_error::CronErrorKind;
 
-/// What a field may hold.
+/// The range of a field.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) name: &'static str,
     least: u8,
     most: u8,
-    /// Words for its values, from the least on.
+    /// Names of its values, from the minimum on.
     words: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ fn range(from: u8, to: u8, step: u8) -> u64 {
 
 type Fault = (usize, CronErrorKind);
 
-/// Reads a list such as `1,5-10,*/15`; the fault names the byte in it.
+/// Parses a list such as `1,5-10,*/15`; an error gives the byte offset in it.
 pub(super) fn field(text: &str, kind: &'static Kind) -> Result<Field, Fault> {
     let mut bits = 0;
     let mut offset = 0;
@@ -84,7 +84,7 @@ fn part(text: &str, kind: &'static Kind) -> Result<u64, Fault> {
     let stepped = step.is_some();
     let step = step.map_or(Ok(1), |(at, step)| self::step(step, kind).map_err(|fault| (at, fault)))?;
     if span == "*" {
-        // Seven is Sunday again: a star goes through the days of one week.
+        // Seven is Sunday again: a star covers the days of one week.
         let most = if kind.most == 7 { 6 } else { kind.most };
         return Ok(range(kind.least, most, step));
     }
@@ -130,7 +130,7 @@ fn number(text: &str) -> Option<u8> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// A longer form of a word, or a slip of it.
+/// A longer form of a word, or a misspelling of it.
 fn meant(text: &str, kind: &'static Kind) -> Option<&'static str> {
     let lower = text.to_ascii_lowercase();
     let longer = kind.words.iter().find(|word| lower.starts_with(**word));

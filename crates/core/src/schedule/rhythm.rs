@@ -1,8 +1,8 @@
-//! The moments of a schedule.
+//! The times of a schedule.
 //!
-//! On days on which the clocks are changed a cron line keeps to what people expect. With an hour of its own (`30 2 * * *`)
-//! it comes once a day: at the end of what is left out, and only the first time of what comes twice. In every hour
-//! (`30 * * * *`) it comes whenever the clock on the wall shows it.
+//! On days on which the clocks change, a cron expression behaves as users expect. With a given hour (`30 2 * * *`) it
+//! ticks once a day: at the end of the skipped time, and only at the first of two repeated times. In every hour (`30 *
+//! * * *`) it ticks whenever the local clock shows the time.
 
 use jiff::civil::DateTime;
 
@@ -13,16 +13,16 @@ use crate::zone::Zone;
 use super::ScheduleError;
 use super::cron::Cron;
 
-/// Which moments are ticks.
+/// Which times are ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
-    /// By the clock on the wall.
+    /// By the local wall clock.
     Cron(Cron),
-    /// At even distances from a moment, to whichever side. Does not drift: a late tick does not move the next.
+    /// At a fixed interval from an anchor, before and after it. Does not drift: a late tick does not delay the next.
     Every {
-        /// The distance.
+        /// The interval.
         ms: u64,
-        /// A moment that is a tick.
+        /// A time that is a tick.
         anchor: Time,
     },
 }
@@ -50,13 +50,13 @@ fn next_even(ms: u64, anchor: Time, after: Time) -> Option<Time> {
     Time::from_ms(after.as_ms() - past + ms).ok()
 }
 
-/// The first moment after this one that belongs to a clock time of the line, each having one moment.
+/// The first time after this one that belongs to a local time of the expression, one time for each.
 fn next_once(cron: &Cron, zone: &Zone, after: Time) -> Option<Time> {
     let mut from = next_minute(zone.civil(after))?;
     loop {
         let civil = cron.next(from)?;
         let (moment, _) = zone.moments(civil);
-        // In the second pass of an hour that comes twice the line may have been seen to in the first.
+        // In the second pass of a repeated hour, the tick may have been handled in the first.
         if moment > after {
             return (moment < Time::END).then_some(moment);
         }
@@ -64,8 +64,8 @@ fn next_once(cron: &Cron, zone: &Zone, after: Time) -> Option<Time> {
     }
 }
 
-/// The first moment after this one at which the clock shows a time of the line. Between two changes of the clocks
-/// moments and clock times run alike.
+/// The first time after this one at which the local clock shows a time of the expression. Between two clock changes,
+/// times and local times advance alike.
 fn next_shown(cron: &Cron, zone: &Zone, after: Time) -> Option<Time> {
     let mut from = next_minute(zone.civil(after))?;
     let mut changes = zone.changes(after);
@@ -89,7 +89,7 @@ fn next_minute(civil: DateTime) -> Option<DateTime> {
     minute_of(civil)?.checked_add(jiff::SignedDuration::from_mins(1)).ok()
 }
 
-/// This moment, or the next minute when some of this one has passed.
+/// This time, or the next minute if part of this one has passed.
 fn whole_minute(civil: DateTime) -> Option<DateTime> {
     let minute = minute_of(civil)?;
     if minute == civil { Some(minute) } else { next_minute(civil) }

@@ -1,5 +1,5 @@
-//! Work that goes on outside: the worker only starts it, and someone else tells the outcome, in whatever order the
-//! two arrive.
+//! External work: the worker only starts it, and its outcome is reported from outside. The two reports may arrive in
+//! either order.
 
 use super::next::Next;
 use super::{Decision, IllegalTransition, Reason, by_holder, lease_lost};
@@ -8,7 +8,7 @@ use crate::outcome::Report;
 use crate::retry::{Dice, RetryPolicy};
 use crate::state::{Leased, State, WaitFor};
 
-/// An outcome that someone outside tells.
+/// An outcome reported from outside.
 struct Told<'a> {
     attempt: Option<u32>,
     report: &'a Report,
@@ -24,7 +24,7 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
                 step.current(held, claim, lease, event)?;
                 match held.early.as_deref() {
                     Some(early) => step.report(held, early, retry, dice),
-                    // What is being stopped does not go on outside.
+                    // An attempt that is being stopped does not continue outside.
                     None if held.stop.is_some() => step.report(held, &Report::Cancelled, retry, dice),
                     None => step.suspend(held, WaitFor::External { until }),
                 }
@@ -45,7 +45,7 @@ pub(super) fn transition(step: &Next<'_>, event: &Event<'_>) -> Result<Decision,
 
 fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision, IllegalTransition> {
     let life = step.life;
-    // An assigned job counts its attempt when the worker accepts; whoever tells its outcome names that one.
+    // An assigned job counts its attempt when the worker accepts; an outcome from outside refers to that number.
     let current = life.attempt + u32::from(matches!(life.state, State::Assigned(_)));
     if told.attempt.is_some_and(|attempt| attempt != current) {
         return Err(IllegalTransition::OtherAttempt { current });
@@ -61,7 +61,7 @@ fn told(step: &Next<'_>, event: &Event<'_>, told: &Told<'_>) -> Result<Decision,
     }
 }
 
-/// Whether this very outcome ended the job. What a cancel or a time-out has ended takes no other one.
+/// Whether this same outcome ended the job. A job ended by a cancel or a time-out accepts no other outcome.
 fn said_before(state: &State, report: &Report) -> bool {
     match (state, report) {
         (State::Succeeded(success), Report::Succeeded(value) | Report::Skipped(value)) => {
@@ -74,7 +74,7 @@ fn said_before(state: &State, report: &Report) -> bool {
     }
 }
 
-/// Keeps an outcome until the worker says that the work goes on outside.
+/// Keeps an outcome until the worker reports that the work continues outside.
 fn keep(step: &Next<'_>, held: &Leased, report: &Report) -> Result<Decision, IllegalTransition> {
     match held.early.as_deref() {
         _ if held.is_cancelled() => Err(IllegalTransition::Stopping),

@@ -1,9 +1,9 @@
-//! What no sequence of transitions could have made.
+//! Checks for changes that no sequence of transitions can produce.
 
 use crate::job::JobStatus;
 
-/// Whether one stored life may replace another. Stores do not decide, but the reference store refuses what no
-/// sequence of transitions could have made.
+/// Checks whether one stored status may replace another. Stores do not decide, but the reference store rejects what no
+/// sequence of transitions can produce.
 pub fn guard(old: &JobStatus, new: &JobStatus) -> Result<(), &'static str> {
     let rules = [
         (!old.state.is_terminal(), "a completed job never changes"),

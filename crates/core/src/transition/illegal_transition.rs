@@ -9,38 +9,38 @@ use crate::time::Time;
 /// Why an event does not apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IllegalTransition {
-    /// The state has no such event.
+    /// The event is not allowed in this state.
     Illegal {
-        /// Where the job stands.
+        /// The state of the job.
         state: StateName,
-        /// What was asked of it.
+        /// The event.
         event: EventName,
     },
     /// The claim or lease is not, or no longer, the current one.
     LeaseLost {
-        /// Where the job stands.
+        /// The state of the job.
         state: StateName,
-        /// What was reported.
+        /// The event.
         event: EventName,
     },
-    /// Its time has not come.
+    /// Its start time has not come.
     NotDue(Time),
-    /// The worker says cancelled, but nobody asked for it.
+    /// The worker reports a cancel that was not requested.
     NotRequested,
-    /// Someone keeps it from being claimed.
+    /// The job is held.
     OnHold,
     /// The attempt is being stopped and cannot wait for others.
     Stopping,
-    /// It has been told another outcome from outside already.
+    /// Another outcome was already reported from outside.
     ToldOtherwise,
-    /// It is at another attempt than the one that was named.
+    /// Another attempt than the named one is current.
     OtherAttempt {
-        /// The attempt it is at.
+        /// The current attempt.
         current: u32,
     },
-    /// Only a completed job is retried by hand.
+    /// Only a completed job can be retried manually.
     NotCompleted {
-        /// Where the job stands.
+        /// The state of the job.
         state: StateName,
     },
 }

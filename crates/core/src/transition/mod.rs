@@ -1,4 +1,4 @@
-//! THE match: which state follows which event. Submit, reports, recovery and the simulator all come through here.
+//! The transition function: which state follows which event. Submit, reports, recovery and the simulator all use it.
 
 mod external;
 mod guard;
@@ -19,7 +19,7 @@ pub use guard::guard;
 pub use illegal_transition::IllegalTransition;
 pub use step::{Decision, Reason, Step};
 
-/// Decides what `event` does to a job at the moment `now`. Total: every pair has a decision or a typed refusal.
+/// Decides what `event` does to a job at the time `now`. Total: every pair has a decision or a typed refusal.
 pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Decision, IllegalTransition> {
     let step = Next { life, now, at: now.max(life.updated_at.plus_ms(1)) };
     let illegal = IllegalTransition::Illegal { state: life.state.name(), event: event.name() };
@@ -99,7 +99,7 @@ pub fn transition(life: &JobStatus, event: &Event<'_>, now: Time) -> Result<Deci
             step.current(&waiting.held, *claim, *lease, event)?;
             step.report(&step.waited(waiting), report, retry, *dice)
         }
-        // An assigned job whose worker is gone was never accepted, or nobody knows: it is taken back, not lost.
+        // An assigned job whose worker is gone was not accepted, as far as is known: it is taken back, not lost.
         (State::Assigned(held), Event::TakeBack | Event::LeaseEnd) => Ok(step.take_back(held)),
         (State::Accepted(held) | State::Running(held), Event::LeaseEnd) => Ok(step.lose(held)),
         (State::Waiting(waiting), Event::LeaseEnd) if waiting.on == WaitFor::Jobs => {
@@ -195,12 +195,12 @@ fn lease_lost(life: &JobStatus, event: &Event<'_>) -> IllegalTransition {
     IllegalTransition::LeaseLost { state: life.state.name(), event: event.name() }
 }
 
-/// Whether these are the claim and lease of the last hold.
+/// Whether these are the claim and lease of the last attempt.
 fn by_holder(life: &JobStatus, claim: u32, lease: LeaseId) -> bool {
     claim == life.claim && life.state.lease().is_some_and(|current| current.id == lease)
 }
 
-/// Whether a report on a completed job says again what ended it.
+/// Whether a report on a completed job repeats the report that ended it.
 fn says_again(life: &JobStatus, report: &Report) -> bool {
     match &life.state {
         State::Succeeded(success) => match report {
@@ -210,7 +210,7 @@ fn says_again(life: &JobStatus, report: &Report) -> bool {
             _ => false,
         },
         State::Cancelled(defeat) => defeat.outcome == Outcome::Cancelled,
-        // An attempt that the hall stopped for its time may have said anything but a success.
+        // An attempt that was stopped by a time-out may have reported anything but a success.
         State::Crashed(defeat) if defeat.failure.reason == next::TIMED_OUT => !report.outcome().is_success(),
         State::Failed(defeat) | State::Crashed(defeat) => {
             report.outcome() == defeat.outcome && report.failure() == Some(&defeat.failure)

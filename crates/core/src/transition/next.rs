@@ -1,4 +1,4 @@
-//! Builds what follows: the lives that an event leads to.
+//! Builds the status that follows an event.
 
 use super::{Decision, IllegalTransition, Reason, Step, lease_lost};
 use crate::bounds::{LOST_LEASES, SNOOZES, UNACCEPTED_CLAIMS};
@@ -13,15 +13,15 @@ use crate::state::{
 };
 use crate::time::Time;
 
-/// The reason of a failure that a time-out makes.
+/// The reason of a failure caused by a time-out.
 pub(super) const TIMED_OUT: &str = "timed_out";
 
-/// Builds the next life: one rev later, at a later moment.
+/// Builds the next status: the next `rev`, at a later time.
 pub(super) struct Next<'a> {
     pub life: &'a JobStatus,
-    /// The moment it happens.
+    /// The time of the event.
     pub now: Time,
-    /// The moment it is stamped with.
+    /// The time recorded in the new status.
     pub at: Time,
 }
 
@@ -53,7 +53,7 @@ impl Next<'_> {
         Decision::Step(Box::new(step))
     }
 
-    /// An attempt counts from the moment its worker is known to have it.
+    /// An attempt counts from the time its worker is known to have it.
     fn begin(&self, step: &mut Step, lease: &mut Lease) {
         if lease.accepted_at.is_none() {
             lease.accepted_at = Some(self.at);
@@ -87,7 +87,7 @@ impl Next<'_> {
         Decision::Step(Box::new(step))
     }
 
-    /// The end of the job. A follow-up that was asked for is made, except after a cancel.
+    /// Ends the job. A requested follow-up is created, except after a cancel.
     fn end(&self, mut step: Step, state: State) -> Decision {
         let again = step.life.again.take();
         if !matches!(state, State::Cancelled(_)) {
@@ -102,7 +102,7 @@ impl Next<'_> {
         self.end(step, State::Cancelled(Box::new(Unsuccessful { at: self.at, outcome, failure, last })))
     }
 
-    /// The state that the job is in, with this hold.
+    /// The current state of the job, with this lease data.
     pub fn with_held(&self, held: Leased) -> State {
         match &self.life.state {
             State::Assigned(_) => State::Assigned(Box::new(held)),
@@ -112,7 +112,7 @@ impl Next<'_> {
         }
     }
 
-    /// A stop on its way to the worker. A cancel goes over a time-out, never the other way.
+    /// Requests a stop from the worker. A cancel overrides a time-out, never the reverse.
     pub fn request_stop(&self, held: &Leased, why: StopWhy, failure: &Failure) -> Decision {
         if held.stop.as_ref().is_some_and(|stop| stop.why >= why) {
             return Decision::Same;
@@ -127,7 +127,7 @@ impl Next<'_> {
         Decision::Step(Box::new(step))
     }
 
-    /// The attempt's time is over: its worker is told, and when that does not help it is given up.
+    /// The attempt has timed out: a stop is requested from its worker, and after the grace period it is given up.
     pub fn time_out(
         &self,
         held: &Leased,
@@ -144,7 +144,7 @@ impl Next<'_> {
         }
     }
 
-    /// Nobody told the outcome from outside in time.
+    /// The outcome was not reported from outside in time.
     pub fn timed_out(
         &self,
         waiting: &Waiting,
@@ -177,7 +177,7 @@ impl Next<'_> {
         self.unblock(Blocked { holder: None, ..*blocked }, Reason::KeyFreed)
     }
 
-    /// The last of the jobs it was to come after has ended.
+    /// The last dependency has ended.
     pub fn met(&self, blocked: &Blocked) -> Decision {
         self.unblock(Blocked { dependencies: false, ..*blocked }, Reason::DependenciesMet)
     }
@@ -187,7 +187,7 @@ impl Next<'_> {
         self.to(if free { State::Queued(None) } else { State::Blocked(left) }, reason)
     }
 
-    /// A job it was to come after did not succeed.
+    /// A dependency did not succeed.
     pub fn cascade(&self, failure: &Failure, cancelled: bool) -> Decision {
         let step = self.step(State::Queued(None), Reason::DependencyFailed);
         let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
@@ -195,7 +195,7 @@ impl Next<'_> {
         self.end(step, if cancelled { State::Cancelled(defeat) } else { State::Failed(defeat) })
     }
 
-    /// The attempt waits for others. One that is being stopped does not begin to.
+    /// Suspends the attempt. One that is being stopped is not suspended.
     pub fn suspend(&self, held: &Leased, on: WaitFor) -> Result<Decision, IllegalTransition> {
         if held.stop.is_some() {
             return Err(IllegalTransition::Stopping);
@@ -212,14 +212,14 @@ impl Next<'_> {
         self.to(State::Running(Box::new(self.waited(waiting))), Reason::Resumed)
     }
 
-    /// The hold of a suspended attempt, with the time that it has waited.
+    /// The lease data of a suspended attempt, including the time that it has waited.
     pub fn waited(&self, waiting: &Waiting) -> Leased {
         let mut held = waiting.held.clone();
         held.lease.waited_ms += self.at.since(waiting.since);
         held
     }
 
-    /// A step of an attempt that has begun, whether or not that was ever said.
+    /// A step of an attempt that has begun, whether or not its accept was received.
     fn begun(&self, held: &Leased) -> (Step, Lease) {
         let mut lease = held.lease.clone();
         let mut step = self.step(State::Queued(None), Reason::Succeeded);
@@ -227,7 +227,7 @@ impl Next<'_> {
         (step, lease)
     }
 
-    /// An attempt whose worker is gone, but whose success was told from outside.
+    /// An attempt whose worker is gone, but whose success was reported from outside.
     fn told_success(&self, held: &Leased) -> Option<Decision> {
         match held.early.as_deref() {
             Some(early @ (Report::Succeeded(value) | Report::Skipped(value))) => {
@@ -309,7 +309,7 @@ impl Next<'_> {
             let defeat = Unsuccessful { at, outcome, failure, last: Some(lease) };
             return Ok(self.end(step, State::Cancelled(Box::new(defeat))));
         }
-        // What was told from outside goes over what the starter of the work says.
+        // An outcome from outside overrides the report of the worker that started the work.
         let report = held.early.as_deref().unwrap_or(report);
         if let Some(stop) = held.stop.as_ref().filter(|_| !report.outcome().is_success()) {
             let ending = Ending { lease, outcome: Outcome::TimedOut, failure: &stop.failure };

@@ -1,83 +1,83 @@
-//! What an event means for a job, and why.
+//! The effect of an event on a job, and its reason.
 
 use crate::job::{Again, JobStatus, PastAttempt};
 use crate::json::Json;
 
-/// What an event means for a job.
+/// The effect of an event on a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The job moves.
+    /// The job changes.
     Step(Box<Step>),
-    /// The event is a repetition or brings nothing new; the answer is the same as at first.
+    /// The event is a repetition or has no effect; the answer is the same as the first time.
     Same,
 }
 
-/// A move of a job, to be written under the guard of the old `rev`.
+/// A change of a job, to be written under the guard of the old `rev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What the job becomes.
+    /// The new status.
     pub life: JobStatus,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The attempt that ended although the job goes on.
+    /// The attempt that ended although the job continues.
     pub past: Option<Box<PastAttempt>>,
-    /// Params that replace the old ones.
+    /// Params that replace the previous ones.
     pub params: Option<Json>,
     /// The follow-up that must be inserted in the same unit.
     pub follow_up: Option<Again>,
 }
 
-/// Why a job moved.
+/// Why a job changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// A vacancy took it.
+    /// A vacancy claimed it.
     Claimed,
-    /// Its worker said yes.
+    /// Its worker accepted it.
     Accepted,
     /// Its worker reported progress.
     Started,
-    /// It passed or was skipped.
+    /// It succeeded or was skipped.
     Succeeded,
-    /// The policy or the worker wants another attempt.
+    /// The policy or the worker requires another attempt.
     Retried,
-    /// The worker wants to be called later.
+    /// The worker snoozed it.
     Snoozed,
-    /// The worker was not heard of.
+    /// The worker was lost.
     Lost,
-    /// Nobody accepted in time.
+    /// It was not accepted in time.
     TakenBack,
     /// No attempt is left.
     Exhausted,
-    /// The policy or the worker wants no other attempt.
+    /// The policy or the worker excludes another attempt.
     NotRetried,
     /// Too many leases were lost.
     TooManyLostLeases,
-    /// Too many claims went unaccepted.
+    /// Too many claims were not accepted.
     Unaccepted,
-    /// Cancelled before a worker had it, or after it had ended.
+    /// Cancelled before a worker held it, or when its attempt had ended.
     Cancelled,
-    /// A cancel is on its way to the worker.
+    /// A cancel was sent to the worker.
     CancelRequested,
     /// The key has become free.
     KeyFreed,
-    /// A follow-up was asked for.
+    /// A follow-up was requested.
     AgainAsked,
-    /// Someone keeps it from being claimed.
+    /// It is held.
     HeldBack,
-    /// Nobody keeps it from being claimed any more.
+    /// Its hold was removed.
     LetGo,
-    /// Someone changed what was asked for.
+    /// Its request was changed.
     Edited,
-    /// The jobs it was to come after have ended.
+    /// Its dependencies have ended.
     DependenciesMet,
-    /// A job it was to come after did not succeed.
+    /// A dependency did not succeed.
     DependencyFailed,
-    /// It waits for others.
+    /// Its attempt is suspended.
     Suspended,
-    /// Those it waited for have answered.
+    /// What its attempt waited for is complete.
     Resumed,
-    /// Its outcome came from outside before its worker was ready for it.
+    /// Its outcome was reported from outside before its worker reported the start.
     OutcomeKept,
-    /// Its time is over, and its worker is told.
+    /// It has timed out, and a stop was sent to its worker.
     TimeOutRequested,
 }

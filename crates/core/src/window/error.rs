@@ -1,4 +1,4 @@
-//! What is wrong with a text of windows, and where.
+//! Errors in the text of windows, with their position.
 
 use std::fmt;
 

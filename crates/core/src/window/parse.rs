@@ -1,4 +1,4 @@
-//! Reads windows. The grammar is in the module above.
+//! Parses windows. The grammar is in the module above.
 
 use crate::bounds::{WINDOWS, WINDOWS_BYTES};
 use crate::needs::slips;
