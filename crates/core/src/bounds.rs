@@ -1,4 +1,4 @@
-//! Every limit of the kernel, in one place. Past a limit stands a clear error that names the field and the limit.
+//! All limits of the kernel. A value beyond a limit is an error that names the field and the limit.
 
 /// Longest name of a type, queue or worker, in bytes.
 pub const NAME_BYTES: usize = 128;
@@ -14,63 +14,63 @@ pub const JSON_DEPTH: usize = 64;
 pub const REASON_BYTES: usize = 256;
 /// Longest `explanation` of a failure, in bytes.
 pub const EXPLANATION_BYTES: usize = 16 * 1024;
-/// Largest number of attempts a policy may ask for.
+/// Maximum number of attempts in a retry policy.
 pub const MAX_ATTEMPTS: u16 = 1_000;
 /// Longest delay of a backoff, a retry verdict or a snooze: 365 days, in milliseconds.
 pub const DELAY_MS: u64 = 365 * 24 * 3_600 * 1_000;
 /// Longest time that completed jobs are kept or reused, where one is given: 100 years, in milliseconds.
 pub const KEEP_MS: u64 = 100 * DELAY_MS;
-/// Largest job id: what every JSON reader still holds exactly (2⁵³ − 1).
+/// Largest job id: the largest integer that every JSON parser represents exactly (2⁵³ − 1).
 pub const JOB_ID: u64 = (1 << 53) - 1;
-/// Latest moment that can be named: 9999-12-31T23:59:59.999Z, in milliseconds since 1970.
+/// Latest time: 9999-12-31T23:59:59.999Z, in milliseconds since 1970.
 pub const TIME_MS: i64 = 253_402_300_799_999;
-/// Lost leases in a job's life after which it has crashed: it probably kills its workers.
+/// Lost leases over a job's life after which it has crashed: it probably kills its workers.
 pub const LOST_LEASES: u16 = 3;
-/// Claims in a row that nobody accepted after which the job has crashed.
+/// Consecutive claims that were not accepted after which the job has crashed.
 pub const UNACCEPTED_CLAIMS: u16 = 10;
-/// Snoozes in a job's life that do not count; further ones are ordinary retries, so that no job goes round for ever.
+/// Snoozes over a job's life that do not count; further ones are ordinary retries, so that no job repeats forever.
 pub const SNOOZES: u32 = 10_000;
-/// Jobs in one submit.
+/// Maximum number of jobs in one submit.
 pub const SUBMIT_JOBS: usize = 10_000;
 /// Longest idempotency key, in bytes.
 pub const SUBMIT_KEY_BYTES: usize = 256;
 /// Longest text that lists can be searched for, in bytes.
 pub const SEARCH_BYTES: usize = 256;
-/// Measures of progress an attempt may have.
+/// Maximum number of progress indicators of an attempt.
 pub const INDICATORS: usize = 64;
-/// Slots one vacancy may offer.
+/// Maximum number of slots of one vacancy.
 pub const VACANCY_SLOTS: u32 = 10_000;
 /// Longest tag, in bytes.
 pub const TAG_BYTES: usize = 64;
-/// Tags of one job.
+/// Maximum number of tags of one job.
 pub const TAGS: usize = 32;
-/// Jobs that one job may wait for.
+/// Maximum number of dependencies of one job.
 pub const AFTER: usize = 10_000;
 /// Largest weight of a job against limits.
 pub const THROTTLE_FACTOR: u32 = 1_000_000;
-/// Longest text that names a sub-job among those of its parent, in bytes.
+/// Longest name of a sub-job, in bytes.
 pub const CALL_BYTES: usize = 512;
-/// Sub-jobs that one job may have asked for.
+/// Maximum number of sub-jobs of one job.
 pub const SUB_JOBS: usize = 10_000;
-/// Requests at once that wait to hear that one attempt goes on.
+/// Maximum number of requests that wait at once for one attempt to resume.
 pub const WAITERS: usize = 16;
-/// Time that an attempt may take where nobody says: 24 hours, in milliseconds.
+/// Default time limit of an attempt: 24 hours, in milliseconds.
 pub const TOTAL_MS: u64 = 24 * 3_600 * 1_000;
-/// Queues that a token may be limited to.
+/// Maximum number of queues in the scope of a token.
 pub const SCOPE_QUEUES: usize = 64;
 /// Longest name of a time zone, in bytes.
 pub const ZONE_BYTES: usize = 64;
-/// Time-of-day windows of one job.
+/// Maximum number of time-of-day windows of one job.
 pub const WINDOWS: usize = 16;
 /// Longest text of windows, in bytes, as written and in its canonical form.
 pub const WINDOWS_BYTES: usize = 1_024;
-/// Longest cron line, in bytes.
+/// Longest cron expression, in bytes.
 pub const CRON_BYTES: usize = 256;
-/// Shortest distance of two ticks of a schedule, in milliseconds.
+/// Shortest interval between two ticks of a schedule, in milliseconds.
 pub const EVERY_MS: u64 = 1_000;
-/// Schedules of a hall.
+/// Maximum number of schedules of a hall.
 pub const SCHEDULES: usize = 10_000;
-/// Missed ticks that a schedule catches up with at once.
+/// Maximum number of missed ticks that a schedule catches up with at once.
 pub const CATCH_UP_TICKS: usize = 100;
 
 #[cfg(test)]

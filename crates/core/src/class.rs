@@ -1,23 +1,23 @@
-//! Jobs that are matched alike.
+//! Classes of jobs that match the same workers.
 
 use crate::name::{QueueName, TypeName};
 use crate::needs::{Abilities, Accepts, Needs, Uses};
 
-/// All queued jobs with equal (queue, type, needs, uses). Whether a worker suits is decided per class, never per job.
+/// All queued jobs with equal (queue, type, needs, uses). A match with a worker is decided per class, never per job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
     /// The queue.
     pub queue: QueueName,
     /// The type.
     pub job_type: TypeName,
-    /// What its jobs ask of a worker.
+    /// What its jobs require of a worker.
     pub needs: Needs,
-    /// What each of its jobs takes of a worker's numbers.
+    /// What each of its jobs uses of a worker's resources.
     pub uses: Uses,
 }
 
 impl Class {
-    /// Whether a worker with these abilities, who takes these jobs, suits.
+    /// Whether a worker with these abilities and accepts matches.
     pub fn suits(&self, abilities: &Abilities, accepts: &Accepts) -> bool {
         accepts.admits(self.queue.as_str(), self.job_type.as_str())
             && self.needs.satisfied_by(abilities)

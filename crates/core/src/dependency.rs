@@ -1,23 +1,23 @@
-//! Jobs that come after others: what the end of one means for those behind it, and circles that must not be.
+//! Dependencies between jobs: the effect of a job's end on its dependents, and the detection of cycles.
 
 use crate::id::JobId;
 use crate::json::Json;
 use crate::outcome::Failure;
 use crate::state::StateName;
 
-/// What the end of a job means for the jobs that come after it.
+/// The effect of a job's end on its dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependency {
     /// It succeeded: they need not wait for it any more.
     Met,
-    /// It failed or crashed: they fail, unless any end will do.
+    /// It failed or crashed: they fail, unless they accept any end.
     Failed,
-    /// It was cancelled: so are they, unless any end will do.
+    /// It was cancelled: so are they, unless they accept any end.
     Cancelled,
 }
 
 impl Dependency {
-    /// What this state means; none while the job is open.
+    /// The effect of this state; none while the job is open.
     pub fn of(state: StateName) -> Option<Dependency> {
         match state {
             StateName::Succeeded => Some(Dependency::Met),
@@ -27,12 +27,12 @@ impl Dependency {
         }
     }
 
-    /// Whether a job that comes after it may still run.
+    /// Whether a dependent may still run.
     pub fn allows(self, after_any: bool) -> bool {
         after_any || self == Dependency::Met
     }
 
-    /// The error of a job that `id` takes along.
+    /// The error of a job that ends because its dependency `id` did.
     pub fn failure(self, id: JobId) -> Failure {
         let (reason, how) = match self {
             Dependency::Met => ("dependency_met", "has succeeded"),
@@ -45,12 +45,12 @@ impl Dependency {
     }
 }
 
-/// The circle that someone is in, if there is one: each comes after the next, the last after the first. `after` says
-/// for everyone whom it comes after. Takes no more memory than there are of them, however long the chains.
+/// Returns a cycle, if there is one: each depends on the next, the last on the first. `after` lists the dependencies
+/// of each. Memory is linear in the number of entries, regardless of the length of the chains.
 pub fn circle<T: AsRef<[usize]>>(after: &[T]) -> Option<Vec<usize>> {
     const NEW: usize = 0;
     const SEEN: usize = usize::MAX;
-    // 0: not looked at; a number: on the way, so many of its own were looked at; the largest: in no circle.
+    // 0: not visited; a number: in progress, with this many of its dependencies visited; the maximum: in no cycle.
     let mut looked = vec![NEW; after.len()];
     for start in 0..after.len() {
         let mut way = Vec::new();

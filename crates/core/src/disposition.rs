@@ -1,4 +1,4 @@
-//! What became of a submitted job.
+//! The result of a submit for one job.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use crate::id::JobId;
 /// How a submit was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Disposition {
-    /// A new job was made.
+    /// A new job was created.
     Created,
-    /// A live job of the same (type, key) answers for it.
+    /// A live job of the same (type, key) is the answer.
     Joined,
-    /// A success young enough answers for it.
+    /// A success that is recent enough is the answer.
     Reused,
-    /// A new job waits for the end of the one it replaces.
+    /// A new job waits for the end of the job that it replaces.
     Superseding,
-    /// A live job of the same (type, key) will be followed by one with these params.
+    /// A live job of the same (type, key) will be followed by a job with these params.
     Again,
 }
 
@@ -50,9 +50,9 @@ impl fmt::Display for Disposition {
 /// The answer to one submitted job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Submitted {
-    /// The job that answers for it.
+    /// The job that is the answer.
     pub id: JobId,
-    /// What became of the request.
+    /// The result of the request.
     pub disposition: Disposition,
 }
 

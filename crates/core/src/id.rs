@@ -1,11 +1,11 @@
-//! Numbers that name things: jobs, attempts, leases.
+//! Numeric ids of jobs, groups, attempts and leases.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::bounds;
 
-/// A job's number, from 1 to 2⁵³ − 1; later jobs of a node have larger ones.
+/// The id of a job, from 1 to 2⁵³ − 1; later jobs of a node have larger ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(u64);
 
@@ -47,7 +47,7 @@ impl fmt::Display for JobId {
     }
 }
 
-/// A group's number. Jobs and groups are numbered together, so no job has it.
+/// The id of a group. Jobs and groups share one sequence, so no job has the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(JobId);
 
@@ -57,7 +57,7 @@ impl GroupId {
         JobId::new(n).map(GroupId)
     }
 
-    /// The group that has this number of the common row.
+    /// The group with this id of the common sequence.
     pub fn of(id: JobId) -> GroupId {
         GroupId(id)
     }
@@ -79,7 +79,7 @@ impl fmt::Display for GroupId {
 pub struct AttemptId {
     /// The job.
     pub job: JobId,
-    /// Its claim number, the fence: it rises at every claim.
+    /// Its claim number, used for fencing: it increases with every claim.
     pub claim: u32,
 }
 
@@ -101,7 +101,7 @@ impl FromStr for AttemptId {
     }
 }
 
-/// 128 random bits that a claim hands to its worker; every report must show them.
+/// 128 random bits that a claim gives to its worker; every report must present them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u128);
 

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map whose keys are numbers of our own making: no stranger can choose them, so one multiplication hashes them,
-/// and its order is the same in every run.
+/// A map whose keys are numbers that the engine assigns: clients cannot choose them, so one multiplication is a
+/// sufficient hash, and the order is the same in every run.
 pub type IdMap<T, K = u64> = HashMap<K, T, IdHash>;
 
-/// How such numbers are hashed.
+/// The hasher of such numbers.
 pub type IdHash = BuildHasherDefault<IdHasher>;
 
-/// See [`IdMap`].
+/// The hasher of [`IdMap`].
 #[derive(Debug, Default)]
 pub struct IdHasher(u64);
 

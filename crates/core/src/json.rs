@@ -1,4 +1,4 @@
-//! A JSON document kept as its text: params, results and failure data pass through the kernel unread.
+//! A JSON document kept as text: the kernel passes params, results and failure data through without parsing them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use crate::bounds;
 
-/// A valid JSON document, as compact or spacious as it was given.
+/// A valid JSON document, with the spacing it was given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Json(Arc<str>);
 
-/// Why a text is not acceptable JSON; says which field it was meant for.
+/// Why a text is not acceptable JSON; includes the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonError {
     /// Larger than the limit (field, bytes, limit).
     TooLarge(&'static str, usize, usize),
     /// Nested deeper than the limit.
     TooDeep(&'static str),
-    /// Not JSON (field, what the reader said, with line and column).
+    /// Not JSON (field, and the parser's message with line and column).
     Invalid(&'static str, String),
     /// Bytes that are not UTF-8, from this offset on.
     NotUtf8(&'static str, usize),
@@ -42,7 +42,7 @@ impl fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 impl Json {
-    /// Checks size, depth and grammar.
+    /// Validates size, depth and grammar.
     pub fn parse(field: &'static str, text: &str, limit: usize) -> Result<Json, JsonError> {
         if text.len() > limit {
             return Err(JsonError::TooLarge(field, text.len(), limit));
@@ -71,7 +71,7 @@ impl Json {
         Json::parse("value", text, bounds::VALUE_BYTES)
     }
 
-    /// A document that was checked when it was stored.
+    /// A document that was validated when it was stored.
     pub fn trusted(text: &str) -> Json {
         Json(text.into())
     }

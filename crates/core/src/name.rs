@@ -1,18 +1,18 @@
-//! Checked names: types, queues, workers, keys. A value of these types is within its bounds.
+//! Validated names of types, queues, workers and keys. A value of these types is within its bounds.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::bounds::{KEY_BYTES, NAME_BYTES, TAG_BYTES};
 
-/// Why a text is not a name; says which field it was meant for.
+/// Why a text is not a valid name; includes the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
-    /// Nothing was given.
+    /// The text is empty.
     Empty(&'static str),
     /// Longer than the limit (field, bytes, limit).
     TooLong(&'static str, usize, usize),
-    /// A character that has no place there (field, character, byte offset).
+    /// An invalid character (field, character, byte offset).
     Character(&'static str, char, usize),
 }
 
@@ -62,7 +62,7 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks the text against the bounds.
+            /// Validates the text.
             pub fn new(text: &str) -> Result<$name, NameError> {
                 check($field, text, $limit, $allowed)?;
                 Ok($name(text.into()))
@@ -83,36 +83,36 @@ macro_rules! name {
 }
 
 name!(
-    /// What kind of work a job is.
+    /// The type of a job.
     TypeName, "type", NAME_BYTES, token
 );
 name!(
-    /// The queue a job stands in.
+    /// The queue of a job.
     QueueName, "queue", NAME_BYTES, token
 );
 name!(
-    /// Who a worker is, taken from its credential.
+    /// The name of a worker, taken from its credential.
     WorkerName, "worker", NAME_BYTES, token
 );
 name!(
-    /// What a token is called.
+    /// The name of a token.
     TokenName, "name", NAME_BYTES, token
 );
 name!(
-    /// Names one piece of work within a type: at most one live job per (type, key).
+    /// Identifies work within a type: there is at most one live job per (type, key).
     Key, "key", KEY_BYTES, |_, c: char| !c.is_control()
 );
 
 name!(
-    /// Whose job it is, for people and for limits.
+    /// The owner of a job, for users and for limits.
     Owner, "owner", NAME_BYTES, |_, c: char| !c.is_control()
 );
 name!(
-    /// What a schedule is called.
+    /// The name of a schedule.
     ScheduleName, "schedule", NAME_BYTES, token
 );
 name!(
-    /// A word that jobs are found by.
+    /// A word to filter jobs by.
     Tag, "tag", TAG_BYTES, |_, c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, ',' | '"' | '\\')
 );
 

@@ -1,23 +1,23 @@
-//! What is configured for a queue.
+//! The configuration of a queue.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{Limit, LimitError, check_limits};
 
-/// The settings of a queue. One that nobody configured has the defaults: it goes on, and nothing limits it.
+/// The settings of a queue. By default it is not paused and has no limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Whether its jobs are kept from being claimed; those that run go on.
+    /// Whether it is paused: its jobs are not claimed; running jobs continue.
     #[serde(default)]
     pub paused: bool,
-    /// How much of it may go on at once, and how fast.
+    /// Its limits on concurrency and rate.
     #[serde(default)]
     pub limits: Vec<Limit>,
 }
 
 impl QueueConfig {
-    /// Refuses what is out of bounds.
+    /// Rejects values that are out of bounds.
     ///
     /// # Errors
     /// The first thing wrong with its limits.

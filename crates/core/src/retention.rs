@@ -1,4 +1,4 @@
-//! Which completed jobs are kept. A pass walks from the newest job to the oldest and asks about each.
+//! Which completed jobs are kept. A pass goes from the newest job to the oldest and decides each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use crate::name::{Key, TypeName};
 use crate::time::Time;
 use crate::type_config::TypeConfig;
 
-/// What retention knows of a completed job.
+/// The data of a completed job that retention needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// Its id.
@@ -20,13 +20,13 @@ pub struct Completed {
     pub succeeded: bool,
     /// When it ended.
     pub ended_at: Time,
-    /// The job that asked for it.
+    /// The job that requested it.
     pub parent: Option<JobId>,
     /// The group it belongs to.
     pub group: Option<GroupId>,
 }
 
-/// One walk over the completed jobs, newest first.
+/// One pass over the completed jobs, newest first.
 #[derive(Debug)]
 pub struct Pass {
     now: Time,
@@ -35,12 +35,12 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// A new walk.
+    /// A new pass.
     pub fn new(now: Time) -> Pass {
         Pass { now, seen: HashMap::new(), spared: HashSet::new() }
     }
 
-    /// Whether this job is to be removed. A key's newest success within the type's reuse window always stays.
+    /// Whether this job is to be removed. A key's newest success within the type's reuse window is always kept.
     pub fn removes(&mut self, job: &Completed, config: &TypeConfig) -> bool {
         let count = self.seen.entry(job.job_type.clone()).or_default();
         *count += 1;

@@ -1,4 +1,4 @@
-//! Which queues a token reaches. What stands in another queue is, for its holder, not there.
+//! The queues that a token may access. Jobs in other queues do not exist for its holder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::bounds::SCOPE_QUEUES;
 use crate::name::{NameError, QueueName};
 
-/// Queues by name, or by the beginning of a name: `mail`, `mail-*`. None at all means every queue.
+/// Queues by name, or by a prefix: `mail`, `mail-*`. An empty list means every queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(Arc<[Box<str>]>);
 
@@ -15,7 +15,7 @@ pub struct Scope(Arc<[Box<str>]>);
 pub enum ScopeError {
     /// More entries than the limit.
     TooMany(usize),
-    /// An entry that can be the name of no queue.
+    /// An entry that cannot be the name of a queue.
     Name(NameError),
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for ScopeError {
 impl std::error::Error for ScopeError {}
 
 impl Scope {
-    /// The scope of these entries, each a queue or the beginning of queues followed by `*`.
+    /// The scope of these entries, each a queue or a prefix followed by `*`.
     ///
     /// # Errors
     /// There are too many, or one could never match.
@@ -47,12 +47,12 @@ impl Scope {
         Ok(Scope(checked.into()))
     }
 
-    /// Whether every queue is reached.
+    /// Whether every queue is accessible.
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this queue is reached.
+    /// Whether this queue is accessible.
     pub fn reaches(&self, queue: &str) -> bool {
         let matches = |entry: &str| match entry.strip_suffix('*') {
             Some(beginning) => queue.starts_with(beginning),
@@ -69,7 +69,7 @@ impl Scope {
 
 fn check(entry: &str) -> Result<Box<str>, ScopeError> {
     let name = entry.strip_suffix('*').unwrap_or(entry);
-    // A star alone is every queue.
+    // A star alone means every queue.
     if entry != "*" {
         QueueName::new(name).map_err(ScopeError::Name)?;
     }

@@ -1,14 +1,14 @@
-//! A moment, in milliseconds since 1970. The clock itself lives outside.
+//! A point in time, in milliseconds since 1970. This crate reads no clock.
 
 use std::fmt;
 
 use crate::bounds;
 
-/// A wall-clock moment between 1970 and 9999, in milliseconds.
+/// A wall-clock time between 1970 and 9999, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(i64);
 
-/// Why a number is not a moment.
+/// Why a number is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeError(pub i64);
 
@@ -21,12 +21,12 @@ impl fmt::Display for TimeError {
 impl std::error::Error for TimeError {}
 
 impl Time {
-    /// The first moment of 1970.
+    /// The first millisecond of 1970.
     pub const EPOCH: Time = Time(0);
-    /// The last moment of 9999.
+    /// The last millisecond of 9999.
     pub const END: Time = Time(bounds::TIME_MS);
 
-    /// A moment from milliseconds since 1970; refuses what lies before 1970 or after 9999.
+    /// A time from milliseconds since 1970; rejects times before 1970 or after 9999.
     pub fn from_ms(ms: i64) -> Result<Time, TimeError> {
         if (0..=bounds::TIME_MS).contains(&ms) { Ok(Time(ms)) } else { Err(TimeError(ms)) }
     }
@@ -36,19 +36,19 @@ impl Time {
         self.0
     }
 
-    /// This moment and `ms` later, at most the end of 9999.
+    /// This time plus `ms`, at most the end of 9999.
     pub fn plus_ms(self, ms: u64) -> Time {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         Time(self.0.saturating_add(ms).min(bounds::TIME_MS))
     }
 
-    /// This moment and `ms` earlier, at least 1970.
+    /// This time minus `ms`, at least 1970.
     pub fn minus_ms(self, ms: u64) -> Time {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         Time(self.0.saturating_sub(ms).max(0))
     }
 
-    /// Milliseconds from `earlier` to this moment, 0 when it lies ahead.
+    /// Milliseconds from `earlier` to this time, 0 if `earlier` is later.
     pub fn since(self, earlier: Time) -> u64 {
         u64::try_from(self.0 - earlier.0).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! How long an attempt may take.
+//! The time limits of an attempt.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{DELAY_MS, TOTAL_MS};
 
-/// Bounds of an attempt, in milliseconds. Both stand still while it waits for others.
+/// Time limits of an attempt, in milliseconds. Both are suspended while it waits for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timeouts {
-    /// From its acceptance to its end; none: as its type says, or a day.
+    /// From its acceptance to its end; none: the type's value, or a day.
     pub total_ms: Option<u64>,
-    /// Without any output or progress; none: as its type says, or for ever.
+    /// Without any output or progress; none: the type's value, or unlimited.
     pub silence_ms: Option<u64>,
 }
 
 impl Timeouts {
-    /// These, and where they say nothing the others.
+    /// These values, with the others as defaults.
     #[must_use]
     pub fn or(self, others: Timeouts) -> Timeouts {
         Timeouts {
@@ -26,12 +26,12 @@ impl Timeouts {
         }
     }
 
-    /// How long an attempt may take in all.
+    /// The total time limit of an attempt.
     pub fn total(&self) -> u64 {
         self.total_ms.unwrap_or(TOTAL_MS)
     }
 
-    /// Refuses numbers beyond the limits.
+    /// Rejects numbers beyond the limits.
     pub fn check(&self) -> Result<(), TimeoutError> {
         for (field, ms) in [("total_ms", self.total_ms), ("silence_ms", self.silence_ms)] {
             if let Some(ms) = ms.filter(|ms| !(1..=DELAY_MS).contains(ms)) {
@@ -42,12 +42,12 @@ impl Timeouts {
     }
 }
 
-/// A time-out beyond the limits.
+/// A time-out that is out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutError {
     /// The field.
     pub field: &'static str,
-    /// What was given.
+    /// The given value.
     pub ms: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is configured for a type of job.
+//! The configuration of a job type.
 
 use std::fmt;
 
@@ -13,37 +13,37 @@ use crate::timeouts::{TimeoutError, Timeouts};
 /// The type of arbitrary commands.
 const EXEC: &str = "exec";
 
-/// Defaults of a type. A type registers itself with these when it is first submitted.
+/// Defaults of a type. A type is registered with these when a job of it is first submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypeConfig {
-    /// The retry policy of jobs that bring none.
+    /// The retry policy of jobs that have none.
     pub retry: RetryPolicy,
-    /// Completed jobs older than this are removed; none keeps them for ever.
+    /// Completed jobs older than this are removed; none keeps them forever.
     pub keep_ms: Option<u64>,
-    /// Only so many completed jobs are kept, the newest; none keeps all.
+    /// Maximum number of completed jobs kept, the newest; none keeps all.
     pub keep_count: Option<u64>,
-    /// How old a success may be to be reused at most; retention spares a key's newest success as long. 0: no reuse.
+    /// Maximum age of a success that is reused; retention keeps a key's newest success as long. 0: no reuse.
     pub reuse_window_ms: u64,
-    /// Whether its jobs are kept from being claimed.
+    /// Whether it is paused: its jobs are not claimed.
     #[serde(default)]
     pub paused: bool,
-    /// How much of it may go on at once, and how fast.
+    /// Its limits on concurrency and rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
-    /// How long attempts of jobs that do not say may take.
+    /// Time limits of jobs that specify none.
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// How long an attempt is expected to take; a longer one is marked. None: nobody knows.
+    /// The expected duration of an attempt; a longer one is marked. None: unknown.
     #[serde(default)]
     pub expected_ms: Option<u64>,
-    /// Whether its jobs go on outside: the worker only starts them, and someone else tells the outcome.
+    /// Whether its work is external: the worker only starts it, and the outcome is reported from outside.
     #[serde(default)]
     pub external: bool,
 }
 
 impl TypeConfig {
-    /// What a type has before anyone configures it.
+    /// The configuration of a type before it is changed.
     pub fn of(job_type: &TypeName) -> TypeConfig {
         let retry = if job_type.as_str() == EXEC { RetryPolicy::once() } else { RetryPolicy::named() };
         TypeConfig {
@@ -59,7 +59,7 @@ impl TypeConfig {
         }
     }
 
-    /// Refuses what is out of bounds.
+    /// Rejects values that are out of bounds.
     pub fn check(&self) -> Result<(), TypeConfigError> {
         self.retry.check().map_err(TypeConfigError::Retry)?;
         self.timeouts.check().map_err(TypeConfigError::Timeouts)?;
@@ -79,20 +79,20 @@ impl TypeConfig {
     }
 }
 
-/// Why a type's configuration was not acceptable.
+/// Why a type's configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeConfigError {
-    /// Its retry policy is not.
+    /// Its retry policy is invalid.
     Retry(RetryError),
-    /// Its time-outs are not.
+    /// Its time-outs are invalid.
     Timeouts(TimeoutError),
-    /// Its limits are not.
+    /// Its limits are invalid.
     Limits(LimitError),
     /// A number is beyond its limit.
     Outside {
         /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: u64,
         /// The limit.
         most: u64,

@@ -1,7 +1,7 @@
-//! Time zones, from the database that is built in.
+//! Time zones, from the built-in database.
 //!
-//! The rules come with the binary and never from the machine it runs on, so two nodes, a test and a restart agree
-//! about every hour. A new release brings new rules.
+//! The rules are part of the binary and are never read from the machine, so two nodes, a test and a restart agree on
+//! every hour. A new release brings new rules.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -16,16 +16,16 @@ use crate::time::Time;
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// A place whose clock is meant, such as `Europe/Berlin`.
+/// A time zone, such as `Europe/Berlin`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// Why a text names no zone.
+/// Why a text is not a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneError {
     /// The text, cut to a length that can be printed.
     pub found: String,
-    /// A zone that may have been meant.
+    /// The zone that was probably meant.
     pub meant: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Zone {
 }
 
 impl Zone {
-    /// The zone of this name, in whatever case it is written.
+    /// The zone of this name, regardless of case.
     pub fn new(name: &str) -> Result<Zone, ZoneError> {
         let named = (name.len() <= ZONE_BYTES).then(|| DATABASE.get(name).ok()).flatten();
         match named.filter(|zone| zone.iana_name().is_some()) {
@@ -68,13 +68,13 @@ impl Zone {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// What the clocks of the zone show at this moment.
+    /// The local time of the zone at this time.
     pub(crate) fn civil(&self, at: Time) -> DateTime {
         self.0.to_datetime(stamp(at))
     }
 
-    /// When the clocks of the zone show this: first and last moment. They differ where a change of the clocks
-    /// repeats it. What a change leaves out comes, both times, at the moment of the change.
+    /// The first and the last time at which the clocks of the zone show this local time. They differ if a clock change
+    /// repeats it. For a local time that a clock change skips, both are the time of the change.
     pub(crate) fn moments(&self, civil: DateTime) -> (Time, Time) {
         let found = self.0.to_ambiguous_timestamp(civil);
         let (gap, earlier, later) = match found.offset() {
@@ -90,13 +90,13 @@ impl Zone {
         }
     }
 
-    /// The moments after this one at which the clocks of the zone are changed.
+    /// The times after this one at which the clocks of the zone change.
     pub(crate) fn changes(&self, after: Time) -> impl Iterator<Item = Time> + '_ {
         self.0.following(stamp(after)).map(|change| time(change.timestamp()))
     }
 }
 
-/// The database of zones ends a day before our time does.
+/// The zone database ends a day before the range of `Time` does.
 fn stamp(at: Time) -> Timestamp {
     Timestamp::from_millisecond(at.as_ms()).unwrap_or(Timestamp::MAX)
 }
@@ -105,7 +105,7 @@ fn time(stamp: Timestamp) -> Time {
     Time::from_ms(stamp.as_millisecond().max(0)).unwrap_or(Time::END)
 }
 
-/// A zone of which only the city was given, or one within two slips of the name.
+/// A zone of which only the city was given, or one within two wrong letters of the name.
 fn meant(name: &str) -> Option<String> {
     if name.is_empty() || name.len() > ZONE_BYTES {
         return None;

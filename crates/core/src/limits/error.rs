@@ -1,4 +1,4 @@
-//! What is wrong with a key expression, where, and what was probably meant.
+//! Errors in a key expression, with their position and a suggestion.
 
 use std::error::Error;
 use std::fmt;
@@ -18,45 +18,45 @@ pub struct ExpressionError {
 /// What can be wrong with a key expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpressionErrorKind {
-    /// Something else has to stand here.
+    /// Another character is expected here.
     Unexpected {
-        /// What stands there.
+        /// The character found.
         found: char,
-        /// What may stand there, in words.
+        /// What is expected, in words.
         expected: &'static str,
     },
-    /// The text ends where something has to stand.
+    /// The text ends too early.
     Ends {
-        /// What has to stand there, in words.
+        /// What is expected, in words.
         expected: &'static str,
     },
-    /// Not one of the things that a job has.
+    /// Not a field of a job.
     UnknownName {
         /// As it was written.
         name: Box<str>,
         /// What was probably meant.
         did_you_mean: Option<&'static str>,
     },
-    /// Not something that can be done to a value.
+    /// Not a function of a value.
     UnknownFunction {
         /// As it was written.
         name: Box<str>,
     },
     /// The quote that starts here does not end.
     UnclosedQuote,
-    /// In quotes, a backslash stands before a quote or a backslash only.
+    /// In quotes, a backslash may precede only a quote or a backslash.
     UnknownEscape {
-        /// What stands there.
+        /// The character found.
         found: char,
     },
     /// A control character: NUL, tab, line end, escape.
     ControlCharacter {
-        /// What stands there.
+        /// The character found.
         found: char,
     },
-    /// The position in a list is too large a number.
+    /// The index in a list is too large.
     IndexTooLarge,
-    /// Nothing stands before an empty text.
+    /// The separator of `before` is empty.
     EmptySeparator,
     /// The path into params is too deep.
     PathTooDeep,
@@ -76,7 +76,7 @@ impl fmt::Display for ExpressionError {
 }
 
 impl ExpressionErrorKind {
-    /// What to do about it, where that is not plain from the message.
+    /// How to correct it, if the message does not show it.
     fn hint(&self) -> String {
         match self {
             Self::UnknownName { did_you_mean: Some(name), .. } => format!("; did you mean \"{name}\"?"),

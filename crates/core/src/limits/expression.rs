@@ -1,4 +1,4 @@
-//! What a bucket is one of: an expression over a job, which names the bucket that the job belongs to.
+//! Key expressions: an expression over a job, whose value determines the job's bucket.
 //!
 //! ```text
 //!   key                       the job's key                     acme/7
@@ -9,8 +9,8 @@
 //!   tag:region                the rest of its tag region=… or region:…
 //! ```
 //!
-//! A number and the same digits as text are one value. What is missing, `null`, a list or an object is no value: such
-//! jobs share one bucket. Of a very long value only the beginning counts, so at worst two of them share a bucket.
+//! A number and the same digits as text are one value. A missing value, `null`, a list or an object is no value: such
+//! jobs share one bucket. Only the beginning of a very long value counts, so at worst two such values share a bucket.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,11 +32,11 @@ pub struct KeyExpression(Arc<Parsed>);
 struct Parsed {
     text: String,
     source: Source,
-    /// Only what stands before this text counts.
+    /// Only the part before this text counts.
     before: Option<Box<str>>,
 }
 
-/// Where the value comes from.
+/// The source of the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Key,
@@ -49,7 +49,7 @@ pub(super) enum Source {
     Params(Vec<Step>),
 }
 
-/// The names of sources without a part of their own.
+/// The names of sources without a path.
 pub(super) const NAMES: [(&str, Source); 6] = [
     ("key", Source::Key),
     ("owner", Source::Owner),
@@ -60,7 +60,7 @@ pub(super) const NAMES: [(&str, Source); 6] = [
 ];
 
 impl KeyExpression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.

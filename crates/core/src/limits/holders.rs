@@ -1,24 +1,24 @@
-//! Who has a place in one bucket. There may be very many buckets, of which most have one or two jobs at a time: those
-//! stand in the bucket itself, so that a job comes and goes without a look at other memory.
+//! The jobs that have a place in one bucket. There may be very many buckets, most of which have one or two jobs at a
+//! time: those are stored inline, so that adding and removing a job does not access other memory.
 
 use crate::id::JobId;
 use crate::id_map::IdMap;
 
-/// How many stand in the bucket itself.
+/// How many are stored inline.
 const FEW: usize = 2;
 
-/// What one job has.
+/// The place of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub weight: u32,
-    /// Whose place it stands on; none: its own.
+    /// The job whose place it has borrowed; none: it has a separate place.
     pub on: Option<JobId>,
-    /// Who stands on its place.
+    /// The job that has borrowed its place.
     pub lent_to: Option<JobId>,
 }
 
 impl Place {
-    /// A place of its own that is lent to nobody.
+    /// A separate place that is not lent.
     pub fn alone(weight: u32) -> Place {
         Place { weight, on: None, lent_to: None }
     }
@@ -28,12 +28,12 @@ impl Place {
     }
 }
 
-/// See the module's documentation.
+/// The holders of a bucket. See the module's documentation.
 #[derive(Clone, Debug)]
 pub(super) enum Holders {
-    /// Each alone on its place.
+    /// Each has a separate place that is not lent.
     Few([Option<(JobId, u32)>; FEW]),
-    /// As soon as there were more, or one has lent its place, until nobody is left.
+    /// Used once there were more, or one has lent its place, until none is left.
     Many(Box<IdMap<Place, JobId>>),
 }
 
@@ -89,7 +89,7 @@ impl Holders {
         self.many().get_mut(&id)
     }
 
-    /// All of them, in no order.
+    /// All of them, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (JobId, Place)> {
         let (few, many) = match self {
             Holders::Few(few) => (Some(few_of(few)), None),

@@ -1,4 +1,4 @@
-//! A limit as it is configured.
+//! A limit as configured.
 
 use std::fmt;
 
@@ -10,43 +10,43 @@ use super::{CONCURRENCY_MAX, KeyExpression, LIMITS_MAX, PER_MS_MAX, TOKENS_MAX};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// One bucket for each value of this; none: one for all.
+    /// One bucket for each value of this expression; none: one bucket for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<KeyExpression>,
-    /// Weights of jobs that may be leased at once; none: any.
+    /// Sum of the weights of jobs that may be leased at once; none: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Weights of jobs that may be claimed over time; none: any.
+    /// Sum of the weights of jobs that may be claimed over time; none: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
 
-/// So many tokens in so much time.
+/// A number of tokens per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Tokens that come in `per_ms`.
+    /// Tokens per `per_ms`.
     pub count: u32,
-    /// The time they come in, evenly.
+    /// The period over which they are added evenly.
     pub per_ms: u64,
-    /// Tokens that are saved up at most; none: `count`.
+    /// Maximum number of tokens saved; none: `count`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
 }
 
 impl Rate {
-    /// Tokens that are saved up at most.
+    /// Maximum number of tokens saved.
     pub fn most(&self) -> u32 {
         self.burst.unwrap_or(self.count)
     }
 }
 
-/// Why limits were not acceptable.
+/// Why limits are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitError {
-    /// More limits than there may be.
+    /// Too many limits.
     TooMany(usize),
-    /// A limit that limits nothing, by its position from 1.
+    /// A limit without concurrency and rate, by its position from 1.
     Nothing(usize),
     /// A number is outside its bounds.
     Outside {
@@ -54,9 +54,9 @@ pub enum LimitError {
         position: usize,
         /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         given: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
 }
@@ -101,7 +101,7 @@ impl Limit {
     }
 }
 
-/// Refuses limits that are out of bounds.
+/// Rejects limits that are out of bounds.
 ///
 /// # Errors
 /// The first thing wrong with them.

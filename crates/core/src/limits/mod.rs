@@ -1,5 +1,4 @@
-//! How much may go on at once, and how fast: limits of a queue or a type, as one bucket or as one for each value of
-//! an expression.
+//! Limits on concurrency and rate of a queue or a type, with one bucket or with one for each value of an expression.
 //!
 //! ```text
 //!   { "concurrency": 10 }                                            ten at once
@@ -7,15 +6,15 @@
 //!   { "by": "owner", "rate": { "count": 100, "per_ms": 60000 } }     a hundred starts a minute for each owner
 //! ```
 //!
-//! A job weighs its `throttle_factor`. Running jobs take their weight of `concurrency` ([`Places`]); each claim takes
-//! it once from the `rate` ([`Tokens`]). Two rules keep every job able to run:
+//! The weight of a job is its `throttle_factor`. Leased jobs take their weight from `concurrency` ([`Places`]); each
+//! claim takes it once from the `rate` ([`Tokens`]). Two rules ensure that every job can run:
 //!
 //! - A weight of 0 takes nothing and never waits: the critical lane.
 //! - A weight above a limit counts as the whole of it: the job runs when nothing else of its bucket does, and
 //!   nothing else does while it runs. Of a rate it takes all its tokens, which are saved up for it beyond the burst.
 //!
-//! Jobs for which the expression has no value share one bucket of their own. Everything here is arithmetic on
-//! integers: no drift, and the moment is an argument.
+//! Jobs for which the expression has no value share a separate bucket. All arithmetic is on integers: there is no
+//! drift, and the time is an argument.
 
 mod error;
 mod expression;
@@ -35,17 +34,17 @@ pub use limit::{Limit, LimitError, Rate, check_limits};
 pub use places::Places;
 pub use tokens::Tokens;
 
-/// Limits that a queue or a type may have.
+/// Maximum number of limits of a queue or a type.
 pub const LIMITS_MAX: usize = 16;
-/// The most that a limit may let through at once, in weights of jobs.
+/// Maximum concurrency of a limit, in weights of jobs.
 pub const CONCURRENCY_MAX: u32 = 1_000_000;
-/// The most tokens of a rate, and the most that may be saved up.
+/// Maximum number of tokens of a rate, and of saved tokens.
 pub const TOKENS_MAX: u32 = 1_000_000;
-/// The longest time that a rate may be spread over: a year, in milliseconds.
+/// The longest period of a rate: a year, in milliseconds.
 pub const PER_MS_MAX: u64 = crate::bounds::DELAY_MS;
 /// The longest expression, in bytes.
 pub const EXPRESSION_BYTES_MAX: usize = 512;
 /// The deepest path into params.
 pub const PATH_MAX: usize = 16;
-/// The longest value of an expression, in bytes; of a longer one only the beginning tells buckets apart.
+/// The longest value of an expression, in bytes; of a longer one only the beginning distinguishes buckets.
 pub const VALUE_BYTES_MAX: usize = crate::bounds::KEY_BYTES;

@@ -1,4 +1,4 @@
-//! Reading a key expression.
+//! Parses a key expression.
 
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
 use super::expression::{NAMES, Source};
@@ -8,7 +8,7 @@ use crate::needs::{Position, did_you_mean};
 
 const KNOWN: [&str; 8] = ["key", "owner", "queue", "type", "group", "schedule", "params", "tag"];
 
-/// The source, and the text that its value is cut before.
+/// Returns the source, and the text before which its value is cut.
 pub(super) fn expression(text: &str) -> Result<(Source, Option<Box<str>>), ExpressionError> {
     let mut reader = Reader { text, at: 0 };
     if text.len() > EXPRESSION_BYTES_MAX {
@@ -29,7 +29,7 @@ struct Reader<'a> {
     at: usize,
 }
 
-/// What stands after a dot.
+/// What follows a dot.
 enum Part {
     Name(Box<str>),
     Before(Box<str>),
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Why digits are no position: too many of them, or a letter among them.
+/// Why digits are not an index: too many of them, or a letter among them.
 fn index_fault(digits: &str) -> Kind {
     match digits.chars().find(|c| !c.is_ascii_digit()) {
         Some(found) => Kind::Unexpected { found, expected: "a number" },

@@ -1,7 +1,7 @@
-//! A value deep in a JSON text, found without reading the rest of it.
+//! Finds a value in a JSON text by its path, without parsing the rest.
 //!
-//! The text was checked when it came, so what is not on the way is skipped by its quotes and brackets: every job of a
-//! limit by `params` passes here.
+//! The text was validated when it was received, so values that are not on the path are skipped by their quotes and
+//! brackets: every job of a limit by `params` is processed here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,17 +17,17 @@ pub(super) enum Step {
     Index(u32),
 }
 
-/// Whether a name may begin so without quotes.
+/// Whether an unquoted name may begin with this character.
 pub(super) fn is_bare_start(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// Whether a name may go on so without quotes.
+/// Whether an unquoted name may continue with this character.
 pub(super) fn is_bare(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// A text in quotes, as an expression writes it.
+/// A text in quotes, as written in an expression.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -44,7 +44,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// The text of the word, number or truth value at the end of the path; none if there is no such thing.
+/// The text of the string, number or boolean at the end of the path; none if there is none.
 pub(super) fn value<'j>(json: &'j str, steps: &[Step]) -> Option<Cow<'j, str>> {
     let mut found = Text(json).next()?;
     for step in steps {
@@ -56,7 +56,7 @@ pub(super) fn value<'j>(json: &'j str, steps: &[Step]) -> Option<Cow<'j, str>> {
     scalar(found)
 }
 
-/// The value of this name in an object. Of a name that stands twice the last counts, as with most readers of JSON.
+/// The value of this name in an object. If a name occurs twice the last one counts, as in most JSON parsers.
 fn member<'j>(object: &'j str, name: &str) -> Option<&'j str> {
     let mut text = Text(object.strip_prefix('{')?);
     let mut found = None;
@@ -80,7 +80,7 @@ fn element(list: &str, index: u32) -> Option<&str> {
     text.next()
 }
 
-/// What a text in quotes says.
+/// The content of a text in quotes.
 fn word(quoted: &str) -> Option<Cow<'_, str>> {
     let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
     if plain.contains('\\') { serde_json::from_str(quoted).ok().map(Cow::Owned) } else { Some(plain.into()) }
@@ -114,7 +114,7 @@ fn number_text(number: &serde_json::Number) -> String {
 struct Text<'j>(&'j str);
 
 impl<'j> Text<'j> {
-    /// The next value as it stands; none at a closing bracket or the end.
+    /// The next value as text; none at a closing bracket or the end.
     fn next(&mut self) -> Option<&'j str> {
         self.skip_space();
         let end = match self.0.as_bytes().first()? {
@@ -139,7 +139,7 @@ impl<'j> Text<'j> {
     }
 }
 
-/// Where a text in quotes ends: at the first quote with no backslash of its own before it.
+/// Where a text in quotes ends: at the first quote that is not escaped by a backslash.
 fn string_end(text: &str) -> Option<usize> {
     let mut at = 1;
     loop {

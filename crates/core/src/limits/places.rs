@@ -1,8 +1,8 @@
-//! The places of one concurrency limit: who has how many of them, and who has lent its own to whom.
+//! The places of one concurrency limit: which jobs have them, and which jobs have lent theirs.
 //!
-//! A job that waits for others keeps its place, and would wait for ever if those needed a place of the same bucket. So it
-//! lends it: one job at a time stands on it, which may itself wait and lend on. A chain of jobs on one place takes as
-//! much as its heaviest, and of a chain only the last runs.
+//! A job that waits for others keeps its place, and would wait forever if those needed a place of the same bucket.
+//! Therefore it lends the place: one job at a time borrows it, and that job may itself wait and lend. A chain of jobs
+//! on one place takes as much as its heaviest job, and only the last job of a chain runs.
 //!
 //! ```text
 //!   grandparent (waits) ◀── parent (waits, on lent place) ◀── child (runs, on lent place)     one place
@@ -19,17 +19,17 @@ pub struct Places {
 }
 
 impl Places {
-    /// Weights that are taken in all.
+    /// The sum of the weights taken.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Whether nobody has a place.
+    /// Whether no job has a place.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Who has a place, and of what weight, by id.
+    /// The jobs that have a place, with their weights, by id.
     pub fn holders(&self) -> Vec<(JobId, u32)> {
         let mut holders: Vec<_> = self.jobs.iter().map(|(id, place)| (id, place.weight)).collect();
         holders.sort_unstable();
@@ -41,17 +41,17 @@ impl Places {
         self.jobs.get(id).is_some()
     }
 
-    /// Who stands on the place of this job.
+    /// The job that has borrowed the place of this job.
     pub fn lent_to(&self, lender: JobId) -> Option<JobId> {
         self.jobs.get(lender)?.lent_to
     }
 
-    /// Whether a job of this weight can take a place of its own under this limit.
+    /// Whether a job of this weight can take a separate place under this limit.
     pub fn fits(&self, weight: u32, limit: u32) -> bool {
         weight == 0 || self.taken == 0 || self.taken + u64::from(weight) <= u64::from(limit)
     }
 
-    /// Whether a job of this weight can stand on the place of a job that waits.
+    /// Whether a job of this weight can borrow the place of a waiting job.
     pub fn fits_on(&self, lender: JobId, weight: u32, limit: u32) -> bool {
         if self.jobs.get(lender).is_none_or(|place| place.lent_to.is_some()) {
             return false;
@@ -59,7 +59,7 @@ impl Places {
         let chain = self.chain(lender);
         let others = self.taken - chain;
         let together = chain.max(u64::from(weight));
-        // On a place that is heavy enough nothing grows, even where a lowered limit is exceeded already.
+        // A chain that does not grow is always allowed, even if a lowered limit is already exceeded.
         together == chain || others == 0 || others + together <= u64::from(limit)
     }
 
@@ -71,7 +71,7 @@ impl Places {
         }
     }
 
-    /// Stands on the place of a job that waits.
+    /// Borrows the place of a waiting job.
     pub fn take_on(&mut self, lender: JobId, id: JobId, weight: u32) {
         if weight == 0 || self.jobs.get(id).is_some() {
             return;
@@ -85,7 +85,7 @@ impl Places {
         self.taken = self.taken - before + self.chain(id);
     }
 
-    /// Leaves its place. Whoever stood on it has it from now on.
+    /// Leaves its place. The job that has borrowed it keeps it from now on.
     pub fn leave(&mut self, id: JobId) {
         let Some(place) = self.jobs.remove(id) else { return };
         let parts = [place.on, place.lent_to].into_iter().flatten().map(|id| self.chain(id));
@@ -100,7 +100,7 @@ impl Places {
         self.taken = self.taken - before + rest;
     }
 
-    /// What the chain that this job stands in takes: the heaviest of it.
+    /// What the chain of this job takes: the weight of its heaviest job.
     fn chain(&self, id: JobId) -> u64 {
         let down = std::iter::successors(self.jobs.get(id), |place| self.jobs.get(place.on?));
         let up = std::iter::successors(self.jobs.get(id), |place| self.jobs.get(place.lent_to?));

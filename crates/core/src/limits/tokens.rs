@@ -1,33 +1,33 @@
 //! The tokens of one rate.
 //!
-//! The level is counted in shares: a token has `per_ms` of them, and every millisecond brings `count`. So nothing is
-//! rounded and nothing drifts. In any time at most `burst` tokens and what comes meanwhile are taken. For a job that is
-//! heavier than the burst its own weight stands in for it: tokens are saved up that far while it waits. The level is never
-//! below 0, so that a bucket of which nothing is known can begin at 0 and keeps the rate all the same.
+//! The level is counted in shares: a token has `per_ms` shares, and every millisecond adds `count`, so there is no
+//! rounding and no drift. In any period, at most `burst` tokens plus those added in the period are taken. For a job
+//! heavier than the burst, its weight replaces the burst: tokens are saved up to it while the job waits. The level is
+//! never below 0, so a bucket with an unknown history can start at 0 without exceeding the rate.
 
 use super::Rate;
 
-/// The tokens of one rate. Moments are milliseconds of a clock that never goes back.
+/// The tokens of one rate. Times are milliseconds of a monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tokens {
     rate: Rate,
-    /// Shares at the moment `at`.
+    /// Shares at the time `at`.
     shares: u64,
     at: u64,
 }
 
 impl Tokens {
-    /// A bucket without tokens: nobody knows what was taken before.
+    /// A bucket without tokens: what was taken before is unknown.
     pub fn empty(rate: Rate, now: u64) -> Tokens {
         Tokens { rate, shares: 0, at: now }
     }
 
-    /// A bucket that nothing was taken from.
+    /// A bucket from which nothing was taken.
     pub fn full(rate: Rate, now: u64) -> Tokens {
         Tokens { rate, shares: most(rate), at: now }
     }
 
-    /// A bucket of the same level, but for what came beyond the burst: that is saved up only for whoever waits.
+    /// A bucket of the same level, without the tokens beyond the burst: those are saved only for a waiting job.
     #[must_use]
     pub fn begin(&self, now: u64) -> Tokens {
         let mut tokens = self.clone();
@@ -40,13 +40,13 @@ impl Tokens {
         self.rate
     }
 
-    /// What has come by now, beyond the burst too.
+    /// The shares available by now, including those beyond the burst.
     fn come(&self, now: u64) -> u64 {
         let news = now.saturating_sub(self.at).saturating_mul(u64::from(self.rate.count));
         self.shares.saturating_add(news)
     }
 
-    /// The first moment from `now` on at which this weight can be taken.
+    /// The first time from `now` on at which this weight can be taken.
     pub fn ready_at(&self, weight: u32, now: u64) -> u64 {
         let missing = shares(weight, self.rate.per_ms).saturating_sub(self.come(now));
         now.saturating_add(missing.div_ceil(u64::from(self.rate.count.max(1))))
@@ -64,13 +64,13 @@ impl Tokens {
         self.shares = self.shares.saturating_sub(taken);
     }
 
-    /// Gives back what a claim took that came to nothing.
+    /// Returns what a failed claim took.
     pub fn give_back(&mut self, weight: u32, now: u64) {
         self.settle(now, most(self.rate));
         self.shares = self.shares.saturating_add(shares(weight, self.rate.per_ms)).min(most(self.rate));
     }
 
-    /// Goes on with another rate. What was saved up stays so, as far as the new rate lets it.
+    /// Changes the rate. Saved tokens are kept as far as the new rate allows.
     pub fn change(&mut self, rate: Rate, now: u64) {
         self.settle(now, most(self.rate));
         let scaled = u128::from(self.shares) * u128::from(rate.per_ms) / u128::from(self.rate.per_ms.max(1));
@@ -78,12 +78,12 @@ impl Tokens {
         self.rate = rate;
     }
 
-    /// Whether nothing is missing, so that a new bucket would do as well.
+    /// Whether no token is missing, so that a new bucket is equivalent.
     pub fn is_full(&self, now: u64) -> bool {
         self.come(now) >= most(self.rate)
     }
 
-    /// Whole tokens that are saved up now.
+    /// Whole tokens saved now.
     pub fn left(&self, now: u64) -> u64 {
         self.come(now).min(most(self.rate)) / self.rate.per_ms.max(1)
     }

@@ -7,14 +7,14 @@ use super::SelectorError;
 use super::parse;
 use super::value::{Fact, Named, Value};
 
-/// What a worker can do and has. Only made by [`Abilities::parse`], so every bound holds for each of them.
+/// The abilities and resources of a worker. Only created by [`Abilities::parse`], so every value is within bounds.
 ///
 /// Equal, ordered and hashed by content, so that workers with equal abilities can share one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Abilities(BTreeMap<Box<str>, Value>);
 
 impl Abilities {
-    /// Reads `os=linux, gpu=2, lang=[rust,python], spot`; an empty text is a worker without abilities.
+    /// Parses `os=linux, gpu=2, lang=[rust,python], spot`; an empty text is a worker without abilities.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.
@@ -24,7 +24,7 @@ impl Abilities {
         Ok(abilities)
     }
 
-    /// What this worker says of a name.
+    /// The value of an ability.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)

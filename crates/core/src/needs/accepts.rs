@@ -1,7 +1,7 @@
-//! Which jobs a worker takes: the grammar of needs, turned around, over two facts of the job.
+//! Which jobs a worker accepts: the grammar of needs, applied to two facts of the job.
 //!
-//! The queue and the type of a job are words, whatever they look like: `queue=7` is the queue named 7, and
-//! comparing either as a number is refused.
+//! The queue and the type of a job are always words: `queue=7` is the queue named 7, and a comparison of either as a
+//! number is rejected.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::value::Fact;
 use super::{Holder, Reason, SelectorError, Unmet};
 use crate::scope::Scope;
 
-/// A worker's statement which jobs it takes. Cheap to clone; equal when the canonical texts are equal.
+/// A worker's statement of which jobs it accepts. Cheap to clone; equal when the canonical texts are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Accepts {
     selector: Arc<Selector>,
-    /// What the worker's token reaches, whatever the worker says.
+    /// The queues that the worker's token may access, regardless of the statement.
     scope: Scope,
 }
 
 impl Accepts {
-    /// Reads comma separated terms over `queue` and `type`; an empty text takes every job.
+    /// Parses comma-separated terms over `queue` and `type`; an empty text accepts every job.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where; another name than these two is one.
@@ -33,7 +33,7 @@ impl Accepts {
         Self { selector: Arc::new(selector), scope: Scope::default() }
     }
 
-    /// The same within these queues.
+    /// The same, restricted to these queues.
     #[must_use]
     pub fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
@@ -45,13 +45,13 @@ impl Accepts {
         self.selector.text()
     }
 
-    /// Whether a job of this type in this queue is taken. Does not allocate.
+    /// Whether a job of this type in this queue is accepted. Does not allocate.
     #[must_use]
     pub fn admits(&self, queue: &str, job_type: &str) -> bool {
         self.scope.reaches(queue) && self.selector.holds(|name| fact(name, queue, job_type))
     }
 
-    /// The terms that keep a job of this type in this queue from being taken, in canonical order.
+    /// The terms that reject a job of this type in this queue, in canonical order.
     #[must_use]
     pub fn unmet(&self, queue: &str, job_type: &str) -> Vec<Unmet> {
         let mut unmet = self.selector.unmet(Holder::Job, |name| fact(name, queue, job_type));
@@ -73,7 +73,7 @@ fn fact<'a>(name: &str, queue: &'a str, job_type: &'a str) -> Option<Fact<'a>> {
 }
 
 impl Default for Accepts {
-    /// Every job is taken.
+    /// Every job is accepted.
     fn default() -> Self {
         Self::of(Selector::default())
     }

@@ -1,4 +1,4 @@
-//! A place in a text, moved forward one character at a time.
+//! A position in a text, moved forward one character at a time.
 
 use super::{Position, SelectorError, SelectorErrorKind};
 
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a character is read as part of a name. Uppercase is, to be refused with a suggestion.
+/// Whether a character is read as part of a name. Uppercase is included, so that it can be rejected with a suggestion.
 pub(super) fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_.-".contains(character)
 }

@@ -1,18 +1,18 @@
-//! What is wrong with a text, and where.
+//! Errors in a text, with their position.
 //!
-//! Every message is a lowercase fragment that reads after "failed to read the needs:" and names the column,
-//! because these texts are typed by people into flags and files.
+//! Every message is a lowercase fragment that follows "failed to read the needs:" and names the column, because users
+//! type these texts into flags and files.
 
 use std::error::Error;
 use std::fmt;
 
 use super::SelectorErrorKind;
 
-/// How many characters of the text stand before the caret at most, and in the line at most.
+/// Maximum number of characters before the caret, and in the line.
 const CARET_BEFORE_MAX: usize = 60;
 const CARET_LINE_MAX: usize = 80;
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Position {
     /// Bytes before it.

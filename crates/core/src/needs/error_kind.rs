@@ -1,4 +1,4 @@
-//! The kinds of mistakes in a text, and their words.
+//! The kinds of errors in a text, and their messages.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use super::{
 /// What can be wrong with a text of needs, uses, accepts or abilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SelectorErrorKind {
-    /// Something else has to stand here.
+    /// Another character is expected here.
     UnexpectedCharacter {
-        /// What stands there.
+        /// The character found.
         found: char,
-        /// What may stand there, in words.
+        /// What is expected, in words.
         expected: &'static str,
     },
     /// A term or ability is empty.
     MissingName,
     /// An operator, bracket or comma without its value.
     MissingValue {
-        /// What stands before it.
+        /// What precedes it.
         after: &'static str,
     },
     /// `in` or `notin` without its list.
     MissingList {
-        /// What stands before it.
+        /// What precedes it.
         after: &'static str,
     },
     /// A comparison with something that is not a number.
     NumberExpected {
-        /// What stands before it.
+        /// What precedes it.
         after: &'static str,
     },
-    /// More decimals than are kept.
+    /// More decimals than are supported.
     NumberTooPrecise {
         /// As it was written.
         number: Box<str>,
@@ -52,9 +52,9 @@ pub enum SelectorErrorKind {
     EmptyList,
     /// This entry is one too many.
     ListTooLong,
-    /// In quotes, a backslash stands before a quote or a backslash only.
+    /// In quotes, a backslash may precede only a quote or a backslash.
     UnknownEscape {
-        /// What stands there.
+        /// The character found.
         found: char,
     },
     /// This name is too long.
@@ -78,25 +78,25 @@ pub enum SelectorErrorKind {
     TooManyAbilities,
     /// A control character: NUL, tab, line end, escape.
     ControlCharacter {
-        /// What stands there.
+        /// The character found.
         found: char,
     },
-    /// An ability said twice.
+    /// An ability is given twice.
     DuplicateAbility {
         /// The name as it was written.
         name: Box<str>,
     },
-    /// A resource said twice.
+    /// A resource is given twice.
     DuplicateResource {
         /// The name as it was written.
         name: Box<str>,
     },
-    /// A resource without how much is used of it.
+    /// A resource without an amount.
     MissingAmount {
         /// The name as it was written.
         name: Box<str>,
     },
-    /// What is used of a resource is not a number above zero.
+    /// The amount of a resource is not a number above zero.
     BadAmount {
         /// As it was written.
         amount: Box<str>,
@@ -110,7 +110,7 @@ pub enum SelectorErrorKind {
         /// The same in lowercase.
         did_you_mean: Box<str>,
     },
-    /// Only `queue` and `type` can be accepted by.
+    /// Only `queue` and `type` can be used in accepts.
     UnknownName {
         /// The name as it was written.
         name: Box<str>,
@@ -127,7 +127,7 @@ pub enum SelectorErrorKind {
 }
 
 impl SelectorErrorKind {
-    /// What to do about it, where that is not plain from the message.
+    /// How to correct it, if the message does not show it.
     pub(super) fn hint(&self) -> String {
         match self {
             Self::NumberTooPrecise { .. } | Self::NumberTooLarge { .. } => {

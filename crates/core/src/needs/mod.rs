@@ -1,9 +1,9 @@
-//! Who can do what: the abilities of a worker, the needs and uses of a job, and what a worker accepts.
+//! Matching: the abilities of a worker, the needs and uses of a job, and what a worker accepts.
 //!
-//! Matching is decided per class of jobs, so two needs that say the same in another order or spacing must be
-//! one class. That is why every text here has one canonical form, and why [`Needs`] is equal, ordered and
-//! hashed by it. The same evaluator answers "does it match" and "why not": the first is "the second has
-//! nothing to say", so an explanation can never disagree with a decision.
+//! Matching is decided per class of jobs, so two needs that differ only in order or spacing must be one class.
+//! Therefore every text here has one canonical form, and [`Needs`] is equal, ordered and hashed by it. The same
+//! evaluator decides whether a worker matches and why it does not: it matches if there is no reason against it, so an
+//! explanation cannot disagree with a decision.
 //!
 //! ```text
 //! abilities   os=linux, gpu=2, lang=[rust,python], spot
@@ -22,12 +22,12 @@
 //! | `a` | is there, with any value or none | no |
 //! | `!a` | | yes |
 //!
-//! `!=` and `notin` hold for an absent ability, as in Kubernetes selectors: "not on Windows" is true of a
-//! worker that does not speak of its system. Write `os, os!=windows` to ask for both.
+//! `!=` and `notin` hold for an absent ability, as in Kubernetes selectors: "not on Windows" is true of a worker that
+//! does not declare its system. Write `os, os!=windows` to require both.
 //!
-//! A bare value made of digits (`2`, `-1`, `0.5`) is a number; in quotes (`"2"`) it is a word, and the two are
-//! never equal. Names are lowercase; values keep their case. Only spaces separate: tabs and line ends are
-//! control characters, which no text may hold.
+//! A bare value made of digits (`2`, `-1`, `0.5`) is a number; in quotes (`"2"`) it is a word, and the two are never
+//! equal. Names are lowercase; values keep their case. Only spaces separate: tabs and line ends are control
+//! characters, which are not allowed.
 
 mod ability;
 mod accepts;
@@ -68,25 +68,25 @@ use selector::Selector;
 
 /// The longest text in bytes, as it was written and in its canonical form.
 pub const TEXT_BYTES_MAX: usize = 1_024;
-/// The most terms in needs, uses or accepts, counted as written.
+/// Maximum number of terms in needs, uses or accepts, counted as written.
 pub const TERMS_MAX: usize = 32;
-/// The most abilities of one worker.
+/// Maximum number of abilities of one worker.
 pub const ABILITIES_MAX: usize = 64;
 /// The longest name, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest word or number, in characters, without its quotes.
 pub const VALUE_CHARS_MAX: usize = 128;
-/// The most entries of a list, counted as written.
+/// Maximum number of entries of a list, counted as written.
 pub const LIST_ENTRIES_MAX: usize = 32;
-/// The most decimals of a number.
+/// Maximum number of decimals of a number.
 pub const DECIMALS_MAX: usize = 3;
 
-/// What a job asks of the worker that runs it. Cheap to clone; equal when the canonical texts are equal.
+/// The requirements of a job on its worker. Cheap to clone; equal when the canonical texts are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Needs(Arc<Selector>);
 
 impl Needs {
-    /// Reads comma separated terms; an empty text asks for nothing.
+    /// Parses comma-separated terms; an empty text requires nothing.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.
@@ -100,7 +100,7 @@ impl Needs {
         self.0.text()
     }
 
-    /// Whether nothing is asked, so that every worker will do.
+    /// Whether nothing is required, so that every worker matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
@@ -120,7 +120,7 @@ impl Needs {
 }
 
 impl Default for Needs {
-    /// Nothing is asked.
+    /// Nothing is required.
     fn default() -> Self {
         Self(Arc::new(Selector::default()))
     }

@@ -1,8 +1,8 @@
 //! Numbers of abilities, counted in thousandths.
 //!
-//! An `i64` of thousandths and not an `f64`: equality, order and hash come for free and are exact, there is
-//! no NaN, infinity or minus zero to refuse, and `0.1` prints as it was written on every machine. Three
-//! decimals and 9.2 · 10^15 are enough for cores, gigabytes and versions.
+//! An `i64` of thousandths instead of an `f64`: equality, order and hash are exact, there is no NaN, infinity or minus
+//! zero to reject, and `0.1` prints as it was written on every machine. Three decimals and 9.2 · 10^15 are enough for
+//! cores, gigabytes and versions.
 
 use std::fmt;
 use std::iter;
@@ -20,9 +20,9 @@ pub struct Number(i64);
 pub(super) enum NumberFault {
     /// It does not look like one; it may be a word.
     NotANumber,
-    /// It looks like one with more decimals than are kept.
+    /// It is a number with more decimals than are supported.
     TooPrecise,
-    /// It looks like one beyond the range.
+    /// It is a number beyond the range.
     TooLarge,
 }
 
@@ -39,7 +39,7 @@ impl Number {
         self.0
     }
 
-    /// Reads `2`, `-1`, `0.5`, `.5` or `5.`: what looks like a number is one or is refused, never a word.
+    /// Parses `2`, `-1`, `0.5`, `.5` or `5.`: a text that looks like a number is one or is rejected, never a word.
     pub(super) fn parse(text: &str) -> Result<Self, NumberFault> {
         let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -60,7 +60,7 @@ fn are_digits(whole: &str, fraction: &str) -> bool {
     digits.peek().is_some() && digits.all(|digit| digit.is_ascii_digit())
 }
 
-/// Adds up with the sign on every digit, so that the smallest `i64` is in range too.
+/// Sums with the sign on every digit, so that the smallest `i64` is in range too.
 fn signed_sum(sign: i64, mut digits: impl Iterator<Item = u8>) -> Option<i64> {
     digits.try_fold(0_i64, |sum, digit| sum.checked_mul(10)?.checked_add(sign * i64::from(digit - b'0')))
 }

@@ -1,4 +1,4 @@
-//! The grammar, by recursive descent. It has no recursion to speak of: nothing nests deeper than a list.
+//! The grammar, by recursive descent. Nothing nests deeper than a list.
 //!
 //! ```text
 //! selector  = [ term { "," term } ]
@@ -17,11 +17,11 @@ use super::term::{Comparison, Condition, Term};
 use super::value::{Scalar, Value};
 use super::{ABILITIES_MAX, Position, SelectorError, SelectorErrorKind as Kind, TERMS_MAX, TEXT_BYTES_MAX};
 
-/// In the order they are tried: the longer symbol before its prefix.
+/// In the order of matching: a longer symbol before its prefix.
 const COMPARISONS: [Comparison; 4] =
     [Comparison::AtLeast, Comparison::MoreThan, Comparison::AtMost, Comparison::LessThan];
 
-/// Which facts a text speaks of.
+/// Which facts a text refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vocabulary {
     /// Any name, with numbers.
@@ -30,7 +30,7 @@ pub(super) enum Vocabulary {
     Job,
 }
 
-/// Reads the terms of a selector in the order they are written.
+/// Parses the terms of a selector in the order they are written.
 pub(super) fn terms(text: &str, vocabulary: Vocabulary) -> Result<Vec<Term>, SelectorError> {
     let mut parser = Parser::new(text, vocabulary)?;
     let mut terms = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn terms(text: &str, vocabulary: Vocabulary) -> Result<Vec<Term>, Sel
     Ok(terms)
 }
 
-/// Reads the abilities of a worker.
+/// Parses the abilities of a worker.
 pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, SelectorError> {
     let mut parser = Parser::new(text, Vocabulary::Abilities)?;
     let mut abilities = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(super) fn abilities(text: &str) -> Result<BTreeMap<Box<str>, Value>, Selecto
     Ok(abilities)
 }
 
-/// Reads what a job uses, by name.
+/// Parses what a job uses, by name.
 pub(super) fn uses(text: &str) -> Result<BTreeMap<Box<str>, Number>, SelectorError> {
     let mut parser = Parser::new(text, Vocabulary::Abilities)?;
     let mut uses = BTreeMap::new();
@@ -71,7 +71,7 @@ pub(super) fn uses(text: &str) -> Result<BTreeMap<Box<str>, Number>, SelectorErr
     Ok(uses)
 }
 
-/// Refuses a text whose canonical form would not be read back, as it has more spaces.
+/// Rejects a text whose canonical form would be too long to be parsed again, because it has more spaces.
 pub(super) fn check_canonical(text: &str, bytes: usize) -> Result<(), SelectorError> {
     if bytes <= TEXT_BYTES_MAX {
         return Ok(());
@@ -94,7 +94,7 @@ fn check_text(text: &str) -> Result<(), SelectorError> {
     }
 }
 
-/// Reads one text. What a name, a value and a list are is in `token.rs`.
+/// Parses one text. Names, values and lists are defined in `token.rs`.
 pub(super) struct Parser<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) vocabulary: Vocabulary,

@@ -1,4 +1,4 @@
-//! Terms that must all hold, with their canonical text: what needs and accepts have in common.
+//! Terms that must all hold, with their canonical text: the common part of needs and accepts.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use super::term::Term;
 use super::value::Fact;
 use super::{Holder, Reason, SelectorError, Unmet};
 
-/// The text decides the terms, so identity is the text alone.
+/// The text determines the terms, so only the text is compared.
 #[derive(Debug, Default)]
 pub(super) struct Selector {
     text: Box<str>,

@@ -1,9 +1,9 @@
 //! The name that was probably meant.
 
-/// Up to this many wrong letters, a name is taken for a slip of another.
+/// Maximum number of wrong letters for a name to count as a misspelling of another.
 const SLIPS_MAX: usize = 2;
 
-/// The first known name inside this one, or else the nearest within two slips.
+/// The first known name inside this one, or else the nearest within two wrong letters.
 pub(crate) fn did_you_mean(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let contained = known.iter().find(|candidate| name.contains(**candidate));
     contained.or_else(|| nearest(name, known)).copied()

@@ -1,12 +1,12 @@
 //! What the jobs of one worker use together, and what that leaves of its abilities.
 //!
-//! It is counted per worker and not per session: a worker may hold attempts in several sessions and comes back in a new
-//! one after a crash, and its GPUs are the same. What it has in all is what it says of itself each time; so taking is
-//! only counting, and whether something is left is asked before.
+//! It is counted per worker and not per session: a worker may hold attempts in several sessions and reconnects in a
+//! new one after a crash, with the same GPUs. The worker declares its total each time, so taking only counts; whether
+//! enough is left is checked before.
 //!
-//! An old job that is passed over again and again is given a worker to itself: beside it only what leaves enough for it
-//! is taken ([`Taken::leaves_beside`]). What it lacks is then only given back and what it has stays, so it starts at the
-//! latest when the jobs that ran at that moment have ended.
+//! A worker is reserved for a job that is passed over repeatedly: other jobs may take only what leaves enough for it
+//! ([`Taken::leaves_beside`]). From then on, what it lacks is only returned and what is free for it stays free, so it
+//! starts at the latest when the jobs that ran at that time have ended.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Taken(BTreeMap<Box<str>, Thousandths>);
 /// Wide enough that no number of attempts overflows it.
 type Thousandths = i128;
 
-/// One resource that a job would use and of which too little is left.
+/// A resource of which too little is left for a job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shortage {
     /// The resource.
@@ -35,7 +35,7 @@ pub struct Shortage {
 }
 
 impl Taken {
-    /// Counts what one more job uses. Attempts that come back are counted even where the worker has less by now.
+    /// Adds what one more job uses. Attempts of a reconnecting worker are counted even if the worker now has less.
     pub fn take(&mut self, uses: &Uses) {
         for (name, amount) in uses.iter() {
             match self.0.get_mut(name) {
@@ -47,7 +47,7 @@ impl Taken {
         }
     }
 
-    /// Gives back all that a job used; says false and changes nothing where less than that is in use.
+    /// Returns everything that a job used; returns false and changes nothing if less than that is in use.
     #[must_use]
     pub fn give_back(&mut self, uses: &Uses) -> bool {
         if !uses.iter().all(|(name, amount)| self.of(name) >= wide(amount)) {
@@ -64,14 +64,14 @@ impl Taken {
         true
     }
 
-    /// Whether all that a job uses is left of these abilities. Does not allocate.
+    /// Whether enough is left of these abilities for a job. Does not allocate.
     #[must_use]
     pub fn leaves(&self, abilities: &Abilities, uses: &Uses) -> bool {
         uses.iter().all(|(name, amount)| self.left(abilities, name) >= wide(amount))
     }
 
-    /// Whether a job can be taken without touching what another one waits for: of each resource that both use, so much
-    /// is left that the other still has enough of it.
+    /// Whether a job can be taken without using what another one waits for: of each resource that both use, enough is
+    /// left for the other.
     #[must_use]
     pub fn leaves_beside(&self, abilities: &Abilities, uses: &Uses, other: &Uses) -> bool {
         uses.iter().all(|(name, amount)| {
@@ -80,7 +80,7 @@ impl Taken {
         })
     }
 
-    /// Of which resources too little is left for a job, by name.
+    /// The resources of which too little is left for a job, by name.
     #[must_use]
     pub fn missing(&self, abilities: &Abilities, uses: &Uses) -> Vec<Shortage> {
         let short = uses.iter().filter_map(|(name, asked)| {
@@ -96,7 +96,7 @@ impl Taken {
         short.collect()
     }
 
-    /// Every resource in use, with how much of it is, by name.
+    /// Every resource in use, with its amount, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Number)> {
         self.0.iter().map(|(name, taken)| (&**name, narrow(*taken)))
     }
@@ -111,13 +111,13 @@ impl Taken {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Never below zero, even where more is in use than there is.
+    /// Never below zero, even if more is in use than the worker has.
     fn left(&self, abilities: &Abilities, name: &str) -> Thousandths {
         (total(abilities, name) - self.of(name)).max(0)
     }
 }
 
-/// What there is of a resource; nothing where it is not a number above zero.
+/// The total of a resource; zero if it is not a number above zero.
 fn total(abilities: &Abilities, name: &str) -> Thousandths {
     match abilities.get(name) {
         Some(Value::Number(total)) => wide(*total).max(0),
@@ -129,7 +129,7 @@ fn wide(number: Number) -> Thousandths {
     Thousandths::from(number.thousandths())
 }
 
-/// The nearest number that can be written.
+/// The nearest number that can be represented.
 fn narrow(thousandths: Thousandths) -> Number {
     let largest = Thousandths::from(i64::MAX);
     Number::from_thousandths(i64::try_from(thousandths.min(largest)).unwrap_or(i64::MAX))

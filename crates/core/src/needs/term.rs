@@ -1,4 +1,4 @@
-//! One term of a selector: a name, what is asked of it, and whether a fact answers.
+//! One term of a selector: a name, the condition on it, and whether a fact meets it.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ pub(super) enum Comparison {
 }
 
 impl Term {
-    /// Why this fact (or its absence) does not answer the term; `None` when it does.
+    /// Why this fact (or its absence) does not meet the term; `None` if it does.
     pub(super) fn failure<'a>(&self, fact: Option<Fact<'a>>) -> Option<Reason<Fact<'a>>> {
         match fact {
             None => self.condition.wants_fact().then_some(Reason::Absent),

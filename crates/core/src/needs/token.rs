@@ -1,4 +1,4 @@
-//! Names, numbers, words and lists: the parts the grammar is made of.
+//! Names, numbers, words and lists: the tokens of the grammar.
 
 use super::cursor::is_name;
 use super::number::{Number, NumberFault};
@@ -7,7 +7,7 @@ use super::suggest::did_you_mean;
 use super::value::{Scalar, is_bare};
 use super::{LIST_ENTRIES_MAX, NAME_CHARS_MAX, SelectorError, SelectorErrorKind as Kind, VALUE_CHARS_MAX};
 
-/// The facts of a job that a worker can accept by.
+/// The facts of a job that accepts can refer to.
 const JOB_NAMES: [&str; 2] = ["queue", "type"];
 
 /// How a list is written.
@@ -47,7 +47,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How much is used of a resource: a number above zero after `=`.
+    /// The amount of a resource: a number above zero after `=`.
     pub(super) fn amount(&mut self, name: &str) -> Result<Number, SelectorError> {
         if !self.cursor.eat("=") {
             return Err(self.cursor.error(Kind::MissingAmount { name: name.into() }));
@@ -77,7 +77,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands without quotes: a number where numbers are spoken of and it looks like one, or a word.
+    /// A value without quotes: a number if numbers are allowed and it looks like one, or a word.
     fn bare(&mut self) -> Result<Scalar, SelectorError> {
         let start = self.cursor.offset();
         let text = self.cursor.take_while(is_bare);
@@ -130,12 +130,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The list that has to follow `in` and `notin`.
+    /// The list that must follow `in` and `notin`.
     pub(super) fn round_list(&mut self, after: &'static str) -> Result<Box<[Scalar]>, SelectorError> {
         self.list(&ROUND)?.ok_or_else(|| self.cursor.error(Kind::MissingList { after }))
     }
 
-    /// The list that may stand as the value of an ability.
+    /// The list that may be the value of an ability.
     pub(super) fn square_list(&mut self) -> Result<Option<Box<[Scalar]>>, SelectorError> {
         self.list(&SQUARE)
     }
@@ -179,7 +179,7 @@ impl Parser<'_> {
     }
 }
 
-/// `mem=8GB` as it was probably meant: amounts have no units, so the unit belongs into the name.
+/// `mem=8GB` as it was probably meant: amounts have no units, so the unit belongs in the name.
 fn unit_in_name(name: &str, amount: &str) -> Option<Box<str>> {
     let digits = amount.find(|letter: char| letter.is_ascii_alphabetic())?;
     let (number, unit) = amount.split_at(digits);

@@ -5,7 +5,7 @@ use std::fmt;
 use super::term::Term;
 use super::value::{Named, Value};
 
-/// Whose facts a selector was held against.
+/// Whose facts a selector was compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// The abilities of a worker, against the needs of a job.
@@ -30,34 +30,34 @@ pub struct Unmet {
 /// Why one term does not hold; `has` is what was found instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason<Has = Value> {
-    /// It has to be there and is not.
+    /// It must be present and is not.
     Absent,
-    /// It must not be there and is.
+    /// It must be absent and is present.
     Present {
         /// What was found.
         has: Has,
     },
-    /// It is none of the values asked for.
+    /// It is none of the required values.
     Different {
         /// What was found.
         has: Has,
     },
-    /// It is one of the values ruled out by `!=` or `notin`.
+    /// It is one of the values excluded by `!=` or `notin`.
     Excluded {
         /// What was found.
         has: Has,
     },
-    /// The number is below what `>=` or `>` asks for.
+    /// The number is below what `>=` or `>` requires.
     TooSmall {
         /// What was found.
         has: Has,
     },
-    /// The number is above what `<=` or `<` asks for.
+    /// The number is above what `<=` or `<` requires.
     TooLarge {
         /// What was found.
         has: Has,
     },
-    /// A number is asked for; this is a word, a list or a bare flag.
+    /// A number is required; this is a word, a list or a bare flag.
     NotANumber {
         /// What was found.
         has: Has,
@@ -118,7 +118,7 @@ impl Unmet {
         self.reason.has().map(|has| Named(&self.name, has).to_string())
     }
 
-    /// What is odd about the kind of value that was found.
+    /// A remark on the kind of value that was found.
     const fn remark(&self) -> &'static str {
         match &self.reason {
             Reason::NotANumber { has: Value::Flag } => ", which has no number",

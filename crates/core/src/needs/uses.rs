@@ -1,7 +1,7 @@
 //! What a job takes from its worker while it runs: amounts of numeric abilities.
 //!
-//! Needs ask and leave things as they are; uses take. `gpu>=1` is true of a worker for every job at once, `gpu=1`
-//! only until its GPUs are spoken for. A worker that does not speak of a resource has none of it.
+//! Needs only check; uses take. `gpu>=1` is true of a worker for every job at once, `gpu=1` only until its GPUs are in
+//! use. A worker that does not declare a resource has none of it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,11 +14,11 @@ use super::{Abilities, Holder, Number, Reason, SelectorError, Unmet};
 
 /// What a job uses of the worker that runs it. Cheap to clone; equal when the canonical texts are equal.
 ///
-/// Only made by [`Uses::parse`]: each name stands once, in order, and every amount is above zero.
+/// Only created by [`Uses::parse`]: each name occurs once, in order, and every amount is above zero.
 #[derive(Debug, Clone, Default)]
 pub struct Uses(Option<Arc<Amounts>>);
 
-/// The text decides the amounts, so identity is the text alone.
+/// The text determines the amounts, so only the text is compared.
 #[derive(Debug)]
 struct Amounts {
     text: Box<str>,
@@ -26,7 +26,7 @@ struct Amounts {
 }
 
 impl Uses {
-    /// Reads `gpu=1, mem_gb=8`; an empty text uses nothing.
+    /// Parses `gpu=1, mem_gb=8`; an empty text uses nothing.
     ///
     /// # Errors
     /// The first thing wrong with the text, and where.
@@ -47,7 +47,7 @@ impl Uses {
         self.0.as_ref().map_or("", |amounts| &amounts.text)
     }
 
-    /// Whether nothing is used, so that a free slot is all it takes.
+    /// Whether nothing is used, so that a free slot is sufficient.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -65,13 +65,13 @@ impl Uses {
         self.iter().find(|(used, _)| *used == name).map(|(_, amount)| amount)
     }
 
-    /// Whether a worker with these abilities has all of it while it does nothing else. Does not allocate.
+    /// Whether an idle worker with these abilities has enough of everything. Does not allocate.
     #[must_use]
     pub fn fits(&self, abilities: &Abilities) -> bool {
         self.iter().all(|(name, amount)| failure(amount, abilities.get(name)).is_none())
     }
 
-    /// What such a worker has too little of even while it does nothing else, by name.
+    /// What an idle worker with these abilities has too little of, by name.
     #[must_use]
     pub fn unmet(&self, abilities: &Abilities) -> Vec<Unmet> {
         let failing = self.iter().filter_map(|(name, amount)| {
@@ -83,7 +83,7 @@ impl Uses {
     }
 }
 
-/// Why this amount is not to be had of an ability.
+/// Why an ability does not provide this amount.
 fn failure(amount: Number, ability: Option<&Value>) -> Option<Reason> {
     match ability {
         None => Some(Reason::Absent),
@@ -102,7 +102,7 @@ impl fmt::Display for Uses {
 impl PartialEq for Uses {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            // Nearly all use nothing, and a comparison of texts that are not there is slow on some machines.
+            // Nearly all use nothing, and a comparison of missing texts is slow on some machines.
             (None, None) => true,
             (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one.text == other.text,
             _ => false,

@@ -1,4 +1,4 @@
-//! What an ability can be: a bare flag, a number, a word, or a list of numbers and words.
+//! Values of abilities: a bare flag, a number, a word, or a list of numbers and words.
 
 use std::fmt::{self, Write as _};
 
@@ -13,10 +13,10 @@ pub enum Scalar {
     Word(Box<str>),
 }
 
-/// What a worker says of one of its abilities.
+/// The value of an ability as the worker declares it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
-    /// The name alone: it is there.
+    /// The name alone: it is present.
     Flag,
     /// A number, as in `gpu=2`.
     Number(Number),
@@ -112,7 +112,7 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Whether a character may stand in a value without quotes.
+/// Whether a character may occur in a value without quotes.
 pub(super) fn is_bare(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_.-/:@+".contains(character)
 }
