@@ -1,7 +1,7 @@
-//! Jobs that would rather not go to a worker that had them before.
+//! Jobs that avoid the workers that had them before.
 //!
-//! It is a preference: while another connected worker suits, the job waits for it; a worker that is alone gets it at
-//! once. Such a job stands apart from its class, so that those behind it are not held up.
+//! This is a preference: while another matching worker is connected, the job waits for it; if there is none, an
+//! avoided worker gets it immediately. Such a job has a separate class, so that it does not block the jobs behind it.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use crate::entry::Placed;
 use crate::kernel::Kernel;
 use crate::resources::Gate;
 
-/// Whom a job would rather not go to.
+/// The workers that a job avoids.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Avoids {
-    /// Who had it.
+    /// The workers that had it.
     pub had: BTreeSet<WorkerName>,
-    /// The job that it is a copy of: whoever has that is avoided too.
+    /// The job that it is a copy of: the worker that holds that job is avoided too.
     pub copy_of: Option<JobId>,
 }
 
 impl Gate<'_> {
-    /// Whether this worker is avoided by the job and another one that suits is there.
+    /// Whether the job avoids this worker and another matching one is connected.
     pub(crate) fn goes_elsewhere(&self, job: JobId, worker: &WorkerName, suits: &[ProfileId]) -> bool {
         let Some(avoids) = self.avoids.get(&job.get()) else { return false };
         let avoided = |worker: &WorkerName| avoids.had.contains(worker) || self.has_original(avoids, worker);
@@ -45,7 +45,7 @@ impl Gate<'_> {
 }
 
 impl Kernel {
-    /// An attempt ended and its job goes on: whoever had it is avoided from now on.
+    /// An attempt ended and its job continues: its worker is avoided from now on.
     pub(crate) fn note_had(&mut self, id: JobId, worker: &WorkerName) {
         let spec = self.open.get(&id.get()).and_then(|entry| entry.spec.as_ref());
         if spec.is_some_and(|spec| spec.avoid) {
@@ -53,14 +53,14 @@ impl Kernel {
         }
     }
 
-    /// A copy avoids whoever has the original.
+    /// A copy avoids the worker that holds the original.
     pub(crate) fn note_copy(&mut self, id: JobId, spec: &JobSpec) {
         if spec.avoid && spec.copy_of.is_some() {
             self.avoids.entry(id.get()).or_default().copy_of = spec.copy_of;
         }
     }
 
-    /// A job that avoids someone is matched for itself.
+    /// Moves a job that avoids workers into a separate class.
     pub(crate) fn stand_apart(&mut self, id: JobId) {
         if !self.avoids.contains_key(&id.get()) {
             return;
@@ -72,7 +72,7 @@ impl Kernel {
         }
     }
 
-    /// A worker has gone: a job that waited for it may go to one that it avoids.
+    /// A worker is gone: a job that waited for it may be assigned to one that it avoids.
     pub(crate) fn reconsider(&mut self) {
         let jobs: Vec<_> = self.avoids.keys().copied().collect();
         for job in jobs {

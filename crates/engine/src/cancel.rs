@@ -1,4 +1,4 @@
-//! Ending a job on request.
+//! Cancelling a job on request.
 
 use jobhall_core::{Decision, Event, Failure, JobId, transition};
 
@@ -23,7 +23,7 @@ impl Kernel {
         }
     }
 
-    /// A cancel that comes after the end: a cancelled job stays so, any other is a conflict.
+    /// A cancel of a completed job: a cancelled job stays so, any other is a conflict.
     pub(crate) fn cancel_completed(&mut self, id: JobId, failure: &Failure) -> Result<Answer, Rejected> {
         let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let decision = transition(&job.life, &Event::Cancel(failure), self.now.wall);

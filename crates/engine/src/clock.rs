@@ -1,33 +1,33 @@
-//! Two clocks: the wall clock says when a job is due, the monotonic one how long a lease has been silent. A wall
-//! clock that jumps must not end a lease.
+//! Two clocks: the wall clock determines when a job is due, the monotonic clock when a lease expires. A jump of the
+//! wall clock must not end a lease.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jobhall_core::Time;
 
-/// Milliseconds of the monotonic clock, from an arbitrary beginning.
+/// Milliseconds of the monotonic clock, from an arbitrary origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Mono(pub u64);
 
 impl Mono {
-    /// This moment and `ms` later.
+    /// This time plus `ms`.
     pub fn plus_ms(self, ms: u64) -> Mono {
         Mono(self.0.saturating_add(ms))
     }
 }
 
-/// This moment on both clocks.
+/// The current time on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Now {
-    /// On the wall.
+    /// The wall clock.
     pub wall: Time,
-    /// Since an arbitrary beginning.
+    /// The monotonic clock.
     pub mono: Mono,
 }
 
-/// Where the driver takes the time from.
+/// The source of time for the driver.
 pub trait Clock: Send + 'static {
-    /// This moment.
+    /// The current time.
     fn now(&self) -> Now;
 }
 

@@ -1,6 +1,6 @@
-//! Numbers that a hall may want to change.
+//! Configurable numbers of the engine.
 
-/// How the engine behaves.
+/// The configuration of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long a session lives without a renewal.
@@ -9,32 +9,32 @@ pub struct Config {
     pub accept_ms: u64,
     /// How old an attempt is when its accepted or running state is stored.
     pub save_ms: u64,
-    /// How long a worker that was told to stop an attempt for its time has before the attempt is given up: its own
-    /// grace and a little more.
+    /// How long a worker has to stop a timed-out attempt before the attempt is given up: the worker's grace period
+    /// plus a margin.
     pub force_ms: u64,
-    /// How long a job waits for what others use until a worker is kept for it.
+    /// How long a job waits for resources in use before a worker is reserved for it.
     pub aging_ms: u64,
-    /// How long a idempotency key is remembered.
+    /// How long an idempotency key is kept.
     pub idempotency_key_ms: u64,
     /// How long the feed is kept.
     pub feed_ms: u64,
     /// How long the audit is kept.
     pub audit_ms: u64,
-    /// How often retention looks at what is completed.
+    /// How often retention examines completed jobs.
     pub retention_ms: u64,
-    /// Completed jobs looked at in one step of retention.
+    /// Completed jobs examined in one step of retention.
     pub retention_step: usize,
     /// Completed jobs kept in memory.
     pub cached: usize,
-    /// Specs of waiting jobs kept in memory, in bytes of params; beyond that they are read back when claimed.
+    /// Specs of waiting jobs kept in memory, in bytes of params; others are read again when claimed.
     pub spec_bytes: usize,
-    /// Open jobs the hall takes; more are refused.
+    /// Maximum number of open jobs; more are rejected.
     pub open_jobs: usize,
-    /// Groups the hall has open at once; more are refused.
+    /// Maximum number of open groups; more are rejected.
     pub open_groups: usize,
-    /// How long matching rests after the store could not write.
+    /// How long matching pauses after a failed write.
     pub storage_rest_ms: u64,
-    /// Ids taken from the store at first; more at a time when they go fast.
+    /// Size of the first block of ids; later blocks are larger if ids are used quickly.
     pub block: u64,
 }
 

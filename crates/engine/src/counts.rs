@@ -1,4 +1,4 @@
-//! What the kernel counts: what is open now, and what came and went since it started.
+//! Counts of the kernel: what is open now, and totals since it started.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::recent::{Rates, Recent};
 use crate::upkeep;
 use crate::vacancy::Vacancy;
 
-/// Queues that [`Counts`] names; the others are told together.
+/// Number of queues named in [`Counts`]; the others are added up.
 pub const NAMED_QUEUES: usize = 100;
 
-/// How long a failed write is told. A hall that has nothing to write would otherwise never be well again.
+/// How long a failed write is reported. An idle engine, which writes nothing, would otherwise never be healthy again.
 pub const TROUBLE_MS: u64 = 10_000;
 
 /// Numbers by outcome.
@@ -36,28 +36,28 @@ impl ByOutcome {
         Outcome::ALL.into_iter().zip(self.0)
     }
 
-    /// All outcomes together.
+    /// The sum over all outcomes.
     pub fn sum(&self) -> u64 {
         self.0.iter().sum()
     }
 }
 
-/// Who works here, and how much more could be done.
+/// The workers, and their free capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Workforce {
     /// Workers that have a vacancy or a session and no attempt.
     pub idle: u64,
     /// Workers that have at least one attempt.
     pub busy: u64,
-    /// Workers known by their leases alone, after a restart: they have not come back yet.
+    /// Workers known only by their leases, after a restart: they have not reconnected yet.
     pub awaited: u64,
     /// Jobs that vacancies could take now.
     pub free_slots: u64,
-    /// Attempts in the hands of workers.
+    /// Attempts held by workers.
     pub busy_slots: u64,
 }
 
-/// Who could take jobs of a queue: workers that suit at least one kind of job in it.
+/// The workers that could take jobs of a queue: those that match at least one class in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Takers {
     /// Workers that are connected.
@@ -66,7 +66,7 @@ pub struct Takers {
     pub free_slots: u64,
 }
 
-/// What the kernel counts. Totals are of this process; whatever was before it is not in them.
+/// Counts of the kernel. Totals are those of this process only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// All open jobs.
@@ -75,29 +75,29 @@ pub struct Counts {
     pub queues: Vec<(QueueName, Tally)>,
     /// All other queues together.
     pub others: Tally,
-    /// Jobs that were made: by submits, manual retries and follow-ups.
+    /// Jobs created by submits, manual retries and follow-ups.
     pub submitted: u64,
-    /// The same, lately.
+    /// The same, in the last minutes.
     pub submitted_lately: Rates,
     /// Jobs that were completed, by the outcome that completed them.
     pub completed: ByOutcome,
-    /// The same, lately.
+    /// The same, in the last minutes.
     pub completed_lately: Rates,
     /// Attempts that ended, by their outcome.
     pub attempts: ByOutcome,
-    /// From when a job could be taken until it was assigned, in milliseconds; one for each assignment.
+    /// From when a job was ready until it was assigned, in milliseconds; one for each assignment.
     pub wait: Histogram,
-    /// From when a worker accepted (or was assigned) an attempt until its end, in milliseconds; one for each attempt.
+    /// From when an attempt was accepted (or assigned) until its end, in milliseconds; one for each attempt.
     pub run: Histogram,
-    /// From when a commit was sent until its answer, in microseconds.
+    /// From when a commit was sent until its result, in microseconds.
     pub commit: Histogram,
-    /// Who works here.
+    /// The workers.
     pub workforce: Workforce,
     /// Why the last write to the store failed; none if it did not, or that was [a while](TROUBLE_MS) ago.
     pub storage_trouble: Option<String>,
 }
 
-/// What came and went.
+/// Totals since the start.
 #[derive(Debug)]
 pub(crate) struct Totals {
     submitted: u64,
@@ -124,26 +124,27 @@ impl Totals {
         }
     }
 
-    /// A job was made.
+    /// Counts a new job.
     pub fn submitted(&mut self, now: Now) {
         self.submitted += 1;
         self.submitted_lately.add(now.mono, 1);
     }
 
-    /// A job is completed.
+    /// Counts a completed job.
     pub fn completed(&mut self, now: Now, outcome: Outcome) {
         self.completed.add(outcome);
         self.completed_lately.add(now.mono, 1);
     }
 
-    /// A job that could be taken since this moment was assigned.
+    /// Counts the assignment of a job that was ready since this time.
     pub fn assigned(&mut self, since: Time, life: &JobStatus) {
         if let State::Assigned(held) = &life.state {
             self.wait.add(held.lease.assigned_at.since(since));
         }
     }
 
-    /// If this step ends an attempt, how and after how long. A claim that nobody accepted was none.
+    /// Counts the end of an attempt, with its outcome and duration, if this step is one. An unaccepted claim is not an
+    /// attempt.
     pub fn stepped(&mut self, step: &Step) {
         let ended = match (&step.past, step.life.state.lease(), step.life.state.ended_at()) {
             (Some(past), ..) => {
@@ -164,15 +165,15 @@ impl Totals {
 }
 
 impl Kernel {
-    /// A commit took so long, whatever came of it.
+    /// Counts a commit with its duration, regardless of its result.
     pub fn note_commit(&mut self, took_us: u64) {
         self.totals.commit.add(took_us);
     }
 
-    /// Everything that is counted, at this moment.
+    /// All counts, at this time.
     pub fn counts(&mut self, now: Now) -> Counts {
         self.now = now;
-        // What is due at this moment counts as ready, whether or not its tick has come.
+        // Jobs that are due now count as ready, whether or not upkeep has run.
         upkeep::make_due(self);
         let (queues, others) = self.board.queues.longest_known(NAMED_QUEUES, waits(&self.open));
         let mut open = others.clone();
@@ -201,7 +202,7 @@ impl Kernel {
         Answer::Queues(self.board.queues.page(after, limit, waits(&self.open)))
     }
 
-    /// One queue, if it is known, and who could take its jobs.
+    /// One queue, if it is known, and the workers that could take its jobs.
     pub(crate) fn queue(&mut self, name: &QueueName) -> Answer {
         upkeep::make_due(self);
         let found = self.board.queues.tally(name, waits(&self.open));
@@ -251,7 +252,7 @@ impl Kernel {
     }
 }
 
-/// Whether a job still waits since this moment.
+/// Whether a job has been waiting since this time.
 pub(crate) fn waits(open: &IdMap<Entry>) -> impl Fn(JobId, Time) -> bool + '_ {
     |id, since| {
         let entry = open.get(&id.get()).filter(|entry| entry.placed == Placed::Ready);

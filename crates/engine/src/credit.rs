@@ -1,8 +1,8 @@
-//! Credit: how many jobs a session may be given, as one number that only its worker sets.
+//! Credit: the number of jobs that may be assigned to a session, set only by its worker.
 //!
-//! It counts from the beginning of the session, so nothing depends on what crosses on the wire: the same word twice is
-//! the same word, and a worker that frees a slot says one more whether or not it has heard of its last assignment.
-//! Inside it is a vacancy that stands as long as the session is connected.
+//! It is counted from the beginning of the session, so messages may cross: setting it is idempotent, and a worker that
+//! frees a slot adds one whether or not it has received its last assignment. Internally it is a vacancy that lasts as
+//! long as the session is connected.
 
 use jobhall_core::bounds::VACANCY_SLOTS;
 
@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::vacancy::Vacancy;
 
 impl Kernel {
-    /// So many jobs in all may be assigned to a session.
+    /// Sets the total number of jobs that may be assigned to a session.
     pub(crate) fn credit(&mut self, session: SessionId, total: i64, ticket: Ticket) {
         let id = match self.credit_of(session) {
             Ok(id) => id,
@@ -39,7 +39,7 @@ impl Kernel {
         }
     }
 
-    /// The vacancy that stands for a session's credit, made now if there is none.
+    /// The vacancy that represents a session's credit, created if there is none.
     fn credit_of(&mut self, session: SessionId) -> Result<VacancyId, Rejected> {
         let id = VacancyId(self.number());
         let state = self.sessions.get_mut(&session).filter(|state| state.connected);
@@ -58,7 +58,7 @@ impl Kernel {
         Ok(id)
     }
 
-    /// A vacancy takes no more jobs because its worker says so. One that is over already is as good.
+    /// Ends a vacancy at the request of its worker. A vacancy that has already ended is accepted too.
     pub(crate) fn withdraw(&mut self, session: SessionId, vacancy: VacancyId) -> Result<Answer, Rejected> {
         let state = self.sessions.get(&session).ok_or(Rejected::NoSuchSession)?;
         if state.vacancies.contains(&vacancy) && state.credit != Some(vacancy) {

@@ -1,5 +1,6 @@
-//! Attempts that wait for each other would wait for ever. A join can close such a cycle unseen, so the kernel looks for
-//! one whenever an attempt begins to wait, or waits for more: the youngest job of the cycle fails, and the others go on.
+//! Detection of cycles of waiting attempts, which would wait forever. A join can close such a cycle, so the kernel
+//! searches for one whenever an attempt begins to wait, or waits for more: the youngest job of the cycle fails, and
+//! the others continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use jobhall_core::{Decision, Dice, Event, Failure, JobId, Report, State, Verdict
 use crate::kernel::{AgendaItem, Kernel, Task};
 
 impl Kernel {
-    /// Breaks the circle that this wait has closed, if it has.
+    /// Breaks the cycle that this wait has closed, if any.
     pub(crate) fn break_cycle(&mut self, id: JobId) {
         let Some(cycle) = self.cycle(id) else { return };
         let waiting = cycle.iter().filter(|id| self.waits.contains_key(&id.get()));
@@ -21,7 +22,7 @@ impl Kernel {
         }
     }
 
-    /// The way from a job back to itself, over what each waits for.
+    /// The path from a job back to itself, over the jobs that each waits for.
     fn cycle(&self, start: JobId) -> Option<Vec<JobId>> {
         let mut from: BTreeMap<JobId, JobId> = BTreeMap::new();
         let mut seen = BTreeSet::from([start]);
@@ -45,7 +46,7 @@ impl Kernel {
         None
     }
 
-    /// The jobs that must end before this one goes on.
+    /// The jobs that must end before this one continues.
     fn waits_for(&self, id: JobId) -> Vec<JobId> {
         let Some(entry) = self.open.get(&id.get()) else { return Vec::new() };
         match &entry.life.state {
@@ -61,7 +62,7 @@ impl Kernel {
         }
     }
 
-    /// The youngest of a circle fails, whatever its policy says: trying again would close it again.
+    /// Fails the youngest job of a cycle, regardless of its policy: a retry would close the cycle again.
     pub(crate) fn fail_for_cycle(&mut self, id: JobId, claim: u32, failure: &Failure, task: Task) {
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
         let (Some(held), Some(spec)) = (entry.life.state.held(), &entry.spec) else { return };

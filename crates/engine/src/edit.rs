@@ -1,4 +1,4 @@
-//! Changing a job that no worker has: what was asked for, when it may run, and whether it is held back.
+//! Changes of a job that no worker holds: its spec, its start time, and whether it is held.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 use crate::windows::Timed;
 
-/// What is to change of a job; what is none stays as it is. Type, key and queue never change.
+/// Changes of a job; a field that is none stays as it is. Type, key and queue never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// What the worker gets.
+    /// The parameters for the worker.
     pub params: Option<Json>,
-    /// Which workers suit.
+    /// Requirements that a worker must match.
     pub needs: Option<Needs>,
-    /// What it takes of its worker's numbers while it runs.
+    /// What it uses of its worker's resources while it runs.
     pub uses: Option<Uses>,
-    /// Whether another worker is preferred to those that had it before.
+    /// Whether retries prefer workers that did not have it before.
     pub avoid: Option<bool>,
-    /// When on a day it may start.
+    /// The time windows in which it may start.
     pub windows: Option<Windows>,
-    /// Lower goes first.
+    /// The priority; lower values go first.
     pub priority: Option<i32>,
-    /// Not before this moment.
+    /// The earliest start.
     pub run_at: Option<Time>,
-    /// When attempts are repeated.
+    /// The retry policy.
     pub retry: Option<RetryPolicy>,
-    /// What it weighs against limits.
+    /// Its weight against limits.
     pub throttle_factor: Option<u32>,
-    /// How long an attempt may take.
+    /// The time limits of an attempt.
     pub timeouts: Option<Timeouts>,
-    /// Whose it is; none within: nobody's.
+    /// The owner; an inner none removes it.
     pub owner: Option<Option<Owner>>,
-    /// What it is found by.
+    /// Tags for filtering.
     pub tags: Option<Vec<Tag>>,
 }
 
 impl Edit {
-    /// At once: its time, its backoff and its windows are passed over; limits, pauses and holds are not.
+    /// Start immediately: start time, backoff and windows are ignored; limits, pauses and holds are not.
     fn now(now: Time) -> Edit {
         Edit { run_at: Some(now), windows: Some(Windows::default()), ..Edit::default() }
     }
@@ -94,7 +94,7 @@ impl Edit {
 }
 
 impl Kernel {
-    /// Hold, release, edit or run now, of an open job.
+    /// Holds, releases, edits or runs an open job.
     pub(crate) fn edit(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(request, ticket) = &task.what else { return };
         let ticket = *ticket;
@@ -123,7 +123,7 @@ impl Kernel {
         }
     }
 
-    /// The same of a completed job: it never changes.
+    /// The same for a completed job, which never changes.
     pub(crate) fn edit_completed(&mut self, id: JobId, request: &Request) -> Result<Answer, Rejected> {
         let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let event = match request {
@@ -135,7 +135,7 @@ impl Kernel {
         decision.map(|_| Answer::State(job.life.state.name())).map_err(Rejected::Event)
     }
 
-    /// Another spec takes the place of the one that was stored.
+    /// Replaces the spec by the one that was stored.
     pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) {
         let class = spec.class();
         let Some(entry) = self.open.get_mut(&id.get()) else { return };

@@ -1,4 +1,4 @@
-//! An open job as the kernel remembers it.
+//! An open job in the kernel's memory.
 
 use std::sync::Arc;
 
@@ -14,75 +14,75 @@ use crate::windows::Timed;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub life: JobStatus,
-    /// The rev in the store: behind that of `life` while accepted or running is not stored yet.
+    /// The revision in the store: behind that of `life` while accepted or running is not stored yet.
     pub stored_rev: u32,
     pub class: ClassId,
     pub queue: QueueId,
-    /// The state that its queue counts it in.
+    /// The state in which its queue counts it.
     pub counted: StateName,
     pub priority: i32,
-    /// Whether the job can be dealt with now.
+    /// Whether the job is busy.
     pub busy: Busy,
-    /// Where it can be found.
+    /// Where it is placed.
     pub placed: Placed,
-    /// Its part in a group, if it has one.
+    /// Its membership in a group, if any.
     pub member: Option<Box<Membership>>,
-    /// When on a day it may start, if not at any time.
+    /// Its time windows, if it has any.
     pub timed: Option<Box<Timed>>,
-    /// What limits it.
+    /// Its share of limits.
     pub share: Shared,
     /// Whether it has taken its share: from its claim on, which may not be stored yet, to the end of its lease.
     pub taken: bool,
-    /// None while it waits and memory is short: it is read back when needed.
+    /// None while it waits and memory is short: it is read again when needed.
     pub spec: Option<Arc<JobSpec>>,
 }
 
-/// Where a waiting job can be found.
+/// Where a waiting job is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placed {
-    /// Nowhere: it does not wait, or something that touches it is on its way.
+    /// Nowhere: it does not wait, or something that touches it is in flight.
     Nowhere,
-    /// Under its time.
+    /// Under its due time.
     Due,
-    /// Among the ready.
+    /// Among the ready jobs.
     Ready,
-    /// In a bucket that it does not get into now.
+    /// In a bucket that it cannot enter now.
     Limited(BucketId),
-    /// Aside: somebody holds it back.
+    /// Aside: it is held.
     OnHold,
-    /// Among those whose spec must be read before it is known what limits them.
+    /// Among the jobs whose spec must be read to determine their limits.
     Unread,
 }
 
-/// What limits a job.
+/// The share of a job in limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
-    /// Nothing.
+    /// It has no limits.
     Free,
-    /// These buckets.
+    /// It belongs to these buckets.
     Of(Share),
-    /// Nobody knows: limits were changed while its spec was not in memory.
+    /// Unknown: the limits changed while its spec was not in memory.
     Unread,
 }
 
-/// Whether a job can be dealt with now.
+/// Whether a job is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
-    /// It can.
+    /// It is not.
     Free,
-    /// A unit that touches it is on its way.
+    /// A unit that touches it is in flight.
     Unit,
     /// Its spec is being read.
     Reading,
 }
 
 impl Entry {
-    /// Whether a worker has it, or has begun what is completed from outside: it has its places in its limits.
+    /// Whether a worker holds it, or has started external work for it: it has its places in its limits.
     pub(crate) fn is_leased(&self) -> bool {
         self.life.state.held().is_some() || matches!(self.life.state, State::Waiting(_))
     }
 
-    /// Has the job counted in the state that it is in now. One that is completed is counted out when it is removed.
+    /// Counts the job in its current state. A completed job is subtracted when it is removed.
     pub(crate) fn recount(&mut self, queues: &mut Queues, now: Time) {
         let name = self.life.name(now);
         if name != self.counted && !name.is_terminal() {

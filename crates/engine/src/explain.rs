@@ -17,15 +17,15 @@ use crate::limits::LimitWhy;
 
 pub use workers::{TooLarge, UsedUp, WorkerWhy};
 
-/// Jobs that are named one by one.
+/// Maximum number of jobs that are listed one by one.
 const FEW: usize = 5;
-/// Jobs that an explanation names.
+/// Maximum number of jobs in an explanation.
 const SOME: usize = 20;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Its time has not come.
+    /// Its start time has not come.
     NotDue(Time),
     /// Its windows are closed.
     Window {
@@ -34,97 +34,97 @@ pub enum Why {
         /// When one of them opens.
         opens: Time,
     },
-    /// Its schedule starts it later than its tick.
+    /// Its schedule delays it after the tick.
     Jitter {
         /// The schedule.
         schedule: ScheduleName,
-        /// When.
+        /// When it starts.
         run_at: Time,
     },
-    /// It is tried again later, after this error.
+    /// It is retried later, after this error.
     Backoff {
-        /// When.
+        /// When it is retried.
         run_at: Time,
         /// The error of the last attempt.
         error: Failure,
     },
     /// It waits for the end of the job that holds its key.
     KeyHeld(JobId),
-    /// Jobs that it comes after have not ended.
+    /// Dependencies have not ended.
     Dependencies {
-        /// The first few of them, with where they stand.
+        /// The first few of them, with their states.
         first: Vec<(JobId, StateName)>,
-        /// How many more there are.
+        /// The number of further ones.
         more: usize,
     },
-    /// Jobs that it comes after have ended, and it is next to follow: it is being ended with them, or released.
+    /// Its dependencies have ended, and it is about to be released or to end with them.
     DependenciesEnded,
     /// Its group is being cancelled.
     GroupCancelled(GroupId),
     /// No worker is connected.
     NoWorkers,
-    /// No connected worker suits.
+    /// No connected worker matches.
     NoMatchingWorker(Vec<WorkerWhy>),
     /// It uses more than any worker has.
     TooLarge(Vec<TooLarge>),
-    /// Workers suit, but none has a vacancy.
+    /// Workers match, but none has a vacancy.
     NoVacancy(Vec<WorkerName>),
-    /// Workers suit, but other jobs use what it would use.
+    /// Workers match, but other jobs use the resources it needs.
     UsedUp(Vec<UsedUp>),
-    /// A worker suits, but what it has left is kept for a job that has waited long.
+    /// A worker matches, but its free resources are reserved for a job that has waited long.
     ReservedForOther {
         /// The worker.
         worker: WorkerName,
-        /// The job that it is kept for.
+        /// The job that the worker is reserved for.
         job: JobId,
     },
-    /// It has waited long: this worker takes nothing that it would use, until it fits.
+    /// It has waited long: this worker is reserved for it until it fits.
     Reserved(WorkerName),
-    /// It would rather not go to these workers, and another one that suits is there.
+    /// It avoids these workers, and another matching worker is connected.
     Avoids(Vec<WorkerName>),
-    /// It is being handed to a worker.
+    /// It is being assigned to a worker.
     Dispatching,
-    /// A worker has been offered it and has not said yes.
+    /// It is assigned to a worker that has not accepted it.
     NotAccepted(WorkerName),
-    /// It is with a worker.
+    /// A worker holds it.
     Running(WorkerName),
-    /// Its attempt waits for jobs that it asked for.
+    /// Its attempt waits for sub-jobs.
     WaitsForJobs {
-        /// Those that are not over, and where they stand; the first ones.
+        /// The first of the sub-jobs that have not ended, with their states.
         jobs: Vec<(JobId, StateName)>,
-        /// How many are not over.
+        /// The number of sub-jobs that have not ended.
         open: usize,
     },
-    /// What its attempt waited for is over, and its worker has no slot free for it.
+    /// The sub-jobs of its attempt have ended, but its worker has no free slot for it.
     WaitsForRoom(WorkerName),
-    /// Its work goes on outside, and someone has to tell the outcome.
+    /// Its work continues outside, and its outcome must be reported from there.
     WaitsExternal {
-        /// When that has taken too long.
+        /// When it times out.
         until: Time,
         /// The number of the attempt.
         attempt: u32,
     },
-    /// Its time is over and the worker has not obeyed yet.
+    /// It has timed out and the worker has not stopped it yet.
     TimingOut {
         /// The worker.
         worker: WorkerName,
-        /// What took too long.
+        /// Which time limit was exceeded.
         why: String,
     },
-    /// It takes longer than its type is expected to.
+    /// It takes longer than expected for its type.
     LongerThanExpected {
-        /// How long that is.
+        /// The expected duration.
         expected_ms: u64,
-        /// How long it has taken.
+        /// The duration so far.
         worked_ms: u64,
     },
-    /// A cancel was requested and the worker has not obeyed yet.
+    /// A cancel was requested and the worker has not stopped it yet.
     Cancelling(WorkerName),
-    /// The store could not write a moment ago; matching rests.
+    /// The store failed to write a moment ago; matching is paused.
     StorageUnavailable,
     /// Its queue or its type is paused.
     Paused(LimitOf),
-    /// Somebody holds it back.
+    /// It is held.
     OnHold,
     /// It waits for a limit.
     Limited(Box<LimitWhy>),
@@ -139,7 +139,7 @@ pub struct Explanation {
     pub id: JobId,
     /// Its state.
     pub state: StateName,
-    /// The reasons, the nearest first.
+    /// The reasons, most immediate first.
     pub why: Vec<Why>,
 }
 
@@ -190,7 +190,7 @@ impl Kernel {
         }
     }
 
-    /// The first few open jobs that a blocked one comes after.
+    /// The first few open dependencies of a blocked job.
     fn why_blocked(&self, entry: &Entry) -> Option<Why> {
         let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
         let name = |id: &JobId| Some((*id, self.open.get(&id.get())?.life.name(self.now.wall)));
@@ -222,7 +222,7 @@ impl Kernel {
         Some(Why::LongerThanExpected { expected_ms, worked_ms })
     }
 
-    /// Why the time of a job has not come.
+    /// Why the start time of a job has not come.
     fn why_early(&self, entry: &Entry, error: Option<&Failure>) -> Why {
         let (now, run_at) = (self.now.wall, entry.life.run_at);
         let windows = entry.timed.as_ref().map(|timed| &timed.windows);

@@ -1,4 +1,4 @@
-//! Work that goes on outside: a worker only starts it, and someone else tells the outcome.
+//! External work: a worker only starts it, and its outcome is reported from outside.
 
 use jobhall_core::{
     Decision, Event, Failure, JobId, JobStatus, Outcome, PastAttempt, Report, State, WaitFor, transition,
@@ -9,7 +9,7 @@ use crate::kernel::{AgendaItem, Kernel, Task};
 use crate::request::Request;
 
 impl Kernel {
-    /// A worker has started the work; for an open job that is free, and its own.
+    /// Handles the report that the work was started; for an open job that is not busy, and by its holder.
     pub(crate) fn started(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
         let (attempt, lease, ticket) = (*attempt, *lease, *ticket);
@@ -30,7 +30,7 @@ impl Kernel {
         }
     }
 
-    /// Someone outside tells the outcome of an open job.
+    /// Handles the outcome of an open job, reported from outside.
     pub(crate) fn complete(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(Request::Complete { attempt, report, .. }, ticket) = &task.what else {
             return;
@@ -53,7 +53,7 @@ impl Kernel {
             Err(refusal) if entry.life.past_attempts() == 0 => {
                 self.answer(ticket, Err(Rejected::Event(refusal)));
             }
-            // It may be what ended an attempt before.
+            // It may repeat the report that ended a previous attempt.
             Err(refusal) => match task.read.as_ref().map(|read| said_before(&read.past, attempt, &report)) {
                 Some(true) => self.answer_state(id, ticket),
                 Some(false) => self.answer(ticket, Err(Rejected::Event(refusal))),
@@ -62,7 +62,7 @@ impl Kernel {
         }
     }
 
-    /// The same for a completed one: what ended it may be said again.
+    /// The same for a completed job: the report that ended it may be repeated.
     pub(crate) fn finish_completed(
         &mut self,
         id: JobId,
@@ -80,7 +80,7 @@ impl Kernel {
         }
     }
 
-    /// Nobody has told the outcome in time.
+    /// The outcome was not reported in time.
     pub(crate) fn external_over(&mut self, id: JobId, claim: u32, task: Task) {
         let dice = self.dice();
         let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
@@ -96,7 +96,7 @@ impl Kernel {
         }
     }
 
-    /// Has a job looked at when its outcome has not come in time.
+    /// Schedules the check of a job whose outcome is expected from outside.
     pub(crate) fn await_external(&mut self, id: JobId) {
         if let Some(State::Waiting(waiting)) = self.open.get(&id.get()).map(|entry| &entry.life.state)
             && let WaitFor::External { until } = waiting.on
@@ -110,7 +110,7 @@ fn is_external(life: &JobStatus) -> bool {
     matches!(life.state, State::Waiting(_)) && life.state.held().is_none()
 }
 
-/// Whether this very outcome ended the attempt that is meant; where none is named, the last one.
+/// Whether this same outcome ended the named attempt; if none is named, the last one.
 fn said_before(past: &[PastAttempt], attempt: Option<u32>, report: &Report) -> bool {
     let meant = match attempt {
         Some(attempt) => attempt.checked_sub(1).and_then(|at| past.get(at as usize)),

@@ -1,11 +1,11 @@
-//! How long things took, in buckets: a few numbers however many things there were.
+//! Histograms of durations: a fixed set of buckets regardless of the number of durations.
 
-/// Upper bounds for waits and runs, in milliseconds: from at once to a day.
+/// Upper bounds for waits and runs, in milliseconds: up to a day.
 pub const MS_BOUNDS: &[u64] = &[
     1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
     600_000, 1_800_000, 3_600_000, 14_400_000, 86_400_000,
 ];
-/// Upper bounds for commits, in microseconds: from a fast disk to a sick one.
+/// Upper bounds for commits, in microseconds: from a fast disk to a failing one.
 pub const US_BOUNDS: &[u64] = &[
     100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
     5_000_000,
@@ -15,11 +15,11 @@ pub const US_BOUNDS: &[u64] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     bounds: &'static [u64],
-    /// One more than there are bounds: the last is for whatever is longer.
+    /// One more than there are bounds: the last is for longer durations.
     buckets: Vec<u64>,
-    /// All durations together.
+    /// The sum of all durations.
     pub sum: u64,
-    /// How many there were.
+    /// The number of durations.
     pub count: u64,
 }
 
@@ -51,8 +51,8 @@ impl Histogram {
         })
     }
 
-    /// The duration that this share (of 1,000) of all does not exceed, as far as buckets tell: within its bucket the
-    /// durations are taken to be spread evenly. None if there are none; the last bound if it lies beyond.
+    /// The duration that this share (of 1,000) does not exceed, interpolated linearly within its bucket. None if there
+    /// are no durations; the last bound if it is beyond.
     pub fn quantile(&self, per_mille: u64) -> Option<u64> {
         let rank = (self.count * per_mille.min(1_000)).div_ceil(1_000).max(1);
         let (mut low, mut before) = (0, 0);

@@ -1,4 +1,4 @@
-//! Ids: the pool that new jobs take theirs from, and how many jobs of each block are open.
+//! Ids: the pool for new jobs, and the number of open jobs of each block.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,10 +10,10 @@ use crate::clock::Mono;
 
 /// The largest block.
 const LARGEST: u64 = 64_000;
-/// A block with so few open jobs lists them.
+/// Maximum number of open jobs for which a block lists them.
 pub(crate) const FEW: u32 = 16;
 
-/// Ids lent by the store and not used yet.
+/// Ids allocated from the store and not used yet.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: VecDeque<(u64, u64)>,
@@ -27,7 +27,7 @@ impl Pool {
         Pool { free: VecDeque::new(), size: size.max(1), asked: false, taken_at: Mono(0) }
     }
 
-    /// The next `n` ids, or none if there are not that many yet.
+    /// The next `n` ids, or none if there are not enough yet.
     pub fn take(&mut self, n: usize) -> Option<Vec<JobId>> {
         if self.left() < n as u64 {
             return None;
@@ -48,7 +48,7 @@ impl Pool {
         self.free.iter().map(|(next, last)| last - next + 1).sum()
     }
 
-    /// How many ids to take from the store now, if any: when half of a block is used, or `wanted` are missing.
+    /// How many ids to allocate from the store now, if any: when half of a block is used, or `wanted` are missing.
     pub fn ask(&mut self, wanted: u64) -> Option<u64> {
         if self.asked || (self.left() > self.size / 2 && self.left() >= wanted) {
             return None;
@@ -57,7 +57,7 @@ impl Pool {
         Some(self.size.max(wanted))
     }
 
-    /// The store lent a block. Blocks that go within a second are followed by larger ones.
+    /// Adds a block from the store. If blocks are used up within a second, the next ones are larger.
     pub fn lend(&mut self, block: &Block, now: Mono) {
         if now.0 < self.taken_at.0 + 1_000 && self.taken_at.0 > 0 {
             self.size = (self.size * 4).min(LARGEST);
@@ -66,12 +66,12 @@ impl Pool {
         self.free.push_back((block.first.get(), block.last.get()));
     }
 
-    /// The store could not lend a block; it may be asked again.
+    /// The store could not allocate a block; it may be requested again.
     pub fn lending_failed(&mut self) {
         self.asked = false;
     }
 
-    /// Whether an id of this block may still be given out.
+    /// Whether an id of this block may still be used.
     pub fn uses(&self, last: JobId) -> bool {
         self.free.iter().any(|&(_, end)| end == last.get())
     }
@@ -82,7 +82,7 @@ impl Pool {
 pub(crate) struct Blocks {
     /// By first id: last id, open jobs, whether the store lists them.
     open: BTreeMap<JobId, BlockState>,
-    /// Blocks whose count fell to few since the last look.
+    /// Blocks whose number of open jobs has become small since the last check.
     pub low: Vec<JobId>,
 }
 
@@ -100,7 +100,7 @@ impl Blocks {
         self.low.push(block.first);
     }
 
-    /// All blocks are looked at again: the pool may have left one.
+    /// Checks all blocks again: the pool may have finished one.
     pub fn review(&mut self) {
         self.low = self.open.keys().copied().collect();
     }

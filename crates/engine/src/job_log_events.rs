@@ -1,5 +1,5 @@
-//! The story of jobs, for the log: what came, who has it, how it ended. Told once it is stored, and never with params,
-//! keys or leases. Where nobody listens a line costs a look at a flag.
+//! Log events of jobs: submitted, assigned, ended. They are logged once stored, and never with params, keys or leases.
+//! If logging is off, an event costs the check of a flag.
 
 use jobhall_core::{AttemptId, Job, JobId, Leased, Step};
 use jobhall_store::CommitError;
@@ -14,7 +14,7 @@ pub(crate) fn assigned(attempt: AttemptId, held: &Leased) {
     tracing::info!(job = attempt.job.get(), %attempt, %worker, "attempt assigned");
 }
 
-/// A write failed; whoever waited for it is told.
+/// A write failed; the requests that waited for it are rejected.
 pub(crate) fn not_stored(error: &CommitError) {
     tracing::warn!(%error, "a write failed");
 }

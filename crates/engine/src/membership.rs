@@ -1,4 +1,4 @@
-//! Who belongs to which open group, and how its members stand. The counts move with the jobs, in the same place that
+//! Membership in open groups, and the counts of members. The counts change with the jobs, in the same place that
 //! counts the queues, so they always sum to the members.
 
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, JobId, JobSpec, Standing, StateName};
@@ -6,7 +6,7 @@ use jobhall_store::Member;
 
 use crate::ids::IdMap;
 
-/// An open job's part in its group.
+/// An open job's membership in its group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Membership {
     pub group: GroupId,
@@ -19,7 +19,7 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// The part that this job has; none if it is in no group.
+    /// The membership of this job; none if it has no group.
     pub fn of(id: JobId, spec: &JobSpec) -> Option<Box<Membership>> {
         let root = spec.copy_of.unwrap_or(id);
         spec.group.map(|group| Box::new(Membership { group, id, root, attached: spec.attached }))
@@ -29,12 +29,12 @@ impl Membership {
 /// A group that has not ended.
 #[derive(Debug)]
 pub(crate) struct OpenGroup {
-    /// As it is stored.
+    /// The group as stored.
     pub group: Group,
     pub counts: GroupCounts,
-    /// By a job that has copies: where it and they stand.
+    /// By job that has copies: its standing and theirs.
     copies: IdMap<Vec<(JobId, Standing)>>,
-    /// Whether a write of it is on its way.
+    /// Whether a write of it is in flight.
     pub busy: bool,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct OpenGroup {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub open: IdMap<OpenGroup>,
-    /// Groups none of whose members is open, to be looked at.
+    /// Groups without open members, to be checked.
     pub quiet: Vec<GroupId>,
-    /// Jobs that go on although another copy of them has succeeded, with that one.
+    /// Open jobs of which another copy has succeeded, with that copy.
     pub losers: Vec<(JobId, JobId)>,
 }
 
@@ -64,7 +64,7 @@ impl Groups {
         self.get(id)?.group.cancel.as_ref()
     }
 
-    /// At start: the members that are completed. The others come with the open jobs.
+    /// At start: restores the completed members. The others are added with the open jobs.
     pub fn restore(&mut self, id: GroupId, members: &[Member]) {
         let Some(open) = self.open.get_mut(&id.get()) else { return };
         for root in members.iter().filter(|member| !member.attached).filter_map(|member| member.copy_of) {
@@ -76,13 +76,13 @@ impl Groups {
         }
     }
 
-    /// A copy of an open job comes: from now on the two are counted together.
+    /// Adds a copy of an open job: from now on the two are counted together.
     pub fn copied(&mut self, part: &Membership, root: StateName) {
         let Some(open) = self.open.get_mut(&part.group.get()) else { return };
         open.copies.entry(part.root.get()).or_insert_with(|| vec![(part.root, Standing::of(root))]);
     }
 
-    /// A job of a group comes, moves or goes.
+    /// Counts a job of a group that is added, changes or is removed.
     pub fn step(&mut self, part: &Membership, from: Option<StateName>, to: Option<StateName>) {
         if part.attached {
             return;
@@ -103,7 +103,7 @@ impl Groups {
         }
     }
 
-    /// At start: copies that go on although one of them has succeeded.
+    /// At start: finds open copies of which another has succeeded.
     pub fn find_losers(&mut self) {
         for open in self.open.values() {
             for copies in open.copies.values() {

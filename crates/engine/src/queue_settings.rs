@@ -1,4 +1,4 @@
-//! What is configured for queues, kept in memory and in the store.
+//! The configuration of queues, kept in memory and in the store.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
 use crate::settle::Pending;
 
-/// Queues that may be configured.
+/// Maximum number of configured queues.
 const QUEUES: usize = 10_000;
 
-/// A change of a queue's configuration on its way.
+/// A change of a queue's configuration in flight.
 #[derive(Debug)]
 pub(crate) struct QueuePending {
     queue: QueueName,
@@ -26,12 +26,12 @@ pub(crate) struct QueuePending {
 }
 
 impl Kernel {
-    /// What is configured for a queue, or what it would have.
+    /// The configuration of a queue, or the default.
     pub fn queue_config(&self, queue: &QueueName) -> Arc<QueueConfig> {
         self.queue_configs.get(queue).map_or_else(Arc::default, |(_, config)| config.clone())
     }
 
-    /// All queues that someone configured, with revs and contents, for others to read.
+    /// All configured queues, with revisions and contents.
     pub(crate) fn all_queue_configs(&self) -> Answer {
         let configs = self.queue_configs.iter();
         Answer::QueueConfigs(
@@ -49,7 +49,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Remembers what a queue has now, and acts on it. A queue that is configured is known, whether or not it has jobs.
+    /// Stores the configuration of a queue in memory, and applies it. A configured queue is known, whether or not it
+    /// has jobs.
     fn keep_queue(&mut self, name: QueueName, rev: u32, config: Option<QueueConfig>, known: bool) {
         let config = config.map(Arc::new);
         let before = match &config {

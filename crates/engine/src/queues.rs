@@ -1,9 +1,9 @@
-//! How many open jobs each queue has in which state, and since when its oldest ready one waits. All of it moves with
-//! the jobs; nothing is ever counted anew.
+//! The number of open jobs of each queue by state, and since when its oldest ready job waits. The counts change with
+//! the jobs; they are never recomputed.
 //!
-//! A queue is known as long as a class of it is. The oldest is found lazily: jobs that become ready are put on a heap,
-//! which costs next to nothing as they come in the order of time, and those that were taken meanwhile are dropped when
-//! somebody looks, or when there are too many of them.
+//! A queue is known as long as one of its classes is. The oldest job is found lazily: jobs that become ready are
+//! pushed on a heap, which is cheap because they arrive in time order; those taken meanwhile are dropped when the heap
+//! is read, or when there are too many of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,32 +13,32 @@ use jobhall_core::{JobId, JobStatus, QueueName, StateName, Time};
 
 use crate::membership::Groups;
 
-/// States that are not an end: the first of [`StateName::ALL`].
+/// States that are not terminal: the first of [`StateName::ALL`].
 const PENDING: usize = 8;
-/// Jobs on the heap that may have been taken, beyond as many as are ready.
+/// Jobs on the heap that may have been taken, in addition to the ready ones.
 const SLACK: usize = 1_024;
 
-/// A queue's place.
+/// The index of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueId(usize);
 
-/// Open jobs at one moment.
+/// The number of open jobs at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     states: [u64; PENDING],
-    /// Those that a vacancy could take now.
+    /// Jobs that a vacancy could take now.
     pub ready: u64,
-    /// Since when the one that waits longest could have been taken.
+    /// Since when the job that waits longest has been ready.
     pub oldest_ready: Option<Time>,
 }
 
 impl Tally {
-    /// Jobs in this state; none are in one that is an end.
+    /// Jobs in this state; zero for terminal states.
     pub fn of(&self, state: StateName) -> u64 {
         self.states.get(state as usize).copied().unwrap_or(0)
     }
 
-    /// Each state that is not an end, with its jobs.
+    /// Each state that is not terminal, with its number of jobs.
     pub fn states(&self) -> impl Iterator<Item = (StateName, u64)> + '_ {
         StateName::ALL.into_iter().zip(self.states)
     }
@@ -67,7 +67,7 @@ impl Tally {
 #[derive(Debug)]
 struct Queue {
     name: QueueName,
-    /// Classes that stand in it.
+    /// Number of its classes.
     classes: usize,
     tally: Tally,
     since: BinaryHeap<Reverse<(Time, JobId)>>,
@@ -79,17 +79,17 @@ pub(crate) struct Queues {
     places: Vec<Option<Queue>>,
     free: Vec<usize>,
     ids: BTreeMap<QueueName, usize>,
-    /// Groups count the same steps of the same jobs.
+    /// Groups are counted by the same steps of the same jobs.
     pub groups: Groups,
 }
 
-/// Since when a waiting job could be taken: its time has come, and so has whatever it waited for before.
+/// Since when a waiting job has been ready: it is due, and what it waited for before has ended.
 pub(crate) fn ready_since(life: &JobStatus) -> Time {
     life.run_at.max(life.updated_at)
 }
 
 impl Queues {
-    /// A class of this queue is known from now on.
+    /// Adds a class of this queue.
     pub fn enter(&mut self, name: &QueueName) -> QueueId {
         let at = match self.ids.get(name) {
             Some(&at) => at,
@@ -112,7 +112,7 @@ impl Queues {
         at
     }
 
-    /// A class of this queue, which has no jobs, is forgotten.
+    /// Removes a class of this queue, which has no jobs.
     pub fn leave(&mut self, QueueId(at): QueueId) {
         let Some(queue) = &mut self.places[at] else { return };
         queue.classes -= 1;
@@ -123,21 +123,21 @@ impl Queues {
         }
     }
 
-    /// The same by its name.
+    /// The same by name.
     pub fn leave_by_name(&mut self, name: &QueueName) {
         if let Some(&at) = self.ids.get(name) {
             self.leave(QueueId(at));
         }
     }
 
-    /// A job comes, moves or goes.
+    /// Counts a job that is added, changes or is removed.
     pub fn step(&mut self, QueueId(at): QueueId, from: Option<StateName>, to: Option<StateName>) {
         if let Some(queue) = &mut self.places[at] {
             queue.tally.step(from, to);
         }
     }
 
-    /// A job may be taken; whether it is time to [sweep](Queues::sweep).
+    /// Adds a ready job; returns whether it is time to [sweep](Queues::sweep).
     pub fn ready(&mut self, QueueId(at): QueueId, id: JobId, since: Time) -> bool {
         let Some(queue) = &mut self.places[at] else { return false };
         queue.tally.ready += 1;
@@ -146,14 +146,14 @@ impl Queues {
         queue.since.len() > ready.saturating_mul(2).saturating_add(SLACK)
     }
 
-    /// A job may no longer be taken.
+    /// Removes a ready job.
     pub fn unready(&mut self, QueueId(at): QueueId) {
         if let Some(queue) = &mut self.places[at] {
             queue.tally.ready -= 1;
         }
     }
 
-    /// Drops from the heap whatever was taken, and what is there twice because a claim came to nothing.
+    /// Drops from the heap the jobs that were taken, and duplicates that result from failed claims.
     pub fn sweep(&mut self, QueueId(at): QueueId, waits: impl Fn(JobId, Time) -> bool) {
         let Some(queue) = &mut self.places[at] else { return };
         let mut kept = std::mem::take(&mut queue.since).into_vec();
@@ -186,7 +186,7 @@ impl Queues {
         named.filter_map(|(name, &at)| Some((name.clone(), places[at].as_mut()?.look(&waits)))).collect()
     }
 
-    /// The queues that have been known longest, at most so many, and all others together.
+    /// The queues that have been known longest, at most this many, and all others together.
     pub fn longest_known(
         &mut self,
         most: usize,

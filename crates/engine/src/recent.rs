@@ -1,13 +1,13 @@
-//! How often something happened in the last minutes: a ring of seconds, so that nothing need look at it in between.
+//! How often something happened in the last minutes: a ring of seconds, which needs no upkeep.
 
 use crate::clock::Mono;
 
-/// Seconds that are remembered.
+/// Seconds that are kept.
 const SECONDS: u64 = 300;
 /// The places of the ring.
 const PLACES: usize = 300;
 
-/// See the module.
+/// A ring of counts per second. See the module's documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     ring: Box<[u64; PLACES]>,
@@ -16,7 +16,7 @@ pub(crate) struct Recent {
     now: u64,
 }
 
-/// What happened in the last minute and in the last five.
+/// The numbers of the last minute and of the last five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
     /// In the last 60 seconds.
@@ -30,13 +30,13 @@ impl Recent {
         Recent { ring: Box::new([0; PLACES]), second: now.0 / 1_000, now: 0 }
     }
 
-    /// It happened so often just now.
+    /// Adds this many events now.
     pub fn add(&mut self, now: Mono, times: u64) {
         self.pass(now);
         self.now += times;
     }
 
-    /// How often it happened. The second that goes on counts as a whole one.
+    /// Returns the rates. The current second counts as a whole one.
     pub fn rates(&mut self, now: Mono) -> Rates {
         self.pass(now);
         let within = |seconds: u64| {

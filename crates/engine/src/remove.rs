@@ -1,4 +1,4 @@
-//! Forgetting completed jobs on request, before retention would.
+//! Removing completed jobs on request, before retention would.
 
 use jobhall_core::JobId;
 use jobhall_store::{CommitError, Pruned};
@@ -9,7 +9,8 @@ use crate::kernel::{Kernel, StoreRequest};
 use crate::load::storage;
 
 impl Kernel {
-    /// Open jobs are left alone here, and once more by the store. So are those whose end others have yet to hear of.
+    /// Open jobs are skipped here, and again by the store. So are jobs whose end was not propagated to all dependents
+    /// yet.
     pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
         let over = |id: &JobId| !self.open.contains_key(&id.get()) && !self.cascade.needs(*id);
         let gone: Vec<_> = ids.into_iter().filter(over).collect();
@@ -19,7 +20,7 @@ impl Kernel {
         self.want(StoreRequest::Remove(ticket, gone));
     }
 
-    /// The store has removed them: so does memory, and reads that began before are made again.
+    /// The store has removed the jobs: removes them from memory, and repeats reads that began before.
     pub(crate) fn removed(&mut self, ticket: Ticket, ids: &[JobId], result: Result<Pruned, CommitError>) {
         let pruned = match result {
             Ok(pruned) => pruned,

@@ -1,4 +1,4 @@
-//! Manual retry: final is final, so it makes a new job like the old one.
+//! Manual retry: completed jobs never change, so it submits a new job like the old one.
 
 use jobhall_core::{IllegalTransition, JobId, JobSpec, Scope};
 
@@ -16,7 +16,7 @@ impl Kernel {
         self.submit(Submit { jobs: vec![again], name }, ticket);
     }
 
-    /// A job that is still open is not retried by hand.
+    /// An open job cannot be retried manually.
     pub(crate) fn retry_rejected(&self, id: JobId) -> Result<Answer, Rejected> {
         let entry = self.open.get(&id.get()).ok_or(Rejected::NoSuchJob(id))?;
         let state = entry.life.name(self.now.wall);
@@ -24,7 +24,7 @@ impl Kernel {
     }
 }
 
-/// A job like this completed one, in no group and behind nobody.
+/// A job like this completed one, without group and dependencies.
 pub(crate) fn again(id: JobId, spec: &JobSpec) -> SubmitJob {
     SubmitJob {
         job_type: spec.job_type.clone(),

@@ -1,4 +1,4 @@
-//! What is configured, kept in memory and in the store.
+//! Settings, kept in memory and in the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::kernel::{Kernel, ROUNDS};
 use crate::limits::LimitOf;
 use crate::settle::Pending;
 
-/// A change of a type's configuration on its way.
+/// A change of a type's configuration in flight.
 #[derive(Debug)]
 pub(crate) struct SettingPending {
     job_type: TypeName,
@@ -24,20 +24,20 @@ pub(crate) struct SettingPending {
 }
 
 impl Kernel {
-    /// What is configured for a type, or what it would have.
+    /// The configuration of a type, or the default.
     pub fn type_config(&self, job_type: &TypeName) -> Arc<TypeConfig> {
         let known = self.types.get(job_type).map(|(_, config)| config.clone());
         known.unwrap_or_else(|| Arc::new(TypeConfig::of(job_type)))
     }
 
-    /// The types that are known, because someone submitted a job of theirs or configured them.
+    /// The known types: those configured, or with a submitted job.
     pub fn types(&self) -> Vec<TypeName> {
         let mut types: Vec<_> = self.types.keys().cloned().collect();
         types.sort();
         types
     }
 
-    /// The same with revs and contents, for others to read.
+    /// The same with revisions and contents.
     pub(crate) fn all_types(&self) -> Answer {
         let mut types: Vec<_> =
             self.types.iter().map(|(name, (rev, config))| (name.clone(), *rev, (**config).clone())).collect();
@@ -55,7 +55,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Remembers what a type has now, and acts on it.
+    /// Stores the configuration of a type in memory, and applies it.
     fn keep_type(&mut self, name: TypeName, rev: u32, config: Option<TypeConfig>, known: bool) {
         let config = config.map(Arc::new);
         match &config {
@@ -139,7 +139,7 @@ fn write(job_type: &TypeName, expected: u32, config: Option<&TypeConfig>) -> Set
     SettingWrite { kind: SettingKind::Type, name: job_type.as_str().to_owned(), expected, value }
 }
 
-/// A type registers itself when it is first submitted.
+/// Registers a type when a job of it is first submitted.
 pub(crate) fn first_use<'a>(
     types: &HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     used: impl Iterator<Item = &'a TypeName>,

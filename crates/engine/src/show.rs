@@ -1,4 +1,4 @@
-//! Telling all about a job: the stored row, overlaid by what the engine knows of a live attempt.
+//! Showing a job: the stored row, combined with the engine's state of a live attempt.
 
 use jobhall_core::{Job, JobId};
 

@@ -1,10 +1,10 @@
-//! Which waiting jobs have their spec in memory: the ones placed last, within a budget of bytes.
+//! The specs of waiting jobs in memory: those placed last, within a budget of bytes.
 
 use std::collections::VecDeque;
 
 use jobhall_core::{JobId, JobSpec};
 
-/// Bytes of a spec besides its params, roughly.
+/// Approximate bytes of a spec without its params.
 const FIXED: usize = 300;
 
 /// Specs of waiting jobs, in the order they were placed.
@@ -16,14 +16,14 @@ pub(crate) struct Specs {
 }
 
 impl Specs {
-    /// A job was placed with its spec.
+    /// Adds the spec of a job that was placed.
     pub fn keep(&mut self, id: JobId, spec: &JobSpec) {
         self.bytes += weight(spec);
         self.kept += 1;
         self.order.push_back(id);
     }
 
-    /// A spec is kept no longer, because its job was taken or memory is short.
+    /// Removes a spec, because its job was taken or memory is short.
     pub fn drop(&mut self, spec: &JobSpec) {
         self.bytes = self.bytes.saturating_sub(weight(spec));
         self.kept = self.kept.saturating_sub(1);
@@ -32,8 +32,8 @@ impl Specs {
         }
     }
 
-    /// The job whose spec goes next, while there are more bytes than the budget, or far more ids in the order than
-    /// jobs it stands for. It may have been taken already.
+    /// Returns the job whose spec is dropped next, while there are more bytes than the budget, or far more ids in the
+    /// order than specs. The job may have been taken already.
     pub fn surplus(&mut self, budget: usize) -> Option<JobId> {
         let too_much = self.bytes > budget || self.order.len() > 2 * self.kept + 100_000;
         if too_much { self.order.pop_front() } else { None }

@@ -1,5 +1,5 @@
-//! Sub-jobs: what an attempt asks for by a name of its own. A retried parent that asks by the same name joins what is
-//! pending or has succeeded, and runs anew what has not.
+//! Sub-jobs: jobs that an attempt requests by a name it chooses. A retried parent that requests the same name joins
+//! the job if it is pending or has succeeded, and submits it again if it has not.
 
 use jobhall_core::bounds::{CALL_BYTES, SUB_JOBS};
 use jobhall_core::{AttemptId, Decision, Disposition, Event, Failure, JobId, State, Submitted, transition};
@@ -11,7 +11,7 @@ use crate::kernel::{AgendaItem, Kernel, ROUNDS, Task};
 use crate::request::{Request, Submit};
 use crate::submit::ReplyTo;
 
-/// A call whose job is being made.
+/// A call whose job is being created.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub attempt: AttemptId,
@@ -19,14 +19,14 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The link to the job that answers.
+    /// The link to the resulting job.
     pub fn to(&self, job: JobId) -> Link {
         Link { parent: self.attempt.job, call: self.call.clone(), job }
     }
 }
 
 impl Kernel {
-    /// An attempt asks for a job; for an open parent that is free, and by its holder.
+    /// Handles the request for a sub-job; for an open parent that is not busy, and by its holder.
     pub(crate) fn call(&mut self, parent: JobId, task: Task) {
         let AgendaItem::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else {
             return;
@@ -84,7 +84,7 @@ impl Kernel {
         self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(ticket));
     }
 
-    /// A call is settled: it has led to this job, or to nothing.
+    /// A call is finished: it resulted in this job, or failed.
     pub(crate) fn call_settled(&mut self, call: &Call, job: Option<JobId>) {
         let parent = call.attempt.job;
         self.links.giving.remove(&(parent, call.call.clone()));
@@ -99,7 +99,7 @@ impl Kernel {
         }
     }
 
-    /// A sub-job may be of no use any more: whoever wanted it is over.
+    /// Cancels a sub-job that no job wants any more, because its parents have ended.
     pub(crate) fn orphan_of(&mut self, id: JobId, task: Task) {
         let Some(entry) = self.open.get(&id.get()) else { return };
         let Some(parent) = entry.spec.as_ref().and_then(|spec| spec.parent) else { return };

@@ -1,7 +1,7 @@
-//! How long an attempt has been at work, and when that is too long.
+//! How long an attempt has been working, and when it times out.
 //!
-//! Its clock is the monotonic one and stands still while the attempt waits for others. Only a start of the hall looks at
-//! the stored moments instead, and then nobody knows when it was last heard: that begins anew.
+//! The time is measured on the monotonic clock and is suspended while the attempt waits for others. Only a restart
+//! uses the stored times instead; the time of the last report is then unknown, and starts from the restart.
 
 use jobhall_core::{
     AttemptId, Decision, Event, Failure, JobId, JobStatus, State, StopWhy, Timeouts, transition,
@@ -12,22 +12,22 @@ use crate::effect::{Effect, SessionId};
 use crate::entry::Entry;
 use crate::kernel::{Kernel, Task};
 
-/// The reason of a failure that a time-out makes.
+/// The reason of a failure caused by a time-out.
 const TIMED_OUT: &str = "timed_out";
 
-/// The clock of an attempt.
+/// The timing of an attempt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timing {
-    /// Work up to the moment from which it runs.
+    /// Working time up to `running`.
     worked_ms: u64,
-    /// Since when it runs; none before the attempt is accepted and while it waits.
+    /// Since when it is working; none before the attempt is accepted and while it waits.
     running: Option<Mono>,
-    /// When the attempt was last heard; while it waits, how long before.
+    /// When the attempt last reported; while it waits, how long before that.
     heard: Mono,
     silent_ms: u64,
-    /// When its worker was told to stop because its time is over.
+    /// When a stop was sent to its worker because of a time-out.
     stopped: Option<Mono>,
-    /// When it is to be looked at.
+    /// When it is checked next.
     pub at: Option<Mono>,
 }
 
@@ -49,7 +49,7 @@ impl Timing {
         self.running = None;
     }
 
-    /// When the attempt is to be looked at: its time is over, or its worker has had its grace.
+    /// When the attempt is checked: it times out, or its worker's grace period ends.
     fn next(&self, timeouts: &Timeouts, force_ms: u64) -> Option<Mono> {
         if let Some(stopped) = self.stopped {
             return Some(stopped.plus_ms(force_ms));
@@ -60,7 +60,7 @@ impl Timing {
         Some(silence.map_or(total, |silence| silence.min(total)))
     }
 
-    /// What is over at this moment, in the words of the job's error.
+    /// Which time limit has been exceeded at this time, as the job's error.
     fn over(&self, timeouts: &Timeouts, now: Mono) -> Option<Failure> {
         self.running?;
         let silent_ms = now.0.saturating_sub(self.heard.0);
@@ -76,13 +76,13 @@ impl Timing {
 }
 
 impl Entry {
-    /// Whether its attempt waits for jobs.
+    /// Whether its attempt waits for sub-jobs.
     pub(crate) fn waits_for_jobs(&self) -> bool {
         matches!(self.life.state, State::Waiting(_)) && self.life.state.held().is_some()
     }
 }
 
-/// How long the attempt had been at work when it was stored, by the stored moments.
+/// How long the attempt had been working when it was stored, by the stored times.
 fn worked_by(life: &JobStatus, now: jobhall_core::Time) -> u64 {
     let (until, lease) = match &life.state {
         State::Waiting(waiting) if life.state.held().is_some() => (waiting.since, &waiting.held.lease),
@@ -100,7 +100,7 @@ impl Kernel {
         Some(spec.timeouts.or(self.type_config(&spec.job_type).timeouts))
     }
 
-    /// How long the live attempt of a job has been at work.
+    /// How long the live attempt of a job has been working.
     pub(crate) fn worked_ms(&self, id: JobId) -> Option<u64> {
         let entry = self.open.get(&id.get())?;
         match self.holders.get(&id.get()) {
@@ -109,14 +109,14 @@ impl Kernel {
         }
     }
 
-    /// How long attempts of this job's type are expected to take, where this one takes longer.
+    /// The expected duration of this job's type, if its attempt takes longer.
     pub(crate) fn expected_ms(&self, id: JobId) -> Option<u64> {
         let spec = self.open.get(&id.get())?.spec.as_ref()?;
         let expected_ms = self.type_config(&spec.job_type).expected_ms?;
         self.worked_ms(id).filter(|worked_ms| *worked_ms > expected_ms).map(|_| expected_ms)
     }
 
-    /// The attempt is at work from now on. One whose time is not over soon is looked at when it is stored.
+    /// The attempt works from now on. If its time limit is not near, it is checked when it is stored.
     pub(crate) fn start_clock(&mut self, id: JobId) {
         let now = self.now.mono;
         let Some(hold) = self.holders.get_mut(&id.get()) else { return };
@@ -137,7 +137,7 @@ impl Kernel {
         }
     }
 
-    /// Something was heard of the attempt.
+    /// The attempt has reported something.
     pub(crate) fn heard(&mut self, id: JobId) {
         let now = self.now.mono;
         if let Some(hold) = self.holders.get_mut(&id.get()) {
@@ -145,7 +145,7 @@ impl Kernel {
         }
     }
 
-    /// At start: the clock goes on where the stored moments say it stood.
+    /// At start: continues the timing from the stored times.
     pub(crate) fn restore_clock(&mut self, id: JobId) {
         let now = self.now;
         let (Some(entry), Some(hold)) = (self.open.get(&id.get()), self.holders.get_mut(&id.get())) else {
@@ -163,7 +163,7 @@ impl Kernel {
         self.watch_clock(id);
     }
 
-    /// Has the attempt looked at when its time is over.
+    /// Schedules the check of the attempt's time limits.
     pub(crate) fn watch_clock(&mut self, id: JobId) {
         let Some(timeouts) = self.open.get(&id.get()).and_then(|entry| self.timeouts(entry)) else { return };
         let Some(hold) = self.holders.get_mut(&id.get()) else { return };
@@ -177,7 +177,7 @@ impl Kernel {
         }
     }
 
-    /// The moment to look at an attempt has come: its time may be over.
+    /// An attempt is to be checked: it may have timed out.
     pub(crate) fn time_out(&mut self, id: JobId, claim: u32, task: Task) {
         let dice = self.dice();
         let (Some(entry), Some(hold)) = (self.open.get(&id.get()), self.holders.get(&id.get())) else {
@@ -196,12 +196,12 @@ impl Kernel {
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced };
         match transition(&entry.life, &event, self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
-            // Someone asked for its end meanwhile: that is waited for, as long as its lease lives.
+            // A cancel was requested meanwhile: the attempt may stop as long as its lease is valid.
             Ok(Decision::Same) | Err(_) => {}
         }
     }
 
-    /// The attempt is durably to be stopped: its worker hears of it, and has its grace.
+    /// The stop of a timed-out attempt is stored: it is sent to the worker, whose grace period begins.
     pub(crate) fn stop_for_time(&mut self, session: SessionId, attempt: AttemptId) {
         let now = self.now.mono;
         if let Some(hold) = self.holders.get_mut(&attempt.job.get()) {

@@ -1,4 +1,4 @@
-//! Following what happens: first what is stored after a position, then what is committed, without gap or repeat.
+//! Following the feed: first the stored rows after a position, then new commits, without gap or repetition.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio::sync::broadcast::error::RecvError;
 /// Rows read at once.
 const PAGE: usize = 500;
 
-/// What a watcher is told.
+/// An event for a watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// What one commit changed; its number is the position to resume from.
+    /// The changes of one commit; its number is the position to resume from.
     Row(FeedRow),
-    /// A live attempt moved on; it has no position and is not repeated.
+    /// A live attempt has changed; the event has no position and is not repeated.
     Live(JobId, StateName),
-    /// The feed has been pruned beyond the position: look at everything anew. It goes on after this number.
+    /// The feed has been pruned beyond the position: reload everything. The feed continues after this number.
     Reset(u64),
 }
 
@@ -35,7 +35,7 @@ pub struct Watch {
     published: broadcast::Receiver<Published>,
     after: u64,
     read: VecDeque<FeedRow>,
-    /// Whether everything stored up to `after` has been told, so that what is published comes next.
+    /// Whether everything stored up to `after` was returned, so that published changes come next.
     level: bool,
 }
 
@@ -49,7 +49,7 @@ impl Watch {
         self.after
     }
 
-    /// What comes next; none when the engine has stopped.
+    /// The next event; none if the engine has stopped.
     pub async fn next(&mut self) -> Result<Option<Watched>, StoreError> {
         loop {
             if let Some(row) = self.read.pop_front() {

@@ -1,4 +1,4 @@
-//! What people configure, and what they change about jobs that wait, through the engine.
+//! Engine methods that configure types, queues and schedules, and that change waiting jobs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::schedules::{ScheduleConfig, ShownSchedule};
 
 impl Engine {
-    /// What is configured for every type that is known: name, rev, content.
+    /// The configuration of every known type: name, revision, content.
     pub async fn types(&self) -> Result<Vec<(TypeName, u32, TypeConfig)>, Rejected> {
         match self.ask(Request::Types).await? {
             Answer::Types(types) => Ok(types),
@@ -19,7 +19,7 @@ impl Engine {
         }
     }
 
-    /// Configures a type, or forgets its configuration; the rev it has then. See [`Request::SetType`].
+    /// Configures a type, or removes its configuration; returns the new revision. See [`Request::SetType`].
     pub async fn set_type(
         &self,
         job_type: TypeName,
@@ -40,7 +40,7 @@ impl Engine {
         }
     }
 
-    /// Makes, changes or removes a schedule; the version it has then. See [`Request::SetSchedule`].
+    /// Creates, changes or removes a schedule; returns the new version. See [`Request::SetSchedule`].
     pub async fn set_schedule(
         &self,
         name: ScheduleName,
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Makes the job of a schedule now.
+    /// Creates the job of a schedule now.
     pub async fn run_schedule(&self, name: ScheduleName) -> Result<Submitted, Rejected> {
         match self.ask(Request::RunSchedule(name)).await? {
             Answer::Submitted(submitted) => submitted.first().copied().ok_or_else(gone),
@@ -61,7 +61,7 @@ impl Engine {
         }
     }
 
-    /// What is configured for every queue that someone configured: name, rev, content.
+    /// The configuration of every configured queue: name, revision, content.
     pub async fn queue_configs(&self) -> Result<Vec<(QueueName, u32, QueueConfig)>, Rejected> {
         match self.ask(Request::QueueConfigs).await? {
             Answer::QueueConfigs(configs) => Ok(configs),
@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// Configures a queue, or forgets its configuration; the rev it has then. See [`Request::SetQueue`].
+    /// Configures a queue, or removes its configuration; returns the new revision. See [`Request::SetQueue`].
     pub async fn set_queue(
         &self,
         queue: QueueName,
@@ -82,22 +82,22 @@ impl Engine {
         }
     }
 
-    /// Changes a job that no worker has.
+    /// Changes a job that no worker holds.
     pub async fn edit(&self, id: JobId, edit: Edit) -> Result<StateName, Rejected> {
         self.state_after(Request::Edit { id, edit: Box::new(edit) }).await
     }
 
-    /// Has a job run at once. See [`Request::RunNow`].
+    /// Runs a job immediately. See [`Request::RunNow`].
     pub async fn run_now(&self, id: JobId) -> Result<StateName, Rejected> {
         self.state_after(Request::RunNow(id)).await
     }
 
-    /// Keeps a job from being claimed.
+    /// Holds a job: it is not claimed.
     pub async fn hold(&self, id: JobId) -> Result<StateName, Rejected> {
         self.state_after(Request::Hold(id)).await
     }
 
-    /// Keeps it no longer.
+    /// Releases a held job.
     pub async fn release(&self, id: JobId) -> Result<StateName, Rejected> {
         self.state_after(Request::Release(id)).await
     }

@@ -1,4 +1,4 @@
-//! Commits: when one goes to the store, and what is done when it comes back.
+//! Commits: when one is sent to the store, and how its result is processed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::clock::Now;
 use crate::kernel::StoreReply;
 use crate::watch::Published;
 
-/// A commit under way, with what it changes if anyone watches.
+/// A commit in progress, with its changes if there are watchers.
 pub(super) struct UnderWay {
     number: u64,
-    /// About how many rows it writes.
+    /// Approximate number of rows it writes.
     rows: usize,
     sent: Instant,
     news: Vec<News>,
     later: Later<Result<Committed, CommitError>>,
 }
 
-/// An answer of the store that the kernel has not heard in full.
+/// A reply of the store that the kernel has not fully processed.
 pub(super) struct Heard {
     number: u64,
     feed: Option<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Heard {
 }
 
 impl Driver {
-    /// Sends the units that wait, if it is time.
+    /// Sends the waiting units, if it is time.
     pub(super) fn commit(&mut self) {
         while self.is_time_to_commit()
             && let Some((number, units)) = self.kernel.take_commit()
@@ -54,7 +54,7 @@ impl Driver {
 
     pub(super) fn committed(&mut self, result: Result<Committed, CommitError>) {
         let Some(under_way) = self.under_way.pop_front() else { return };
-        // First of all: the store has nothing to do.
+        // Before anything else: the store is idle.
         self.commit();
         let took = under_way.sent.elapsed();
         self.kernel.note_commit(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
@@ -73,14 +73,14 @@ impl Driver {
         });
     }
 
-    /// Tells the kernel all that the store answered.
+    /// Passes all pending replies of the store to the kernel.
     pub(super) fn pass_on_all(&mut self, now: Now) {
         while !self.heard.is_empty() {
             self.pass_on(now);
         }
     }
 
-    /// Tells the kernel a slice of what the store answered.
+    /// Passes a slice of a reply of the store to the kernel.
     pub(super) fn pass_on(&mut self, now: Now) {
         let Some(mut heard) = self.heard.pop_front() else { return };
         let (number, feed) = (heard.number, heard.feed);
@@ -95,7 +95,7 @@ impl Driver {
     }
 }
 
-/// The answer to the oldest commit under way.
+/// The result of the oldest commit in progress.
 pub(super) async fn first(under_way: &mut VecDeque<UnderWay>) -> Result<Committed, CommitError> {
     match under_way.front_mut() {
         Some(first) => first.later.as_mut().await,

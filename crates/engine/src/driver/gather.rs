@@ -1,4 +1,4 @@
-//! Answers to many requests, told together.
+//! Answers to many requests, returned together.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::answer::{Answer, Rejected};
 
 type One = Result<Answer, Rejected>;
 
-/// Where the answers meet.
+/// Collects the answers.
 pub(super) struct Gather(Mutex<Gathered>);
 
 struct Gathered {
@@ -20,19 +20,19 @@ struct Gathered {
     to: Option<oneshot::Sender<Vec<One>>>,
 }
 
-/// Answers that are on their way. They come together, in the order of the requests.
+/// Pending answers. They are returned together, in the order of the requests.
 #[derive(Debug)]
 pub struct Answers(Option<oneshot::Receiver<Vec<One>>>);
 
 impl Gather {
-    /// For so many answers. Those to no request at all are there at once.
+    /// Collects this many answers. With no requests, the result is available immediately.
     pub(super) fn of(count: usize) -> (Arc<Gather>, Answers) {
         let (to, answers) = oneshot::channel();
         let gathered = Gathered { answers: vec![None; count], missing: count, to: Some(to) };
         (Arc::new(Gather(Mutex::new(gathered))), Answers((count > 0).then_some(answers)))
     }
 
-    /// Takes one of them, and tells all after the last.
+    /// Adds one answer, and returns all after the last.
     pub(super) fn put(&self, at: usize, answer: One) {
         let Ok(mut gathered) = self.0.lock() else { return };
         gathered.answers[at] = Some(answer);

@@ -1,4 +1,4 @@
-//! Groups, for those who use the engine: what is open is asked of the kernel, what has ended is read.
+//! Group methods of the engine: open groups are requested from the kernel, ended ones are read from the store.
 
 use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Submitted, Time};
 use jobhall_store::{Member, Store, StoreError};
@@ -15,7 +15,7 @@ const PAGE: usize = 5_000;
 const GROUPS: usize = 1_000;
 
 impl Engine {
-    /// Makes a group with these jobs, all or nothing.
+    /// Creates a group with these jobs, all or nothing.
     pub async fn create_group(
         &self,
         group: NewGroup,
@@ -27,7 +27,7 @@ impl Engine {
         }
     }
 
-    /// Tells about a group.
+    /// Returns a group.
     pub async fn group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
         match self.ask_group(Request::ShowGroup(id)).await {
             Err(Rejected::NoSuchGroup(_)) => self.ended_group(id).await,
@@ -35,7 +35,7 @@ impl Engine {
         }
     }
 
-    /// A group takes no more members. One that has ended is left as it is.
+    /// Closes a group for new members. A group that has ended is not changed.
     pub async fn close_group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
         match self.ask_group(Request::CloseGroup(id)).await {
             Err(Rejected::NoSuchGroup(_)) => self.ended_group(id).await,
@@ -43,7 +43,7 @@ impl Engine {
         }
     }
 
-    /// Ends all jobs of a group. One that was cancelled stays so.
+    /// Cancels all jobs of a group. A group that was cancelled stays so.
     pub async fn cancel_group(&self, id: GroupId, failure: Failure) -> Result<ShownGroup, Rejected> {
         match self.ask_group(Request::CancelGroup { id, failure }).await {
             Err(Rejected::NoSuchGroup(_)) => {
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Makes a new group with what failed of an ended one; answered when all of it is there.
+    /// Creates a new group from the failed members of an ended one; answered when all its jobs have been created.
     pub async fn retry_group(&self, id: GroupId, name: Option<IdempotencyKey>) -> Result<GroupId, Rejected> {
         match self.ask(Request::RetryGroup { id, name }).await? {
             Answer::GroupCreated { id, .. } => Ok(id),
@@ -80,7 +80,7 @@ impl Engine {
         Ok(shown)
     }
 
-    /// The kernel knows open groups only; one that has ended is closed to new jobs and not unknown.
+    /// The kernel knows only open groups; a group that has ended is closed to new jobs, not unknown.
     pub(super) async fn ended_or_none(&self, refused: Rejected) -> Rejected {
         match refused {
             Rejected::NoSuchGroup(id) if self.ended_group(id).await.is_ok() => Rejected::GroupClosed(id),
@@ -95,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// A group that the kernel does not know: it has ended, or there is none.
+    /// A group that the kernel does not know: it has ended, or does not exist.
     async fn ended_group(&self, id: GroupId) -> Result<ShownGroup, Rejected> {
         let found = self.store.groups(vec![id]).await.map_err(|error| unreadable(&error))?;
         let group = found.into_iter().next().flatten().filter(|group| group.end.is_some());
@@ -141,7 +141,7 @@ async fn members(store: &dyn Store, id: GroupId) -> Result<Vec<Member>, StoreErr
     }
 }
 
-/// Of a page of groups: those that ended before this moment and have no job left, and the last of the page.
+/// Of a page of groups: those that ended before this time and have no job left, and the last of the page.
 pub(super) async fn emptied(
     store: &dyn Store,
     before: Option<GroupId>,

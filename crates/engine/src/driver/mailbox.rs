@@ -1,8 +1,8 @@
-//! The way from the engine to one worker: events wait here until the worker's side takes them.
+//! The mailbox from the engine to one worker: events are kept until the worker's side takes them.
 //!
-//! Thousands of long polls wait at once and hear of one event each, so a mailbox that waits is nothing but its lock
-//! and its sleeper. A channel of the runtime keeps room for its first thirty events from the beginning, which is more
-//! than a kilobyte for each of them.
+//! Thousands of long polls wait at once for one event each, so a waiting mailbox consists only of its lock and its
+//! waker. A tokio channel allocates room for about thirty events at creation, which is more than a kilobyte per
+//! mailbox.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -11,25 +11,25 @@ use std::task::{Poll, Waker};
 
 use super::SessionEvent;
 
-/// Events that a worker may be behind before it is disconnected.
+/// Events that a worker may lag behind before it is disconnected.
 const BEHIND: usize = 20_000;
-/// Room that is kept when everything was taken.
+/// Capacity that is kept after everything was taken.
 const KEPT: usize = 256;
 
-/// The driver's end. Dropped, it ends what the other side hears.
+/// The driver's end. Dropping it ends the stream of the other side.
 pub(super) struct Sender(Arc<Mutex<Mailbox>>);
 
 /// The worker's end.
 pub(super) struct Receiver(Arc<Mutex<Mailbox>>);
 
-/// The worker does not read what it is told, or is gone.
+/// The worker does not read its events, or is gone.
 #[derive(Debug)]
 pub(super) struct Undeliverable;
 
 struct Mailbox {
     events: VecDeque<SessionEvent>,
     sleeper: Option<Waker>,
-    /// Whether both ends are there.
+    /// Whether both ends exist.
     open: bool,
 }
 
@@ -44,7 +44,7 @@ fn look(mailbox: &Mutex<Mailbox>) -> MutexGuard<'_, Mailbox> {
 }
 
 impl Sender {
-    /// Leaves an event.
+    /// Adds an event.
     pub(super) fn send(&self, event: SessionEvent) -> Result<(), Undeliverable> {
         let mut mailbox = look(&self.0);
         if !mailbox.open || mailbox.events.len() >= BEHIND {
@@ -61,12 +61,12 @@ impl Sender {
 }
 
 impl Receiver {
-    /// The next event; none when the driver's end is gone and everything was taken.
+    /// The next event; none if the driver's end was dropped and everything was taken.
     pub(super) async fn next(&mut self) -> Option<SessionEvent> {
         self.when(|mailbox| mailbox.events.pop_front()).await
     }
 
-    /// As [`Receiver::next`], several at once; how many. Nothing is lost when this is dropped.
+    /// Like [`Receiver::next`], several at once; returns how many. Nothing is lost if the future is dropped.
     pub(super) async fn next_many(&mut self, into: &mut Vec<SessionEvent>, most: usize) -> usize {
         let taken = self.when(|mailbox| {
             let count = mailbox.events.len().min(most);
@@ -79,7 +79,7 @@ impl Receiver {
         taken.await.unwrap_or(0)
     }
 
-    /// Sleeps until something can be taken, or nothing will ever come.
+    /// Waits until something can be taken, or nothing will ever arrive.
     async fn when<T>(&mut self, mut take: impl FnMut(&mut Mailbox) -> Option<T>) -> Option<T> {
         poll_fn(|context| {
             let mut mailbox = look(&self.0);
@@ -88,7 +88,7 @@ impl Receiver {
                     let known =
                         mailbox.sleeper.as_ref().is_some_and(|known| known.will_wake(context.waker()));
                     let before = if known { None } else { mailbox.sleeper.replace(context.waker().clone()) };
-                    // What a sleeper holds may come back here when it goes, so it goes without the lock.
+                    // Dropping a waker may call back into this mailbox, so it is dropped without the lock.
                     drop(mailbox);
                     drop(before);
                     Poll::Pending

@@ -1,4 +1,4 @@
-//! A worker's end of its session.
+//! The worker's end of a session.
 
 use jobhall_core::needs::{Abilities, Accepts};
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, WorkerName};
@@ -10,22 +10,22 @@ use crate::answer::{Answer, Rejected};
 use crate::effect::{Assignment, Ended, SessionId, VacancyId};
 use crate::request::{Indicator, Request};
 
-/// What a worker is told.
+/// An event for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// Here is a job. In a box, so that the room of a session that waits is small.
+    /// A job was assigned. Boxed, to keep a waiting session small.
     Assigned(Box<Assignment>),
     /// Stop this attempt: a cancel was requested.
     Cancel(AttemptId),
-    /// Stop this attempt: its time is over.
+    /// Stop this attempt: it has timed out.
     TimeOut(AttemptId),
-    /// This attempt goes on: these jobs, for which it waited, are over.
+    /// This attempt resumes: these jobs, for which it waited, have ended.
     Resumed(AttemptId, Vec<JobId>),
-    /// This attempt is no longer yours: stop it.
+    /// This attempt is no longer held by the worker: stop it.
     Revoked(AttemptId),
-    /// A vacancy is over.
+    /// A vacancy has ended.
     VacancyEnded(VacancyId, Ended),
-    /// The session is over.
+    /// The session has ended.
     Ended,
 }
 
@@ -34,15 +34,15 @@ pub struct Session {
     engine: Engine,
     id: SessionId,
     worker: WorkerName,
-    /// Attempts brought along that go on.
+    /// Attempts brought by the worker that continue.
     pub kept: Vec<AttemptId>,
-    /// Attempts brought along that are lost.
+    /// Attempts brought by the worker that are lost.
     pub lost: Vec<AttemptId>,
     events: mailbox::Receiver,
 }
 
 impl Engine {
-    /// A worker comes, with the attempts that it still has.
+    /// Opens a session for a worker, with the attempts that it still has.
     pub async fn open_session(
         &self,
         worker: WorkerName,
@@ -64,22 +64,22 @@ impl Engine {
 }
 
 impl Session {
-    /// Its number.
+    /// Its id.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// What the worker is told next; none when the engine has stopped or the session is over.
+    /// The next event for the worker; none if the engine has stopped or the session has ended.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         self.events.next().await
     }
 
-    /// As [`Session::next`], several at once.
+    /// Like [`Session::next`], several at once.
     pub async fn next_many(&mut self, into: &mut Vec<SessionEvent>, most: usize) -> usize {
         self.events.next_many(into, most).await
     }
 
-    /// The worker can take so many jobs now.
+    /// Opens a vacancy for this many jobs.
     pub async fn vacancy(&self, slots: u32, wait_ms: u64) -> Result<VacancyId, Rejected> {
         match self.engine.ask(Request::Vacancy { session: self.id, slots, wait_ms }).await? {
             Answer::Vacancy(id) => Ok(id),
@@ -87,27 +87,27 @@ impl Session {
         }
     }
 
-    /// Withdraws a vacancy. What is on its way to it still comes, before its end is told.
+    /// Withdraws a vacancy. Assignments in flight still arrive, before its end.
     pub async fn end_vacancy(&self, vacancy: VacancyId) -> Result<Answer, Rejected> {
         self.engine.ask(Request::EndVacancy { session: self.id, vacancy }).await
     }
 
-    /// So many jobs in all may be assigned, counted from the beginning of the session.
+    /// Sets the total number of jobs that may be assigned, counted from the beginning of the session.
     pub async fn credit(&self, total: i64) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Credit { session: self.id, total }).await
     }
 
-    /// The worker is still there.
+    /// Renews the session.
     pub async fn renew(&self) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Renew(self.id)).await
     }
 
-    /// The worker has the job.
+    /// Accepts an assignment.
     pub async fn accept(&self, attempt: AttemptId, lease: LeaseId) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Accept { worker: self.worker.clone(), attempt, lease }).await
     }
 
-    /// The worker tells how far it is.
+    /// Reports progress.
     pub async fn progress(
         &self,
         attempt: AttemptId,
@@ -117,7 +117,7 @@ impl Session {
         self.engine.ask(Request::Progress { worker: self.worker.clone(), attempt, lease, indicators }).await
     }
 
-    /// The attempt has ended.
+    /// Reports the outcome of an attempt.
     pub async fn report(
         &self,
         attempt: AttemptId,
@@ -127,7 +127,7 @@ impl Session {
         self.engine.ask(Request::Report { worker: self.worker.clone(), attempt, lease, report }).await
     }
 
-    /// Many attempts have ended; the answers come together, in order.
+    /// Reports the outcomes of many attempts; the answers are returned together, in order.
     pub async fn report_many(
         &self,
         reports: Vec<(AttemptId, LeaseId, Report)>,
@@ -141,12 +141,12 @@ impl Session {
         self.engine.ask_many(reports.into_iter().map(request).collect()).await
     }
 
-    /// The connection is gone, the leases stay until they end.
+    /// The connection is lost; the leases remain valid until they expire.
     pub async fn disconnect(&self) -> Result<Answer, Rejected> {
         self.engine.ask(Request::Disconnect(self.id)).await
     }
 
-    /// The worker leaves for good; what it still has is lost.
+    /// The worker leaves; its attempts are lost.
     pub async fn close(self) -> Result<Answer, Rejected> {
         self.engine.ask(Request::CloseSession(self.id)).await
     }

@@ -1,4 +1,4 @@
-//! What wakes the driver, and what is done with those who still ask when it has ended.
+//! What wakes the driver, and how pending requests are handled when it has ended.
 
 use jobhall_store::{CommitError, Committed};
 use tokio::sync::mpsc;
@@ -7,15 +7,15 @@ use super::{Command, Driver, Reply};
 use crate::answer::Rejected;
 use crate::kernel::StoreReply;
 
-/// What the driver was woken by.
+/// What woke the driver.
 pub(super) enum Woken {
-    /// The oldest commit under way was answered.
+    /// The oldest commit in progress has a result.
     Committed(Result<Committed, CommitError>),
-    /// The store answered something else.
+    /// The store sent another reply.
     StoreReply(Box<StoreReply>),
-    /// So many requests came; none when nobody can ask any more.
+    /// This many requests arrived; zero if all handles were dropped.
     Commands(usize),
-    /// The kernel has not heard all that the store answered.
+    /// The kernel has not processed all replies of the store.
     Heard,
     /// Something may be due.
     Time,
@@ -37,8 +37,8 @@ impl Driver {
         }
     }
 
-    /// Takes no more requests. Those that came are handed to a kernel that is idle; one that has stopped may not even
-    /// tell what it remembers, so they are refused.
+    /// Accepts no more requests. Requests that have arrived are passed to an idle kernel; a stopped kernel cannot even
+    /// answer reads, so they are rejected.
     pub(super) fn finish(&mut self, taken: Vec<Command>, mut commands: mpsc::Receiver<Command>) {
         commands.close();
         let waiting = std::iter::from_fn(|| commands.try_recv().ok());
@@ -55,7 +55,7 @@ fn refuse(command: Command, why: &str) {
     let refused = Err(Rejected::Stopped(why.to_owned()));
     match command {
         Command::Ask(_, Reply::One(to) | Reply::Session(to, _)) => {
-            // Whoever asked may have given up meanwhile.
+            // The caller may have given up meanwhile.
             let _ = to.send(refused);
         }
         Command::Ask(_, Reply::Part(gather, at)) => gather.put(at, refused),

@@ -1,4 +1,4 @@
-//! Why no worker takes a job that is ready: looked at worker by worker, with the eyes of the match.
+//! Why no worker takes a ready job: each worker is checked with the rules of the match.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::load::rank;
 use crate::session::SessionState;
 
-/// Workers, and jobs of a worker, that an explanation names at most.
+/// Maximum number of workers, and of jobs of a worker, in an explanation.
 const NAMED: usize = 20;
 
 /// Why one worker does not take the job.
@@ -23,9 +23,9 @@ pub struct WorkerWhy {
     pub worker: WorkerName,
     /// Terms of the job's needs that it does not meet.
     pub needs: Vec<Unmet>,
-    /// What the job uses and it has too little of, even while it does nothing.
+    /// What the job uses and the worker has too little of, even when idle.
     pub uses: Vec<Unmet>,
-    /// Terms of its own accepts that the job does not meet.
+    /// Terms of the worker's accepts that the job does not meet.
     pub accepts: Vec<Unmet>,
 }
 
@@ -36,22 +36,22 @@ pub struct TooLarge {
     pub term: Box<str>,
     /// The resource.
     pub name: Box<str>,
-    /// The most that a worker has of it, and who; none if nobody has any.
+    /// The largest amount that a worker has of it, and that worker; none if no worker has any.
     pub largest: Option<(Number, WorkerName)>,
 }
 
-/// A worker that others use up at the moment.
+/// A worker whose resources are in use by other jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedUp {
     /// The worker.
     pub worker: WorkerName,
-    /// Of what it has too little left.
+    /// The resources of which too little is left.
     pub missing: Vec<Shortage>,
-    /// The jobs that use it, the first of them.
+    /// The first of the jobs that use them.
     pub jobs: Vec<JobId>,
 }
 
-/// What stands between a job and the workers that suit, one list for each reason.
+/// What prevents matching workers from taking a job, one list for each reason.
 #[derive(Default)]
 struct Found {
     others: BTreeMap<WorkerName, WorkerWhy>,
@@ -88,7 +88,7 @@ impl Kernel {
         found.told(class, self.reservations.get(&id.get()))
     }
 
-    /// What keeps a worker that suits from taking the job at this moment.
+    /// Why a worker that matches does not take the job now.
     fn why_not_now(
         &self,
         id: JobId,
@@ -115,7 +115,7 @@ impl Kernel {
         }
     }
 
-    /// The jobs that use what is missing of a worker.
+    /// The jobs that use the missing resources of a worker.
     fn users(&self, worker: &WorkerName, missing: &[Shortage]) -> Vec<JobId> {
         let sessions = self.workers.get(worker).into_iter().flat_map(|state| &state.sessions);
         let attempts = sessions.filter_map(|id| self.sessions.get(id)).flat_map(|session| &session.attempts);
@@ -131,7 +131,7 @@ impl Kernel {
 }
 
 impl Found {
-    /// Notes how much a worker that would suit otherwise has of what the job uses.
+    /// Records how much a worker that otherwise matches has of what the job uses.
     fn note_size(&mut self, class: &Class, abilities: &Abilities, why: &WorkerWhy) {
         if !why.needs.is_empty() || !why.accepts.is_empty() {
             return;
@@ -144,7 +144,7 @@ impl Found {
         }
     }
 
-    /// The reasons, the nearest first.
+    /// The reasons, most immediate first.
     fn told(mut self, class: &Class, kept: Option<&WorkerName>) -> Vec<Why> {
         self.busy.sort();
         self.busy.dedup();
@@ -179,7 +179,7 @@ impl Found {
     }
 }
 
-/// What the job uses more of than any worker that would suit otherwise has; empty if there is no such worker.
+/// What the job uses more of than any otherwise matching worker has; empty if there is no such worker.
 fn too_large<'a>(
     class: &Class,
     largest: &BTreeMap<Box<str>, (Number, WorkerName)>,
