@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever can be put in a row, each behind those it comes after, is in no circle; the others are in one.
+        /// There is no cycle exactly if all entries can be ordered, each after its dependencies.
         #[test]
         fn a_circle_is_found_exactly_where_no_order_exists(
             after in prop::collection::vec(prop::collection::vec(0usize..8, 0..3), 8),

@@ -10,7 +10,7 @@
 //! the caller decides whether it is met. A job with an individual demand is put into a separate class.
 //!
 //! ```text
-//!   job ── class (queue, type, needs, uses) ── line (profiles that suit, demand) ══ profile ── session ── vacancy
+//!   job ── class (queue, type, needs, uses) ── line (matching profiles, demand) ══ profile ── session ── vacancy
 //! ```
 
 mod line;

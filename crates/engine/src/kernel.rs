@@ -189,25 +189,33 @@ pub struct Kernel {
     pub(crate) config: Config,
     pub(crate) now: Now,
     chance: Box<dyn FnMut() -> u64 + Send>,
+    /// Open jobs, by id.
     pub(crate) open: IdMap<Entry>,
     pub(crate) specs: Specs,
+    /// By busy job: the tasks that wait for it.
     pub(crate) in_line: IdMap<Vec<Task>>,
+    /// By job: the read in progress for it.
     pub(crate) reading: IdMap<Reading>,
     pub(crate) board: Board,
     pub(crate) admission: Admission,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
+    /// By job: the session that holds its live attempt.
     pub(crate) holders: IdMap<Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
     /// By job: the worker that is reserved for it.
     pub(crate) reservations: IdMap<WorkerName>,
+    /// By job: the workers that it avoids.
     pub(crate) avoids: IdMap<Avoids>,
+    /// By holder of a key: the job that waits for the key.
     pub(crate) successors: IdMap<JobId>,
     pub(crate) dependencies: Dependencies,
     pub(crate) cascade: Cascade,
+    /// By group with a write in flight: the tasks that wait for it.
     pub(crate) in_line_for_group: IdMap<Vec<Task>>,
     /// Groups that are being filled.
     pub(crate) fills: IdMap<Fill>,
+    /// Continuations of reads, by the number of the read.
     pub(crate) pending_reads: BTreeMap<u64, PendingRead>,
     pub(crate) links: Links,
     /// Sub-jobs found at start whose parent may have ended.
@@ -215,27 +223,37 @@ pub struct Kernel {
     /// By waiting job: what its attempt waits for; `waiters` is the reverse.
     pub(crate) waits: IdMap<Wait>,
     pub(crate) waiters: IdMap<BTreeSet<JobId>>,
+    /// Type configurations, with their revisions.
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, ScheduleState>,
+    /// Queue configurations, with their revisions.
     pub(crate) queue_configs: BTreeMap<QueueName, (u32, Arc<QueueConfig>)>,
+    /// Completed jobs with their ended attempts.
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>), IdHash>,
+    /// By job: the latest progress of its live attempt.
     pub(crate) progress: IdMap<Vec<Indicator>>,
     pub(crate) totals: Totals,
     /// When and why the last write failed.
     pub(crate) storage_trouble: Option<(Mono, String)>,
     pub(crate) pool: Pool,
     pub(crate) blocks: Blocks,
+    /// Tasks that wait for ids.
     pub(crate) for_ids: Vec<Task>,
     pub(crate) deadlines: Deadlines,
+    /// When matching resumes after a failed write.
     pub(crate) rest_until: Option<Mono>,
+    /// Tasks to be tried again when matching resumes.
     pub(crate) postponed: Vec<Task>,
+    /// Why the kernel stopped, if it did.
     pub(crate) stopped: Option<String>,
     /// Units to be committed; `senders` holds, in the same order, what waits for each of them.
     outbox: Vec<Unit>,
     /// Approximate number of rows that the outbox will write.
     rows: usize,
     senders: Vec<Pending>,
+    /// Capacity reserved for the next outbox.
     room: usize,
+    /// By commit number: what waits for each of its units.
     pub(crate) in_flight: BTreeMap<u64, Vec<Pending>>,
     asked: Vec<StoreRequest>,
     effects: Vec<Effect>,

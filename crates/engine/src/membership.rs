@@ -156,8 +156,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever moves, the counts are those of the members counted anew, and sum to them. A new start on the
-        /// same jobs counts the same.
+        /// After any changes, the counts equal a recount of the members, and sum to them. A restart on the same jobs
+        /// gives the same counts.
         #[test]
         fn counts_always_sum_to_the_members(moves in prop::collection::vec((1u64..20, 0usize..12), 0..200)) {
             let mut groups = Groups::default();

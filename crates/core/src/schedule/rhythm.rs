@@ -1,8 +1,8 @@
 //! The times of a schedule.
 //!
 //! On days on which the clocks change, a cron expression behaves as users expect. With a given hour (`30 2 * * *`) it
-//! ticks once a day: at the end of the skipped time, and only at the first of two repeated times. In every hour (`30 *
-//! * * *`) it ticks whenever the local clock shows the time.
+//! ticks once a day: at the end of the skipped time, and only at the first of two repeated times. In every hour
+//! (`30 * * * *`) it ticks whenever the local clock shows the time.
 
 use jiff::civil::DateTime;
 

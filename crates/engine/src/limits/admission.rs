@@ -1,9 +1,9 @@
 //! Admission: connects limits with the life of a job, from its share and claim to its end, and releases waiting jobs.
 //!
 //! ```text
-//!   place ──▶ ready ──▶ claim: takes of all its buckets ──▶ leased ──▶ leaves them
-//!               ▲          │ does not get into one
-//!               └─ let out ◀── waits there, until a place or a token becomes free: the bucket is dirty
+//!   place ──▶ ready ──▶ claim: acquires all its buckets ──▶ leased ──▶ leaves them
+//!               ▲          │ cannot acquire one
+//!               └─ released ◀── waits there, until a place or a token becomes free: the bucket is dirty
 //! ```
 
 #[cfg(test)]
