@@ -139,7 +139,7 @@ impl Kernel {
         }
     }
 
-    /// Whether jobs are assigned: not while the store is paused after a failure, and not after it has stopped.
+    /// Whether jobs are assigned: not while matching is paused after a failed write, nor after the kernel has stopped.
     pub(crate) fn matches(&self) -> bool {
         self.rest_until.is_none() && self.stopped.is_none()
     }

@@ -12,7 +12,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
     kernel.dependencies.released.front().map(|&(at, _)| Wake::Mono(at))
 }
 
-/// Ends are processed after every tick; here only old releases are stored, unless the store is paused.
+/// Ends are processed after every tick; here only old releases are stored, unless matching is paused.
 fn run(kernel: &mut Kernel) {
     kernel.store_released();
 }

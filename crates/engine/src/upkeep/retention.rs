@@ -1,8 +1,8 @@
 //! Retention: removes completed jobs, ended groups, old feed rows, idempotency keys and acts, a bounded step at a
 //! time.
 //!
-//! A group is removed after its jobs: when it has ended, none of its jobs is left, and no request can be answered with
-//! it any more, because the feed and the idempotency keys of its time have been removed.
+//! A group is removed after its jobs: it must have ended, none of its jobs may be left, and no request may be answered
+//! with it any more, because the feed and the idempotency keys of its time have been removed.
 
 use jobhall_core::retention::{Completed, Pass};
 use jobhall_core::{GroupId, JobId};
