@@ -10,15 +10,15 @@ use crate::settings::file::{COLORS, FORMATS, LEVELS, Layer};
 
 const EXAMPLES: &str = "\
 Examples:
-  jobhall up                                  start a hall and a worker on this machine
-  jobhall run -- make test                    run a command as a job, with its log live
+  jobhall up                                  start a server and a worker on this machine
+  jobhall run -- make test                    run a command as a job, with a live log
   jobhall job submit thumbnail --params '{\"file\":\"a.png\"}'
   jobhall job list --state running,queued
   jobhall job explain 17                      why is it not running?
 
 Exit codes: jobhall help exit-codes";
 
-/// Run work on your own machines: submit jobs, watch them, know why one waits.
+/// Run jobs on your own machines: submit them, watch them, and see why one is waiting.
 #[derive(Debug, Parser)]
 #[command(name = "jobhall", version, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
@@ -35,22 +35,23 @@ pub struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// Address of the hall; of several nodes, with commas between [env: JOBHALL_SERVER] [default: http://127.0.0.1:7450]
+    /// Server URL; separate the URLs of several nodes with commas [env: JOBHALL_SERVER] [default:
+    /// http://127.0.0.1:7450]
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
-    /// Token to show; a variable or a file is safer [env: JOBHALL_TOKEN, JOBHALL_TOKEN_FILE]
+    /// API token (prefer JOBHALL_TOKEN or a file) [env: JOBHALL_TOKEN, JOBHALL_TOKEN_FILE]
     #[arg(long, global = true, value_name = "TOKEN")]
     pub token: Option<String>,
-    /// Data directory of a local hall, where its admin.token is [env: JOBHALL_DATA]
+    /// Data directory of a local server, with its admin.token [env: JOBHALL_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,
-    /// Certificate of the authority that signed the hall's [env: JOBHALL_CA]
+    /// Certificate of the CA that signed the server's certificate [env: JOBHALL_CA]
     #[arg(long, global = true, value_name = "FILE")]
     pub ca: Option<String>,
     /// Print one JSON document
     #[arg(long, global = true, conflicts_with = "jsonl")]
     pub json: bool,
-    /// Print one JSON document per line, as they come
+    /// Print one JSON document per line, as results arrive
     #[arg(long, global = true)]
     pub jsonl: bool,
     /// Show only these fields, in this order
@@ -59,10 +60,10 @@ pub struct Globals {
     /// When to use colours [env: JOBHALL_COLOR, NO_COLOR]
     #[arg(long, global = true, value_name = "WHEN", value_parser = COLORS)]
     pub color: Option<String>,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more
+    /// Print more details
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }
@@ -84,10 +85,10 @@ impl Globals {
 /// What the commands that go on for long say on standard error.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LogArgs {
-    /// How much to log on standard error [env: JOBHALL_LOG] [default: warn]
+    /// Log level on standard error [env: JOBHALL_LOG] [default: warn]
     #[arg(long, value_name = "LEVEL", value_parser = LEVELS)]
     pub log: Option<String>,
-    /// In which form [env: JOBHALL_LOG_FORMAT] [default: text]
+    /// Log format [env: JOBHALL_LOG_FORMAT] [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = FORMATS)]
     pub log_format: Option<String>,
 }
@@ -113,59 +114,59 @@ impl Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start a hall and a worker on this machine
+    /// Start a server and a worker on this machine
     Up(up::UpArgs),
-    /// Run a command as a job: its log live, its verdict as exit code
+    /// Run a command as a job with a live log; the exit code reports the outcome
     Run(run::RunArgs),
-    /// Submit, watch and end jobs
+    /// Submit, watch and manage jobs
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// Make and follow sets of jobs as one
+    /// Create and follow groups of jobs
     #[command(subcommand)]
     Group(group::GroupCommand),
-    /// Keep files as artifacts of a job, from inside it
+    /// Store files as artifacts, from inside a job
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
-    /// Show the queues
+    /// Show and configure queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Show the hall as a whole, in figures
+    /// Show statistics of the hall
     Stats(stats::StatsArgs),
     /// List the nodes of the hall
     Nodes(nodes::NodesArgs),
-    /// Show and configure types of jobs
+    /// Show and configure job types
     #[command(subcommand)]
     Type(types::TypeCommand),
-    /// Make jobs again and again
+    /// Create jobs on a schedule
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
-    /// Make, list and revoke tokens
+    /// Create, list and revoke tokens
     #[command(subcommand)]
     Token(token::TokenCommand),
-    /// Show who did what
+    /// Show the audit log
     Audit(audit::AuditArgs),
-    /// Ask for a sub-job and wait for its value, from inside a job
+    /// Start a sub-job and wait for its result, from inside a job
     Call(call::CallArgs),
-    /// Tell how far a job is, from inside it
+    /// Report progress, from inside a job
     Progress(progress::ProgressArgs),
-    /// Watch what happens in the hall
+    /// Watch the events of the hall
     Events(events::EventsArgs),
-    /// Start a hall without a worker
+    /// Start a server without a worker
     Server(server::ServerArgs),
     /// Start a worker, or list and show workers
     Worker(worker::WorkerArgs),
-    /// Move a stopped hall from its directory into PostgreSQL
+    /// Move the data of a stopped hall from SQLite to PostgreSQL
     Move(move_up::MoveArgs),
-    /// Check that the hall can be used from here
+    /// Check that the server can be used from this machine
     Doctor(doctor::DoctorArgs),
-    /// Show the settings in force
+    /// Show the settings in effect
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions(completions::CompletionsArgs),
-    /// Print the manual page, or write all of them
+    /// Print the manual page, or write all manual pages
     Man(man::ManArgs),
-    /// Explain a command, or the exit codes
+    /// Show help for a command or the exit codes
     Help(help::HelpArgs),
     /// The supervisor of a job's processes; started by the worker only
     #[command(name = "__slot", hide = true)]

@@ -27,37 +27,38 @@ fn lease(text: &str) -> Result<Span, String> {
 /// Where a hall listens, and how.
 #[derive(Clone, Debug, Args)]
 pub struct ListenArgs {
-    /// Where to listen
+    /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7450")]
     pub listen: SocketAddr,
-    /// Certificate to show, as PEM, with those between it and its authority [env: JOBHALL_TLS_CERT]
+    /// TLS certificate as PEM, with the intermediate certificates [env: JOBHALL_TLS_CERT]
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
-    /// Key of that certificate, as PEM; nobody else may read it [env: JOBHALL_TLS_KEY]
+    /// Private key of the certificate as PEM; only its owner may read it [env: JOBHALL_TLS_KEY]
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Name under which the hall may be called besides localhost; say it again for more. Where none is named, a hall
-    /// that other machines reach answers to any name [env: JOBHALL_HOST]
+    /// Host name that the server answers to besides localhost; may be repeated. Without one, a server that other
+    /// machines can reach answers to any name [env: JOBHALL_HOST]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = hosts::name)]
     pub host: Vec<String>,
-    /// Serve other machines without TLS: whoever is between can read tokens
+    /// Serve other machines without TLS: tokens can be read on the network
     #[arg(long)]
     pub insecure: bool,
-    /// How long a worker may be silent before its jobs are given to others [default: 30s]
+    /// How long a worker may be silent before its jobs are given to other workers [default: 30s]
     #[arg(long, value_name = "SPAN", value_parser = lease)]
     pub lease: Option<Span>,
-    /// Where the jobs are kept: sqlite:PATH, or postgres://… for a hall of several nodes; or @FILE that has it, or - for
-    /// standard input. A variable or a file does not show its password to others on this machine [env:
-    /// JOBHALL_DATABASE] [default: jobs.db in the data directory]
+    /// Database URL: sqlite:PATH, or postgres://… for several nodes; @FILE or - reads it from a file or standard
+    /// input. A variable or a file hides its password from other users of this machine [env: JOBHALL_DATABASE]
+    /// [default: jobs.db in the data directory]
     #[arg(long, value_name = "URL", hide_default_value = true)]
     pub database: Option<String>,
-    /// A way to the same database past its pooler: postgres://…, or @FILE that has it [env: JOBHALL_DATABASE_DIRECT]
+    /// Direct URL of the same database, without its pooler: postgres://…, or @FILE with the URL [env:
+    /// JOBHALL_DATABASE_DIRECT]
     #[arg(long, value_name = "URL")]
     pub database_direct: Option<String>,
-    /// A pooler in transaction mode stands before the database [env: JOBHALL_DATABASE_POOLED]
+    /// The database is behind a pooler in transaction mode [env: JOBHALL_DATABASE_POOLED]
     #[arg(long)]
     pub database_pooled: bool,
-    /// Where other nodes reach this one [env: JOBHALL_ADVERTISE] [default: where it listens]
+    /// URL at which other nodes reach this one [env: JOBHALL_ADVERTISE] [default: the address it listens on]
     #[arg(long, value_name = "URL")]
     pub advertise: Option<String>,
 }

@@ -17,7 +17,7 @@ use crate::output::progress::LARGE_BYTES;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:\n  jobhall artifact put report/index.html out/index.html")]
 pub enum ArtifactCommand {
-    /// Keep a file now, before the job has ended
+    /// Store a file now, before the job has ended
     Put(PutArgs),
 }
 
@@ -26,24 +26,25 @@ Examples:
   jobhall artifact put report/index.html out/index.html
   jobhall artifact put model.bin model.bin --type application/x-model
 
-It works inside a job, where JOBHALL_SERVER, JOBHALL_TOKEN, JOBHALL_JOB and JOBHALL_CLAIM say which attempt this is.
-What lies in the directory JOBHALL_OUTPUT when the job ends is kept without it. The same name again replaces.";
+The command runs inside a job. JOBHALL_SERVER, JOBHALL_TOKEN, JOBHALL_JOB and JOBHALL_CLAIM
+identify the attempt. Files in the directory JOBHALL_OUTPUT are stored when the job ends. An
+artifact of the same name is replaced.";
 
 /// Arguments of `artifact put`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PutArgs {
-    /// What it is to be called, such as report/index.html
+    /// Name of the artifact, such as report/index.html
     pub name: String,
-    /// The file
+    /// File to store
     pub file: PathBuf,
-    /// Its media type [default: by the ending of the name]
+    /// Media type [default: from the extension of the name]
     #[arg(long = "type", value_name = "TYPE")]
     pub media_type: Option<String>,
-    /// The attempt, such as 17-1 [default: the one this runs in]
+    /// Attempt, such as 17-1 [default: the current attempt]
     #[arg(long, value_name = "ID")]
     pub attempt: Option<String>,
-    /// The lease, for a worker that uses its own token
+    /// Lease, for a worker that uses its own token
     #[arg(long, env = "JOBHALL_LEASE", hide_env_values = true, value_name = "LEASE")]
     pub lease: Option<String>,
 }

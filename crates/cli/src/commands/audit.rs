@@ -20,7 +20,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AuditArgs {
-    /// How many, the newest first
+    /// Maximum number of entries, newest first
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub limit: u32,
 }

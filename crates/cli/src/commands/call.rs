@@ -20,37 +20,37 @@ const WAIT_S: u64 = 30;
 
 const EXAMPLES: &str = "\
 Examples, in the script of a job:
-  sum=$(jobhall call sum --params '[1,2]')             the value, as JSON; the exit code is the verdict
-  jobhall call resize --key a.png --no-wait             asks for it and goes on
+  sum=$(jobhall call sum --params '[1,2]')             the result as JSON, the outcome as exit code
+  jobhall call resize --key a.png --no-wait             starts it without waiting
   jobhall call resize --key b.png --no-wait
-  jobhall call --all                                   waits for both; their values, a line each";
+  jobhall call --all                                   waits for both; one result per line";
 
 /// Arguments of `call`. The worker's own variables say which job it is, and let it in.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CallArgs {
-    /// What kind of work
+    /// Job type
     #[arg(value_name = "TYPE", required_unless_present = "all")]
     pub job_type: Option<String>,
-    /// Names the work: at most one pending job per type and key
+    /// Job key; at most one pending job per type and key
     #[arg(long)]
     pub key: Option<String>,
-    /// What this job calls it [default: its type and key, or type and params]
+    /// Name of the call within this job [default: type and key, or type and params]
     #[arg(long, value_name = "NAME")]
     pub call: Option<String>,
-    /// What the worker gets: JSON, @FILE, or - for standard input
+    /// Parameters for the worker: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     pub params: Option<String>,
-    /// Which workers suit, such as 'os=linux, gpu>=1'
+    /// Which workers match, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
-    /// Where it stands in line [default: the queue of this job]
+    /// Queue name [default: the queue of this job]
     #[arg(long)]
     pub queue: Option<String>,
-    /// Ask for it and go on, without waiting
+    /// Start the sub-job without waiting for it
     #[arg(long, alias = "begin")]
     pub no_wait: bool,
-    /// Wait for everything that was asked for
+    /// Wait for all sub-jobs that were started
     #[arg(long, conflicts_with_all = ["job_type", "key", "call", "params", "needs", "queue", "no_wait"])]
     pub all: bool,
 }

@@ -21,7 +21,7 @@ $XDG_CONFIG_HOME/jobhall/config.toml, then /etc/jobhall/config.toml.";
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum ConfigCommand {
-    /// Show the settings in force
+    /// Show the settings in effect
     Show(ShowArgs),
 }
 

@@ -16,19 +16,19 @@ const EXAMPLES: &str = "\
 Examples:
   jobhall events
   jobhall events --job 17
-  jobhall events --jsonl --after 1042      go on behind that event";
+  jobhall events --jsonl --after 1042      continue after that event";
 
 /// Arguments of `events`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EventsArgs {
-    /// Of this job only
+    /// Only events of this job
     #[arg(long, value_name = "ID")]
     pub job: Option<u64>,
-    /// Of the jobs of this group only
+    /// Only events of the jobs of this group
     #[arg(long, value_name = "ID", conflicts_with = "job")]
     pub group: Option<u64>,
-    /// Go on behind the event with this id
+    /// Continue after the event with this id
     #[arg(long, value_name = "EVENT")]
     pub after: Option<String>,
 }

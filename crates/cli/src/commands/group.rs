@@ -19,29 +19,29 @@ const EXAMPLES: &str = "\
 Examples:
   jobhall group create --name nightly --from jobs.jsonl --wait
   id=$(jobhall group create --fields id); jobhall job submit report --group $id; jobhall group close $id
-  jobhall group wait 17 && echo all of it succeeded
-  jobhall group retry 17 --wait               what failed, once more";
+  jobhall group wait 17 && echo all jobs succeeded
+  jobhall group retry 17 --wait               run the failed jobs again";
 
 /// The commands of `group`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum GroupCommand {
-    /// Make a group, with jobs from a file or to be filled later
+    /// Create a group, with jobs from a file or empty
     Create(CreateArgs),
     /// List groups, newest first
     #[command(after_help = "Example:\n  jobhall group list --limit 10")]
     List {
-        /// So many at most
+        /// Maximum number of entries
         #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=500))]
         limit: u32,
     },
-    /// Show a group and how its members stand
+    /// Show a group and the states of its jobs
     #[command(after_help = "Example:\n  jobhall group show 17")]
     Show {
         /// The group
         id: u64,
     },
-    /// A group takes no more jobs, and ends with its last one
+    /// Close a group: it accepts no more jobs and ends with its last one
     #[command(after_help = "Example:\n  jobhall group close 17")]
     Close {
         /// The group
@@ -52,25 +52,25 @@ pub enum GroupCommand {
     Cancel {
         /// The group
         id: u64,
-        /// What the jobs' errors will say
+        /// Reason, shown in the errors of the jobs
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Make a new group of what failed in an ended one
+    /// Create a new group from the failed jobs of an ended one
     #[command(after_help = "Examples:\n  jobhall group retry 17\n  jobhall group retry 17 --wait")]
     Retry {
         /// The group
         id: u64,
-        /// Wait until the new one has ended; the exit code is its verdict
+        /// Wait until the new group has ended; the exit code reports its outcome
         #[arg(long)]
         wait: bool,
     },
-    /// Wait until a group has ended; the exit code is its verdict
+    /// Wait until a group has ended; the exit code reports its outcome
     #[command(after_help = "Example:\n  jobhall group wait 17 --timeout 10m")]
     Wait {
         /// The group
         id: u64,
-        /// Give up after this span, such as 10m; the jobs go on
+        /// Stop waiting after this time, such as 10m; the jobs continue
         #[arg(long, value_name = "SPAN")]
         timeout: Option<Span>,
     },
@@ -81,27 +81,27 @@ pub enum GroupCommand {
 #[command(after_help = "\
 Examples:
   jobhall group create --name nightly --from jobs.jsonl --wait
-  jobhall group create --owner ci --tag main        an empty one, for `job submit --group`")]
+  jobhall group create --owner ci --tag main        an empty group, for `job submit --group`")]
 pub struct CreateArgs {
-    /// What people call it
+    /// Name of the group
     #[arg(long)]
     pub name: Option<String>,
-    /// Whose it is
+    /// Owner
     #[arg(long)]
     pub owner: Option<String>,
-    /// What it is found by; may be repeated
+    /// Tag for filtering (repeatable)
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Its jobs: a file with one per line, or - for standard input; the group is closed behind them
+    /// File with one job per line, or - for standard input; the group is closed after them
     #[arg(long, value_name = "FILE.jsonl")]
     pub from: Option<String>,
-    /// Leave it open for more jobs
+    /// Leave the group open for more jobs
     #[arg(long, requires = "from", conflicts_with = "wait")]
     pub open: bool,
-    /// Wait until it has ended; the exit code is its verdict
+    /// Wait until it has ended; the exit code reports its outcome
     #[arg(long, requires = "from")]
     pub wait: bool,
-    /// Makes it safe to repeat the command after a lost answer [default: a random one]
+    /// Makes it safe to repeat the command after a lost reply [default: a random one]
     #[arg(long, value_name = "TEXT")]
     pub idempotency_key: Option<String>,
 }

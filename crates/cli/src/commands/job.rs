@@ -45,30 +45,30 @@ pub enum JobCommand {
     List(ListArgs),
     /// Show a job and its attempts
     Show(show::ShowArgs),
-    /// Print what a job wrote
+    /// Print the log of a job
     Log(LogArgs),
     /// List the artifacts of a job
     Artifacts(artifacts::ArtifactsArgs),
     /// Get an artifact of a job
     Artifact(artifacts::ArtifactArgs),
-    /// Wait until jobs have ended; the exit code is their verdict
+    /// Wait until jobs have ended; the exit code reports their outcome
     Wait(wait::WaitArgs),
     /// Cancel jobs
     Cancel(change::CancelArgs),
     /// Run ended jobs again, as new jobs
     Retry(change::RetryArgs),
-    /// Change a job that no worker has
+    /// Change a job that is not assigned to a worker
     Edit(Box<edit::EditArgs>),
-    /// Keep jobs from being given to workers
+    /// Put jobs on hold: they are not assigned to workers
     Hold(edit::HoldArgs),
-    /// Keep jobs back no longer
+    /// Release jobs that are on hold
     Release(edit::ReleaseArgs),
-    /// Have jobs run at once, whatever their time, backoff and windows
+    /// Run jobs now, regardless of start time, backoff and windows
     RunNow(edit::RunNowArgs),
-    /// Tell the outcome of work that a worker has only started
+    /// Report the outcome of a job of an external type
     #[command(alias = "finish")]
     Complete(complete::CompleteArgs),
-    /// Say why a job is not running
+    /// Explain why a job is not running
     Explain(show::ExplainArgs),
     /// Cancel, retry or delete all jobs that match
     #[command(subcommand)]

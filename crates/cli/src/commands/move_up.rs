@@ -27,8 +27,8 @@ Examples:
   jobhall move --from sqlite:/var/lib/jobhall --to postgres://jobhall@db.example/jobhall
   jobhall move --from sqlite:/var/lib/jobhall --to @database.url --json   keeps a password out of `ps`
 
-Stop the hall first. Its data is left as it was; either all of it arrives or nothing does. No hall
-opens the old data any more, unless the file jobs.db.moved beside it is removed.";
+Stop the hall first. Either all data is moved or none; the old data is not changed. No server opens
+the old data again unless the file jobs.db.moved beside it is removed.";
 
 /// The file of a hall in its data directory.
 const FILE: &str = "jobs.db";
@@ -37,10 +37,10 @@ const FILE: &str = "jobs.db";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MoveArgs {
-    /// The data of a stopped hall: sqlite:DIR, or sqlite:FILE
+    /// Data of a stopped hall: sqlite:DIR, or sqlite:FILE
     #[arg(long, value_name = "STORE")]
     pub from: String,
-    /// An empty database: postgres://…, @FILE that has it, or - for standard input
+    /// Empty database: postgres://…, @FILE with the URL, or - for standard input
     #[arg(long, value_name = "STORE")]
     pub to: String,
 }

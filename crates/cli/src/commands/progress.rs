@@ -16,12 +16,12 @@ Examples, in the script of a job:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProgressArgs {
-    /// How far, and of how much if that is known
+    /// Current step, and the total if it is known
     #[arg(value_name = "STEP[/TOTAL]", value_parser = measure)]
     pub step: (u64, Option<u64>),
-    /// Words for people
+    /// Message to show
     pub message: Option<String>,
-    /// Which measure, of several
+    /// Name of the measure
     #[arg(long, default_value = "progress")]
     pub name: String,
 }

@@ -22,7 +22,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum QueueCommand {
-    /// List the queues that have open jobs, or had lately, or are configured
+    /// List the queues that have open jobs, had some recently, or are configured
     #[command(after_help = "Example:\n  jobhall queue list --fields name,ready")]
     List,
     /// Show a queue
@@ -31,21 +31,21 @@ pub enum QueueCommand {
         /// The queue
         name: String,
     },
-    /// Configure a queue; what is not given stays as it is
+    /// Configure a queue; omitted options keep their values
     Set(SetArgs),
-    /// Give no jobs of a queue to workers; those that run go on
+    /// Stop assigning the jobs of a queue; running jobs continue
     #[command(after_help = "Example:\n  jobhall queue pause mail")]
     Pause {
         /// The queue
         name: String,
     },
-    /// Give its jobs to workers again
+    /// Resume assigning the jobs of a queue
     #[command(after_help = "Example:\n  jobhall queue resume mail")]
     Resume {
         /// The queue
         name: String,
     },
-    /// Give a queue its defaults again
+    /// Reset a queue to its defaults
     #[command(after_help = "Example:\n  jobhall queue reset mail")]
     Reset {
         /// The queue
@@ -65,11 +65,11 @@ const SET_EXAMPLES: &str = r#"Examples:
 pub struct SetArgs {
     /// The queue
     pub name: String,
-    /// How much may go on at once or how fast, such as 'concurrency=5', 'rate=100/1m' or
-    /// 'concurrency=2, by=owner'; may be repeated, replaces all limits; or `none`
+    /// Limit of concurrency or rate, such as 'concurrency=5', 'rate=100/1m' or 'concurrency=2, by=owner'; may be
+    /// repeated, replaces all limits; or `none`
     #[arg(long = "limit", value_name = "LIMIT", required = true, value_parser = limit::parse_or_none)]
     pub limits: Vec<Option<Limit>>,
-    /// Change only this version, as `queue show` tells it
+    /// Change only this version, as shown by `queue show`
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
 }

@@ -24,10 +24,10 @@ const EXAMPLES: &str = "\
 Examples:
   jobhall run -- make test
   jobhall run --needs 'os=linux' --env LANG=C -- ./build.sh --fast
-  jobhall run --key deploy -- ./deploy.sh      never two at once
+  jobhall run --key deploy -- ./deploy.sh      never two at the same time
 
-The exit code is the verdict: 0, or 100 failed, 101 cancelled, 102 timed out, 103 lost or crashed.
-Ctrl-C cancels the job; a second one leaves at once.";
+Exit codes: 0 succeeded, 100 failed, 101 cancelled, 102 timed out, 103 lost or crashed.
+Ctrl-C cancels the job; a second Ctrl-C exits immediately.";
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -36,25 +36,25 @@ pub struct RunArgs {
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub argv: Vec<String>,
-    /// Names the work: at most one pending job per key
+    /// Job key; at most one pending job per key
     #[arg(long)]
     pub key: Option<String>,
-    /// Where it stands in line [default: default]
+    /// Queue name [default: default]
     #[arg(long)]
     pub queue: Option<String>,
-    /// Which workers suit, such as 'os=linux, gpu>=1'
+    /// Which workers match, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
-    /// What it takes of its worker's numbers while it runs, such as 'gpu=1, mem_gb=8'
+    /// Amounts that it uses of its worker while it runs, such as 'gpu=1, mem_gb=8'
     #[arg(long, value_name = "AMOUNTS")]
     pub uses: Option<String>,
-    /// A variable for the command
+    /// Environment variable for the command
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
-    /// Where it runs [default: here, if the hall is on this machine]
+    /// Working directory [default: the current one, if the server is on this machine]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// Attempts that may count
+    /// Maximum attempts
     #[arg(long, value_name = "N", default_value = "1")]
     pub max_attempts: u16,
 }

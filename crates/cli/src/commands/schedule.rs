@@ -34,27 +34,27 @@ pub enum ScheduleCommand {
         /// The schedule
         name: String,
     },
-    /// Make a schedule, or change one; what is not given stays as it is
+    /// Create or change a schedule; omitted options keep their values
     Set(Box<set::SetArgs>),
-    /// Remove a schedule; the jobs that it made stay
+    /// Remove a schedule; the jobs that it created remain
     #[command(after_help = "Example:\n  jobhall schedule remove nightly")]
     Remove {
         /// The schedule
         name: String,
     },
-    /// Let ticks pass without a job
+    /// Pause a schedule: its ticks create no jobs
     #[command(after_help = "Example:\n  jobhall schedule pause nightly")]
     Pause {
         /// The schedule
         name: String,
     },
-    /// Go on with the next tick; those that passed are not made up for
+    /// Resume a schedule at its next tick; ticks missed while paused are dropped
     #[command(after_help = "Example:\n  jobhall schedule resume nightly")]
     Resume {
         /// The schedule
         name: String,
     },
-    /// Make the job of a schedule now
+    /// Create the job of a schedule now
     #[command(after_help = "Example:\n  jobhall schedule run nightly")]
     Run {
         /// The schedule
@@ -65,7 +65,7 @@ pub enum ScheduleCommand {
     Next {
         /// The schedule
         name: String,
-        /// How many
+        /// Number of ticks
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
         count: u64,
     },

@@ -15,7 +15,7 @@ Examples:
   jobhall server --data /var/lib/jobhall
   jobhall server --listen 0.0.0.0:7450 --tls-cert hall.crt --tls-key hall.key
   jobhall server --database postgres://hall@db/hall --listen 10.0.0.5:7450 --insecure
-  jobhall server --host hall.example   behind a proxy that passes this name on";
+  jobhall server --host hall.example   behind a proxy that forwards this name";
 
 /// Arguments of `server`; the data directory is the global `--data`.
 #[derive(Debug, Args)]

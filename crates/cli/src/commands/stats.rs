@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct StatsArgs {
-    /// Look again every two seconds, on a terminal or as lines of JSON
+    /// Refresh every two seconds, on a terminal or as lines of JSON
     #[arg(long)]
     pub watch: bool,
 }

@@ -12,7 +12,7 @@ use crate::suggest;
 const EXAMPLES: &str = "\
 Examples:
   jobhall token create ci --role client --queue 'ci-*' --expires 90d
-  jobhall token create --join              for `jobhall worker --join`, once, within an hour
+  jobhall token create --join              for `jobhall worker --join`; valid once, for one hour
   jobhall token list
   jobhall token revoke ci";
 
@@ -20,15 +20,15 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum TokenCommand {
-    /// Make a token; it is printed this once
+    /// Create a token; it is printed only once
     Create(CreateArgs),
     /// List the tokens, without their secrets
     #[command(after_help = "Example:\n  jobhall token list --json")]
     List,
-    /// Take a token away; whoever uses it is shown out
+    /// Revoke a token and close its connections
     #[command(after_help = "Examples:\n  jobhall token revoke ci\n  jobhall token revoke 5f2c9e017ab3d846")]
     Revoke {
-        /// Its name or id
+        /// Name or id of the token
         #[arg(value_name = "TOKEN")]
         which: String,
     },
@@ -38,19 +38,19 @@ pub enum TokenCommand {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CreateArgs {
-    /// What it is called; for a worker, the worker's name
+    /// Name of the token; for a worker, the worker's name
     #[arg(required_unless_present = "join")]
     pub name: Option<String>,
-    /// What it may do
+    /// Role of the token
     #[arg(long, value_parser = ["viewer", "client", "worker", "admin"], required_unless_present = "join")]
     pub role: Option<String>,
-    /// Make a token that a worker exchanges for its own, once
+    /// Create a join token, which a worker exchanges once for its own
     #[arg(long, conflicts_with = "role")]
     pub join: bool,
-    /// Reach only this queue, or those that begin so (`ci-*`); may be repeated
+    /// Limit it to this queue, or to those with this prefix (`ci-*`); may be repeated
     #[arg(long = "queue", value_name = "QUEUE")]
     pub queues: Vec<String>,
-    /// How long it is good, such as 90d [default: for ever; a join token: 1h]
+    /// Lifetime, such as 90d [default: unlimited; a join token: 1h]
     #[arg(long, value_name = "SPAN")]
     pub expires: Option<Span>,
 }

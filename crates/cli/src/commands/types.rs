@@ -32,9 +32,9 @@ pub enum TypeCommand {
         /// The type
         name: String,
     },
-    /// Configure a type; what is not given stays as it is
+    /// Configure a type; omitted options keep their values
     Set(Box<SetArgs>),
-    /// Give a type its defaults again
+    /// Reset a type to its defaults
     #[command(after_help = "Example:\n  jobhall type reset thumbnail")]
     Reset {
         /// The type
@@ -58,47 +58,47 @@ const SET_EXAMPLES: &str = r#"Examples:
 pub struct SetArgs {
     /// The type
     pub name: String,
-    /// Attempts that may count
+    /// Maximum attempts
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
-    /// How pauses grow
+    /// How the delays between attempts grow
     #[arg(long, value_name = "KIND", value_parser = ["constant", "linear", "exponential"])]
     pub backoff: Option<String>,
-    /// The first pause, such as 10s
+    /// First delay, such as 10s
     #[arg(long, value_name = "SPAN")]
     pub delay: Option<Span>,
-    /// The longest pause
+    /// Longest delay
     #[arg(long, value_name = "SPAN")]
     pub max_delay: Option<Span>,
     /// Remove completed jobs older than this, such as 7d; or `forever`
     #[arg(long, value_name = "SPAN", value_parser = keep)]
     pub keep: Option<Limit>,
-    /// Keep only so many completed jobs; or `all`
+    /// Keep only this many completed jobs; or `all`
     #[arg(long, value_name = "N", value_parser = keep_count)]
     pub keep_count: Option<Limit>,
-    /// How old a success may be to be reused
+    /// Maximum age of a success that is reused
     #[arg(long, value_name = "SPAN")]
     pub reuse_window: Option<Span>,
-    /// Give no jobs of it to workers, or do so again
+    /// Whether its jobs are kept from workers
     #[arg(long, value_name = "BOOL")]
     pub paused: Option<bool>,
-    /// How much may go on at once or how fast, such as 'concurrency=5', 'rate=100/1m' or
-    /// 'concurrency=2, by=owner'; may be repeated, replaces all limits; or `none`
+    /// Limit of concurrency or rate, such as 'concurrency=5', 'rate=100/1m' or 'concurrency=2, by=owner'; may be
+    /// repeated, replaces all limits; or `none`
     #[arg(long = "limit", value_name = "LIMIT", value_parser = limit::parse_or_none)]
     pub limits: Vec<Option<jobhall_protocol::Limit>>,
-    /// Stop attempts that take longer, such as 10m; or `default`, a day
+    /// Stop attempts that take longer, such as 10m; or `default` (one day)
     #[arg(long, value_name = "SPAN", value_parser = or_default)]
     pub timeout: Option<Limit>,
-    /// Stop attempts that say nothing for longer; or `never`
+    /// Stop attempts that are silent for longer; or `never`
     #[arg(long, value_name = "SPAN", value_parser = or_never)]
     pub silence: Option<Limit>,
     /// Mark attempts that take longer than this; or `never`
     #[arg(long, value_name = "SPAN", value_parser = or_never)]
     pub expected: Option<Limit>,
-    /// Whether workers only start its jobs, and someone else tells the outcome
+    /// Whether workers only start its jobs, and the outcome is reported from outside
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub external: Option<bool>,
-    /// Change only this version, as `type show` tells it
+    /// Change only this version, as shown by `type show`
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::serving::Serving;
 
 const EXAMPLES: &str = "\
 Examples:
-  jobhall up                       hall and worker on 127.0.0.1:7450
+  jobhall up                       server and worker on 127.0.0.1:7450
   jobhall up --data ./hall --slots 4
   jobhall up --listen 127.0.0.1:0  any free port";
 
@@ -24,7 +24,7 @@ pub struct UpArgs {
     /// Where to listen, and how.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Jobs at once [default: number of CPUs]
+    /// Maximum number of concurrent jobs [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
     /// Logging.

@@ -32,25 +32,25 @@ pub struct WorkerArgs {
     /// Instead of starting one
     #[command(subcommand)]
     pub command: Option<WorkerCommand>,
-    /// The worker file: name, slots, abilities, commands of types
+    /// Worker file: name, slots, abilities, commands of types
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Its name, with which it joins; a token that is given to it has a name, and that counts
+    /// Name with which the worker joins; with a given token, the token's name is used instead
     #[arg(long)]
     pub name: Option<String>,
-    /// Jobs at once [default: number of CPUs]
+    /// Maximum number of concurrent jobs [default: number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: Option<u32>,
-    /// Become a worker of the hall with this join token; the credential is kept and used again
+    /// Join the hall with this join token; the credential is stored and reused
     #[arg(long, value_name = "TOKEN", env = "JOBHALL_JOIN", hide_env_values = true)]
     pub join: Option<String>,
-    /// Where the credential is kept [default: $XDG_STATE_HOME/jobhall]
+    /// Directory for the credential [default: $XDG_STATE_HOME/jobhall]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Run any command that a client sends, as type `exec`
+    /// Run any command that a client submits, as type `exec`
     #[arg(long)]
     pub allow_exec: bool,
-    /// End when standard input does: whoever holds its other end is gone
+    /// Exit when standard input is closed
     #[arg(long, hide = true)]
     pub with_stdin: bool,
     /// Logging.

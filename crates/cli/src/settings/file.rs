@@ -25,7 +25,7 @@ pub struct Layer {
     pub color: Option<String>,
     /// How much to log.
     pub log: Option<String>,
-    /// In which form.
+    /// Log format.
     pub log_format: Option<String>,
     /// The authority that signed the hall's certificate.
     pub ca: Option<String>,

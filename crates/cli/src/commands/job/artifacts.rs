@@ -23,7 +23,7 @@ use crate::output::{human, print_bytes};
 pub struct ArtifactsArgs {
     /// The job
     pub id: u64,
-    /// Of this attempt, by its number or id, such as 17-2 [default: the last]
+    /// Number or id of the attempt, such as 17-2 [default: the last]
     #[arg(long, value_name = "N")]
     pub attempt: Option<String>,
 }
@@ -50,7 +50,7 @@ Examples:
   jobhall job artifact 17 report/index.html -o index.html
   jobhall job artifact 17 result | jq .
 
-The bytes are checked against the digest that the hall keeps. A file is there only when all of it is right.";
+The bytes are checked against the stored digest. The file is created only if they match.";
 
 /// Arguments of `job artifact`.
 #[derive(Debug, Args)]
@@ -60,10 +60,10 @@ pub struct ArtifactArgs {
     pub id: u64,
     /// The artifact
     pub name: String,
-    /// Write it to this file [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Of this attempt, by its number or id, such as 17-2 [default: the last]
+    /// Number or id of the attempt, such as 17-2 [default: the last]
     #[arg(long, value_name = "N")]
     pub attempt: Option<String>,
 }

@@ -34,19 +34,19 @@ pub enum BulkCommand {
     /// Run all completed jobs that match again, as new jobs
     #[command(after_help = "Example:\n  jobhall job bulk retry --state failed --dry-run")]
     Retry(BulkArgs),
-    /// Forget all completed jobs that match
+    /// Delete all completed jobs that match
     #[command(after_help = "Example:\n  jobhall job bulk delete --state succeeded --queue mail --yes")]
     Delete(BulkArgs),
-    /// List the operations there were
+    /// List the operations
     #[command(after_help = "Example:\n  jobhall job bulk list --json")]
     List,
-    /// Show how far an operation is
+    /// Show the progress of an operation
     #[command(after_help = "Example:\n  jobhall job bulk show 3")]
     Show {
         /// The operation
         id: u64,
     },
-    /// Stop an operation; what was done stays done
+    /// Stop an operation; changes that were made remain
     #[command(after_help = "Example:\n  jobhall job bulk stop 3")]
     Stop {
         /// The operation
@@ -60,13 +60,13 @@ pub struct BulkArgs {
     /// Which jobs
     #[command(flatten)]
     pub which: FilterArgs,
-    /// All jobs; needed where nothing else says which
+    /// Select all jobs; required if nothing else selects any
     #[arg(long)]
     pub all: bool,
-    /// Only count them
+    /// Only count the jobs that match
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
 }

@@ -18,7 +18,7 @@ pub struct CancelArgs {
     /// The jobs
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<u64>,
-    /// What the jobs' error will say
+    /// Reason, shown in the errors of the jobs
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -43,7 +43,7 @@ pub struct RetryArgs {
     /// The jobs
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<u64>,
-    /// Wait until the new ones have ended; the exit code is their verdict
+    /// Wait until the new jobs have ended; the exit code reports their outcome
     #[arg(long)]
     pub wait: bool,
 }

@@ -22,22 +22,22 @@ pub struct CompleteArgs {
     /// The type, which must be external: see `jobhall help type set`
     #[arg(value_name = "TYPE")]
     pub job_type: String,
-    /// The key of the job
+    /// Job key
     pub key: String,
-    /// It succeeded, with this value: JSON, @FILE, or - for standard input
+    /// Succeeded, with this result: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", num_args = 0..=1, default_missing_value = "null")]
     #[arg(required_unless_present = "failed", conflicts_with = "failed")]
     pub succeeded: Option<String>,
-    /// It has failed, for this reason
+    /// Failed, for this reason
     #[arg(long, value_name = "REASON")]
     pub failed: Option<String>,
-    /// Words for people about the failure
+    /// Explanation of the failure
     #[arg(long, value_name = "TEXT", requires = "failed")]
     pub explanation: Option<String>,
-    /// Do not try it again, whatever its policy says
+    /// Do not retry it, regardless of its retry policy
     #[arg(long, requires = "failed")]
     pub never_again: bool,
-    /// Only if it is at this attempt
+    /// Only if this is its current attempt
     #[arg(long, value_name = "N")]
     pub attempt: Option<u32>,
 }

@@ -25,46 +25,46 @@ pub struct EditArgs {
     /// The job
     #[arg(value_name = "ID")]
     pub id: u64,
-    /// What the worker gets: JSON, @FILE, or - for standard input
+    /// Parameters for the worker: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     pub params: Option<String>,
-    /// Which workers suit, such as 'os=linux, gpu>=1'
+    /// Which workers match, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
-    /// What it takes of its worker while it runs, such as 'gpu=1, mem_gb=8'
+    /// Amounts that it uses of its worker while it runs, such as 'gpu=1, mem_gb=8'
     #[arg(long, value_name = "AMOUNTS")]
     pub uses: Option<String>,
-    /// When on a day it may start; an empty text: at any time
+    /// Times of day at which it may start; empty for any time
     #[arg(long, value_name = "WINDOWS")]
     pub windows: Option<String>,
-    /// Lower goes first
+    /// Priority; lower runs first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i32>,
-    /// Not before this moment, such as 2026-11-15T09:00:00Z
+    /// Earliest start time, such as 2026-11-15T09:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub run_at: Option<Timestamp>,
-    /// Not before this span has passed, such as 10m
+    /// Earliest start as a delay from now, such as 10m
     #[arg(long = "in", value_name = "SPAN", conflicts_with = "run_at")]
     pub delay: Option<Span>,
-    /// Attempts that may count
+    /// Maximum attempts
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
-    /// What it weighs against limits; 0 is exempt from them
+    /// Weight against limits; 0 exempts it from them
     #[arg(long, value_name = "N")]
     pub throttle_factor: Option<u32>,
-    /// How long an attempt may take, such as 2h
+    /// Maximum duration of an attempt, such as 2h
     #[arg(long, value_name = "SPAN")]
     pub timeout: Option<Span>,
-    /// How long it may be silent, such as 10m
+    /// Maximum silence of an attempt, such as 10m
     #[arg(long, value_name = "SPAN")]
     pub silence_timeout: Option<Span>,
-    /// Whose it is; an empty text: nobody's
+    /// Owner; empty for none
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
-    /// What it is found by, instead of the tags it has; may be repeated
+    /// Tag for filtering (repeatable); replaces all present tags
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Take all tags off
+    /// Remove all tags
     #[arg(long, conflicts_with = "tags")]
     pub no_tags: bool,
 }

@@ -35,10 +35,10 @@ pub struct FilterArgs {
     /// Only with this text in type, key, params or error
     #[arg(long = "q", value_name = "TEXT")]
     pub q: Option<String>,
-    /// Only submitted at this moment or later, such as 2026-11-15T09:43:00Z
+    /// Only submitted at or after this time, such as 2026-11-15T09:43:00Z
     #[arg(long, value_name = "TIME")]
     pub created_after: Option<Timestamp>,
-    /// Only submitted before this moment
+    /// Only submitted before this time
     #[arg(long, value_name = "TIME")]
     pub created_before: Option<Timestamp>,
 }

@@ -29,10 +29,10 @@ pub struct ListArgs {
     /// Which
     #[command(flatten)]
     pub which: FilterArgs,
-    /// So many at most
+    /// Maximum number of entries
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// All of them
+    /// List all jobs
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
 }

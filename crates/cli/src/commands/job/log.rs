@@ -14,7 +14,7 @@ use crate::output::{Format, Output};
 const EXAMPLES: &str = "\
 Examples:
   jobhall job log 17
-  jobhall job log -f 17                follow it until the job has ended
+  jobhall job log -f 17                follow the log until the job has ended
   jobhall job log 17 --stream stderr --timestamps
   jobhall job log 17 --jsonl           one line of JSON per chunk, with time and stream
   jobhall job log 17 --attempt 1 --tail 4096";
@@ -25,19 +25,19 @@ Examples:
 pub struct LogArgs {
     /// The job
     pub id: u64,
-    /// Print what comes until the job has ended
+    /// Follow the log until the job has ended
     #[arg(short, long, conflicts_with = "tail")]
     pub follow: bool,
-    /// Of this attempt, by its number or id, such as 17-2 [default: the last]
+    /// Number or id of the attempt, such as 17-2 [default: the last]
     #[arg(long, value_name = "N")]
     pub attempt: Option<String>,
     /// Only this stream: stdout or stderr
     #[arg(long, value_parser = stream)]
     pub stream: Option<LogStream>,
-    /// Begin each line with the time it came
+    /// Prefix each line with its time
     #[arg(long)]
     pub timestamps: bool,
-    /// Only so many bytes of the end
+    /// Only this many bytes from the end
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["stream", "timestamps", "json", "jsonl"])]
     pub tail: Option<u64>,

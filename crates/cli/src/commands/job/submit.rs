@@ -21,82 +21,83 @@ Examples:
   jobhall job submit import --timeout 2h --silence 5m
   jobhall job submit publish --after 17,18    once both have succeeded
   jobhall job submit --from jobs.jsonl        one job per line: {\"type\":\"t\",\"params\":{}};
-                                              {\"type\":\"u\",\"after\":[\"#0\"]} comes after the first";
+                                              {\"type\":\"u\",\"after\":[\"#0\"]} runs after the first";
 
 /// Arguments of `job submit`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SubmitArgs {
-    /// What kind of work
+    /// Job type
     #[arg(value_name = "TYPE", required_unless_present = "from")]
     pub job_type: Option<String>,
-    /// Names the work: at most one pending job per type and key
+    /// Job key; at most one pending job per type and key
     #[arg(long)]
     pub key: Option<String>,
-    /// Where it stands in line [default: default]
+    /// Queue name [default: default]
     #[arg(long)]
     pub queue: Option<String>,
-    /// What the worker gets: JSON, @FILE, or - for standard input
+    /// Parameters for the worker: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     pub params: Option<String>,
-    /// Which workers suit, such as 'os=linux, gpu>=1'
+    /// Which workers match, such as 'os=linux, gpu>=1'
     #[arg(long, value_name = "SELECTOR")]
     pub needs: Option<String>,
-    /// What it takes of its worker's numbers while it runs, such as 'gpu=1, mem_gb=8'
+    /// Amounts that it uses of its worker while it runs, such as 'gpu=1, mem_gb=8'
     #[arg(long, value_name = "AMOUNTS")]
     pub uses: Option<String>,
-    /// Rather retry on a worker that did not have it
+    /// Prefer another worker for retries
     #[arg(long)]
     pub avoid: bool,
-    /// When on a day it may start, such as '22:00-06:00 Europe/Berlin'; several with commas or again
+    /// Times of day at which it may start, such as '22:00-06:00 Europe/Berlin' (comma-separated or repeated)
     #[arg(long = "window", value_name = "WINDOW")]
     pub windows: Vec<String>,
-    /// Lower goes first [default: 100]
+    /// Priority; lower runs first [default: 100]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i32>,
-    /// Not before this moment, such as 2026-11-15T09:00:00Z
+    /// Earliest start time, such as 2026-11-15T09:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub run_at: Option<Timestamp>,
-    /// Not before this span has passed, such as 10m
+    /// Earliest start as a delay from now, such as 10m
     #[arg(long = "in", value_name = "SPAN", conflicts_with = "run_at")]
     pub delay: Option<Span>,
-    /// Attempts that may count [default: the type's]
+    /// Maximum attempts [default: the type's]
     #[arg(long, value_name = "N")]
     pub max_attempts: Option<u16>,
-    /// Stop an attempt that takes longer, such as 10m [default: the type's, or a day]
+    /// Stop an attempt that takes longer, such as 10m [default: the type's, or one day]
     #[arg(long, value_name = "SPAN")]
     pub timeout: Option<Span>,
-    /// Stop an attempt that says nothing for longer [default: the type's]
+    /// Stop an attempt that is silent for longer [default: the type's]
     #[arg(long, value_name = "SPAN")]
     pub silence: Option<Span>,
-    /// What it weighs against limits; 0 is exempt from them [default: 1]
+    /// Weight against limits; 0 exempts it from them [default: 1]
     #[arg(long, value_name = "N")]
     pub throttle_factor: Option<u32>,
-    /// Whose it is
+    /// Owner
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
-    /// What it is found by; may be repeated
+    /// Tag for filtering (repeatable)
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// If one with the same key is pending: take that one, refuse, cancel it and run after it, or run once more
+    /// If a job with the same key is pending: return that job, reject this one, cancel that one and run after it, or
+    /// run once more
     #[arg(long, value_name = "WHAT", default_value = "join")]
     pub on_duplicate: Duplicate,
-    /// Take a success at most this old instead, such as 1h
+    /// Return an earlier success of at most this age instead, such as 1h
     #[arg(long, value_name = "SPAN", requires = "key")]
     pub reuse: Option<Span>,
-    /// Not before these jobs have succeeded; may be repeated
+    /// Run after these jobs have succeeded; may be repeated
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub after: Vec<u64>,
-    /// Any end of those will do
+    /// Run after those jobs have ended, with any outcome
     #[arg(long, requires = "after")]
     pub after_any: bool,
-    /// The group it belongs to
+    /// Group of the job
     #[arg(long, value_name = "ID")]
     pub group: Option<u64>,
-    /// Wait until it has ended; the exit code is its verdict
+    /// Wait until it has ended; the exit code reports its outcome
     #[arg(long)]
     pub wait: bool,
-    /// Makes it safe to submit again after a lost answer [default: a random one]
+    /// Makes it safe to submit again after a lost reply [default: a random one]
     #[arg(long, value_name = "TEXT")]
     pub idempotency_key: Option<String>,
     /// Submit many: a file with one job per line, or - for standard input

@@ -28,7 +28,7 @@ pub struct WaitArgs {
     /// The jobs
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<u64>,
-    /// Give up after this span, such as 10m; the jobs go on
+    /// Stop waiting after this time, such as 10m; the jobs continue
     #[arg(long, value_name = "SPAN")]
     pub timeout: Option<Span>,
 }

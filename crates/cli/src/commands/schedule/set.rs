@@ -21,43 +21,43 @@ const EXAMPLES: &str = r#"Examples:
 pub struct SetArgs {
     /// The schedule
     pub name: String,
-    /// A cron line, such as '0 3 * * mon-fri', or @hourly, @daily, @weekly, @monthly, @yearly
+    /// Cron expression, such as '0 3 * * mon-fri', or @hourly, @daily, @weekly, @monthly, @yearly
     #[arg(long, value_name = "LINE", conflicts_with_all = ["every", "anchor"])]
     pub cron: Option<String>,
-    /// The distance of two ticks instead, such as 5m
+    /// Interval between ticks, such as 5m
     #[arg(long, value_name = "SPAN")]
     pub every: Option<Span>,
-    /// A moment that is a tick, from which distances are counted [default: 1970]
+    /// Time of one tick, from which intervals are counted [default: 1970]
     #[arg(long, value_name = "TIME", value_parser = submit::moment)]
     pub anchor: Option<Timestamp>,
-    /// Whose clock the cron line means, such as Europe/Berlin [default: UTC]
+    /// Time zone of the cron expression, such as Europe/Berlin [default: UTC]
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
-    /// Start jobs up to so long after their tick
+    /// Maximum delay of a job after its tick
     #[arg(long, value_name = "SPAN")]
     pub jitter: Option<Span>,
-    /// Ticks that were missed: drop them, make the last, or make all [default: one]
+    /// Missed ticks: drop them, create a job for the last one, or for all [default: one]
     #[arg(long, value_name = "WHICH")]
     pub catch_up: Option<CatchUp>,
-    /// A tick while the last job is not completed: let it pass, or make a job all the same [default: skip]
+    /// A tick while the last job is not completed: skip it, or create a job anyway [default: skip]
     #[arg(long, value_name = "WHAT")]
     pub overlap: Option<Overlap>,
-    /// The type of the job
+    /// Job type
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
-    /// The key of the job
+    /// Job key
     #[arg(long, requires = "job_type")]
     pub key: Option<String>,
-    /// The queue of the job
+    /// Queue name
     #[arg(long, requires = "job_type")]
     pub queue: Option<String>,
-    /// What the worker gets: JSON, @FILE, or - for standard input
+    /// Parameters for the worker: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", requires = "job_type")]
     pub params: Option<String>,
-    /// The whole job, as it would be submitted: JSON, @FILE, or - for standard input
+    /// The whole job, as for a submission: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON", conflicts_with = "job_type")]
     pub job: Option<String>,
-    /// Change only this version, as `schedule show` tells it
+    /// Change only this version, as shown by `schedule show`
     #[arg(long, value_name = "VERSION")]
     pub if_match: Option<String>,
 }
