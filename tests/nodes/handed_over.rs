@@ -150,7 +150,7 @@ fn an_up_that_holds_the_leadership_and_is_told_to_stop_serves_the_hall_until_its
     let id = crowd.submit(0, &script, &["--max-attempts", "1"]);
     eventually("it to begin", || begun(&file) == 1);
     up.hall().signal(Signal::TERM);
-    eventually("it to say so", || up.said("hall").contains("stopping: jobs at hand"));
+    eventually("it to say so", || up.said("hall").contains("stopping: running jobs"));
     let next = crowd.submit(0, "true", &[]);
     assert_eq!(crowd.job(0, &next)["state"], "queued", "the worker of the one that stops takes nothing more");
     std::fs::write(&go, "").unwrap();

@@ -73,8 +73,7 @@ fn a_file_may_say_where_the_database_is() {
     assert!(rig.said("hall").contains("admin.token"), "it is the second: {}", rig.said("hall"));
     let wrong = rig.folder().join("wrong");
     std::fs::write(&wrong, "hunter2").unwrap();
-    for (given, complaint) in
-        [(wrong.as_path(), "reads neither"), (&rig.folder().join("none"), "No such file")]
+    for (given, complaint) in [(wrong.as_path(), "is neither"), (&rig.folder().join("none"), "No such file")]
     {
         let mut command = jobhall();
         command.args(["up", "--listen", "127.0.0.1:0", "--data"]).arg(rig.folder().join("other"));

@@ -1,4 +1,4 @@
-//! One file per noun.
+//! The commands, one file per noun.
 
 pub mod artifact;
 pub mod audit;
@@ -77,7 +77,7 @@ pub async fn run(cli: Cli) -> Outcome {
     }
 }
 
-/// Does something until it ends or Ctrl-C comes.
+/// Runs until the work ends or Ctrl-C is pressed.
 async fn until_interrupted<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     tokio::select! {
         done = work => done,
@@ -85,7 +85,7 @@ async fn until_interrupted<T>(work: impl Future<Output = Outcome<T>>) -> Outcome
     }
 }
 
-/// Waits for Ctrl-C, or for a request to end, which means the same; for ever where neither can be heard.
+/// Waits for Ctrl-C or SIGTERM, or for ever if no signal handler can be installed.
 async fn interrupted() {
     match Signals::listen() {
         Ok(mut signals) => signals.next().await,

@@ -1,4 +1,4 @@
-//! What a command needs: settings, output, and the hall.
+//! The context of a command: settings, output and client.
 
 use jobhall_client::Client;
 
@@ -7,10 +7,10 @@ use crate::failure::Outcome;
 use crate::output::Output;
 use crate::settings::{Given, Settings};
 
-/// What a command needs.
+/// The context of a command.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Where the hall is and who we are.
+    /// The settings.
     pub settings: Settings,
     /// How to print.
     pub output: Output,
@@ -20,18 +20,18 @@ impl Context {
     /// From the command line, the environment and the files.
     pub fn new(cli: &Cli) -> Outcome<Context> {
         let settings = Settings::resolve(&Given::from_process(cli.layer()))?;
-        // Programs that read the log must not stumble over words for people.
+        // Programs that read the log must not get text messages in between.
         let quiet = cli.globals.quiet || (cli.log().is_some() && settings.log_format.value == "json");
         let globals = Globals { quiet, ..cli.globals.clone() };
         let output = Output::new(&globals, &settings.color.value);
         Ok(Context { settings, output })
     }
 
-    /// The hall.
+    /// A client of the configured server.
     pub fn client(&self) -> Outcome<Client> {
         let token = self.settings.token.as_ref().map(|token| token.value.as_str());
         let server = &self.settings.server;
-        self.output.detail(&format!("hall: {} ({})", server.value, server.origin));
+        self.output.detail(&format!("server: {} ({})", server.value, server.origin));
         Ok(Client::trusting(&server.value, token, self.settings.trust())?)
     }
 }

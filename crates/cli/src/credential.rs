@@ -1,4 +1,4 @@
-//! A worker's own credential: got once for a join token, then kept in a file that only its owner can read.
+//! A worker's credential: obtained once with a join token, then stored in a file that only its owner can read.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -12,14 +12,14 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
-/// Where a worker of this name keeps its credential for this hall.
+/// The file of this worker's credential for this server.
 fn place(state: &Path, server: &str, name: &str) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let server: String = server.trim_end_matches('/').chars().map(plain).collect();
     state.join(format!("{name}@{server}.token"))
 }
 
-/// The client of a worker: with the credential that it has, or with one that it gets for its join token.
+/// The client of a worker: with its stored credential, or with a new one from its join token.
 pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &str) -> Outcome<Client> {
     let server = &context.settings.server.value;
     let path = place(state, server, name);
@@ -27,7 +27,7 @@ pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &
     let kept = read(&path)?;
     if let Some(token) = &kept {
         let client = Client::trusting(server, Some(token), trust())?;
-        // Without a join token nothing better can be had.
+        // Without a join token there is no other credential.
         if join.is_none() || !is_refused(&client).await? {
             context.output.detail(&format!("credential: {}", path.display()));
             return Ok(client);
@@ -36,14 +36,14 @@ pub async fn client(context: &Context, join: Option<&str>, state: &Path, name: &
     let Some(join) = join else { return context.client() };
     let made = Client::trusting(server, Some(join), trust())?.join(name).await?;
     write(&path, &made.secret).map_err(|error| {
-        Failure::new(Exit::Unexpected, format!("failed to keep the credential in {}", path.display()))
+        Failure::new(Exit::Unexpected, format!("failed to store the credential in {}", path.display()))
             .why(error.to_string())
     })?;
-    context.output.say(&format!("joined as {name}; the credential is kept in {}", path.display()));
+    context.output.say(&format!("joined as {name}; the credential is stored in {}", path.display()));
     Ok(Client::trusting(server, Some(&made.secret), trust())?)
 }
 
-/// Whether the hall does not know this credential any more.
+/// Whether the server refuses this credential.
 async fn is_refused(client: &Client) -> Outcome<bool> {
     match client.renew(&Renewals { attempts: Vec::new() }).await {
         Ok(_) => Ok(false),
@@ -61,12 +61,12 @@ fn read(path: &Path) -> Outcome<Option<String>> {
     };
     let mode = fs::metadata(path).map_err(|error| failed(error.to_string()))?.permissions().mode();
     if mode & 0o077 != 0 {
-        return Err(failed("others than its owner can read it".to_owned()).fix("make it mode 600"));
+        return Err(failed("users other than its owner can read it".to_owned()).fix("make it mode 600"));
     }
     Ok(Some(text.trim().to_owned()))
 }
 
-/// Written beside its place and moved there, so that a crash leaves no half credential.
+/// Writes a temporary file and renames it, so that a crash leaves no partial credential.
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,6 +1,6 @@
-//! Where a hall keeps its jobs: `sqlite:PATH`, or `postgres://…` for a hall of several nodes.
+//! The database URL: `sqlite:PATH`, or `postgres://…` for several nodes.
 //!
-//! Such an address may have a password in it. It is shown nowhere: neither in settings nor in errors nor in logs.
+//! The URL may contain a password, which is never shown in settings, errors or logs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,23 +22,23 @@ impl Database {
     pub fn parse(text: &str) -> Result<Database, String> {
         let text = text.trim();
         match text.split_once(':') {
-            Some(("sqlite", "")) => Err("sqlite: needs the path of a file behind it".to_owned()),
+            Some(("sqlite", "")) => Err("sqlite: must be followed by the path of a file".to_owned()),
             Some(("sqlite", path)) => Ok(Database::Sqlite(PathBuf::from(path))),
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
                 Ok(Database::Postgres(text.to_owned()))
             }
-            _ => Err(format!("{:?} reads neither sqlite:PATH nor postgres://…", masked(text))),
+            _ => Err(format!("{:?} is neither sqlite:PATH nor postgres://…", masked(text))),
         }
     }
 }
 
-/// The address that a flag gives: itself, @FILE that has it, or - for standard input. What a file has is not shown if it is
-/// no address: it may be a password alone.
+/// The URL that a flag gives: itself, @FILE, or - for standard input. Invalid content of a file is not shown, because it
+/// may be a password.
 pub fn address(given: &str, flag: &str) -> Outcome<String> {
     let text = text_of(given, flag)?;
     let text = text.trim();
     if text != given.trim() && Database::parse(text).is_err() {
-        let why = format!("{flag}: what is in {given} reads neither sqlite:PATH nor postgres://…");
+        let why = format!("{flag}: the content of {given} is neither sqlite:PATH nor postgres://…");
         return Err(Failure::usage(why));
     }
     Ok(text.to_owned())
@@ -53,7 +53,7 @@ impl fmt::Debug for Database {
     }
 }
 
-/// The address without the password in it, if there is one: before the `@`, or among what stands behind the `?`.
+/// The URL without its password, which is before the `@` or in the query after the `?`.
 pub fn masked(url: &str) -> String {
     let (head, query) = url.split_once('?').map_or((url, None), |(head, query)| (head, Some(query)));
     let mut text = match head.split_once("://") {

@@ -1,4 +1,4 @@
-//! What the exit code says. This table is a public contract: `jobhall help exit-codes` prints it.
+//! The exit codes. This table is a public contract: `jobhall help exit-codes` prints it.
 
 use jobhall_client::ClientError;
 use jobhall_protocol::{Code, Job};
@@ -7,27 +7,27 @@ use jobhall_protocol::{Code, Job};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
-    /// All went well.
+    /// Success.
     Ok = 0,
     /// Something unexpected.
     Unexpected = 1,
     /// The command line or a configuration is wrong.
     Usage = 2,
-    /// The hall could not be reached.
+    /// The server could not be reached.
     Unreachable = 3,
-    /// No token, or one that may not do this.
+    /// No token, or one that does not permit this.
     Auth = 4,
-    /// There is no such thing.
+    /// Not found.
     NotFound = 5,
-    /// The state of things does not allow it.
+    /// The current state does not allow it.
     Conflict = 6,
-    /// The work ran and said no.
+    /// The job ran and failed.
     Failed = 100,
-    /// The work was cancelled.
+    /// The job was cancelled.
     Cancelled = 101,
-    /// The work took too long.
+    /// The job timed out.
     TimedOut = 102,
-    /// The work was lost, or its environment broke.
+    /// The job was lost or crashed.
     Crashed = 103,
     /// Nothing matched.
     Nothing = 104,
@@ -41,15 +41,15 @@ impl Exit {
         (Exit::Ok, "success"),
         (Exit::Unexpected, "unexpected error"),
         (Exit::Usage, "wrong command line, file or configuration"),
-        (Exit::Unreachable, "the hall could not be reached"),
-        (Exit::Auth, "no token, or the token may not do this"),
+        (Exit::Unreachable, "the server could not be reached"),
+        (Exit::Auth, "no token, or the token does not permit this"),
         (Exit::NotFound, "there is no such job, type or attempt"),
-        (Exit::Conflict, "refused: key held, already ended, changed by someone else"),
-        (Exit::Failed, "the work ran and failed"),
-        (Exit::Cancelled, "the work was cancelled"),
-        (Exit::TimedOut, "the work took too long"),
-        (Exit::Crashed, "the work was lost or its environment broke"),
-        (Exit::Nothing, "nothing was selected"),
+        (Exit::Conflict, "conflict: key held, already ended, or changed by another client"),
+        (Exit::Failed, "the job ran and failed"),
+        (Exit::Cancelled, "the job was cancelled"),
+        (Exit::TimedOut, "the job timed out"),
+        (Exit::Crashed, "the job was lost or crashed"),
+        (Exit::Nothing, "nothing matched"),
         (Exit::Interrupted, "interrupted by Ctrl-C"),
     ];
 
@@ -78,7 +78,7 @@ impl Exit {
         })
     }
 
-    /// The verdict over several jobs: the gravest of them.
+    /// The exit code for several jobs: the most severe one.
     #[must_use]
     pub fn gravest(exits: impl IntoIterator<Item = Exit>) -> Exit {
         let weight = |exit: &Exit| match exit {

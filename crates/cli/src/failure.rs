@@ -1,4 +1,4 @@
-//! Errors for people: what happened, why, and how to fix it.
+//! Errors shown to users: what happened, why, and how to fix it.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use jobhall_protocol::Code;
 
 use crate::exit::Exit;
 
-/// Why a command ends badly.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The exit code.
@@ -20,7 +20,7 @@ pub struct Failure {
     pub fix: Option<String>,
 }
 
-/// What a command gives.
+/// The result of a command.
 pub type Outcome<T = Exit> = Result<T, Failure>;
 
 impl Failure {
@@ -69,17 +69,19 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         let exit = Exit::of_error(&error);
         match error {
-            ClientError::Unreachable { url, why } => Failure::new(exit, format!("no hall answers at {url}"))
-                .why(why)
-                .fix("start one with `jobhall up`, or name another with --server URL or JOBHALL_SERVER"),
+            ClientError::Unreachable { url, why } => {
+                Failure::new(exit, format!("no server answers at {url}"))
+                    .why(why)
+                    .fix("start one with `jobhall up`, or name another with --server URL or JOBHALL_SERVER")
+            }
             ClientError::Untrusted { url, why } => {
                 Failure::new(exit, format!("the certificate of {url} is not trusted")).why(why).fix(
                     "name the authority that signed it with --ca FILE or JOBHALL_CA, \
-                     and the hall as its certificate does with --server URL",
+                     and use the host name of the certificate in --server URL",
                 )
             }
             ClientError::Trust(what) => Failure::new(exit, what),
-            ClientError::Protocol(why) => Failure::new(exit, "what answered does not speak as a hall does")
+            ClientError::Protocol(why) => Failure::new(exit, "the reply did not come from a Jobhall server")
                 .why(why)
                 .fix("check the address with `jobhall config show --origin`"),
             ClientError::Problem(problem) => {
@@ -90,7 +92,11 @@ impl From<ClientError> for Failure {
                     None => failure,
                 };
                 let broken = problem.code == Code::Internal && !request.is_empty();
-                if broken { failure.why(format!("see request {request} in the hall's log")) } else { failure }
+                if broken {
+                    failure.why(format!("see request {request} in the server's log"))
+                } else {
+                    failure
+                }
             }
         }
     }
@@ -100,30 +106,32 @@ fn fix_of(code: Code) -> Option<&'static str> {
     Some(match code {
         Code::Unauthorized => {
             "give a token with JOBHALL_TOKEN, JOBHALL_TOKEN_FILE or --token; \
-             on the hall's own machine it is in <data>/admin.token (--data)"
+             on the server's machine it is in <data>/admin.token (--data)"
         }
         Code::TooManyRequests => "wait a minute, or give the right token with JOBHALL_TOKEN",
         Code::Forbidden => "use a token whose role allows this",
         Code::KeyHeld => {
-            "choose another --key, or say what to do with --on-duplicate join|supersede|run-again"
+            "choose another --key, or select another behaviour with --on-duplicate join|supersede|run-again"
         }
         Code::IdempotencyKeyReused => "use a new --idempotency-key for a new request",
-        Code::DependencyUnmet => "name open or succeeded jobs with --after, or take any end with --after-any",
-        Code::GroupClosed => "make another group with `jobhall group create`",
-        Code::PreconditionFailed => "look at it as it is now, and try again",
-        Code::Unavailable => "the hall is busy or stopping: try again in a moment",
-        Code::NoLeader => {
-            "a node takes the leadership within seconds if it reaches the database: the log of each node tells whether it does"
+        Code::DependencyUnmet => {
+            "name open or succeeded jobs with --after, or accept any outcome with --after-any"
         }
-        Code::OutcomeUnknown => "look whether it was done before you try again",
-        Code::StorageFull => "free disk space where the hall keeps its data",
+        Code::GroupClosed => "create another group with `jobhall group create`",
+        Code::PreconditionFailed => "read the current version and try again",
+        Code::Unavailable => "the server is busy or stopping: try again in a moment",
+        Code::NoLeader => {
+            "a node that reaches the database becomes leader within seconds; check the database connection in the nodes' logs"
+        }
+        Code::OutcomeUnknown => "check whether it was done before you try again",
+        Code::StorageFull => "free disk space in the server's data directory",
         _ => return None,
     })
 }
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
-        // Whoever read our output has seen enough: that is no failure of ours.
+        // The reader closed our output early: this is not a failure.
         let exit = if error.kind() == std::io::ErrorKind::BrokenPipe { Exit::Ok } else { Exit::Unexpected };
         Failure::new(exit, format!("failed to write the output: {error}"))
     }
@@ -139,7 +147,7 @@ mod tests {
         let failure = Failure::from(ClientError::Unreachable { url, why: "connection refused".to_owned() });
         assert_eq!(
             failure.to_string(),
-            "no hall answers at http://127.0.0.1:7450\n  why: connection refused\n  fix: start one with \
+            "no server answers at http://127.0.0.1:7450\n  why: connection refused\n  fix: start one with \
              `jobhall up`, or name another with --server URL or JOBHALL_SERVER"
         );
         assert_eq!(failure.exit, Exit::Unreachable);

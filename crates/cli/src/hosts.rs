@@ -1,7 +1,7 @@
-//! Names under which a hall may be called, read alike from flags, variables and files: one, or several with commas.
+//! Host names that the server answers to, from flags, variables and files, separated by commas.
 //!
-//! They are what a browser would send as its host, without scheme and port. A name that can never be sent would shut
-//! everyone out without a word, so it is refused when it is read.
+//! A name is compared with the `Host` header, without scheme and port. A name that no client can send would reject every
+//! request, so it is rejected when it is read.
 
 use std::net::Ipv6Addr;
 
@@ -26,9 +26,9 @@ pub fn name(text: &str) -> Result<String, String> {
         0 => Err("a host is empty".to_owned()),
         length if length > NAME_BYTES => wrong(&format!("has {length} bytes, the limit is {NAME_BYTES}")),
         _ if name.contains(':') || name.contains('/') => {
-            wrong("is more than a name; leave scheme and port out")
+            wrong("is not a plain host name; remove scheme and port")
         }
-        _ if !name.bytes().all(is_plain) => wrong("has more than letters, digits, '-', '_' and '.' in it"),
+        _ if !name.bytes().all(is_plain) => wrong("may contain only letters, digits, '-', '_' and '.'"),
         _ if !name.split('.').all(is_label) => {
             wrong(&format!("needs 1 to {LABEL_BYTES} characters before and after each dot"))
         }

@@ -1,4 +1,4 @@
-//! Where a hall listens and how, and where it keeps its jobs: flags first, then environment and files.
+//! The address and TLS of the listener and the database: flags first, then environment and files.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn lease(text: &str) -> Result<Span, String> {
     Err(format!("a lease of {span} is outside {} to {}", Span(*LEASE_MS.start()), Span(*LEASE_MS.end())))
 }
 
-/// Where a hall listens, and how.
+/// The listener and the database of a server.
 #[derive(Clone, Debug, Args)]
 pub struct ListenArgs {
     /// Address to listen on
@@ -81,11 +81,11 @@ impl ListenArgs {
         }
     }
 
-    /// With what the environment and the files say where no flag does.
+    /// Adds the values of the environment and the files where no flag is given.
     pub fn with(&self, settings: &Settings) -> Outcome<ListenArgs> {
         let file = |flag: &Option<PathBuf>, setting: &Option<Setting>| {
             let given = flag.clone().or_else(|| Some(PathBuf::from(&setting.as_ref()?.value)))?;
-            // Whole, because the jobs of the local worker are told of it and run elsewhere.
+            // Absolute, because jobs of the local worker get this path and run in other directories.
             Some(std::path::absolute(&given).unwrap_or(given))
         };
         let text = |flag: &Option<String>, setting: &Option<Setting>| {
@@ -96,7 +96,7 @@ impl ListenArgs {
             jobhall_server::check_address(url)
                 .map_err(|why| Failure::usage(format!("--advertise: {why}")))?;
         }
-        // Read here and once, because standard input has it once.
+        // Read once, because it may come from standard input.
         let database = text(&self.database, &settings.database);
         let direct = text(&self.database_direct, &settings.database_direct);
         Ok(ListenArgs {
@@ -112,23 +112,23 @@ impl ListenArgs {
         })
     }
 
-    /// The names under which the hall may be called.
+    /// The host names that the server answers to.
     fn hosts(&self, settings: &Settings) -> Outcome<Vec<String>> {
         hosts::few(&self.host).map_err(|why| Failure::usage(format!("--host: {why}")))?;
         match &settings.hosts {
             _ if !self.host.is_empty() => Ok(self.host.clone()),
             None => Ok(Vec::new()),
-            // A checked-out file may be anyone's: a page under a name of its choice could speak to the hall.
+            // A checked-out file is not trusted: it could let a web page under its host name call the server.
             Some(Setting { origin: Origin::Project(path), .. }) => {
-                Err(Failure::usage(format!("the hosts in {} are not believed", path.display()))
-                    .why("that file may be someone else's, and the hall is yours")
-                    .fix("give them with --host NAME or JOBHALL_HOST, or in a file of your own"))
+                Err(Failure::usage(format!("the hosts in {} are not trusted", path.display()))
+                    .why("that file may come from someone else")
+                    .fix("give them with --host NAME or JOBHALL_HOST, or in your own configuration file"))
             }
             Some(named) => Ok(named.value.clone()),
         }
     }
 
-    /// Where the jobs are kept, if someone said so.
+    /// The database, if one is configured.
     pub fn database(&self) -> Outcome<Option<Database>> {
         let wrong = |flag: &str, why: String| Failure::usage(format!("{flag}: {why}"));
         let read = self.database.as_deref().map(Database::parse).transpose();
@@ -136,12 +136,12 @@ impl ListenArgs {
         let direct = self.database_direct.as_deref().map(Database::parse).transpose();
         let direct = direct.map_err(|why| wrong("--database-direct", why))?;
         if direct.is_some_and(|direct| !matches!(direct, Database::Postgres(_))) {
-            return Err(wrong("--database-direct", "it must read postgres://…".to_owned()));
+            return Err(wrong("--database-direct", "it must be postgres://…".to_owned()));
         }
         Ok(database)
     }
 
-    /// Where what listens at this address is reached by others.
+    /// The URL at which other nodes reach this one.
     pub fn advertised(&self, address: SocketAddr) -> String {
         match &self.advertise {
             Some(url) => url.trim_end_matches('/').to_owned(),
@@ -152,7 +152,7 @@ impl ListenArgs {
         }
     }
 
-    /// Where this machine itself reaches it.
+    /// The URL at which this machine reaches it.
     pub fn own_url(&self, address: SocketAddr) -> String {
         format!("{}://{}", self.scheme(), reachable(address))
     }
@@ -161,7 +161,7 @@ impl ListenArgs {
         if self.tls_cert.is_some() { "https" } else { "http" }
     }
 
-    /// The certificate to show. Other machines are not served in the clear unless someone says so.
+    /// The TLS certificate. Other machines are not served without TLS unless `--insecure` is given.
     pub fn tls(&self) -> Outcome<Option<Tls>> {
         match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => {
@@ -171,9 +171,9 @@ impl ListenArgs {
             (None, None) if self.listen.ip().is_loopback() || self.insecure => Ok(None),
             (None, None) => {
                 Err(Failure::usage(format!("{} is not on this machine, and there is no TLS", self.listen))
-                    .why("whoever is between could read tokens")
+                    .why("tokens could be read on the network")
                     .fix(
-                        "give --tls-cert FILE and --tls-key FILE, or say --insecure behind a proxy with TLS",
+                        "give --tls-cert FILE and --tls-key FILE, or use --insecure behind a proxy with TLS",
                     ))
             }
             _ => Err(Failure::usage("a certificate needs its key, and a key its certificate")
@@ -182,7 +182,7 @@ impl ListenArgs {
     }
 }
 
-/// Where this machine reaches what listens there: on every address means on its own too.
+/// The address at which this machine reaches the listener: loopback if it listens on all addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let own = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,4 +1,4 @@
-//! The worker that a hall brings along.
+//! The local worker that `jobhall up` starts.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,11 +11,11 @@ use tokio::process::{Child, Command};
 
 use crate::settings::Settings;
 
-/// Pauses before a worker that died is started again.
+/// Delays before a worker that died is restarted.
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The worker on this machine, in a process of its own that is started again when it dies.
+/// The worker on this machine, in a separate process that is restarted when it dies.
 pub struct LocalWorker {
     server: String,
     token: String,
@@ -23,12 +23,13 @@ pub struct LocalWorker {
     slots: Option<u32>,
     log: [String; 2],
     child: Option<Child>,
-    /// Held while this process lives: the worker ends when it is closed, by will or by `kill -9`.
+    /// Open while this process lives: the worker ends when it is closed, also after `kill -9`.
     line: Option<File>,
 }
 
 impl LocalWorker {
-    /// A worker for the hall at this address, which shows this certificate if any, and takes this token. It logs as the hall does; it is started by [`LocalWorker::keep`].
+    /// A worker for the server at this URL with this certificate, if any, and this token. It logs as the server does.
+    /// [`LocalWorker::keep`] starts it.
     pub fn new(
         at: (&str, Option<&Path>),
         token: String,
@@ -48,14 +49,14 @@ impl LocalWorker {
         if let Some(slots) = self.slots {
             command.args(["--slots", &slots.to_string()]);
         }
-        // It speaks to this very hall, whatever name and authority the certificate has.
+        // It connects to this server only, whatever name and CA the certificate has.
         for name in ["JOBHALL_PIN", "JOBHALL_CA", "JOBHALL_TOKEN", "JOBHALL_JOIN"] {
             command.env_remove(name);
         }
         if let Some(certificate) = &self.certificate {
             command.env("JOBHALL_PIN", certificate);
         }
-        // In a group of its own, so that the interrupt of a terminal reaches it only through us.
+        // In a separate process group, so that Ctrl-C on a terminal reaches it only through us.
         command.stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
         // Through a pipe, because the environment of a worker can be read by a job that runs as root.
         command.env("JOBHALL_TOKEN_FILE", "/dev/stdin");
@@ -68,7 +69,7 @@ impl LocalWorker {
         Ok(self.child.insert(child))
     }
 
-    /// Keeps a worker running, with growing pauses between one that dies at once and the next.
+    /// Keeps a worker running, with growing delays if it dies early.
     pub async fn keep(&mut self) {
         let mut pause = SHORTEST;
         loop {
@@ -78,13 +79,13 @@ impl LocalWorker {
                 Err(error) => Err(error),
             };
             let why = ended.unwrap_or_else(|error| error.to_string());
-            tracing::warn!(why, "the local worker ended; it is started again");
+            tracing::warn!(why, "the local worker ended; restarting it");
             pause = if began.elapsed() > LONGEST { SHORTEST } else { (pause * 2).min(LONGEST) };
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// Lets it finish the jobs at hand.
+    /// Lets it finish its running jobs.
     pub async fn drain(&mut self) {
         let Some(child) = &mut self.child else { return };
         if let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {

@@ -1,8 +1,8 @@
-//! The log on standard error: lines for people, or one JSON object per line for programs.
+//! The log on standard error: text, or one JSON object per line.
 //!
-//! Every JSON line has `time`, `level`, `target` and `message`; what else there is stands beside them under its own name
+//! Every JSON line has `time`, `level`, `target` and `message`, and further fields under their names
 //! (`request_id`, `method`, `route`, `status`, `took_ms`, `who`; `job`, `attempt`, `worker`, `outcome`, `state`), whether
-//! it belongs to the line or to the request around it. Other people's crates speak only when something is wrong.
+//! they belong to the line or to the request around it. Dependencies log warnings and errors only.
 
 use std::fmt;
 
@@ -20,14 +20,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::settings::Settings;
 
-/// Logs from now on as the settings say.
+/// Starts logging as configured.
 pub fn start(settings: &Settings) {
     let level = settings.log.value.parse().unwrap_or(LevelFilter::WARN);
     let filter = Targets::new().with_target("jobhall", level).with_default(level.min(LevelFilter::WARN));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    // A filter of all, not of the layer: one of a layer is asked at every step into a request and out of it.
+    // A global filter: a filter of the layer would be evaluated each time a request's span is entered or left.
     let registry = tracing_subscriber::registry().with(filter);
-    // That another subscriber is there already is nothing that a user could mend.
+    // A user cannot do anything about another subscriber that is already set.
     let _ = match settings.log_format.value.as_str() {
         "json" => registry.with(lines.fmt_fields(Json).event_format(Json)).try_init(),
         _ => registry.with(lines).try_init(),

@@ -1,6 +1,6 @@
-//! The command line of Jobhall: the only binary, and the place where its rooms are put together.
+//! The command line of Jobhall: the only binary, which assembles the crates.
 //!
-//! A command parses its own arguments (`commands/<noun>.rs`), asks the hall through the client, and prints through
+//! A command parses its own arguments (`commands/<noun>.rs`), calls the server through the client, and prints through
 //! `output`. Nothing else prints, and nothing but `exit.rs` knows an exit code.
 #![forbid(unsafe_code)]
 
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Help and version are no mistakes; everything else that clap says is.
+/// Help and version are successes; everything else that clap reports is an error.
 fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Ok.code() })

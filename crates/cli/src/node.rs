@@ -1,10 +1,10 @@
-//! The life of a node of a hall on PostgreSQL. All nodes are equal: each asks for the leadership again and again. The one that
-//! gets it runs the engine until it loses it; the others are followers that lead there.
+//! A node of a hall on PostgreSQL. All nodes are equal: each requests the leadership repeatedly. The leader runs the
+//! engine until it loses the leadership; the followers forward requests to it.
 //!
 //! ```text
-//!            ┌──▶ mine: tokens, blobs, engine on the store ──▶ leadership ──┐ lost: close everything,
-//!   ask ─────┤                                                        ├──▶ ask again
-//!            └──▶ theirs: a follower to the holder; look every second ────┘
+//!                ┌──▶ leader: open tokens, blobs, store and engine ──────┐ lost: close everything,
+//!   request ─────┤                                                       ├──▶ request again
+//!                └──▶ follower: forward to the leader; check each second ┘
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -28,20 +28,20 @@ use crate::failure::{Failure, Outcome};
 use crate::listen::ListenArgs;
 use crate::server::{COLLECT_MS, LOG_BYTES, bind, prepare, trouble};
 
-/// How often a follower looks whether the leadership is free, and a node without a database whether that is back.
+/// How often a follower checks whether the leadership is free, and a disconnected node whether the database is back.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a follower still leads where it last heard the leadership was, while the database does not answer.
+/// How long a follower forwards to the last known leader while the database does not answer.
 const BELIEVED: Duration = Duration::from_secs(10);
 /// Connections for logs and artifacts.
 const BLOB_CONNECTIONS: usize = 8;
-/// How long a start waits until the node is something.
+/// How long a start waits until the node is leader or follower.
 const SETTLED: Duration = Duration::from_secs(10);
-/// Pause after a leadership that could not be opened, so that another node may try.
+/// Delay after a failed start as leader, so that another node can try.
 const REST: Duration = Duration::from_secs(5);
 
 /// A node that runs.
 pub struct Node {
-    /// Where this machine reaches it.
+    /// The URL at which this machine reaches it.
     pub url: String,
     name: WorkerName,
     secret: String,
@@ -50,7 +50,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node on this database. Its own data, of which there is little, is in this directory.
+    /// Starts a node on this database. This directory holds the node's few local files.
     pub async fn open(data: &Path, at: &ListenArgs, url: String, trust: &Trust) -> Outcome<Node> {
         let tls = at.tls()?;
         prepare(data)?;
@@ -73,30 +73,30 @@ impl Node {
             lease: at.lease.map(|span| span.0),
             secret: secret.clone(),
             node_secret,
-            // Only needed where another node is behind TLS, and then said so.
+            // Only needed if another node uses TLS; reported then.
             tls: tls_config(trust).ok(),
             stops,
             settled: Some(settled),
         };
         let task = tokio::spawn(monitor.keep());
-        // A node that does not get so far in time goes on trying; until then it says so to whoever asks.
+        // After the timeout the node keeps trying; until then it answers requests with the reason.
         let _ = tokio::time::timeout(SETTLED, known).await;
         Ok(Node { url: own_url, name, secret, stop, task })
     }
 
-    /// The token of a worker that comes along with this node: good whichever node leads.
+    /// The token of this node's local worker; valid whichever node leads.
     pub fn worker_token(&self) -> String {
         Tokens::of_node(&self.secret, &self.name)
     }
 
-    /// Lets requests and commits under way come to their end and gives the leadership back. Leases go on elsewhere.
+    /// Finishes pending requests and commits and gives up the leadership. Leases stay valid on the next leader.
     pub async fn close(self) {
         self.stop.send_replace(true);
         let _ = self.task.await;
     }
 }
 
-/// Another for each start: a node that comes back is not the one that was.
+/// The name of the node; different for each start, so that a restarted node is a new one.
 fn name(port: u16) -> String {
     format!("{}-{port}-{:08x}", jobhall_worker::host_name(), rand::random::<u32>())
 }
@@ -113,15 +113,15 @@ fn failed(why: &dyn std::fmt::Display) -> Failure {
     Failure::new(Exit::Unexpected, "failed to use the database").why(why.to_string())
 }
 
-/// How a time on the leader ended.
+/// How a leadership ended.
 enum Ended {
-    /// The node is to stop; what is to be stopped with it.
+    /// The node stops; what must be closed with it.
     Stop(Engine, Arc<Postgres>),
-    /// Another may have it.
+    /// The leadership was lost.
     Lost,
 }
 
-/// Keeps a node what it can be.
+/// The task that makes the node leader or follower.
 struct Monitor {
     running: Running,
     database: Database,
@@ -133,7 +133,7 @@ struct Monitor {
     tls: Option<Arc<rustls::ClientConfig>>,
     /// Becomes true once.
     stops: watch::Receiver<bool>,
-    /// For whoever waits until the node is something.
+    /// Notified when the node is leader or follower for the first time.
     settled: Option<oneshot::Sender<()>>,
 }
 
@@ -146,7 +146,7 @@ impl Monitor {
             let asked = tokio::select! {
                 asked = &mut asking => asked,
                 () = stopped(self.stops.clone()) => {
-                    // It may be given the leadership even now; the others must not wait for it.
+                    // The request may still succeed; give the leadership up, so that others need not wait.
                     if let Ok(Leadership::Mine(store)) = asking.await {
                         store.leave().await;
                     }
@@ -159,7 +159,7 @@ impl Monitor {
                     led = None;
                     match self.hold(store).await {
                         Ended::Stop(engine, store) => return self.stop(engine, &store).await,
-                        // Another may be better off with it, so there is a pause before this node asks again.
+                        // Another node may succeed, so this node waits before it requests the leadership again.
                         Ended::Lost => heard = Instant::now(),
                     }
                 }
@@ -169,7 +169,7 @@ impl Monitor {
                     self.follow(holder, &mut led).await;
                 }
                 Err(error) => {
-                    tracing::warn!("the database cannot be asked who leads: {error}");
+                    tracing::warn!("failed to read the leader from the database: {error}");
                     if heard.elapsed() > BELIEVED || led.is_none() {
                         led = None;
                         self.running.shut("the database cannot be reached").await;
@@ -185,30 +185,30 @@ impl Monitor {
         self.leave().await;
     }
 
-    /// It is known for the first time what this node is.
+    /// Reports that the node is leader or follower.
     fn settle(&mut self) {
         if let Some(settled) = self.settled.take() {
-            // Whoever waited may have given up.
+            // The receiver may have timed out.
             let _ = settled.send(());
         }
     }
 
-    /// Whoever waits is let go, what is under way is finished, and another node gets the leadership.
+    /// Releases waiting requests, finishes pending ones, and gives up the leadership.
     async fn stop(self, engine: Engine, store: &Postgres) {
         self.running.stop().await;
         engine.stop().await;
         store.leave().await;
     }
 
-    /// A follower stops: the others need not wait for it to be forgotten.
+    /// Stops a follower and removes it from the list of nodes.
     async fn leave(self) {
         self.running.stop().await;
         if let Err(error) = self.database.forget(self.me.name).await {
-            tracing::debug!("this node will be listed for a while: {error}");
+            tracing::debug!("failed to remove this node from the list of nodes: {error}");
         }
     }
 
-    /// Leads to whoever leads, if it does not yet.
+    /// Forwards to the leader, if it does not do so yet.
     async fn follow(&self, holder: LeaderSeen, led: &mut Option<(String, u64)>) {
         let to = (holder.node.url, holder.epoch);
         if led.as_ref() == Some(&to) {
@@ -224,13 +224,13 @@ impl Monitor {
         *led = Some(to);
     }
 
-    /// leads until it is lost or the node stops.
+    /// Leads until the leadership is lost or the node stops.
     async fn hold(&mut self, store: Arc<Postgres>) -> Ended {
         let (options, engine) = match self.lead_on(store.clone()).await {
             Ok(made) => made,
             Err(why) => {
-                tracing::error!("the leadership could not be opened: {why}");
-                self.running.shut("the leadership could not be opened; the log of this node has more").await;
+                tracing::error!("failed to start as leader: {why}");
+                self.running.shut("this node failed to start as leader; see its log").await;
                 store.leave().await;
                 let _ = tokio::time::timeout(REST, stopped(self.stops.clone())).await;
                 return Ended::Lost;
@@ -287,7 +287,7 @@ impl Monitor {
 
 /// Waits until the node is to stop.
 async fn stopped(mut stops: watch::Receiver<bool>) {
-    // An error means that nobody wants anything any more.
+    // An error means that the sender is gone.
     let _ = stops.wait_for(|stop| *stop).await;
 }
 
@@ -301,7 +301,7 @@ fn nodes(database: Database) -> Nodes {
 fn told(seen: NodeSeen) -> Result<Told, StoreError> {
     let NodeSeen { node: Me { name, url }, version, seen_ms, leads, gone, .. } = seen;
     let seen_at = i64::try_from(seen_ms).ok().and_then(|ms| Time::from_ms(ms).ok());
-    let seen_at = seen_at.ok_or_else(|| StoreError::new(format!("node {name} was seen at no time")))?;
+    let seen_at = seen_at.ok_or_else(|| StoreError::new(format!("node {name} has no last-seen time")))?;
     let role = match (leads, gone) {
         (true, _) => NodeRole::Leader,
         (false, true) => NodeRole::Gone,

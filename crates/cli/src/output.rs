@@ -1,4 +1,4 @@
-//! Everything that is printed. Standard output is data, standard error is talk.
+//! All output. Data goes to standard output, messages to standard error.
 
 pub mod human;
 pub mod json;
@@ -124,14 +124,14 @@ impl Output {
         self.line(&table.render(terminal_width()))
     }
 
-    /// Says something on standard error, unless told to be quiet.
+    /// Prints a message on standard error, unless `--quiet` is given.
     pub fn say(&self, text: &str) {
         if !self.quiet {
             talk(text);
         }
     }
 
-    /// Says something that matters only to those who ask.
+    /// Prints a message on standard error if `--verbose` is given.
     pub fn detail(&self, text: &str) {
         if self.verbose {
             talk(text);
@@ -154,7 +154,7 @@ pub fn print_bytes(bytes: &[u8]) -> Outcome<()> {
     std::io::stdout().lock().write_all(bytes).map_err(Failure::from)
 }
 
-/// A line on standard error. That nobody reads it is no reason to stop.
+/// Prints a line on standard error; write errors are ignored.
 fn talk(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }

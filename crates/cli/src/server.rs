@@ -1,4 +1,4 @@
-//! The hall put together from its rooms: store, engine, blobs, tokens, server.
+//! Assembles a server from its parts: store, engine, blobs, tokens, HTTP.
 
 use std::fs::DirBuilder;
 use std::net::SocketAddr;
@@ -29,9 +29,9 @@ pub const LOG_BYTES: u64 = 64 << 20;
 /// Time between two collections of blobs that nothing refers to.
 pub const COLLECT_MS: u64 = 60 * 60 * 1_000;
 
-/// A hall of one node that is open.
+/// An open server of a hall with one node.
 pub struct OpenServer {
-    /// Who may ask.
+    /// The tokens.
     pub tokens: Arc<Tokens>,
     /// Where it is.
     pub url: String,
@@ -40,7 +40,7 @@ pub struct OpenServer {
 }
 
 impl OpenServer {
-    /// Opens the hall whose data is in this directory, which is made if it is missing.
+    /// Opens the hall in this data directory, which is created if it is missing.
     pub async fn open(data: &Path, at: &ListenArgs) -> Outcome<OpenServer> {
         let tls = at.tls()?;
         prepare(data)?;
@@ -77,12 +77,12 @@ impl OpenServer {
         Ok(OpenServer { tokens, url, engine, running })
     }
 
-    /// Takes no more work; see [`Running::drain`].
+    /// Accepts no more work; see [`Running::drain`].
     pub fn drain(&self) {
         self.running.drain();
     }
 
-    /// Lets requests and commits under way come to their end. Leases go on.
+    /// Finishes pending requests and commits. Leases stay valid.
     pub async fn close(self) {
         self.running.stop().await;
         self.engine.stop().await;
@@ -100,11 +100,11 @@ pub async fn bind(listen: SocketAddr) -> Outcome<TcpListener> {
     TcpListener::bind(listen).await.map_err(|error| {
         Failure::new(Exit::Unexpected, format!("failed to listen on {listen}"))
             .why(error.to_string())
-            .fix("another hall may run there; choose another address with --listen")
+            .fix("another server may use this address; choose another one with --listen")
     })
 }
 
-/// The one node of a hall that has no other, seen whenever someone looks.
+/// The only node of the hall; its last-seen time is always the present.
 fn alone(url: String) -> Nodes {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let node = Node {
@@ -124,7 +124,7 @@ fn alone(url: String) -> Nodes {
 /// Closes the environment and memory of this process to others of the same user: jobs could find secrets there.
 pub fn hide() {
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        tracing::warn!("processes of the same user can look into this one: {error}");
+        tracing::warn!("other processes of this user can read the memory of this one: {error}");
     }
 }
 

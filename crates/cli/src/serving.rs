@@ -1,4 +1,4 @@
-//! A hall on this machine, whichever kind it is: one node on SQLite, or one of several on PostgreSQL.
+//! A server on this machine: the only node on SQLite, or one of several nodes on PostgreSQL.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::server::OpenServer;
 use crate::settings::Settings;
 
-/// See the module.
+/// A running server of either kind.
 pub enum Serving {
     /// The whole hall.
     Alone(OpenServer),
@@ -38,7 +38,7 @@ impl Serving {
         }
     }
 
-    /// A link that lets a browser in once; none where the leadership may be on another node.
+    /// A link that signs a browser in once; none if another node may be the leader.
     pub fn link(&self) -> Option<String> {
         match self {
             Serving::Alone(hall) => Some(format!("{}/?code={}", hall.url, hall.tokens.code())),
@@ -46,7 +46,7 @@ impl Serving {
         }
     }
 
-    /// The token of the worker that comes along.
+    /// The token of the local worker.
     pub fn worker_token(&self) -> String {
         match self {
             Serving::Alone(hall) => hall.tokens.mint("local", Role::Worker),
@@ -54,26 +54,26 @@ impl Serving {
         }
     }
 
-    /// Where the administrator's token is to be found.
+    /// Where to find the administrator's token.
     pub fn token_hint(&self, data: &Path) -> Option<String> {
         let path = data.join("admin.token");
         match self {
             Serving::Node(_) if !path.exists() => Some(
-                "the administrator's token is in admin.token, in the data directory of the node that was first".to_owned(),
+                "the administrator's token is in admin.token, in the data directory of the first node"
+                    .to_owned(),
             ),
             _ => None,
         }
     }
 
-    /// Takes no more work, if it is the whole hall. A node does what it is there for until it is closed: the hall is
-    /// others' too.
+    /// Accepts no more work if this is the only node. One of several nodes serves until it is closed.
     pub fn drain(&self) {
         if let Serving::Alone(hall) = self {
             hall.drain();
         }
     }
 
-    /// Lets requests and commits under way come to their end. Leases go on.
+    /// Finishes pending requests and commits. Leases stay valid.
     pub async fn close(self) {
         match self {
             Serving::Alone(hall) => hall.close().await,

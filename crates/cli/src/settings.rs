@@ -1,6 +1,4 @@
-//! Where the hall is and who we are: flags, then environment, then files, then defaults.
-//!
-//! Each value remembers where it came from, because the first question about a wrong one is who said so.
+//! The settings: flags, then environment, then files, then defaults. Each value keeps its origin.
 
 pub mod file;
 
@@ -15,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::hosts;
 use file::Layer;
 
-/// Where a hall listens if nobody says otherwise.
+/// The default server.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7450";
 const SYSTEM: &str = "/etc/jobhall/config.toml";
 const PROJECT: &str = "jobhall.toml";
@@ -37,7 +35,7 @@ pub enum Origin {
     System(PathBuf),
     /// The file that the hall wrote on its first start.
     Local(PathBuf),
-    /// Nobody said anything.
+    /// The default.
     Default,
 }
 
@@ -63,7 +61,7 @@ pub struct Setting<T = String> {
     pub origin: Origin,
 }
 
-/// What the program was started with, as far as settings go; tests make their own.
+/// The inputs of the settings; tests create their own.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// The flags.
@@ -94,7 +92,7 @@ impl Given {
     }
 }
 
-/// The settings in force.
+/// The settings in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where the hall is.
@@ -111,13 +109,13 @@ pub struct Settings {
     pub log_format: Setting,
     /// The authority that signed the hall's certificate, besides those that this machine knows.
     pub ca: Option<Setting>,
-    /// The hall's very certificate; stronger than `ca`.
+    /// The exact certificate of the server; overrides `ca`.
     pub pin: Option<Setting>,
     /// The certificate that a hall on this machine shows.
     pub tls_cert: Option<Setting>,
     /// The key of that certificate.
     pub tls_key: Option<Setting>,
-    /// Names under which a hall on this machine may be called.
+    /// Host names that a server on this machine answers to.
     pub hosts: Option<Setting<Vec<String>>>,
     /// Where a hall on this machine keeps its jobs. It may have a password in it.
     pub database: Option<Setting>,
@@ -270,7 +268,7 @@ impl Settings {
         })
     }
 
-    /// Whom we believe to be the hall.
+    /// Which server certificates are trusted.
     pub fn trust(&self) -> Trust {
         let path = |setting: &Setting| PathBuf::from(&setting.value);
         match (&self.pin, &self.ca) {
@@ -295,29 +293,32 @@ fn named(setting: Setting) -> Outcome<Setting<Vec<String>>> {
 
 fn default_data(given: &Given) -> Outcome<PathBuf> {
     given.home("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
-        Failure::usage("no place for data is known").why("HOME is not set").fix("say one with --data DIR")
+        Failure::usage("no data directory is known").why("HOME is not set").fix("set one with --data DIR")
     })
 }
 
-/// A checked-out `jobhall.toml` may be anyone's: it must not send the user's own token to a host of its choice.
+/// A checked-out `jobhall.toml` is not trusted: it must not send the user's token to a host of its choice.
 fn guarded(server: &Setting, token: Setting) -> Outcome<Setting> {
     let foreign = matches!(server.origin, Origin::Project(_)) && !is_loopback(&server.value);
     if foreign && matches!(token.origin, Origin::User(_) | Origin::System(_)) {
         return Err(Failure::usage(format!("the token of {} is not sent to {}", token.origin, server.value))
-            .why(format!("that address comes from {}, which may be someone else's", server.origin))
-            .fix("give the token of that hall with JOBHALL_TOKEN, or the address with --server"));
+            .why(format!("that address comes from {}, which may come from someone else", server.origin))
+            .fix("give the token of that server with JOBHALL_TOKEN, or the address with --server"));
     }
     Ok(token)
 }
 
-/// Nor may it say whom to believe about a hall that someone else named.
+/// Nor may it choose the trusted certificate for a server that was configured elsewhere.
 fn confirmed(server: &Setting, certificate: Option<&Setting>) -> Outcome<()> {
     let Some(certificate) = certificate else { return Ok(()) };
     let of_project = |setting: &Setting| matches!(setting.origin, Origin::Project(_));
     if server.value.contains("https") && of_project(certificate) && !of_project(server) {
-        let what = format!("the certificate of {} is not believed for {}", certificate.origin, server.value);
+        let what = format!("the certificate of {} is not trusted for {}", certificate.origin, server.value);
         return Err(Failure::usage(what)
-            .why(format!("that address comes from {}, the certificate may be someone else's", server.origin))
+            .why(format!(
+                "that address comes from {}, and the certificate may come from someone else",
+                server.origin
+            ))
             .fix("give the certificate with --ca FILE or JOBHALL_CA"));
     }
     Ok(())
@@ -355,7 +356,7 @@ fn read_token(path: &Path) -> Outcome<String> {
     })?;
     let token = text.trim();
     if token.is_empty() {
-        return Err(Failure::usage(format!("{} has no token in it", path.display())));
+        return Err(Failure::usage(format!("{} contains no token", path.display())));
     }
     Ok(token.to_owned())
 }

@@ -43,7 +43,7 @@ fn an_unreachable_hall_ends_with_3() {
         [["job", "list"].as_slice(), &["worker", "list"], &["run", "--", "true"], &["job", "wait", "7"]]
     {
         let output = machine.run(words);
-        check(&output, 3, "error: no hall answers at http://127.0.0.1:");
+        check(&output, 3, "error: no server answers at http://127.0.0.1:");
         check(&output, 3, "fix: start one with `jobhall up`");
     }
 }

@@ -78,12 +78,12 @@ fn names_come_from_a_flag_a_variable_or_a_file_of_ones_own() {
         (output.status.code(), text(&output.stderr))
     };
     for (words, file, variable, told) in [
-        (&["--host", "hall:7450"][..], "", "", "leave scheme and port out"),
+        (&["--host", "hall:7450"][..], "", "", "remove scheme and port"),
         (&["--host", ""], "", "", "empty"),
         (&[], "", "a.example,*", "JOBHALL_HOST: hosts: the host \"*\""),
         (&[], "hosts = 'a/b'", "", "jobhall.toml:1: hosts"),
-        (&[], "hosts = 7", "", "must be a text"),
-        (&[], "hosts = 'evil.example'", "", "are not believed"),
+        (&[], "hosts = 7", "", "must be a quoted string"),
+        (&[], "hosts = 'evil.example'", "", "are not trusted"),
     ] {
         let (code, said) = serve(words, file, variable);
         assert!(code == Some(2) && said.contains(told), "{told}: {code:?} {said}");

@@ -148,7 +148,7 @@ fn without_a_hall_a_command_runs_on_one_of_its_own() {
     let output = run(&["run", "--", "sh", "-c", "pwd; exit 4"]);
     assert_eq!(output.status.code(), Some(100), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains(home.path().to_str().unwrap()), "it runs here");
-    assert!(text(&output.stderr).contains("on one of its own"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("on an embedded one"), "{}", text(&output.stderr));
     assert_eq!(run(&["run", "--", "true"]).status.code(), Some(0));
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().filter_map(Result::ok).collect();
     assert!(left.is_empty(), "nothing is left: {left:?}");
@@ -203,7 +203,7 @@ fn many_jobs_are_changed_at_once_after_they_were_counted() {
     let up = start();
     stuck(&up, 3);
     let unsure = up.run(&["job", "bulk", "cancel", "--type", "exec"]);
-    assert_eq!(unsure.status.code(), Some(2), "nobody is there to ask");
+    assert_eq!(unsure.status.code(), Some(2), "there is no terminal for the confirmation");
     let words = text(&unsure.stderr);
     assert!(words.contains("3 jobs match") && words.contains("--yes"), "{words}");
     assert_eq!(up.run(&["job", "bulk", "cancel"]).status.code(), Some(2), "which jobs?");

@@ -1,4 +1,4 @@
-//! `jobhall artifact`: keeping files of a job, from inside it.
+//! `jobhall artifact`: stores files as artifacts, from inside a job.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `jobhall audit`: who did what.
+//! `jobhall audit`: the audit log.
 
 use clap::Args;
 use jobhall_protocol::Act;
@@ -13,7 +13,7 @@ Examples:
   jobhall audit
   jobhall audit --limit 500 --json";
 
-/// Acts that one request brings at most.
+/// Maximum number of entries per request.
 const PAGE: usize = 500;
 
 /// Arguments of `audit`.
@@ -25,7 +25,7 @@ pub struct AuditArgs {
     pub limit: u32,
 }
 
-/// Lists what was done.
+/// Lists the entries.
 pub async fn run(context: &Context, args: &AuditArgs) -> Outcome {
     let client = context.client()?;
     let wanted = args.limit as usize;

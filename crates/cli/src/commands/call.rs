@@ -1,7 +1,7 @@
 //! `jobhall call`: sub-jobs, from inside a job.
 //!
-//! While it waits the job's slot is free for others, the sub-job among them. Called again by the same name, also by a
-//! later attempt, it gets the same job as long as that has not failed.
+//! While the job waits, its slot is free for other jobs, including the sub-job. A call with the same name, even from a
+//! later attempt, returns the same job unless that job has failed.
 
 use clap::Args;
 use jobhall_client::Client;
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::complain;
 use crate::output::human;
 
-/// How long one request waits, in seconds; then it is asked again.
+/// How long one request waits, in seconds, before it is repeated.
 const WAIT_S: u64 = 30;
 
 const EXAMPLES: &str = "\
@@ -25,7 +25,7 @@ Examples, in the script of a job:
   jobhall call resize --key b.png --no-wait
   jobhall call --all                                   waits for both; one result per line";
 
-/// Arguments of `call`. The worker's own variables say which job it is, and let it in.
+/// Arguments of `call`. Variables set by the worker identify the job and authorize the request.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CallArgs {
@@ -77,7 +77,7 @@ fn name(job: &SubmitJob) -> String {
     format!("{} {}", job.job_type, &blake3::hash(params.as_bytes()).to_hex()[..32])
 }
 
-/// Asks for jobs and waits for them.
+/// Starts sub-jobs and waits for them.
 pub async fn run(context: &Context, args: &CallArgs) -> Outcome {
     let (client, attempt) = (context.client()?, own_attempt()?);
     if args.all {
@@ -102,7 +102,7 @@ async fn wait(client: &Client, attempt: &str, jobs: Option<Vec<u64>>) -> Outcome
     }
 }
 
-/// The values, a line each; why there is none goes to standard error.
+/// Prints one result per line; errors go to standard error.
 fn tell(context: &Context, jobs: &[SubJobState]) -> Outcome {
     for job in jobs {
         let value = job.result.as_ref().map_or("null", |value| value.get());

@@ -1,4 +1,4 @@
-//! `jobhall config`: the settings in force and who said so.
+//! `jobhall config`: the settings in effect and their origins.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -42,7 +42,7 @@ struct Line {
     origin: Option<String>,
 }
 
-/// Shows the settings. A token is named, never shown, and neither is the password of a database.
+/// Shows the settings. Neither a token nor the password of a database is shown.
 pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
     let ConfigCommand::Show(args) = command;
     let settings = &context.settings;
@@ -53,7 +53,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
     };
     let token = settings.token.as_ref();
     let optional = |key, setting: &Option<Setting>| {
-        let origin = setting.as_ref().map_or_else(|| "nobody".to_owned(), |found| found.origin.to_string());
+        let origin = setting.as_ref().map_or_else(|| "not set".to_owned(), |found| found.origin.to_string());
         line(key, setting.as_ref().map(|found| found.value.clone()), origin)
     };
     let hosts = settings.hosts.as_ref();
@@ -63,7 +63,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Outcome {
         line(
             "token",
             token.map(|_| "(set)".to_owned()),
-            token.map_or_else(|| "nobody".to_owned(), |token| token.origin.to_string()),
+            token.map_or_else(|| "not set".to_owned(), |token| token.origin.to_string()),
         ),
         line("data", Some(settings.data.value.display().to_string()), settings.data.origin.to_string()),
         line("color", Some(settings.color.value.clone()), settings.color.origin.to_string()),

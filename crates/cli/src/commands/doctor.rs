@@ -1,4 +1,4 @@
-//! `jobhall doctor`: can the hall be used from here?
+//! `jobhall doctor`: checks that the server can be used from this machine.
 
 use clap::Args;
 use jobhall_client::{Client, ClientError};
@@ -20,9 +20,9 @@ Examples:
 /// Clocks further apart than this make leases, schedules and logs hard to read.
 const MOST_SKEW_MS: i64 = 5_000;
 
-/// With less than this left on the hall's disk it is time to make room.
+/// Warn if the server's disk has less free space than this.
 const LITTLE_DISK: u64 = 1 << 30;
-/// A hall or a worker that may open fewer files soon runs out of them.
+/// Warn if fewer files than this can be opened.
 const FEW_FILES: u64 = 1_024;
 
 /// Arguments of `doctor`.
@@ -87,7 +87,7 @@ async fn checks(context: &Context, client: &Client) -> Vec<Check> {
 
 async fn ready(client: &Client) -> Check {
     match client.readyz().await {
-        Ok(()) => Check::new("ready", Verdict::Ok, "takes work"),
+        Ok(()) => Check::new("ready", Verdict::Ok, "accepts work"),
         Err(error) => Check::failed("ready", error),
     }
 }
@@ -97,14 +97,14 @@ fn version(hall: &str) -> Check {
     if hall == own {
         Check::new("version", Verdict::Ok, own)
     } else {
-        Check::new("version", Verdict::Warning, format!("the hall has {hall}, this is {own}"))
+        Check::new("version", Verdict::Warning, format!("the server has {hall}, this is {own}"))
     }
 }
 
-/// The files that programs started from here may open; the hall's own limit may be another.
+/// The limit of open files for programs started here; the server's limit may differ.
 fn files() -> Check {
     let limit = getrlimit(Resource::Nofile).current;
-    let told = limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} may be open at once"));
+    let told = limit.map_or_else(|| "no limit".to_owned(), |limit| format!("at most {limit} open files"));
     if limit.is_some_and(|limit| limit < FEW_FILES) {
         return Check::new(
             "files",
@@ -117,7 +117,7 @@ fn files() -> Check {
 
 fn disk(disk: Option<Disk>) -> Check {
     let Some(disk) = disk else {
-        return Check::new("disk", Verdict::Warning, "the hall cannot tell how full its disk is");
+        return Check::new("disk", Verdict::Warning, "the server does not report its disk space");
     };
     let told =
         format!("{} free, the store has {}", human::bytes(disk.free_bytes), human::bytes(disk.store_bytes));
@@ -128,7 +128,7 @@ fn disk(disk: Option<Disk>) -> Check {
 fn clock(date: Option<&str>, now_ms: i64) -> Check {
     let date = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
     let Some(date) = date else {
-        return Check::new("clock", Verdict::Warning, "the hall does not tell its time");
+        return Check::new("clock", Verdict::Warning, "the server does not report its time");
     };
     // The header has whole seconds: half of one is the best guess.
     let skew = now_ms - (date.timestamp().as_millisecond() + 500);
@@ -136,7 +136,7 @@ fn clock(date: Option<&str>, now_ms: i64) -> Check {
     Check::new("clock", verdict, format!("{} apart", human::length(skew.abs())))
 }
 
-/// Who we are to the hall, and what it then tells.
+/// Checks the token, and what the server reports with it.
 async fn token(context: &Context, client: &Client) -> Result<(Check, Stats), Check> {
     let Some(token) = &context.settings.token else {
         let mut check = Check::new("token", Verdict::Failed, "none; set JOBHALL_TOKEN or JOBHALL_TOKEN_FILE");
@@ -152,7 +152,7 @@ async fn token(context: &Context, client: &Client) -> Result<(Check, Stats), Che
 fn workers(stats: &Stats) -> Check {
     let workers = &stats.workers;
     if workers.idle + workers.busy == 0 {
-        let told = "none: jobs will wait; start one with `jobhall worker`";
+        let told = "none: jobs will not run; start one with `jobhall worker`";
         return Check::new("workers", Verdict::Warning, told);
     }
     let told = format!("{} busy, {} idle, {} free slots", workers.busy, workers.idle, workers.free_slots);

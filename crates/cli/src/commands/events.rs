@@ -1,4 +1,4 @@
-//! `jobhall events`: what happens, as it happens.
+//! `jobhall events`: a live stream of events.
 
 use clap::Args;
 use jobhall_client::Event;

@@ -1,4 +1,4 @@
-//! `jobhall group`: a set of jobs, made and followed as one.
+//! `jobhall group`: creating and following groups of jobs.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ pub async fn run(context: &Context, command: &GroupCommand) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// The group is made first and its jobs follow in batches, so that a file of any length can be given.
+/// Creates the group first and then submits its jobs in batches, so the file can have any length.
 async fn create(context: &Context, client: &Client, args: &CreateArgs) -> Outcome {
     let key = args.idempotency_key.clone().unwrap_or_else(random_key);
     let jobs = args.from.as_deref().map(batches::read).transpose()?;
@@ -153,7 +153,7 @@ async fn create(context: &Context, client: &Client, args: &CreateArgs) -> Outcom
 async fn list(context: &Context, client: &Client, limit: u32) -> Outcome {
     let groups = client.groups(limit, None).await?.items;
     if groups.is_empty() {
-        context.output.say("no groups yet; make one with `jobhall group create`");
+        context.output.say("no groups yet; create one with `jobhall group create`");
     }
     context.output.list(&groups, || table(&groups, now_ms()))?;
     Ok(Exit::Ok)
@@ -194,20 +194,22 @@ async fn ended(context: &Context, client: &Client, id: u64, timeout: Option<Span
     match (ended, last) {
         (Ok(all), last) => {
             all?;
-            last.ok_or_else(|| Failure::new(Exit::Unexpected, format!("the end of group {id} was not told")))
+            last.ok_or_else(|| {
+                Failure::new(Exit::Unexpected, format!("the event stream ended before group {id} did"))
+            })
         }
         (Err(_), last) => Err(late(id, last.as_ref())),
     }
 }
 
 fn late(id: u64, last: Option<&Group>) -> Failure {
-    let failure = Failure::new(Exit::TimedOut, format!("group {id} has not ended in time"));
+    let failure = Failure::new(Exit::TimedOut, format!("group {id} has not ended within the timeout"));
     match last {
         Some(group) if !group.closed => {
-            failure.why("it takes more jobs").fix(format!("close it with `jobhall group close {id}`"))
+            failure.why("it is open for more jobs").fix(format!("close it with `jobhall group close {id}`"))
         }
         Some(group) => failure
-            .why(format!("{} of its jobs are pending, {} in work", group.counts.pending, group.counts.active))
+            .why(format!("{} of its jobs are pending, {} active", group.counts.pending, group.counts.active))
             .fix(format!("see `jobhall job list --group {id}`")),
         None => failure,
     }
@@ -216,7 +218,7 @@ fn late(id: u64, last: Option<&Group>) -> Failure {
 fn unseen(error: ClientError) -> Failure {
     let unknown = error.code() == Some(Code::NotFound);
     let failure = Failure::from(error);
-    if unknown { failure.fix("see `jobhall group list` for the groups there are") } else { failure }
+    if unknown { failure.fix("list the groups with `jobhall group list`") } else { failure }
 }
 
 fn verdict(group: &Group) -> Exit {
@@ -275,7 +277,7 @@ fn told(group: &Group, now_ms: i64) -> String {
         ("owner", group.owner.as_deref().map(clean)),
         ("tags", Some(clean(&group.tags.join(", "))).filter(|tags| !tags.is_empty())),
         ("jobs", Some(jobs)),
-        ("closed", Some(if group.closed { "yes" } else { "no, it takes more jobs" }.to_owned())),
+        ("closed", Some(if group.closed { "yes" } else { "no, it accepts more jobs" }.to_owned())),
         ("cancelled", group.error.as_ref().map(why).map(|why| clean(&why))),
         ("retry of", group.retry_of.map(|id| id.to_string())),
         ("created", Some(format!("{} ({} ago)", group.created_at, age(group.created_at, now_ms)))),
@@ -304,7 +306,7 @@ mod tests {
         let text = told(&group, group.created_at.0.as_ms() + 60_000);
         for line in [
             "jobs       7: 1 pending, 3 succeeded, 2 failed, 1 crashed",
-            "closed     no, it takes more jobs",
+            "closed     no, it accepts more jobs",
             "name       night ly",
             "tags       a, b",
             "retry of   3",
@@ -326,6 +328,6 @@ mod tests {
         let open = late(9, Some(&group("running")));
         assert_eq!(open.fix.unwrap(), "close it with `jobhall group close 9`");
         let closed = late(9, Some(&Group { closed: true, ..group("running") }));
-        assert_eq!(closed.why.unwrap(), "1 of its jobs are pending, 0 in work");
+        assert_eq!(closed.why.unwrap(), "1 of its jobs are pending, 0 active");
     }
 }

@@ -1,4 +1,4 @@
-//! `jobhall job`: submitting, watching and ending jobs.
+//! `jobhall job`: submitting, watching and managing jobs.
 
 mod artifacts;
 pub mod batches;
@@ -104,10 +104,10 @@ fn about(id: u64, error: ClientError) -> Failure {
     let failure = Failure::from(error);
     let named = failure.what.contains(&format!("job {id}"));
     let failure = if !of_the_hall && !named { failure.while_doing(&format!("job {id}")) } else { failure };
-    if unknown { failure.fix("see `jobhall job list --all` for the jobs there are") } else { failure }
+    if unknown { failure.fix("list the jobs with `jobhall job list --all`") } else { failure }
 }
 
-/// Tells the failures of several jobs as they come and keeps the first exit code.
+/// Prints the failures of several jobs as they occur and keeps the first exit code.
 #[derive(Debug, Default)]
 struct Tally(Option<Exit>);
 

@@ -1,4 +1,4 @@
-//! `jobhall move`: a hall on one machine becomes one that several nodes share.
+//! `jobhall move`: moves a hall from SQLite to PostgreSQL, where several nodes can share it.
 
 mod blobs;
 
@@ -80,8 +80,8 @@ pub async fn run(context: &Context, args: &MoveArgs) -> Outcome {
     let told = || format!("moved {held}, {logs} logs, {artifacts} artifacts\n");
     context.output.one(&Moved::new(held, copied), told)?;
     let file = file.display();
-    context.output.say(&format!("{file} is as it was; no hall opens it while {file}.moved is there"));
-    context.output.say("the first node uses the admin.token of its data directory, or makes a new one");
+    context.output.say(&format!("{file} was not changed; no server opens it while {file}.moved exists"));
+    context.output.say("the first node uses the admin.token of its data directory, or creates a new one");
     Ok(Exit::Ok)
 }
 
@@ -123,7 +123,7 @@ async fn move_all(
     let unreadable = source(file);
     let whither = format!("{} at {}", masked(&to), now());
     let (held, marks) = (export.holdings().map_err(&unreadable)?, export.marks().map_err(&unreadable)?);
-    // Nothing is left in a session, so a pooler may stand in between.
+    // No session state is used, so a pooler is allowed.
     let options = Options { pooled: true, readers: 1, ..Options::new(to) };
     let database = aside(move || Database::open(options).map_err(|error| error.message)).await?;
     let import = database.import().await.map_err(target)?;
@@ -139,11 +139,11 @@ async fn move_all(
         }
         progress.set(moved.total(), &format!("{} jobs", moved.jobs));
     }
-    // Before the end and not after it: the old hall must not begin again if this is killed in between.
+    // Before the final commit: the old hall must not start again if this process is killed in between.
     let before = export.moved_to().map_err(target)?;
     export.set_moved_to(Some(&whither)).map_err(target)?;
     if let Err(error) = import.finish(marks, held).await {
-        // The old hall may begin again only if the target is surely as empty as it was.
+        // The old hall may start again only if the target is certainly still empty.
         let is_empty = database.import().await.is_ok();
         let is_as_before = is_empty && export.set_moved_to(before.as_deref()).is_ok();
         return Err(if is_as_before { target(error) } else { unknown(file, error) });
@@ -152,10 +152,12 @@ async fn move_all(
     Ok((held, copied))
 }
 
-/// The end of the move failed, and nobody knows how.
+/// The final commit of the move failed with an unknown outcome.
 fn unknown(file: &Path, error: StoreError) -> Failure {
-    let fix =
-        format!("look into the database; if no job is there, remove {}.moved and move again", file.display());
+    let fix = format!(
+        "inspect the database; if it contains no jobs, remove {}.moved and move again",
+        file.display()
+    );
     Failure::new(Exit::Unexpected, "it is not known whether the hall was moved").why(error.message).fix(fix)
 }
 
@@ -163,7 +165,7 @@ fn now() -> Timestamp {
     Timestamp(Time::from_ms(now_ms()).unwrap_or(Time::EPOCH))
 }
 
-/// What moves blobs, if the hall has any. Only after the target has proven to be nobody's.
+/// The copier of blobs, if the hall has any. Created only after the target is known to be unused.
 async fn shelves(file: &Path, database: Database) -> Outcome<Option<Arc<Shelves>>> {
     let directory = file.with_file_name("blobs");
     if !directory.is_dir() {
@@ -186,7 +188,7 @@ async fn copy(shelves: &Arc<Shelves>, claims: Vec<(u64, u32)>, copied: &mut Copi
     Ok(())
 }
 
-/// Does what blocks on another thread.
+/// Runs blocking work on another thread.
 async fn aside<T: Send + 'static>(doing: impl FnOnce() -> Result<T, String> + Send + 'static) -> Outcome<T> {
     let done = tokio::task::spawn_blocking(doing).await;
     let done = done.map_err(|error| Failure::new(Exit::Unexpected, error.to_string()))?;

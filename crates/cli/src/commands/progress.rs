@@ -1,4 +1,4 @@
-//! `jobhall progress`: how far a job is, told from inside it.
+//! `jobhall progress`: reports progress from inside a job.
 
 use clap::Args;
 use jobhall_protocol::{Indicator, Progress};
@@ -12,7 +12,7 @@ Examples, in the script of a job:
   jobhall progress 3/10
   jobhall progress --name upload 120 'files sent'";
 
-/// Arguments of `progress`. The worker's own variables say which job it is, and let it in.
+/// Arguments of `progress`. Variables set by the worker identify the job and authorize the request.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProgressArgs {
@@ -34,7 +34,7 @@ fn measure(text: &str) -> Result<(u64, Option<u64>), String> {
     }
 }
 
-/// Tells the hall.
+/// Reports the progress.
 pub async fn run(context: &Context, args: &ProgressArgs) -> Outcome {
     let attempt = own_attempt()?;
     let (step, total) = args.step;
@@ -43,7 +43,7 @@ pub async fn run(context: &Context, args: &ProgressArgs) -> Outcome {
     let progress = Progress { indicators: vec![indicator] };
     let moved = context.client()?.own_progress(&attempt, &progress).await?;
     if moved.cancel {
-        context.output.say("a cancel was requested: stop");
+        context.output.say("cancellation was requested: stop");
     }
     Ok(Exit::Ok)
 }
@@ -55,7 +55,7 @@ pub fn own_attempt() -> Outcome<String> {
         (Some(job), Some(claim)) => Ok(format!("{job}-{claim}")),
         _ => Err(Failure::usage("this is not the process of a job")
             .why("JOBHALL_JOB and JOBHALL_CLAIM are not set")
-            .fix("call it from a command that a worker runs")),
+            .fix("run it from a command that a worker runs")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `jobhall queue`: where jobs stand in line.
+//! `jobhall queue`: showing and configuring queues.
 
 use clap::{Args, Subcommand};
 use jobhall_protocol::{Limit, Queue, QueueSettings, SetQueue};
@@ -102,7 +102,7 @@ pub async fn run(context: &Context, command: &QueueCommand) -> Outcome {
         }
         QueueCommand::Reset { name } => {
             client.reset_queue(name).await?;
-            context.output.say(&format!("queue {name} has its defaults again"));
+            context.output.say(&format!("queue {name} reset to its defaults"));
         }
     }
     Ok(Exit::Ok)

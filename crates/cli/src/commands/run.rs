@@ -1,4 +1,4 @@
-//! `jobhall run`: a command as a job, as if it ran here.
+//! `jobhall run`: runs a command as a job, with its output and exit code here.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -62,7 +62,7 @@ pub struct RunArgs {
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a variable reads NAME=VALUE".to_owned()),
+        _ => Err("a variable must be NAME=VALUE".to_owned()),
     }
 }
 
@@ -88,8 +88,8 @@ impl RunArgs {
     }
 }
 
-/// Runs the command on the hall that the settings name, or on an embedded one where nobody answers there and nobody
-/// said that someone must.
+/// Runs the command on the configured server. If no server is configured and the default one does not answer, runs it
+/// on an embedded server.
 pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
     let client = context.client()?;
     let here = std::env::current_dir().ok().and_then(|here| Some(here.to_str()?.to_owned()));
@@ -101,12 +101,12 @@ pub async fn run(context: &Context, args: &RunArgs) -> Outcome {
     on_server(context, &client, args, here).await
 }
 
-/// A hall of its own for one command: its data is gone afterwards.
+/// Runs one command on an embedded server, whose data is removed afterwards.
 async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Outcome {
-    let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded hall").why(why);
+    let failed = |why: String| Failure::new(Exit::Unexpected, "failed to start an embedded server").why(why);
     let folder = Folder::new().map_err(|error| failed(error.to_string()))?;
     let hall = OpenServer::open(&folder.0, &ListenArgs::anywhere()).await?;
-    context.output.say("no hall is running: the command runs on one of its own");
+    context.output.say("no server is running: the command runs on an embedded one");
     let token = hall.tokens.mint("run", Role::Client);
     let worker = hall.tokens.mint("local", Role::Worker);
     let client = Client::new(&hall.url, Some(&token))?;
@@ -120,7 +120,7 @@ async fn embedded(context: &Context, args: &RunArgs, here: Option<String>) -> Ou
     ended
 }
 
-/// A private directory that goes with this.
+/// A private directory; removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -138,12 +138,12 @@ impl Drop for Folder {
     }
 }
 
-/// Submits, follows, and ends with the verdict.
+/// Submits the job, follows its log, and returns its exit code.
 pub async fn on_server(context: &Context, client: &Client, args: &RunArgs, here: Option<String>) -> Outcome {
     let key = crate::commands::job::random_key();
     let submitted = client.submit(&args.job(here)?, Some(&key)).await?;
     context.output.say(&format!("job {} {}", submitted.id, submitted.disposition));
-    // As if it ran here: what the command says on standard error comes out on ours.
+    // The command's standard error goes to ours.
     let mut printer = Printer::apart(&context.output);
     let job = tokio::select! {
         job = follow_job(client, submitted.id, None, &mut printer) => {
@@ -154,9 +154,9 @@ pub async fn on_server(context: &Context, client: &Client, args: &RunArgs, here:
     Ok(verdict(context, &job))
 }
 
-/// The first Ctrl-C cancels and waits for the end, the second one leaves at once.
+/// The first Ctrl-C cancels the job and waits for its end; the second one exits immediately.
 async fn stop(context: &Context, client: &Client, id: u64) -> Outcome {
-    context.output.say(&format!("cancelling job {id}; Ctrl-C again to leave without waiting"));
+    context.output.say(&format!("cancelling job {id}; press Ctrl-C again to exit without waiting"));
     let end = async {
         match client.cancel(id, &Cancel::default()).await {
             Err(error) if error.code() != Some(Code::Conflict) => Err(Failure::from(error)),
@@ -165,7 +165,7 @@ async fn stop(context: &Context, client: &Client, id: u64) -> Outcome {
     };
     tokio::select! {
         ended = end => context.output.say(&format!("job {id} is {}", ended?.state)),
-        () = interrupted() => context.output.say(&format!("left; see `jobhall job show {id}`")),
+        () = interrupted() => context.output.say(&format!("not waiting; see `jobhall job show {id}`")),
     }
     Ok(Exit::Interrupted)
 }
@@ -180,8 +180,8 @@ fn verdict(context: &Context, job: &Job) -> Exit {
 
 fn lost(id: u64, failure: Failure) -> Failure {
     let unreachable = failure.exit == Exit::Unreachable;
-    let fix = format!("the job goes on without us: `jobhall job wait {id}`");
-    if unreachable { failure.while_doing("lost sight of it").fix(fix) } else { failure }
+    let fix = format!("the job continues: follow it with `jobhall job wait {id}`");
+    if unreachable { failure.while_doing("lost the connection to the server").fix(fix) } else { failure }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `jobhall schedule`: jobs that are made again and again.
+//! `jobhall schedule`: jobs that are created on a schedule.
 
 mod set;
 
@@ -78,7 +78,7 @@ pub async fn run(context: &Context, command: &ScheduleCommand) -> Outcome {
         ScheduleCommand::List => {
             let schedules = client.schedules().await?;
             if schedules.is_empty() {
-                context.output.say("there is no schedule");
+                context.output.say("no schedules yet; create one with `jobhall schedule set`");
             }
             context.output.list(&schedules, || table(&schedules))?;
         }
@@ -92,7 +92,7 @@ pub async fn run(context: &Context, command: &ScheduleCommand) -> Outcome {
         }
         ScheduleCommand::Remove { name } => {
             known(&client, name, client.remove_schedule(name).await).await?;
-            context.output.say(&format!("schedule {name} is removed"));
+            context.output.say(&format!("schedule {name} removed"));
         }
         ScheduleCommand::Pause { name } => pause(context, &client, name, true).await?,
         ScheduleCommand::Resume { name } => pause(context, &client, name, false).await?,
@@ -108,14 +108,14 @@ pub async fn run(context: &Context, command: &ScheduleCommand) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// Only what is there can be paused: a set would make what is not.
+/// Only an existing schedule can be paused; a plain set would create a missing one.
 async fn pause(context: &Context, client: &Client, name: &str, paused: bool) -> Outcome<()> {
     let given = SetSchedule { paused: Some(paused), ..SetSchedule::default() };
     known(client, name, client.schedule(name).await).await?;
     show(context, client.set_schedule(name, &given, Some("*")).await?)
 }
 
-/// What the hall found; where it found nothing, a schedule that is near is suggested.
+/// The schedule found; if there is none, the error suggests a similar name.
 async fn known<T>(client: &Client, name: &str, found: Result<T, jobhall_client::ClientError>) -> Outcome<T> {
     match found {
         Err(error) if error.code() == Some(Code::NotFound) => {
@@ -141,7 +141,7 @@ fn show(context: &Context, found: Versioned<Schedule>) -> Outcome<()> {
     context.output.one(&shown, || told(&shown))
 }
 
-/// The cron line with its zone, or the distance.
+/// The cron expression with its time zone, or the interval.
 fn when(schedule: &Schedule) -> String {
     match (&schedule.cron, schedule.every) {
         (Some(line), _) => format!("{line} {}", schedule.zone),

@@ -1,4 +1,4 @@
-//! `jobhall server`: a hall without a worker.
+//! `jobhall server`: a server without a worker.
 
 use clap::Args;
 
@@ -21,7 +21,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ServerArgs {
-    /// Where to listen, and how.
+    /// Options of the listener.
     #[command(flatten)]
     pub listen: ListenArgs,
     /// Logging.
@@ -29,7 +29,7 @@ pub struct ServerArgs {
     pub log: LogArgs,
 }
 
-/// Starts the hall and returns when it has stopped.
+/// Starts the server and returns when it has stopped.
 pub async fn start(context: &Context, args: &ServerArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;

@@ -1,4 +1,4 @@
-//! `jobhall stats`: the hall as a whole, in figures.
+//! `jobhall stats`: statistics of the hall.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ Examples:
   jobhall stats --json --fields jobs,workers
   jobhall stats --watch --jsonl          a line every two seconds";
 
-/// Between two looks.
+/// Interval between refreshes.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Arguments of `stats`.
@@ -32,7 +32,7 @@ pub struct StatsArgs {
     pub watch: bool,
 }
 
-/// Shows the figures, once or until Ctrl-C.
+/// Shows the statistics, once or until Ctrl-C.
 pub async fn run(context: &Context, args: &StatsArgs) -> Outcome {
     let client = context.client()?;
     if !args.watch {

@@ -1,4 +1,4 @@
-//! `jobhall token`: who may do what.
+//! `jobhall token`: creating, listing and revoking tokens.
 
 use clap::{Args, Subcommand};
 use jobhall_protocol::{CreateToken, Span, Token, TokenKind, TokenRole};
@@ -80,7 +80,7 @@ pub async fn run(context: &Context, command: &TokenCommand) -> Outcome {
         TokenCommand::Create(args) => {
             let made = client.create_token(&args.wanted()).await?;
             context.output.one(&made, || format!("{}\n", made.secret))?;
-            context.output.say("this is the only time that it is shown");
+            context.output.say("this token is not shown again");
         }
         TokenCommand::List => {
             let tokens = client.tokens().await?;
@@ -90,7 +90,7 @@ pub async fn run(context: &Context, command: &TokenCommand) -> Outcome {
             let tokens = client.tokens().await?;
             let found = known(&tokens, which)?;
             client.revoke_token(&found.id).await?;
-            context.output.say(&format!("{} is good no more", found.name));
+            context.output.say(&format!("token {} revoked", found.name));
         }
     }
     Ok(Exit::Ok)

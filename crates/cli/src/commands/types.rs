@@ -1,4 +1,4 @@
-//! `jobhall type`: what is configured for types of jobs.
+//! `jobhall type`: showing and configuring job types.
 
 use clap::{Args, Subcommand};
 use jobhall_client::{Client, Versioned};
@@ -185,7 +185,7 @@ pub async fn run(context: &Context, command: &TypeCommand) -> Outcome {
             Err(error) if error.code() == Some(Code::NotFound) => return Err(unknown(&client, name).await),
             reset => {
                 reset?;
-                context.output.say(&format!("type {name} has its defaults again"));
+                context.output.say(&format!("type {name} reset to its defaults"));
             }
         },
     }

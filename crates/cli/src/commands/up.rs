@@ -1,4 +1,4 @@
-//! `jobhall up`: a hall and a supervised worker on this machine.
+//! `jobhall up`: a server and a supervised worker on this machine.
 
 use clap::Args;
 
@@ -21,7 +21,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct UpArgs {
-    /// Where to listen, and how.
+    /// Options of the listener.
     #[command(flatten)]
     pub listen: ListenArgs,
     /// Maximum number of concurrent jobs [default: number of CPUs]
@@ -32,7 +32,7 @@ pub struct UpArgs {
     pub log: LogArgs,
 }
 
-/// Starts hall and worker, prints the link, and returns when both have stopped.
+/// Starts server and worker, prints the link, and returns when both have stopped.
 pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let mut signals = Signals::listen()?;
     let data = &context.settings.data.value;
@@ -40,7 +40,7 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
     let hall = Serving::open(data, &listen, &context.settings).await?;
     context.output.line(&format!("jobhall is up: {}", hall.url()))?;
     if let Some(link) = hall.link() {
-        context.output.say(&format!("in a browser, once and within ten minutes: {link}"));
+        context.output.say(&format!("open in a browser (valid once, for ten minutes): {link}"));
     }
     context.output.say(&format!("data in {}; try: jobhall run -- echo hello", data.display()));
     let at = (hall.url(), listen.tls_cert.as_deref());
@@ -50,7 +50,7 @@ pub async fn start(context: &Context, args: &UpArgs) -> Outcome {
         () = worker.keep() => {}
     }
     hall.drain();
-    context.output.say("stopping: jobs at hand are finished first; a second signal stops at once");
+    context.output.say("stopping: running jobs finish first; a second signal stops immediately");
     tokio::select! {
         () = worker.drain() => {}
         () = signals.next() => worker.kill().await,

@@ -1,4 +1,4 @@
-//! `jobhall worker`: takes jobs from a hall and runs them.
+//! `jobhall worker`: runs jobs of a hall.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ Examples:
   jobhall worker --name gpu-1 --slots 2 --server http://hall:7450
   jobhall worker --join \"$JOIN_TOKEN\" --name gpu-1 --server https://hall:7450";
 
-/// Arguments of `worker`; flags are stronger than the worker file.
+/// Arguments of `worker`; flags override the worker file.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct WorkerArgs {
@@ -58,7 +58,7 @@ pub struct WorkerArgs {
     pub log: LogArgs,
 }
 
-/// Starts a worker, or answers a question about workers.
+/// Starts a worker, or runs a subcommand.
 pub async fn run(context: &Context, args: &WorkerArgs) -> Outcome {
     match &args.command {
         Some(command) => worker_list::run(context, command).await,
@@ -96,8 +96,8 @@ async fn start(context: &Context, args: &WorkerArgs) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// Waits for the end of standard input; for ever if nobody asked for it. A thread of its own reads, which the end of
-/// the process does not wait for.
+/// Waits for the end of standard input, or for ever if `asked` is false. A separate thread reads; process exit does not
+/// wait for it.
 async fn stdin_ended(asked: bool) {
     let (ended, end) = tokio::sync::oneshot::channel::<()>();
     if asked {
@@ -111,7 +111,7 @@ async fn stdin_ended(asked: bool) {
     }
 }
 
-/// With its own credential, unless another token was given and nothing says that it should join.
+/// Uses the worker's credential, unless another token was given without a join token.
 async fn client(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outcome<Client> {
     let given =
         context.settings.token.as_ref().is_some_and(|token| !matches!(token.origin, Origin::Local(_)));
@@ -123,9 +123,9 @@ async fn client(context: &Context, args: &WorkerArgs, file: &WorkerFile) -> Outc
     match (args.state.clone().or_else(state_home), &args.join) {
         (Some(state), join) => credential::client(context, join.as_deref(), &state, &name).await,
         (None, None) => context.client(),
-        (None, Some(_)) => Err(Failure::usage("no place for the credential is known")
+        (None, Some(_)) => Err(Failure::usage("no directory for the credential is known")
             .why("HOME is not set")
-            .fix("say one with --state DIR")),
+            .fix("set one with --state DIR")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `jobhall worker list` and `worker show`: who works here.
+//! `jobhall worker list` and `worker show`: the workers of the hall.
 
 use clap::{Args, Subcommand};
 use jobhall_core::needs::{Abilities, Value};
@@ -19,7 +19,7 @@ Examples:
   jobhall worker show gpu-1
   jobhall worker show gpu-1 --json";
 
-/// What can be asked about workers.
+/// The subcommands of `worker`.
 #[derive(Debug, Subcommand)]
 pub enum WorkerCommand {
     /// List the workers
@@ -54,7 +54,7 @@ async fn show(context: &Context, name: &str) -> Outcome {
     let Some(worker) = workers.iter().find(|worker| worker.name == name) else {
         let hint = suggest::hint(name, workers.iter().map(|worker| worker.name.as_str()));
         let failure = Failure::new(Exit::NotFound, format!("there is no worker {name:?}{hint}"));
-        return Err(failure.fix("see `jobhall worker list` for the workers there are"));
+        return Err(failure.fix("list the workers with `jobhall worker list`"));
     };
     context.output.one(worker, || human(worker))?;
     Ok(Exit::Ok)
@@ -76,9 +76,9 @@ fn human(worker: &Worker) -> String {
 pub async fn list(context: &Context) -> Outcome {
     let workers = context.client()?.workers().await?;
     if workers.is_empty() {
-        context
-            .output
-            .say("no workers are known; start one with `jobhall worker`, or all in one with `jobhall up`");
+        context.output.say(
+            "no workers are known; start one with `jobhall worker`, or server and worker with `jobhall up`",
+        );
     }
     context.output.list(&workers, || table(&workers))?;
     Ok(Exit::Ok)

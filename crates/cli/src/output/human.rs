@@ -62,7 +62,7 @@ fn note(job: &Job, now_ms: i64) -> String {
         return "cancel requested".to_owned();
     }
     if job.timing_out {
-        return "its time is over".to_owned();
+        return "timed out, stopping".to_owned();
     }
     let held = (job.hold && job.completed_at.is_none()).then(|| "held".to_owned());
     let waits = matches!(job.state.as_str(), "scheduled" | "retrying");
@@ -119,7 +119,7 @@ pub fn job(job: &Job, now_ms: i64) -> String {
         ("priority", Some(job.priority.to_string())),
         ("needs", Some(job.needs.clone()).filter(|needs| !needs.is_empty())),
         ("uses", Some(job.uses.clone()).filter(|uses| !uses.is_empty())),
-        ("avoid", job.avoid.then(|| "workers that had it".to_owned())),
+        ("avoid", job.avoid.then(|| "workers of earlier attempts".to_owned())),
         ("weight", (job.throttle_factor != 1).then(|| job.throttle_factor.to_string())),
         ("windows", Some(job.windows.clone()).filter(|windows| !windows.is_empty())),
         ("schedule", job.schedule.clone()),
@@ -156,7 +156,7 @@ fn after(job: &Job) -> Option<String> {
     (!ids.is_empty()).then(|| format!("{}{any}", ids.join(", ")))
 }
 
-/// The value, or what stands in its place.
+/// The value, or a description of the artifact that holds it.
 fn result(job: &Job) -> Option<String> {
     match &job.result_artifact {
         Some(artifact) => Some(format!(

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::table::Table;
 use crate::suggest;
 
-/// Fields that are left out where there is nothing to say; who asks for one gets null.
+/// Fields that are omitted if empty; printed as null if requested.
 const OPTIONAL: [&str; 3] = ["result", "attempts", "origin"];
 
 /// A value, whole or cut down to some of its fields in the order asked for.
@@ -42,7 +42,7 @@ pub fn pick<T: Serialize>(thing: &T, fields: &[String]) -> Outcome<Picked> {
         return Ok(Picked::Whole(raw));
     }
     let all: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(raw.get())
-        .map_err(|_| Failure::usage("--fields needs something that has fields"))?;
+        .map_err(|_| Failure::usage("--fields requires output with fields"))?;
     let one = |name: &String| match all.get(name) {
         Some(value) => Ok((name.clone(), value.clone())),
         None if OPTIONAL.contains(&name.as_str()) => Ok((name.clone(), RawValue::NULL.to_owned())),

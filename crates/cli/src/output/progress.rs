@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Between two counters in CI.
 const COUNTER: Duration = Duration::from_secs(10);
 
-/// From this size on the way of a file is shown.
+/// Transfers of at least this size show progress.
 pub const LARGE_BYTES: u64 = 8 << 20;
 
 /// How progress is shown.
@@ -23,7 +23,7 @@ pub enum Manner {
 }
 
 impl Manner {
-    /// What suits where we run.
+    /// The display for the present environment.
     pub fn here(quiet: bool) -> Manner {
         let ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
         Manner::choose(quiet, std::io::stderr().is_terminal(), ci)
@@ -39,7 +39,7 @@ impl Manner {
     }
 }
 
-/// Something that goes on.
+/// The progress of one task.
 #[derive(Debug)]
 pub struct Progress {
     manner: Manner,
@@ -63,12 +63,12 @@ impl Progress {
         Progress { manner, bar, what, told: Instant::now() }
     }
 
-    /// There is so much to do, as is known by now.
+    /// Sets the total.
     pub fn grow(&self, total: u64) {
         self.bar.set_length(total);
     }
 
-    /// So far it is.
+    /// Sets the position.
     pub fn set(&mut self, position: u64, note: &str) {
         let note = if note.is_empty() { self.what.to_owned() } else { format!("{} ({note})", self.what) };
         self.bar.set_message(note.clone());
@@ -80,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// It is over: the bar goes.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,5 +1,4 @@
-//! One layer of settings in a file. Unknown keys are refused with their line, because a typo that is passed over in
-//! silence costs an afternoon.
+//! One layer of settings in a file. Unknown keys are rejected with their line number, so that typos are found.
 
 use std::ops::Range;
 use std::path::Path;
@@ -29,7 +28,7 @@ pub struct Layer {
     pub log_format: Option<String>,
     /// The authority that signed the hall's certificate.
     pub ca: Option<String>,
-    /// The hall's very certificate.
+    /// The exact certificate of the server.
     pub pin: Option<String>,
     /// The certificate that a hall on this machine shows.
     pub tls_cert: Option<String>,
@@ -70,7 +69,7 @@ pub const KEYS: [&str; 16] = [
 pub const COLORS: [&str; 3] = ["auto", "always", "never"];
 /// The values of `log`, the quietest first.
 pub const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-/// The values of what is or is not.
+/// The values of booleans.
 pub const FLAGS: [&str; 2] = ["true", "false"];
 /// The values of `log_format`.
 pub const FORMATS: [&str; 2] = ["text", "json"];
@@ -122,7 +121,7 @@ pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
         let (word, at) = (key.get_ref().as_ref(), place(key.span()));
         let slot = layer.slot(word).ok_or_else(|| unknown(word, &at))?;
         let DeValue::String(value) = value.get_ref() else {
-            return Err(Failure::usage(format!("{at}: {word} must be a text in quotes")));
+            return Err(Failure::usage(format!("{at}: {word} must be a quoted string")));
         };
         *slot = Some(value.to_string());
         check(word, value, &at)?;
@@ -130,14 +129,14 @@ pub fn parse(text: &str, name: &str) -> Outcome<Layer> {
     Ok(layer)
 }
 
-/// What a key may be, for keys that may not be anything. `place` says where the value was found.
+/// Checks the value of a key. `place` says where the value was found.
 pub fn check(key: &str, value: &str, place: &str) -> Outcome<()> {
     let words: &[&str] = match key {
         "color" => &COLORS,
         "log" => &LEVELS,
         "log_format" => &FORMATS,
         "database_pooled" => &FLAGS,
-        // A file that has it is read when it is needed.
+        // `@FILE` is read later, when it is needed.
         "database" if value.starts_with('@') => return Ok(()),
         "database" => {
             let read = Database::parse(value).map(drop);
@@ -189,7 +188,7 @@ mod tests {
             "jobhall.toml:3: unknown key \"sever\"; did you mean \"server\"?"
         );
         assert_eq!(error("elephant = 1"), "jobhall.toml:1: unknown key \"elephant\"");
-        assert_eq!(error("\nserver = 7"), "jobhall.toml:2: server must be a text in quotes");
+        assert_eq!(error("\nserver = 7"), "jobhall.toml:2: server must be a quoted string");
         assert!(error("color = 'alway'").ends_with("not \"alway\"; did you mean \"always\"?"));
         assert_eq!(error("data = 'x'\nserver = ["), "jobhall.toml:2: not TOML");
         assert!(error("\nhosts = 'a.example, b:1'").starts_with("jobhall.toml:2: hosts: the host \"b:1\""));

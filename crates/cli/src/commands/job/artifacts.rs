@@ -1,4 +1,4 @@
-//! `jobhall job artifacts` and `jobhall job artifact`: what a job kept.
+//! `jobhall job artifacts` and `jobhall job artifact`: listing and downloading the artifacts of a job.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -80,7 +80,7 @@ pub async fn get(context: &Context, args: &ArtifactArgs) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// Bytes on their way here.
+/// A download.
 struct Transfer<'a> {
     context: &'a Context,
     id: u64,
@@ -90,7 +90,7 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Under another name until all of it is here and right, so that no one takes a part for the whole.
+    /// Writes under a temporary name until the download is complete and verified, so that a partial file is never used.
     async fn store(&mut self, path: &Path) -> Outcome<()> {
         let failed = |error: std::io::Error| {
             Failure::new(Exit::Unexpected, format!("failed to write {}", path.display()))
@@ -121,14 +121,14 @@ impl Transfer<'_> {
     }
 
     fn trouble(&self, error: ClientError) -> Failure {
-        let fix = format!("see `jobhall job artifacts {}` for those there are", self.id);
+        let fix = format!("list the artifacts with `jobhall job artifacts {}`", self.id);
         let unknown = error.code() == Some(jobhall_protocol::Code::NotFound);
         let failure = about(self.id, error);
         if unknown { failure.fix(fix) } else { failure }
     }
 }
 
-/// A file that is not whole yet, gone with this.
+/// A partial file; removed on drop.
 struct Part {
     path: PathBuf,
     file: File,

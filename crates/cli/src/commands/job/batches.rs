@@ -1,4 +1,4 @@
-//! Many jobs from a file with one per line, in batches: each batch is all or nothing.
+//! Submits the jobs of a file (one per line) in batches; each batch is atomic.
 
 use std::io::{BufRead as _, BufReader, Read};
 
@@ -12,8 +12,8 @@ use crate::failure::{Failure, Outcome};
 /// Jobs in one request.
 const BATCH: usize = 500;
 
-/// Submits all jobs of a file, which was read and checked as a whole before. A place such as `"#0"` is one in the file,
-/// whichever batch it comes to stand in.
+/// Submits all jobs of a file that was already read and validated. A reference such as `"#0"` counts jobs in the file,
+/// not in the batch.
 pub async fn submit(
     context: &Context,
     client: &Client,
@@ -35,7 +35,7 @@ pub async fn submit(
     Ok(submitted)
 }
 
-/// Turns places in the file into numbers of jobs that are made already, and places in this batch.
+/// Replaces references to jobs of earlier batches by their ids, and the others by positions in this batch.
 fn place(job: &mut SubmitJob, made: &[Submitted]) {
     for after in &mut job.after {
         if let After::Position(at) = *after {
@@ -47,9 +47,10 @@ fn place(job: &mut SubmitJob, made: &[Submitted]) {
     }
 }
 
-/// Says how to go on without submitting anything twice.
+/// Explains how to continue without submitting a job twice.
 fn broken_off(failure: Failure, done: usize, all: usize, key: &str) -> Failure {
-    let again = format!("repeat the command with --idempotency-key {key}: what is done is not done twice");
+    let again =
+        format!("repeat the command with --idempotency-key {key}: submitted jobs are not submitted twice");
     let fix = failure.fix.clone().map_or(again.clone(), |fix| format!("{fix}; then {again}"));
     failure.while_doing(&format!("{done} of {all} jobs were submitted")).fix(fix)
 }
@@ -78,12 +79,12 @@ fn parse(source: impl Read, name: &str) -> Outcome<Vec<SubmitJob>> {
         jobs.push(job);
     }
     if jobs.is_empty() {
-        return Err(Failure::new(crate::exit::Exit::Nothing, format!("{name} has no jobs in it")));
+        return Err(Failure::new(crate::exit::Exit::Nothing, format!("{name} contains no jobs")));
     }
     Ok(jobs)
 }
 
-/// A job can only come after those that stand before it in the file.
+/// A job can only depend on jobs that precede it in the file.
 fn earlier(job: &SubmitJob, at: usize) -> Result<(), String> {
     let late = job.after.iter().find(|after| matches!(after, After::Position(before) if *before >= at));
     late.map_or(Ok(()), |late| Err(format!("after: {late} is not an earlier job; this one is #{at}")))

@@ -1,4 +1,4 @@
-//! `jobhall job bulk`: cancel, retry or delete all jobs that match, as one recorded operation of the hall.
+//! `jobhall job bulk`: cancel, retry or delete all jobs that match, as one recorded operation.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -21,7 +21,7 @@ Examples:
   jobhall job bulk delete --q 'no such host' --dry-run
   jobhall job bulk show 3";
 
-/// Between two looks at how far it is.
+/// Interval between progress requests.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The commands of `job bulk`.
@@ -96,10 +96,10 @@ pub async fn run(context: &Context, command: &BulkCommand) -> Outcome {
     }
 }
 
-/// Counts first and asks; what comes between the count and the answer is not touched.
+/// Counts first and asks for confirmation. Jobs submitted after the count are not changed.
 async fn change(context: &Context, client: &Client, verb: Verb, args: &BulkArgs) -> Outcome {
     if !args.all && !args.which.narrows() && args.which.job_type.is_none() {
-        return Err(Failure::usage("nothing says which jobs are meant").fix("choose some, or add --all"));
+        return Err(Failure::usage("no jobs are selected").fix("give a filter, or --all"));
     }
     let filter = args.which.filter(args.which.states()?, None).wire();
     let dry = StartOperation { verb, filter, all: args.all, dry_run: true, up_to: None };
@@ -119,11 +119,12 @@ async fn change(context: &Context, client: &Client, verb: Verb, args: &BulkArgs)
     Ok(verdict(&ended))
 }
 
-/// Asks on a terminal; elsewhere nobody can answer.
+/// Asks for confirmation; fails without a terminal.
 fn confirm(verb: Verb, total: u64) -> Outcome<()> {
     let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Err(Failure::usage("nobody is there to ask").fix("add --yes to go on without asking"));
+        return Err(Failure::usage("cannot ask for confirmation without a terminal")
+            .fix("add --yes to continue without confirmation"));
     }
     write!(stderr, "{} {total} {}? [y/N] ", name(verb), jobs(total)).and_then(|()| stderr.flush())?;
     let mut answer = String::new();
@@ -134,7 +135,7 @@ fn confirm(verb: Verb, total: u64) -> Outcome<()> {
     }
 }
 
-/// Waits for the end. Ctrl-C leaves, and the hall goes on.
+/// Waits for the end. Ctrl-C exits, and the operation continues on the server.
 async fn follow(
     context: &Context,
     client: &Client,
@@ -150,7 +151,7 @@ async fn follow(
             () = tokio::time::sleep(LOOK) => {}
             () = interrupted() => {
                 progress.finish();
-                context.output.say(&format!("the hall goes on: see `jobhall job bulk show {id}`"));
+                context.output.say(&format!("the operation continues on the server: see `jobhall job bulk show {id}`"));
                 return Err(Failure::new(Exit::Interrupted, "interrupted"));
             }
         }

@@ -1,4 +1,4 @@
-//! `jobhall job complete`: the outcome of work that a worker has only started, told by whoever knows it.
+//! `jobhall job complete`: reports the outcome of a job whose type is external.
 
 use clap::Args;
 use jobhall_protocol::{Failure, Outcome as Kind, OutcomeReport, RetryVerdict};
@@ -60,7 +60,7 @@ impl CompleteArgs {
     }
 }
 
-/// Tells the outcome and shows the job.
+/// Reports the outcome and prints the job.
 pub async fn run(context: &Context, args: &CompleteArgs) -> Outcome {
     let report = args.report()?;
     let job = context.client()?.complete(&args.job_type, &args.key, args.attempt, &report).await?;

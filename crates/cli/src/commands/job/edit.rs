@@ -93,7 +93,7 @@ impl EditArgs {
     }
 }
 
-/// Changes a job that no worker has.
+/// Changes a job that is not assigned to a worker.
 pub async fn edit(context: &Context, args: &EditArgs) -> Outcome {
     let edit = args.edit(human::now_ms())?;
     if edit.is_empty() {
@@ -135,17 +135,17 @@ pub struct RunNowArgs {
     pub ids: Vec<u64>,
 }
 
-/// Keeps jobs from workers.
+/// Puts jobs on hold.
 pub async fn hold(context: &Context, args: &HoldArgs) -> Outcome {
     each(context, &args.ids, async |client, id| client.hold(id).await).await
 }
 
-/// Keeps jobs back no longer.
+/// Releases jobs that are on hold.
 pub async fn release(context: &Context, args: &ReleaseArgs) -> Outcome {
     each(context, &args.ids, async |client, id| client.release(id).await).await
 }
 
-/// Has jobs run at once.
+/// Runs jobs now.
 pub async fn run_now(context: &Context, args: &RunNowArgs) -> Outcome {
     each(context, &args.ids, async |client, id| client.run_now(id).await).await
 }

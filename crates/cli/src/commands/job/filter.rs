@@ -1,4 +1,4 @@
-//! Which jobs a command means, in words of the command line.
+//! Command-line options that select jobs.
 
 use clap::Args;
 use jobhall_client::JobFilter;
@@ -8,7 +8,7 @@ use jobhall_protocol::Timestamp;
 use crate::failure::{Failure, Outcome};
 use crate::suggest;
 
-/// Flags that choose jobs.
+/// Options that select jobs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct FilterArgs {
     /// Only in these states; also `pending` and `completed`
@@ -44,7 +44,7 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The states that were wished for; none if it was not said.
+    /// The states given with `--state`; none without it.
     pub fn states(&self) -> Outcome<Vec<String>> {
         let mut states = Vec::new();
         for word in &self.state {
@@ -75,7 +75,7 @@ impl FilterArgs {
     }
 }
 
-/// All states that are wanted.
+/// The names of the states that match.
 pub fn named(wanted: impl Fn(StateName) -> bool) -> Vec<String> {
     StateName::ALL.into_iter().filter(|name| wanted(*name)).map(|name| name.to_string()).collect()
 }

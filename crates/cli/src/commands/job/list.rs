@@ -38,7 +38,7 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Of those that a worker has, unless states were named.
+    /// Restricts the list to jobs that a worker has, unless states were given.
     pub fn with_workers(mut self) -> ListArgs {
         if self.which.state.is_empty() {
             let leased = [StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting];
@@ -66,7 +66,7 @@ pub async fn run(context: &Context, args: &ListArgs) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// What was found so far. Lines of JSON are printed as they come and not kept.
+/// The jobs found so far. JSON lines are printed immediately and not collected.
 struct Found<'a> {
     context: &'a Context,
     jobs: Vec<Job>,
@@ -92,14 +92,14 @@ impl Found<'_> {
 
 async fn nothing(client: &Client, args: &ListArgs) -> String {
     match &args.which.job_type {
-        Some(name) => format!("no such jobs of type {name:?}{}", types::hint(client, name).await),
-        None if args.which.narrows() => "no jobs match; see all with `jobhall job list --all`".to_owned(),
+        Some(name) => format!("no matching jobs of type {name:?}{}", types::hint(client, name).await),
+        None if args.which.narrows() => "no jobs match; list all with `jobhall job list --all`".to_owned(),
         None => "no jobs yet; try `jobhall run -- echo hello`".to_owned(),
     }
 }
 
 impl ListArgs {
-    /// The lists to make, one after the other: without a wish for states, pending jobs come before completed ones.
+    /// The filters to list in order: without `--state`, pending jobs precede completed ones.
     fn passes(&self) -> Outcome<Vec<Vec<String>>> {
         if self.which.state.is_empty() {
             return Ok(vec![named(|name| !name.is_terminal()), named(StateName::is_terminal)]);

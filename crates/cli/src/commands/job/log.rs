@@ -1,4 +1,4 @@
-//! `jobhall job log`: the bytes a job wrote, as it wrote them.
+//! `jobhall job log`: the output of a job, byte for byte.
 
 use clap::Args;
 use jobhall_client::{Client, LogQuery, LogRange};
@@ -86,7 +86,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether time and stream are of no interest.
+    /// Whether neither time nor stream is needed.
     fn is_plain(&self) -> bool {
         self.stream.is_none() && !self.timestamps && self.output.format == Format::Human
     }
@@ -146,7 +146,7 @@ async fn print_range(
     Ok(())
 }
 
-/// Prints the frames that are asked for; the offset behind them.
+/// Prints the requested frames; returns the offset after them.
 async fn print_frames(client: &Client, id: u64, query: LogQuery, printer: &mut Printer<'_>) -> Outcome<u64> {
     let mut log = client.log_frames(id, LogQuery { stream: printer.stream, ..query });
     while let Some((frame, bytes)) = log.next().await.map_err(|error| about(id, error))? {
@@ -155,7 +155,7 @@ async fn print_frames(client: &Client, id: u64, query: LogQuery, printer: &mut P
     Ok(log.offset())
 }
 
-/// Prints the logs of the attempts behind one, one after the other, until the job has ended.
+/// Prints the logs of the attempts after this one, in order, until the job has ended.
 pub async fn follow_job(
     client: &Client,
     id: u64,

@@ -108,8 +108,8 @@ pub struct SubmitArgs {
     pub from: Option<String>,
 }
 
-/// What to do about a pending job with the same key, as [`OnDuplicate`] explains it. The variants have no comments of
-/// their own: clap would spread every option of the help over two lines for them.
+/// What to do about a pending job with the same key, as [`OnDuplicate`] explains it. The variants have no doc
+/// comments: with them, clap would print every option of the help on two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Duplicate {
     Join,
@@ -186,7 +186,7 @@ impl SubmitArgs {
     }
 }
 
-/// What the hall would refuse anyway is refused here, before anything travels.
+/// Rejects what the server would reject, before a request is sent.
 pub fn check(job: &SubmitJob) -> Outcome<()> {
     let checked = job
         .checked_type()
@@ -218,10 +218,10 @@ pub fn params(value: &str) -> Outcome<Box<RawValue>> {
 pub(super) fn later(now_ms: i64, delay: Span) -> Outcome<Timestamp> {
     let at = i64::try_from(delay.0).ok().and_then(|delay| now_ms.checked_add(delay));
     let at = at.and_then(|at| jobhall_core::Time::from_ms(at).ok());
-    at.map(Timestamp).ok_or_else(|| Failure::usage(format!("{delay} is too far away")))
+    at.map(Timestamp).ok_or_else(|| Failure::usage(format!("{delay} is too far in the future")))
 }
 
-/// A key that nobody else has.
+/// A random key.
 pub fn random_key() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
@@ -230,7 +230,7 @@ fn told(one: &Submitted) -> String {
     format!("job {} {}", one.id, one.disposition)
 }
 
-/// One job is told in words, many as their ids, so that they can be piped on.
+/// Prints one job as text, several as their ids, so that the output can be piped.
 fn print(context: &Context, submitted: &[Submitted], many: bool) -> Outcome<()> {
     match submitted {
         [one] if !many => context.output.one(one, || told(one)),

@@ -1,6 +1,6 @@
-//! `jobhall job wait`: until jobs have ended.
+//! `jobhall job wait`: waits until jobs have ended.
 //!
-//! It hears of their ends by events, which go on over lost connections and restarts of the hall.
+//! It follows the event stream, which resumes after lost connections and restarts of the server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub async fn run(context: &Context, args: &WaitArgs) -> Outcome {
     until_ended(context, &client, args.ids.clone(), args.timeout).await
 }
 
-/// Waits for jobs and prints them; the verdict is the gravest of theirs.
+/// Waits for jobs and prints them; returns the most severe exit code among them.
 pub async fn until_ended(
     context: &Context,
     client: &Client,
@@ -82,18 +82,18 @@ async fn ended(
 /// Waits for one job.
 pub async fn one(client: &Client, id: u64) -> Outcome<Job> {
     let ended = client.ends([id]).next().await.map_err(unseen)?;
-    ended.ok_or_else(|| Failure::new(Exit::Unexpected, format!("the end of job {id} was not told")))
+    ended.ok_or_else(|| Failure::new(Exit::Unexpected, format!("the event stream ended before job {id} did")))
 }
 
 fn unseen(error: ClientError) -> Failure {
     let unknown = error.code() == Some(Code::NotFound);
     let failure = Failure::from(error);
-    if unknown { failure.fix("see `jobhall job list --all` for the jobs there are") } else { failure }
+    if unknown { failure.fix("list the jobs with `jobhall job list --all`") } else { failure }
 }
 
 async fn late(client: &Client, ends: &Ends) -> Failure {
     let id = ends.pending().first().copied().unwrap_or_default();
-    let failure = Failure::new(Exit::TimedOut, format!("job {id} has not ended in time"));
+    let failure = Failure::new(Exit::TimedOut, format!("job {id} has not ended within the timeout"));
     let failure = match client.job(id).await {
         Ok(job) => failure.why(format!("it is {}", job.state)),
         Err(_) => failure,

@@ -1,5 +1,4 @@
-//! Logs and artifacts that move along with their jobs. They are there before the jobs are; what a move that did not end
-//! has left is removed when it is tried again.
+//! Copies logs and artifacts. They are copied before the jobs; what an interrupted move left is removed by the next one.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -34,7 +33,7 @@ fn said(error: impl Display) -> String {
 }
 
 impl Shelves {
-    /// Opens both sides. The other one must be nobody's: whatever is there is removed.
+    /// Opens both sides. The target must be unused: its content is removed.
     pub fn open(directory: &Path, database: &Database, runtime: Handle) -> Result<Shelves, String> {
         let from = Blobs::open(directory).map_err(said)?;
         let pool = database.connections(CONNECTIONS).map_err(said)?;
@@ -44,13 +43,13 @@ impl Shelves {
         Ok(shelves)
     }
 
-    /// Removes all that is at the other side.
+    /// Removes the content of the target.
     pub fn clear(&self) -> Result<(), String> {
         let verdicts = Verdicts { referenced: &|_| false, gone: &|_| true };
         self.to.collect(verdicts, now_ms(), 0).map(drop).map_err(said)
     }
 
-    /// Moves what the attempts of a job left, of which there were at most so many.
+    /// Copies the logs and artifacts of a job's attempts, up to this number of attempts.
     pub fn copy(&self, job: u64, claims: u32) -> Result<Copied, String> {
         let mut copied = Copied::default();
         for claim in 1..=claims {
@@ -88,7 +87,10 @@ impl Shelves {
         }
         let moved = self.to.logs().info(attempt).map_err(said)?;
         if moved != info {
-            return Err(format!("the log of attempt {}-{} is not what it was", attempt.job, attempt.claim));
+            return Err(format!(
+                "the log of attempt {}-{} was not copied correctly",
+                attempt.job, attempt.claim
+            ));
         }
         Ok(info.len > 0 || info.finished)
     }
@@ -107,7 +109,7 @@ impl Shelves {
                 // Its name is its content's hash, so what arrives under it is what it was.
                 let stored = self.to.objects().put(&mut content, ARTIFACT_BYTES, now_ms()).map_err(said)?;
                 if stored.digest != artifact.digest {
-                    return Err(format!("artifact {} is not what it was", artifact.name));
+                    return Err(format!("artifact {} was not copied correctly", artifact.name));
                 }
                 self.to.keep(attempt, artifact).map_err(said)?;
                 count += 1;

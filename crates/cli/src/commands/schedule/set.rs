@@ -62,7 +62,7 @@ pub struct SetArgs {
     pub if_match: Option<String>,
 }
 
-/// As the rules explain it; the variants have no comments of their own, for the sake of the help.
+/// See the rules; the variants have no doc comments, which would change the layout of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CatchUp {
     None,
@@ -78,7 +78,7 @@ pub enum Overlap {
 }
 
 impl SetArgs {
-    /// The request. What the hall would refuse anyway is refused here, before anything travels.
+    /// The request. Rejects what the server would reject, before it is sent.
     pub fn given(&self) -> Outcome<SetSchedule> {
         let given = SetSchedule {
             cron: self.cron.clone(),
