@@ -23,7 +23,7 @@ Exit codes: jobhall help exit-codes";
 #[command(name = "jobhall", version, after_help = EXAMPLES, disable_help_subcommand = true, max_term_width = 100)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub struct Cli {
-    /// What every command understands.
+    /// Options of every command.
     #[command(flatten)]
     pub globals: Globals,
     /// The command.
@@ -31,7 +31,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
@@ -69,7 +69,7 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// The flags as the strongest layer of the settings.
+    /// The flags as the settings layer with the highest precedence.
     pub fn layer(&self) -> Layer {
         Layer {
             server: self.server.clone(),
@@ -82,7 +82,7 @@ impl Globals {
     }
 }
 
-/// What the commands that go on for long say on standard error.
+/// Logging options of long-running commands.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LogArgs {
     /// Log level on standard error [env: JOBHALL_LOG] [default: warn]
@@ -94,7 +94,7 @@ pub struct LogArgs {
 }
 
 impl Cli {
-    /// How to log, for commands that go on for long.
+    /// The logging options, for long-running commands.
     pub fn log(&self) -> Option<&LogArgs> {
         match &self.command {
             Command::Up(args) => Some(&args.log),
@@ -104,7 +104,7 @@ impl Cli {
         }
     }
 
-    /// The flags as the strongest layer of the settings.
+    /// The flags as the settings layer with the highest precedence.
     pub fn layer(&self) -> Layer {
         let LogArgs { log, log_format } = self.log().cloned().unwrap_or_default();
         Layer { log, log_format, ..self.globals.layer() }

@@ -59,13 +59,13 @@ impl Exit {
         self as u8
     }
 
-    /// The verdict of a job, none while it is pending.
+    /// The exit code for a job; none while it is pending.
     #[must_use]
     pub fn of_job(job: &Job) -> Option<Exit> {
         Exit::of_end(&job.state, job.attempts.last().and_then(|attempt| attempt.outcome.as_deref()))
     }
 
-    /// The verdict of a job in this state, whose last attempt ended like this; none while it is pending.
+    /// The exit code for a job in this state with this outcome of its last attempt; none while it is pending.
     #[must_use]
     pub fn of_end(state: &str, last: Option<&str>) -> Option<Exit> {
         Some(match (state, last) {

@@ -46,7 +46,7 @@ impl Failure {
         Failure { fix: Some(fix.into()), ..self }
     }
 
-    /// Says what was being done.
+    /// Adds what was being done.
     #[must_use]
     pub fn while_doing(self, what: &str) -> Failure {
         Failure { what: format!("{what}: {}", self.what), ..self }

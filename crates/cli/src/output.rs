@@ -18,7 +18,7 @@ use table::Table;
 /// The form of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Tables and lines for people.
+    /// Tables and text.
     Human,
     /// One JSON document.
     Json,
@@ -38,7 +38,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// As the globals say, with `color` from the settings.
+    /// From the global options, with `color` from the settings.
     pub fn new(globals: &Globals, color: &str) -> Output {
         let choice = match color {
             "always" => ColorChoice::Always,
@@ -55,7 +55,7 @@ impl Output {
         Output { format, fields: globals.fields.clone(), quiet, verbose }
     }
 
-    /// Prints lines of data for people.
+    /// Prints lines of text.
     pub fn line(&self, text: &str) -> Outcome<()> {
         print(text)
     }
@@ -72,7 +72,7 @@ impl Output {
         written.and_then(|()| std::io::stdout().flush()).map_err(Failure::from)
     }
 
-    /// Prints bytes that a job said on its standard error, on ours.
+    /// Prints bytes of a job's standard error on ours.
     pub fn raw_error(&self, bytes: &[u8]) -> Outcome<()> {
         let plain = std::io::stderr().is_terminal() && ColorChoice::global() == ColorChoice::Never;
         let mut stderr = std::io::stderr().lock();
@@ -84,7 +84,7 @@ impl Output {
         written.map_err(Failure::from)
     }
 
-    /// Prints one thing: as JSON if that is asked for, otherwise as `human` shows it.
+    /// Prints one thing: as JSON if requested, otherwise as `human` shows it.
     pub fn one<T: Serialize>(&self, thing: &T, human: impl FnOnce() -> String) -> Outcome<()> {
         match self.format {
             Format::Json => self.line(&json::pretty(&json::pick(thing, &self.fields)?)?),
@@ -94,7 +94,7 @@ impl Output {
         }
     }
 
-    /// Prints a list: as JSON if that is asked for, otherwise as a table.
+    /// Prints a list: as JSON if requested, otherwise as a table.
     pub fn list<T: Serialize>(&self, things: &[T], table: impl FnOnce() -> Table) -> Outcome<()> {
         match self.format {
             Format::Json => self.line(&json::document(things, &self.fields)?),
@@ -110,7 +110,7 @@ impl Output {
         self.line(&json::compact(&json::pick(thing, &self.fields)?)?)
     }
 
-    /// Whether what was printed can be replaced: people look at it, on a terminal.
+    /// Whether the output can be redrawn: text on a terminal.
     pub fn can_redraw(&self) -> bool {
         self.format == Format::Human && std::io::stdout().is_terminal()
     }

@@ -97,7 +97,7 @@ pub async fn run(context: &Context, command: &JobCommand) -> Outcome {
     }
 }
 
-/// An error about one job, which says which one and how to find others.
+/// An error about one job, with its id and a hint how to list jobs.
 fn about(id: u64, error: ClientError) -> Failure {
     let unknown = error.code() == Some(Code::NotFound);
     let of_the_hall = error.code().is_none();

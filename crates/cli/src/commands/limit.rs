@@ -37,7 +37,7 @@ pub fn parse_or_none(text: &str) -> Result<Option<Limit>, String> {
     if text == "none" { Ok(None) } else { parse(text).map(Some) }
 }
 
-/// The limits of a flag that may be repeated; none if it was not given, an empty list where it says `none`.
+/// The limits of a flag that may be repeated; none if it was not given, an empty list if it is `none`.
 pub fn given(flags: &[Option<Limit>]) -> Option<Vec<Limit>> {
     (!flags.is_empty()).then(|| flags.iter().flatten().cloned().collect())
 }

@@ -16,7 +16,7 @@ pub struct SlotArgs {
     pub words: Vec<OsString>,
 }
 
-/// Hands the arguments behind `__slot` to the worker's supervisor, before any thread is started.
+/// Passes the arguments after `__slot` to the worker's supervisor, before any thread is started.
 pub fn start(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     jobhall_worker::supervisor::main(arguments)
 }

@@ -211,7 +211,7 @@ async fn unknown(client: &Client, name: &str) -> Failure {
         .why("a type is known once a job of it was submitted, or it was configured")
 }
 
-/// The type that was meant, if one is near; nothing if the hall does not tell.
+/// A suggestion of a similar type; empty if the types cannot be listed.
 pub async fn hint(client: &Client, name: &str) -> String {
     let types = client.types().await.unwrap_or_default();
     suggest::hint(name, types.iter().map(|known| known.name.as_str()))

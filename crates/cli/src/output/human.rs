@@ -1,4 +1,4 @@
-//! Jobs, attempts and moments in words and columns for people.
+//! Text output of jobs, attempts and times.
 
 use jobhall_protocol::{Artifact, Attempt, Failure, Indicator, Job, Timestamp};
 

@@ -11,10 +11,10 @@ use crate::suggest;
 /// Fields that are omitted if empty; printed as null if requested.
 const OPTIONAL: [&str; 3] = ["result", "attempts", "origin"];
 
-/// A value, whole or cut down to some of its fields in the order asked for.
+/// A value: whole, or reduced to the requested fields in the requested order.
 #[derive(Debug)]
 pub enum Picked {
-    /// Not an object, or no fields were asked for.
+    /// Not an object, or no fields were requested.
     Whole(Box<RawValue>),
     /// The fields.
     Fields(Vec<(String, Box<RawValue>)>),
@@ -35,7 +35,7 @@ fn broken(error: &serde_json::Error) -> Failure {
     Failure::new(Exit::Unexpected, format!("failed to write JSON: {error}"))
 }
 
-/// The fields of a thing that are asked for; all if none are.
+/// The requested fields of a value; all if none are requested.
 pub fn pick<T: Serialize>(thing: &T, fields: &[String]) -> Outcome<Picked> {
     let raw = serde_json::value::to_raw_value(thing).map_err(|error| broken(&error))?;
     if fields.is_empty() {
@@ -73,7 +73,7 @@ pub fn document<T: Serialize>(things: &[T], fields: &[String]) -> Outcome<String
     pretty(&picked)
 }
 
-/// A value as people read it: texts without quotes, nothing for null.
+/// A value as text: strings without quotes, nothing for null.
 fn plain(value: &RawValue) -> String {
     match serde_json::from_str::<String>(value.get()) {
         Ok(text) => text,

@@ -108,7 +108,7 @@ fn line<'a>(texts: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
     cells.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()
 }
 
-/// A text of at most so many columns.
+/// A text cut to this number of columns.
 fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();

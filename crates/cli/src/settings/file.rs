@@ -16,7 +16,7 @@ pub struct Layer {
     pub server: Option<String>,
     /// Who we are.
     pub token: Option<String>,
-    /// The file that says who we are.
+    /// The file that contains the token.
     pub token_file: Option<String>,
     /// Where a local hall keeps its data.
     pub data: Option<String>,

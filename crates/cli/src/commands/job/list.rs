@@ -19,7 +19,7 @@ Examples:
   jobhall job list --q timeout --state failed
   jobhall job list --all --jsonl --fields id,state";
 
-/// The most jobs on one page that is asked for.
+/// The maximum number of jobs per requested page.
 const PAGE: usize = 500;
 
 /// Arguments of `job list`.

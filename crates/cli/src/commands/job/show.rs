@@ -33,7 +33,7 @@ pub struct ExplainArgs {
     pub id: u64,
 }
 
-/// Says why a job is not running.
+/// Explains why a job is not running.
 pub async fn explain(context: &Context, args: &ExplainArgs) -> Outcome {
     let explanation = context.client()?.explain(args.id).await.map_err(|error| about(args.id, error))?;
     context.output.one(&explanation, || told(&explanation))?;
