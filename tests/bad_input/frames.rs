@@ -49,7 +49,7 @@ fn messages_in_json_that_are_none_end_the_session_with_a_reason() {
         ("too long", text(&" ".repeat(FRAME_BYTES + 1)), 1009, "1048577 bytes"),
         ("no UTF-8", frame(FINAL | TEXT, b"[\"\xff\xfe\"]"), 1007, "UTF-8"),
         ("MessagePack", frame(FINAL | BINARY, &[0x90]), 1003, "jobhall.v1.json"),
-        ("hello twice", text(r#"[{"hello":{"version":1}}]"#), 1002, "hello comes once"),
+        ("hello twice", text(r#"[{"hello":{"version":1}}]"#), 1002, "hello must be sent once"),
     ];
     each_is_told(&hall, Encoding::Json, cases);
     nobody_is_left(&hall);
@@ -133,7 +133,7 @@ fn whoever_begins_and_does_not_go_on_is_sent_away() {
     assert_eq!(old.hear("refused")["code"], "bad_request");
     assert_eq!(old.closed().0, 1008);
     for mut begun in [silent.closed(), half.closed()] {
-        assert_eq!((begun.0, begun.1.split_off(3)), (1008, "hello came in time".to_owned()));
+        assert_eq!((begun.0, begun.1.split_off(3)), (1008, "hello was received in time".to_owned()));
     }
     for ended in [part.closed(), cut.closed()] {
         assert_eq!(ended, (1008, "the session was not renewed in time".to_owned()));

@@ -21,7 +21,7 @@ fn an_address_that_cannot_be_one_is_refused_at_the_start() {
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{wrong}: {said}");
         assert!(
-            said.contains("--advertise") && said.contains("does not read http://HOST:PORT"),
+            said.contains("--advertise") && said.contains("is not of the form http://HOST:PORT"),
             "{wrong}: {said}"
         );
     }

@@ -56,7 +56,7 @@ impl App {
     /// Refuses new work while the hall drains.
     pub(crate) fn takes_work(&self) -> Result<(), ApiError> {
         if self.is_draining() {
-            return Err(ApiError::new(Code::Unavailable, "the hall is stopping and takes no more work"));
+            return Err(ApiError::new(Code::Unavailable, "the server is stopping and accepts no new work"));
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Artifacts {
         pumped?;
         put?.map_err(|error| match error {
             PutError::TooLarge { .. } => too_large(),
-            PutError::Source(_) => ApiError::bad("the body did not arrive whole"),
+            PutError::Source(_) => ApiError::bad("the body is incomplete"),
             PutError::Blob(error) => error.into(),
         })
     }
@@ -143,7 +143,7 @@ pub(crate) fn pieces(object: Arc<SoundObject>, mut from: u64, to: u64) -> Body {
                     }
                 }
                 broken => {
-                    tracing::error!("an artifact broke off: {broken:?}");
+                    tracing::error!("an artifact download was aborted: {broken:?}");
                     return writer.fail().await;
                 }
             }

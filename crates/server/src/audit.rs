@@ -31,7 +31,7 @@ impl App {
         let words = format!("{who} {act} {subject}");
         let unit = Unit { audit: vec![entry], ..Unit::default() };
         if let Err(error) = self.store.commit(vec![unit]).await {
-            tracing::error!("an act was not written down ({words}): {error}");
+            tracing::error!("failed to write an audit entry ({words}): {error}");
         }
     }
 }

@@ -64,7 +64,7 @@ impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Guarded<H, T>, T), Arc<App>> 
 pub(crate) async fn nowhere(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
     guard(app, route, request, |_| async {
-        ApiError::internal("a route that is none was let in").into_response()
+        ApiError::internal("a request without a route was admitted").into_response()
     })
     .await
 }
@@ -127,16 +127,21 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>)
     match (access, route) {
         (Some(access), _) if access.allows(&who) => Ok(()),
         (Some(Access::Whole(roles)), _) if roles.contains(&who.role) => {
-            let detail = format!("{} reaches some queues only, and this is about all of them", who.name);
+            let detail =
+                format!("token {} is limited to some queues; this request covers all queues", who.name);
             Err(ApiError::new(Code::Forbidden, detail))
         }
         (Some(_), _) => {
-            let detail = format!("{} has the role {} and may not do this", who.name, who.role.as_str());
+            let detail = format!(
+                "token {} has the role {}, which does not permit this request",
+                who.name,
+                who.role.as_str()
+            );
             Err(ApiError::new(Code::Forbidden, detail))
         }
         (None, Some(route)) => {
             let allowed = methods(route).join(", ");
-            let trouble = ApiError::new(Code::MethodNotAllowed, format!("this route has {allowed}"));
+            let trouble = ApiError::new(Code::MethodNotAllowed, format!("this route supports {allowed}"));
             Err(trouble.with_header(header::ALLOW, &allowed))
         }
         (None, None) => Err(ApiError::new(Code::NotFound, "there is no such route")),
@@ -149,7 +154,7 @@ pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), ApiEr
     if hosts.knows(host) {
         return Ok(());
     }
-    Err(ApiError::new(Code::Misdirected, format!("this hall does not answer to the host {host:?}")))
+    Err(ApiError::new(Code::Misdirected, format!("this server does not serve the host {host:?}")))
 }
 
 /// Whether a page that makes a browser change something is one of ours.
@@ -194,7 +199,7 @@ fn believe(
     let cookie = matches!(shown, Shown::Cookie(_));
     match who {
         Some(_) if cookie && !is_read(request) && !request.headers().contains_key(header::ORIGIN) => {
-            Err(ApiError::new(Code::Forbidden, "a browser must say on whose page it changes something"))
+            Err(ApiError::new(Code::Forbidden, "missing Origin header (required for browser requests)"))
         }
         Some(who) => Ok(who),
         // Who shows nothing guesses nothing.
@@ -213,7 +218,7 @@ pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> ApiError {
     }
     match counted.wait_s {
         None => challenge(),
-        Some(wait_s) => ApiError::new(Code::TooManyRequests, "too many wrong tokens came from this address")
+        Some(wait_s) => ApiError::new(Code::TooManyRequests, "too many invalid tokens from this address")
             .with_header(header::RETRY_AFTER, &wait_s.to_string()),
     }
 }
@@ -235,15 +240,12 @@ pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     let host = header_text(headers, header::HOST).unwrap_or_default();
     let origin = origin.to_str().unwrap_or_default();
     let same = origin.split_once("://").is_some_and(|(_, from)| from.eq_ignore_ascii_case(host));
-    if same {
-        Ok(())
-    } else {
-        Err(ApiError::new(Code::Forbidden, "requests from pages of another origin are refused"))
-    }
+    if same { Ok(()) } else { Err(ApiError::new(Code::Forbidden, "cross-origin requests are refused")) }
 }
 
 fn challenge() -> ApiError {
-    let trouble = ApiError::new(Code::Unauthorized, "send a known token as Authorization: Bearer jh_…");
+    let trouble =
+        ApiError::new(Code::Unauthorized, "missing or invalid token; send Authorization: Bearer jh_…");
     trouble.with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"jobhall\"")
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn bytes(request: Request<Body>) -> Result<Bytes, ApiError> {
     match tokio::time::timeout(BODY_TIME, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(ApiError::bad("the body did not arrive whole")),
+        Ok(Err(_)) => Err(ApiError::bad("the body is incomplete")),
         Err(_) => Err(ApiError::new(Code::Timeout, format!("the body took more than {BODY_TIME:?}"))),
     }
 }

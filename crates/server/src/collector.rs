@@ -96,14 +96,14 @@ impl Asked {
 fn tell(collected: &Collected, troubles: &[BlobError]) {
     let Collected { objects, temps, logs, manifests, bytes, odd, unread } = *collected;
     if let Some(first) = troubles.first() {
-        tracing::warn!(count = troubles.len(), "blobs could not all be looked at; failed to {first}");
+        tracing::warn!(count = troubles.len(), "some blobs could not be inspected; failed to {first}");
     }
     if unread > 0 {
-        tracing::error!(unread, "lists of artifacts are damaged, so no object was removed");
+        tracing::error!(unread, "lists of artifacts are damaged; no object was removed");
     }
     if bytes > 0 || objects + temps + logs + manifests > 0 {
-        tracing::info!(objects, temps, logs, manifests, bytes, odd, "blobs were collected");
+        tracing::info!(objects, temps, logs, manifests, bytes, odd, "unreferenced blobs removed");
     } else {
-        tracing::debug!(odd, "there were no blobs to collect");
+        tracing::debug!(odd, "no unreferenced blobs");
     }
 }

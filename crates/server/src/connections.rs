@@ -55,7 +55,7 @@ pub(crate) async fn accept(
                     });
                 }
                 Err(error) => {
-                    tracing::warn!("failed to take a connection: {error}");
+                    tracing::warn!("failed to accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -66,7 +66,7 @@ pub(crate) async fn accept(
     let ended = async { while connections.join_next().await.is_some() {} };
     let (ended, ()) = tokio::join!(tokio::time::timeout(DRAIN_TIME, ended), role.end());
     if ended.is_err() {
-        tracing::warn!("requests that were still under way are cut");
+        tracing::warn!("aborting requests that are still in progress");
     }
 }
 
@@ -92,7 +92,7 @@ async fn encrypted(tls: Tls, stream: TcpStream, from: Peer, node: Arc<Node>, clo
     };
     match shaken {
         Ok(stream) => serve(stream, from, node, close).await,
-        Err(error) => tracing::debug!("a connection ended in its handshake: {error}"),
+        Err(error) => tracing::debug!("a TLS handshake failed: {error}"),
     }
 }
 
@@ -113,6 +113,6 @@ where
 
 fn log_end(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
-        tracing::debug!("a connection ended: {error}");
+        tracing::debug!("a connection ended with an error: {error}");
     }
 }

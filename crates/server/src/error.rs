@@ -43,7 +43,7 @@ impl ApiError {
     /// Our own fault: the client learns that it happened, the log what.
     #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
     pub(crate) fn internal(inside: impl ToString) -> ApiError {
-        let trouble = ApiError::new(Code::Internal, "something went wrong inside the hall; its log has more");
+        let trouble = ApiError::new(Code::Internal, "internal error; see the log of the server");
         ApiError { inside: Some(inside.to_string()), ..trouble }
     }
 
@@ -97,30 +97,28 @@ impl ApiError {
 
 fn meaning(code: Code) -> (StatusCode, &'static str) {
     match code {
-        Code::BadRequest => (StatusCode::BAD_REQUEST, "The request is wrong"),
-        Code::Unauthorized => (StatusCode::UNAUTHORIZED, "A token is needed"),
-        Code::Forbidden => (StatusCode::FORBIDDEN, "The token may not do this"),
-        Code::NotFound => (StatusCode::NOT_FOUND, "There is no such thing"),
-        Code::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "The method does not exist there"),
-        Code::KeyHeld => (StatusCode::CONFLICT, "A live job has the same type and key"),
-        Code::IdempotencyKeyReused => {
-            (StatusCode::CONFLICT, "The idempotency key was used for another request")
-        }
-        Code::LeaseLost => (StatusCode::CONFLICT, "The lease is not the current one"),
-        Code::DependencyUnmet => (StatusCode::CONFLICT, "A job cannot come after that one"),
-        Code::GroupClosed => (StatusCode::CONFLICT, "The group takes no more jobs"),
-        Code::Conflict => (StatusCode::CONFLICT, "The state does not allow it"),
-        Code::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "It was changed by someone else"),
-        Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
-        Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "The body took too long"),
-        Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "There are no such bytes"),
-        Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "The request was meant for another host"),
-        Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens"),
-        Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "The hall cannot take it now"),
-        Code::NoLeader => (StatusCode::SERVICE_UNAVAILABLE, "No node leads"),
-        Code::OutcomeUnknown => (StatusCode::BAD_GATEWAY, "the leader did not answer"),
-        Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
-        Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Something is broken"),
+        Code::BadRequest => (StatusCode::BAD_REQUEST, "Bad request"),
+        Code::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+        Code::Forbidden => (StatusCode::FORBIDDEN, "Forbidden"),
+        Code::NotFound => (StatusCode::NOT_FOUND, "Not found"),
+        Code::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
+        Code::KeyHeld => (StatusCode::CONFLICT, "Conflict"),
+        Code::IdempotencyKeyReused => (StatusCode::CONFLICT, "Conflict"),
+        Code::LeaseLost => (StatusCode::CONFLICT, "Conflict"),
+        Code::DependencyUnmet => (StatusCode::CONFLICT, "Conflict"),
+        Code::GroupClosed => (StatusCode::CONFLICT, "Conflict"),
+        Code::Conflict => (StatusCode::CONFLICT, "Conflict"),
+        Code::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "Precondition failed"),
+        Code::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "Content too large"),
+        Code::Timeout => (StatusCode::REQUEST_TIMEOUT, "Request timeout"),
+        Code::RangeNotSatisfiable => (StatusCode::RANGE_NOT_SATISFIABLE, "Range not satisfiable"),
+        Code::Misdirected => (StatusCode::MISDIRECTED_REQUEST, "Misdirected request"),
+        Code::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
+        Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Service unavailable"),
+        Code::NoLeader => (StatusCode::SERVICE_UNAVAILABLE, "Service unavailable"),
+        Code::OutcomeUnknown => (StatusCode::BAD_GATEWAY, "Bad gateway"),
+        Code::StorageFull => (StatusCode::INSUFFICIENT_STORAGE, "Insufficient storage"),
+        Code::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "Internal server error"),
     }
 }
 
@@ -149,10 +147,10 @@ pub(crate) fn foreign(response: &Response) -> Option<ApiError> {
     let trouble = match status.as_u16() {
         ..400 => return None,
         404 => ApiError::new(Code::NotFound, "there is no such route"),
-        405 => ApiError::new(Code::MethodNotAllowed, "this route has other methods"),
+        405 => ApiError::new(Code::MethodNotAllowed, "this route does not support the method"),
         413 => ApiError::new(Code::TooLarge, "the body is too large"),
-        400..500 => ApiError::bad("the request cannot be read"),
-        _ => ApiError::internal(format!("a response with status {status}")),
+        400..500 => ApiError::bad("the request is malformed"),
+        _ => ApiError::internal(format!("a response with status {status} from outside the routes")),
     };
     match response.headers().get(header::ALLOW).and_then(|allow| allow.to_str().ok()) {
         Some(allow) => Some(trouble.with_header(header::ALLOW, allow)),
@@ -195,7 +193,7 @@ impl From<Rejected> for ApiError {
             Rejected::Storage { full, message } => return storage(*full, message),
             Rejected::Unknown(inside) => return unknown(inside),
             Rejected::Stopped(inside) => {
-                let trouble = ApiError::new(Code::Unavailable, "the hall is stopping");
+                let trouble = ApiError::new(Code::Unavailable, "the server is stopping");
                 return ApiError { inside: Some(inside.clone()), ..trouble };
             }
         };
@@ -205,16 +203,16 @@ impl From<Rejected> for ApiError {
 
 fn storage(full: bool, inside: &str) -> ApiError {
     let trouble = if full {
-        ApiError::new(Code::StorageFull, "the hall's disk is full; nothing was stored")
+        ApiError::new(Code::StorageFull, "the server's disk is full; nothing was stored")
     } else {
-        ApiError::new(Code::Unavailable, "the store cannot do it now; nothing was changed")
+        ApiError::new(Code::Unavailable, "the store could not commit; nothing was changed")
     };
     ApiError { inside: Some(inside.to_owned()), ..trouble }
 }
 
 /// A commit was under way when this node fell. Whoever may ask again should, here or at the next that leads.
 fn unknown(inside: &str) -> ApiError {
-    let words = "this node stopped before it answered; whether it was done is not known";
+    let words = "this node stopped before it answered; it is not known whether the request was executed";
     ApiError { inside: Some(inside.to_owned()), ..ApiError::new(Code::OutcomeUnknown, words) }
 }
 
@@ -224,7 +222,7 @@ impl From<CommitError> for ApiError {
             CommitError::NotCommitted { full, message } => storage(full, &message),
             CommitError::Unknown { message } => unknown(&message),
             CommitError::Stopped { .. } => {
-                let trouble = ApiError::new(Code::Unavailable, "the hall is stopping");
+                let trouble = ApiError::new(Code::Unavailable, "the server is stopping");
                 ApiError { inside: Some(error.to_string()), ..trouble }
             }
         }
@@ -242,7 +240,7 @@ impl From<StoreError> for ApiError {
 
 /// The store could not be asked.
 fn away() -> ApiError {
-    ApiError::new(Code::Unavailable, "the database does not answer; ask again")
+    ApiError::new(Code::Unavailable, "the database does not respond; try again")
 }
 
 impl From<BlobError> for ApiError {
@@ -250,13 +248,15 @@ impl From<BlobError> for ApiError {
         match error {
             BlobError::Full { .. } => storage(true, &error.to_string()),
             BlobError::Overtaken { .. } => {
-                ApiError::new(Code::Unavailable, "another node speaks for the hall now; ask again")
+                ApiError::new(Code::Unavailable, "another node is the leader now; try again")
             }
             BlobError::Away { .. } => {
-                tracing::warn!("logs and artifacts cannot be reached: {error}");
+                tracing::warn!("logs and artifacts are unavailable: {error}");
                 away()
             }
-            BlobError::TooManyWatchers { .. } => ApiError::new(Code::Unavailable, "too many follow this log"),
+            BlobError::TooManyWatchers { .. } => {
+                ApiError::new(Code::Unavailable, "too many clients follow this log")
+            }
             _ => ApiError::internal(error),
         }
     }
@@ -383,7 +383,10 @@ mod tests {
         let failed = ApiError::from(CommitError::Unknown { message: "fenced".to_owned() });
         for trouble in [refused, failed] {
             assert_eq!((trouble.code, trouble.inside()), (Code::OutcomeUnknown, Some("fenced")));
-            assert!(trouble.detail().ends_with("whether it was done is not known"), "{trouble:?}");
+            assert!(
+                trouble.detail().ends_with("it is not known whether the request was executed"),
+                "{trouble:?}"
+            );
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> wire::Explanation {
 
 fn reason(why: &Why) -> wire::Reason {
     let (code, text) = match why {
-        Why::NotDue(at) => ("not_due", format!("it is scheduled for {}", Timestamp(*at))),
+        Why::NotDue(at) => ("not_due", format!("scheduled to start at {}", Timestamp(*at))),
         Why::Window { windows, opens } => {
             ("window", format!("its windows are closed until {}: {windows}", Timestamp(*opens)))
         }
@@ -27,7 +27,7 @@ fn reason(why: &Why) -> wire::Reason {
             ("jitter", format!("schedule {schedule} spreads its jobs and starts this one at {at}"))
         }
         Why::Backoff { run_at, error } => {
-            ("backoff", format!("it is tried again at {}, after: {}", Timestamp(*run_at), error.reason))
+            ("backoff", format!("waiting to retry at {}, after: {}", Timestamp(*run_at), error.reason))
         }
         Why::KeyHeld(_) => ("key_held", why.to_string()),
         Why::DependenciesEnded => ("dependencies_ended", why.to_string()),
@@ -55,7 +55,7 @@ fn reason(why: &Why) -> wire::Reason {
         Why::TimingOut { .. } => ("timing_out", why.to_string()),
         Why::LongerThanExpected { expected_ms, worked_ms } => {
             let (expected, worked) = (Span(*expected_ms), Span(*worked_ms));
-            let text = format!("longer than expected: {worked}, and {expected} are usual for its type");
+            let text = format!("longer than expected: {worked}; jobs of its type usually take {expected}");
             ("longer_than_expected", text)
         }
         Why::StorageUnavailable => ("storage_unavailable", why.to_string()),

@@ -28,15 +28,15 @@ pub(crate) struct Exposition {
 impl Collector for Exposition {
     fn encode(&self, mut to: DescriptorEncoder<'_>) -> fmt::Result {
         let counts = &self.counts;
-        counter(&mut to, "jobs_enqueued", "Jobs made by submits, retries and follow-ups", counts.submitted)?;
-        counter(&mut to, "attempts_assigned", "Attempts handed to workers", counts.wait.count)?;
-        outcomes(&mut to, "jobs_finished", "Jobs completed, by outcome", &counts.completed)?;
-        outcomes(&mut to, "attempts_ended", "Attempts ended, by outcome", &counts.attempts)?;
-        let wait = "From when a job could be taken until it was assigned";
+        counter(&mut to, "jobs_enqueued", "Jobs created by submit, retry or follow-up", counts.submitted)?;
+        counter(&mut to, "attempts_assigned", "Attempts assigned to workers", counts.wait.count)?;
+        outcomes(&mut to, "jobs_finished", "Jobs completed by outcome", &counts.completed)?;
+        outcomes(&mut to, "attempts_ended", "Attempts ended by outcome", &counts.attempts)?;
+        let wait = "Time from when a job became ready until it was assigned";
         histogram(&mut to, "job_wait_seconds", wait, &counts.wait, 1_000)?;
-        let run = "From when an attempt was accepted until its end";
+        let run = "Time from when an attempt was accepted until it ended";
         histogram(&mut to, "job_run_seconds", run, &counts.run, 1_000)?;
-        let commit = "From when a commit was sent until it was durable";
+        let commit = "Time from when a commit was sent until it was durable";
         histogram(&mut to, "db_tx_seconds", commit, &counts.commit, 1_000_000)?;
         self.workers(&mut to)?;
         self.queues(&mut to)?;
@@ -48,9 +48,9 @@ impl Exposition {
     fn workers(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let force = &self.counts.workforce;
         let workers = [("idle", force.idle), ("busy", force.busy), ("awaited", force.awaited)];
-        by_state(to, "workers", "Workers, by whether they have an attempt", workers)?;
+        by_state(to, "workers", "Workers by state", workers)?;
         let slots = [("free", force.free_slots), ("busy", force.busy_slots)];
-        by_state(to, "worker_slots", "Jobs that workers could take or have", slots)
+        by_state(to, "worker_slots", "Worker slots by state", slots)
     }
 
     /// The queues that have a label.
@@ -60,19 +60,20 @@ impl Exposition {
     }
 
     fn queues(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut jobs = to.encode_descriptor("queue_jobs", "Open jobs", None, MetricType::Gauge)?;
+        let mut jobs =
+            to.encode_descriptor("queue_jobs", "Open jobs by queue and state", None, MetricType::Gauge)?;
         for (queue, tally) in self.labelled() {
             for (state, n) in tally.states() {
                 let labels = [("queue", queue), ("state", state.as_str())];
                 ConstGauge::new(n).encode(jobs.encode_family(&labels)?)?;
             }
         }
-        let help = "Jobs that a worker could take now";
+        let help = "Ready jobs";
         let mut ready = to.encode_descriptor("queue_ready_jobs", help, None, MetricType::Gauge)?;
         for (queue, tally) in self.labelled() {
             ConstGauge::new(tally.ready).encode(ready.encode_family(&[("queue", queue)])?)?;
         }
-        let help = "How long the job that waits longest could have been taken; 0 if none waits";
+        let help = "Time for which the oldest ready job has been ready; 0 if none is ready";
         let name = "queue_oldest_ready_seconds";
         let mut oldest = to.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for (queue, tally) in self.labelled() {
@@ -85,8 +86,8 @@ impl Exposition {
     /// What the system does not tell is left out.
     fn disk(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(disk) = &self.disk else { return Ok(()) };
-        gauge(to, "store_bytes", "Bytes of the store on disk", disk.store_bytes)?;
-        gauge(to, "disk_free_bytes", "Bytes free where the store lies", disk.free_bytes)
+        gauge(to, "store_bytes", "Size of the store on disk in bytes", disk.store_bytes)?;
+        gauge(to, "disk_free_bytes", "Free bytes on the file system of the store", disk.free_bytes)
     }
 }
 

@@ -117,7 +117,7 @@ impl Forwarder {
                 Ok(response.map(|_| Body::empty()))
             }
             (StatusCode::SWITCHING_PROTOCOLS, ..) => {
-                Err(self.lost("it agreed to what nobody asked for", false))
+                Err(self.lost("it switched protocols without being asked", false))
             }
             _ => Ok(response.map(|body| Body::new(Passing { body, closed: Box::pin(self.closed()) }))),
         }
@@ -127,7 +127,7 @@ impl Forwarder {
         let reads = request.method().is_safe();
         let sent = tokio::select! {
             sent = self.pool.send(request) => sent,
-            () = self.closed() => Err(Failed::Unanswered("the leader changed meanwhile".to_owned())),
+            () = self.closed() => Err(Failed::Unanswered("the leader changed during the request".to_owned())),
         };
         sent.map_err(|failed| match failed {
             Failed::NotSent(why) => self.absent(&why),
@@ -143,11 +143,15 @@ impl Forwarder {
 
     /// It was sent, and no answer came.
     fn lost(&self, why: &str, reads: bool) -> ApiError {
-        self.complain("the leader was gone before it answered", why);
+        self.complain("the connection to the leader was lost before it answered", why);
         if reads {
-            return ApiError::new(Code::NoLeader, "the leader was gone before it answered; ask again");
+            return ApiError::new(
+                Code::NoLeader,
+                "the connection to the leader was lost before it answered; try again",
+            );
         }
-        let words = "the leader was gone before it answered; whether it was done is not known";
+        let words = "the connection to the leader was lost before it answered; it is not known whether the \
+                     request was executed";
         ApiError::new(Code::OutcomeUnknown, words)
     }
 
@@ -180,7 +184,7 @@ impl Forwarder {
             };
             tokio::select! {
                 passed = through => if let Err(error) = passed {
-                    tracing::debug!("a session ended on its way through: {error}");
+                    tracing::debug!("a forwarded session ended with an error: {error}");
                 },
                 () = closed => {}
             }
@@ -208,7 +212,7 @@ impl Forwarder {
         };
         tokio::time::timeout(READY, answering)
             .await
-            .unwrap_or_else(|_| Err(self.lost("it does not answer", true)))
+            .unwrap_or_else(|_| Err(self.lost("it did not answer in time", true)))
     }
 
     /// Whether whoever asks may see the numbers of a node: the leadership knows, for its own.
@@ -255,7 +259,7 @@ impl hyper::body::Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if frame.is_pending() && self.closed.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(axum::Error::new("the leader changed meanwhile"))));
+            return Poll::Ready(Some(Err(axum::Error::new("the leader changed during the request"))));
         }
         frame.map_err(axum::Error::new)
     }

@@ -43,7 +43,7 @@ pub(crate) async fn run(app: Arc<App>) {
             };
             match waits {
                 Some(why) => {
-                    tracing::warn!("the inbox rests: {why}");
+                    tracing::warn!("the inbox is paused and will be retried: {why}");
                     tokio::time::sleep(PAUSE).await;
                 }
                 None => inbox.news().await,
@@ -64,7 +64,7 @@ async fn page(app: &App, inbox: &dyn Inbox) -> Result<Option<String>, StoreError
         let rows = inbox.rows(PAGE).await?;
         let Some(first) = rows.first().map(|row| row.id) else { return Ok(None) };
         if before.replace(first) == Some(first) {
-            return Ok(Some(format!("row {first} is a job, but does not go")));
+            return Ok(Some(format!("inbox row {first} was submitted but could not be deleted")));
         }
         let mut stays = None;
         for (row, made) in rows.iter().zip(make(app, &rows).await) {
@@ -73,7 +73,7 @@ async fn page(app: &App, inbox: &dyn Inbox) -> Result<Option<String>, StoreError
                     app.metrics.inbox_taken.inc();
                 }
                 Err(Unmade::Never(why)) => {
-                    tracing::warn!(row = row.id, "a row of the inbox is refused: {why}");
+                    tracing::warn!(row = row.id, "inbox row refused: {why}");
                     inbox.refuse(row.id, why).await?;
                     app.metrics.inbox_refused.inc();
                 }

@@ -68,7 +68,7 @@ impl Leader {
             }
         };
         if tokio::time::timeout(DRAIN_TIME, ended).await.is_err() {
-            tracing::warn!("what was still under way on the leader is cut");
+            tracing::warn!("sessions or blob collection did not end in time; not waiting for them");
         }
     }
 }
@@ -116,7 +116,7 @@ async fn reread(tokens: Arc<Tokens>, close: watch::Receiver<bool>) {
             () = tokio::time::sleep(REREAD) => {}
         }
         if let Err(error) = tokens.refresh().await {
-            tracing::warn!("the tokens could not be read anew: {error}");
+            tracing::warn!("failed to reload the tokens: {error}");
         }
     }
 }

@@ -57,14 +57,18 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let to = &mut self.registry;
-        to.register("build", "Which version runs", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
+        to.register(
+            "build",
+            "Version of the server",
+            Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]),
+        );
         to.register("log_bytes", "Bytes added to logs", self.log_bytes.clone());
         to.register("live_clients", "Open streams of events and logs", self.live_clients.clone());
-        to.register("vacancies_waiting", "Long polls that wait", self.waiting.clone());
+        to.register("vacancies_waiting", "Waiting long polls", self.waiting.clone());
         to.register("connections", "Open connections", self.connections.clone());
-        to.register("inbox_taken", "Rows of the inbox that became jobs", self.inbox_taken.clone());
-        to.register("inbox_refused", "Rows of the inbox that could not", self.inbox_refused.clone());
-        to.register("http_requests", "Requests by route and status", self.requests.clone());
+        to.register("inbox_taken", "Inbox rows submitted as jobs", self.inbox_taken.clone());
+        to.register("inbox_refused", "Inbox rows refused", self.inbox_refused.clone());
+        to.register("http_requests", "HTTP requests by route and status", self.requests.clone());
     }
 
     /// A request was answered. The route is the pattern, so there are as many labels as routes.

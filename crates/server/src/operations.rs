@@ -168,7 +168,7 @@ impl Operations {
         let committed = self.store.commit(vec![Unit { settings, ..Unit::default() }]).await?;
         match committed.results.into_iter().next() {
             Some(Ok(_)) => Ok(()),
-            other => Err(ApiError::internal(format!("an operation was not recorded: {other:?}"))),
+            other => Err(ApiError::internal(format!("failed to record an operation: {other:?}"))),
         }
     }
 

@@ -16,13 +16,13 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// A job's number in a path.
 pub(crate) fn job_id(text: &str) -> Result<JobId, ApiError> {
-    let wrong = |_| ApiError::bad(format!("{} is not the number of a job", shown(text)));
+    let wrong = |_| ApiError::bad(format!("{} is not a job number", shown(text)));
     JobId::new(text.parse().map_err(wrong)?).map_err(ApiError::bad)
 }
 
 /// A group's number in a path.
 pub(crate) fn group_id(text: &str) -> Result<GroupId, ApiError> {
-    let wrong = |_| ApiError::bad(format!("{} is not the number of a group", shown(text)));
+    let wrong = |_| ApiError::bad(format!("{} is not a group number", shown(text)));
     GroupId::new(text.parse().map_err(wrong)?).map_err(ApiError::bad)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn attempt_id(text: &str) -> Result<AttemptId, ApiError> {
 pub(crate) fn lease(text: &str) -> Result<LeaseId, ApiError> {
     let hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = u128::from_str_radix(text, 16).ok().filter(|_| hex);
-    number.map(LeaseId).ok_or_else(|| ApiError::bad("a lease has 32 hex digits"))
+    number.map(LeaseId).ok_or_else(|| ApiError::bad("a lease must have 32 hex digits"))
 }
 
 /// The lease that every word about an attempt must show.

@@ -26,8 +26,8 @@ use crate::leader::Leader;
 use crate::metrics::Metrics;
 
 /// Why a request that another node passed on to a follower goes no further.
-const ASTRAY: &str = "it was passed on to a node that does not lead: the leadership has just moved, or the node that \
-                      holds it tells a wrong address of itself (--advertise)";
+const ASTRAY: &str = "the request was forwarded to a node that is not the leader: the leadership has just moved, or \
+                      the leader advertises a wrong address (--advertise)";
 
 /// See the module.
 pub(crate) enum ServingRole {
@@ -132,7 +132,7 @@ impl Node {
             }
             (Ok(()), ServingRole::Closed(why)) => Err(no_leader(why)),
             (Ok(()), ServingRole::Leader(_)) => {
-                Err(ApiError::internal("a leadership was taken for a follower"))
+                Err(ApiError::internal("the leader was treated as a follower"))
             }
         };
         let response = match answer {

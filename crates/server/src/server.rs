@@ -108,9 +108,9 @@ impl Server {
         }
         let hosts = Hosts::new(&hosts, address.ip());
         if hosts.any() {
-            tracing::warn!(%address, "the hall is open, and answers to any host because none is named");
+            tracing::warn!(%address, "server listening; it answers to any host because no host name is configured");
         } else {
-            tracing::info!(%address, "the hall is open");
+            tracing::info!(%address, "server listening");
         }
         let node = Arc::new(Node::new(hosts, tls.is_some()));
         let (stop, stopping) = watch::channel(false);

@@ -32,7 +32,7 @@ pub enum TlsError {
         why: String,
     },
     /// Everyone on this machine can read the key.
-    #[error("failed to use {0}: others can read this key; make it mode 600")]
+    #[error("failed to use {0}: other users can read this key; set mode 600")]
     Open(PathBuf),
     /// The two do not belong together, or are of a kind that is not known.
     #[error("failed to use {certificate} with {key}: {source}")]

@@ -78,7 +78,7 @@ impl Pump {
                         Ok(bytes) => Piece::Bytes(bytes),
                         Err(_) => continue,
                     },
-                    Some(Err(_)) => return Err(ApiError::bad("the body did not arrive whole")),
+                    Some(Err(_)) => return Err(ApiError::bad("the body is incomplete")),
                     None => Piece::End,
                 };
                 let over = matches!(piece, Piece::End);

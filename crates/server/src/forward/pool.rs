@@ -58,7 +58,7 @@ struct Idle {
 
 /// Host and port of a node's address, and whether it is behind TLS.
 pub(super) fn place(url: &str) -> Result<(String, u16, bool), String> {
-    let wrong = || format!("{url:?} does not read http://HOST:PORT or https://HOST:PORT");
+    let wrong = || format!("{url:?} is not of the form http://HOST:PORT or https://HOST:PORT");
     let uri: Uri = url.parse().map_err(|_| wrong())?;
     let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
     let secure = match uri.scheme() {
@@ -77,7 +77,9 @@ impl Pool {
     pub(super) fn new(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Pool, String> {
         let (host, port, secure) = place(url)?;
         let tls = match secure {
-            true => Some(tls.ok_or_else(|| format!("nobody is believed to be {url:?}"))?),
+            true => {
+                Some(tls.ok_or_else(|| format!("{url:?} requires TLS, but no TLS configuration is given"))?)
+            }
             false => None,
         };
         Ok(Pool { to: Arc::new(To { host, port, tls }), idle: Arc::default() })
@@ -134,7 +136,7 @@ impl Pool {
 
     async fn connect(&self) -> io::Result<SendRequest<Body>> {
         let connected = tokio::time::timeout(CONNECT, self.connected()).await;
-        connected.map_err(|_| io::Error::other("the connection took too long"))?
+        connected.map_err(|_| io::Error::other("the connection timed out"))?
     }
 
     async fn connected(&self) -> io::Result<SendRequest<Body>> {
@@ -159,7 +161,7 @@ where
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!("a connection to the leader ended: {error}");
+            tracing::debug!("a connection to the leader ended with an error: {error}");
         }
     });
     Ok(sender)

@@ -34,7 +34,10 @@ pub(crate) async fn run(app: Arc<App>) {
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = carried {
-            tracing::error!("an operation rests: {}", trouble.inside().unwrap_or(trouble.detail()));
+            tracing::error!(
+                "an operation is paused and will be retried: {}",
+                trouble.inside().unwrap_or(trouble.detail())
+            );
             rest(&app).await;
         }
     }

@@ -48,7 +48,7 @@ pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<
 fn moved(app: &App, attempt: AttemptId, told: &Told) -> Answer {
     let state = match told {
         Told::State(state) => state.to_string(),
-        other => return Err(ApiError::internal(format!("an answer of another kind: {other:?}"))),
+        other => return Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
     };
     Ok(error::ok(&Moved { state, cancel: app.poll_sessions.is_cancelled(attempt) }))
 }
@@ -96,7 +96,7 @@ fn indicator(indicator: wire::Indicator) -> Result<Indicator, ApiError> {
     let wire::Indicator { name, step, total, message } = indicator;
     if name.len() > INDICATOR_BYTES || message.len() > INDICATOR_BYTES {
         return Err(ApiError::bad(format!(
-            "name and message of an indicator have {INDICATOR_BYTES} bytes at most"
+            "name and message of an indicator may have at most {INDICATOR_BYTES} bytes"
         )));
     }
     Ok(Indicator { name, step, total, message })
@@ -169,7 +169,7 @@ pub(crate) fn ending(
     }
     let OutcomeReport { value, error, retry, params, .. } = given;
     if value.is_some() || error.is_some() || retry.is_some() || params.is_some() {
-        return Err(ApiError::bad("work that was started has no value, error, retry nor params yet"));
+        return Err(ApiError::bad("the outcome started must not have value, error, retry or params"));
     }
     Ok(Ask::Started { worker, attempt, lease })
 }
@@ -178,10 +178,10 @@ pub(crate) fn ending(
 pub(crate) fn report(given: &OutcomeReport) -> Result<Report, ApiError> {
     let success = matches!(given.outcome, wire::Outcome::Succeeded | wire::Outcome::Skipped);
     if success && (given.error.is_some() || given.retry.is_some() || given.params.is_some()) {
-        return Err(ApiError::bad("a success has a value, but neither error, retry nor params"));
+        return Err(ApiError::bad("a success must not have error, retry or params"));
     }
     if !success && given.value.is_some() {
-        return Err(ApiError::bad("only a success has a value"));
+        return Err(ApiError::bad("only a success may have a value"));
     }
     let value = || match &given.value {
         Some(value) => Json::value(value.get()).map_err(ApiError::bad),
@@ -194,7 +194,7 @@ pub(crate) fn report(given: &OutcomeReport) -> Result<Report, ApiError> {
         wire::Outcome::Crashed => Report::Crashed(failure(given, "crashed")?, verdict(given)?),
         wire::Outcome::TimedOut => Report::TimedOut(failure(given, "timed_out")?, verdict(given)?),
         wire::Outcome::Cancelled => Report::Cancelled,
-        wire::Outcome::Started => return Err(ApiError::bad("started is no outcome")),
+        wire::Outcome::Started => return Err(ApiError::bad("started is not a final outcome")),
     })
 }
 
@@ -213,7 +213,7 @@ fn verdict(given: &OutcomeReport) -> Result<Option<Verdict>, ApiError> {
         Some(RetryVerdict::In(span)) => When::In(span.0),
         Some(RetryVerdict::Snooze(span)) => When::Snooze(span.0),
         None if params.is_none() => return Ok(None),
-        None => return Err(ApiError::bad("params for the next attempt need a retry verdict")),
+        None => return Err(ApiError::bad("params for the next attempt require a retry verdict")),
     };
     Ok(Some(Verdict { when, params }))
 }

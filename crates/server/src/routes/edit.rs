@@ -24,7 +24,7 @@ pub(super) async fn edit(
     let shown = visibility::shown(&app, &who, id).await?;
     let given: EditJob = body::json(request).await?;
     if given.is_empty() {
-        return Err(ApiError::bad("nothing is to change: give at least one field"));
+        return Err(ApiError::bad("no change given: set at least one field"));
     }
     let edit = checked(&given, shown.job.spec.retry).map_err(ApiError::bad)?;
     app.engine.edit(id, edit).await?;

@@ -176,7 +176,7 @@ async fn tell(
             Err(_) => writer.write(format!(":\nid: {}\n\n", telling.watch.position())).await?,
             Ok(Ok(Some(watched))) => {
                 let Ok(watched) = eyes.see(watched).await else {
-                    tracing::error!("a stream of events broke off: its jobs could not be read");
+                    tracing::error!("an event stream was aborted: failed to read its jobs");
                     return Ok(());
                 };
                 let Some(watched) = watched else { continue };
@@ -190,7 +190,7 @@ async fn tell(
             }
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => {
-                tracing::error!("a stream of events broke off: {error}");
+                tracing::error!("an event stream was aborted: {error}");
                 return Ok(());
             }
         }

@@ -37,7 +37,7 @@ pub(super) async fn livez() -> Answer {
 pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let asked: ReadyQuery = params::query(&uri)?;
     if let Some(other) = asked.verbose.as_deref().filter(|word| !["", "true", "1"].contains(word)) {
-        return Err(ApiError::bad(format!("verbose is true or nothing, not {}", params::shown(other))));
+        return Err(ApiError::bad(format!("verbose must be true or empty, not {}", params::shown(other))));
     }
     let checks = checks(&app).await;
     let line = |(check, found): &(&str, Result<(), String>)| match found {
@@ -58,7 +58,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
 }
 
 async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
-    let draining = if app.is_draining() { Err("the hall is stopping".to_owned()) } else { Ok(()) };
+    let draining = if app.is_draining() { Err("the server is stopping".to_owned()) } else { Ok(()) };
     let reads = match tokio::time::timeout(LOOK, app.store.blocks()).await {
         Ok(read) => read.map(drop).map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s", LOOK.as_secs())),
@@ -69,7 +69,7 @@ async fn checks(app: &App) -> [(&'static str, Result<(), String>); 4] {
     };
     let room = match app.disk_usage.look().await {
         Ok(disk) if disk_usage::has_room(&disk) => Ok(()),
-        Ok(disk) => Err(format!("{} bytes are left", disk.free_bytes)),
+        Ok(disk) => Err(format!("{} bytes are free", disk.free_bytes)),
         Err(error) => Err(error.to_string()),
     };
     [("not draining", draining), ("store reads", reads), ("store writes", writes), ("disk room", room)]

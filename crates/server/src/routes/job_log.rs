@@ -125,7 +125,7 @@ async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -
 }
 
 async fn broken_off(writer: &Writer, trouble: &ApiError) {
-    tracing::error!("a log broke off: {}", trouble.inside().unwrap_or(trouble.detail()));
+    tracing::error!("a log stream was aborted: {}", trouble.inside().unwrap_or(trouble.detail()));
     writer.fail().await;
 }
 

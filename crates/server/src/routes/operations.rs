@@ -37,10 +37,10 @@ pub(super) async fn start(
     app.takes_work()?;
     let asked: StartOperation = body::json(request).await?;
     if asked.verb == Verb::Delete && who.role != Role::Admin {
-        return Err(ApiError::new(Code::Forbidden, "only an administrator deletes jobs"));
+        return Err(ApiError::new(Code::Forbidden, "only an administrator may delete jobs"));
     }
     if Filter::new(&asked.filter, Scope::default())?.is_all() && !asked.all {
-        return Err(ApiError::bad("a filter without any condition means all jobs; say so with all: true"));
+        return Err(ApiError::bad("a filter without a condition matches all jobs; confirm with all: true"));
     }
     let up_to = up_to(&app, asked.up_to).await?;
     let started = app.operations.start(&who.name, asked, up_to).await?;
@@ -80,7 +80,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, uri: Uri) -> Answer {
 }
 
 fn number(text: &str) -> Result<u64, ApiError> {
-    let wrong = |_| ApiError::bad(format!("{} is not the number of an operation", params::shown(text)));
+    let wrong = |_| ApiError::bad(format!("{} is not an operation number", params::shown(text)));
     text.parse().map_err(wrong)
 }
 

@@ -55,9 +55,7 @@ pub(super) async fn page(
     }
     let Some(secret) = app.tokens.browsers.enter(&code) else {
         let trouble = auth::wrong(&app, &request);
-        return Err(
-            trouble.saying("this link was used already, or is too old; `jobhall up` prints a new one")
-        );
+        return Err(trouble.saying("this link has been used or has expired; `jobhall up` prints a new one"));
     };
     let secure = request.extensions().get::<ForwardedFor>().map_or(app.secure, |follower| follower.secure);
     drop(request);
@@ -75,7 +73,7 @@ async fn enter(app: &App, secret: &str, secure: bool) -> Answer {
 async fn show(app: &App, who: Option<Identity>) -> Answer {
     let body = match who.filter(|who| READ_WHOLE.allows(who)) {
         Some(who) => inside(app, &who).await?,
-        None => "<p>The hall is open. Its API is at <code>/api/v1</code>; every request needs a token.\n"
+        None => "<p>Jobhall is running. The API is at <code>/api/v1</code>; every request needs a token.\n"
             .to_owned(),
     };
     Ok(whole(&body))

@@ -58,7 +58,7 @@ pub(super) async fn set(
         })
     };
     let (rev, config) = change(&app, &wanted, &name, make).await?;
-    let config = config.ok_or_else(|| ApiError::internal("a queue without its configuration"))?;
+    let config = config.ok_or_else(|| ApiError::internal("the answer has no queue configuration"))?;
     let what = match given.paused {
         Some(true) => "queue_paused",
         Some(false) => "queue_resumed",
@@ -80,7 +80,7 @@ pub(super) async fn reset(
     let name = reached(&who, &name)?;
     let wanted = Wanted::of(&headers)?;
     if Configs::read(&app).await?.tag(&name)?.is_none() {
-        return Err(ApiError::new(Code::NotFound, format!("nobody configured a queue {name}")));
+        return Err(ApiError::new(Code::NotFound, format!("queue {name} has no settings")));
     }
     change(&app, &wanted, &name, |_| None).await?;
     app.acted(&who, "queue_reset", &name, "").await;
@@ -92,7 +92,7 @@ fn reached(who: &Identity, name: &str) -> Result<QueueName, ApiError> {
     if who.scope.reaches(name.as_str()) {
         return Ok(name);
     }
-    let detail = format!("queue {name} is outside of what this token reaches: {}", who.scope);
+    let detail = format!("queue {name} is outside the scope of this token: {}", who.scope);
     Err(ApiError::new(Code::Forbidden, detail))
 }
 
@@ -108,8 +108,8 @@ async fn change(
         let tag = configs.tag(name)?;
         if !wanted.allows(tag.as_deref()) {
             let detail = match tag {
-                Some(tag) => format!("queue {name} is configured, as version {tag}"),
-                None => format!("nobody configured a queue {name}"),
+                Some(tag) => format!("queue {name} has version {tag}"),
+                None => format!("queue {name} has no settings"),
             };
             return Err(ApiError::new(Code::PreconditionFailed, detail));
         }

@@ -81,7 +81,7 @@ pub(super) async fn set(
         let before = before.map(|shown| &*shown.config);
         let schedule = given.over(before.map(|config| &config.schedule)).map_err(ApiError::bad)?;
         let job = job.clone().or_else(|| before.map(|config| config.job.clone()));
-        let job = job.ok_or_else(|| ApiError::bad("a new schedule needs job"))?;
+        let job = job.ok_or_else(|| ApiError::bad("a new schedule requires job"))?;
         Ok(Some(Arc::new(ScheduleConfig { schedule, job })))
     };
     let version = change(&wanted, &app, &name, make).await?;
@@ -158,7 +158,7 @@ fn check(wanted: &Wanted, name: &ScheduleName, stored: Option<&ShownSchedule>) -
     Err(ApiError::new(
         Code::PreconditionFailed,
         match tag {
-            Some(tag) => format!("schedule {name} is there, as version {tag}"),
+            Some(tag) => format!("schedule {name} has version {tag}"),
             None => format!("there is no schedule {name}"),
         },
     ))

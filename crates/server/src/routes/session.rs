@@ -23,7 +23,8 @@ pub(super) async fn session(
     auth::check_origin(&headers)?;
     let token = auth::token(&headers).unwrap_or_default().to_owned();
     let worker = params::worker(&who)?;
-    let upgrade = upgrade.map_err(|error| ApiError::bad(format!("this route is a WebSocket: {error}")))?;
+    let upgrade = upgrade
+        .map_err(|error| ApiError::bad(format!("this route requires a WebSocket upgrade: {error}")))?;
     let encoding = encoding(&upgrade)?;
     let place = app.sessions.place()?;
     // A frame that is somewhat too long is read, so that its sender can be told what was wrong with it.
@@ -43,7 +44,10 @@ fn encoding(upgrade: &WebSocketUpgrade) -> Result<Encoding, ApiError> {
         None if asked.is_empty() => Ok(Encoding::Json),
         None => {
             let names = Encoding::ALL.map(Encoding::subprotocol).join(" and ");
-            Err(ApiError::bad(format!("this hall knows the subprotocols {names}, not {}", asked.join(", "))))
+            Err(ApiError::bad(format!(
+                "this server supports the subprotocols {names}, not {}",
+                asked.join(", ")
+            )))
         }
     }
 }

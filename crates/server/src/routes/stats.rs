@@ -37,7 +37,11 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension
 
 /// The disk, or a line in the log why it cannot be told.
 pub(super) async fn disk(app: &App) -> Option<Disk> {
-    app.disk_usage.look().await.inspect_err(|error| tracing::warn!(%error, "failed to look at the disk")).ok()
+    app.disk_usage
+        .look()
+        .await
+        .inspect_err(|error| tracing::warn!(%error, "failed to read the disk usage"))
+        .ok()
 }
 
 fn whole(gauge: &Gauge) -> u64 {

@@ -54,16 +54,16 @@ pub(crate) async fn call(
         None => who,
     };
     let job = checked(app, who, &[job]).await?.pop().map(Box::new);
-    let job = job.ok_or_else(|| ApiError::internal("a checked job that is none"))?;
+    let job = job.ok_or_else(|| ApiError::internal("a checked job is missing"))?;
     let Word { worker, attempt, lease } = word;
     let (worker, attempt, lease) = (worker.clone(), *attempt, *lease);
     let made = match app.engine.ask(Ask::Call { worker, attempt, lease, call, job }).await? {
         Told::Submitted(made) => made.first().copied(),
         _ => None,
     };
-    let made = made.ok_or_else(|| ApiError::internal("an answer of another kind to a call"))?;
+    let made = made.ok_or_else(|| ApiError::internal("unexpected answer to a call"))?;
     let job = states(app, &[made.id]).await?.pop();
-    let job = job.ok_or_else(|| ApiError::internal("a called job that is not there"))?;
+    let job = job.ok_or_else(|| ApiError::internal("a called job does not exist"))?;
     let SubJobState { id, state, result, .. } = job;
     Ok(Called { id, disposition: made.disposition.to_string(), state, result })
 }
@@ -74,7 +74,7 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
     let mut told = Vec::with_capacity(ids.len());
     for answer in app.engine.ask_many(ids.iter().map(|&id| Ask::Show(id)).collect()).await? {
         let Told::Shown(shown) = answer? else {
-            return Err(ApiError::internal("an answer of another kind to a show"));
+            return Err(ApiError::internal("unexpected answer to a show"));
         };
         let wire::Job { id, state, result, error, .. } = to_wire::job(&shown.job, now)?;
         let bytes = result.as_ref().map_or(0, |result| result.get().len());
@@ -116,6 +116,6 @@ pub(super) async fn wait(
     match told {
         Told::Waited { jobs, over: true } => Ok(error::ok(&Waited { jobs: states(&app, &jobs).await? })),
         Told::Waited { over: false, .. } => Ok(error::nothing()),
-        other => Err(ApiError::internal(format!("an answer of another kind: {other:?}"))),
+        other => Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
     }
 }

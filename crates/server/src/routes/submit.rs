@@ -37,7 +37,7 @@ pub(super) async fn submit(
 async fn one(app: &App, who: &Identity, job: wire::SubmitJob, name: Option<IdempotencyKey>) -> Answer {
     let jobs = checked(app, who, &[job]).await?;
     let submitted = app.engine.submit(Submit { jobs, name }).await?;
-    let made = submitted.first().ok_or_else(|| ApiError::internal("a submit without an answer"))?;
+    let made = submitted.first().ok_or_else(|| ApiError::internal("the answer to a submit has no jobs"))?;
     let new = made.disposition == Disposition::Created;
     let shown = app.engine.show(made.id).await?;
     Ok(error::made(new, &address(made.id), &to_wire::shown(&shown, now())?))
@@ -90,13 +90,13 @@ pub(super) async fn template(
     job: &wire::SubmitJob,
 ) -> Result<SubmitJob, ApiError> {
     let mut jobs = checked(app, who, std::slice::from_ref(job)).await?;
-    jobs.pop().ok_or_else(|| ApiError::internal("a job that was checked away"))
+    jobs.pop().ok_or_else(|| ApiError::internal("a checked job is missing"))
 }
 
 /// Only into queues that the token reaches, and nothing in another one answers.
 fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, ApiError> {
     if !who.scope.reaches(job.queue.as_str()) {
-        let detail = format!("queue {} is outside of what this token reaches: {}", job.queue, who.scope);
+        let detail = format!("queue {} is outside the scope of this token: {}", job.queue, who.scope);
         return Err(ApiError::new(wire::Code::Forbidden, detail));
     }
     // A group has jobs of all queues, so it is not there for a token that reaches some only.

@@ -79,7 +79,7 @@ pub(super) async fn set(
     let limits = given.limits.as_deref().map(Limit::checked).transpose().map_err(ApiError::bad)?;
     let make = |before| Some(changed(before, &given, limits.clone()));
     let (rev, config) = change(&app, &wanted, &name, make).await?;
-    let config = config.ok_or_else(|| ApiError::internal("a type without its configuration"))?;
+    let config = config.ok_or_else(|| ApiError::internal("the answer has no type configuration"))?;
     let stored = Stored { rev, config };
     app.acted(&who, "type_set", &name, "").await;
     let address = format!("{}/types/{name}", jobhall_protocol::API);
@@ -134,7 +134,7 @@ async fn change(
         let tag = types.0.get(name).map(Stored::tag).transpose()?;
         if !wanted.allows(tag.as_deref()) {
             let detail = match tag {
-                Some(tag) => format!("type {name} is there, as version {tag}"),
+                Some(tag) => format!("type {name} has version {tag}"),
                 None => format!("there is no type {name}"),
             };
             return Err(ApiError::new(Code::PreconditionFailed, detail));

@@ -80,7 +80,7 @@ pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
     let mut items = app.sessions.workers(app.poll_sessions.workers());
     let in_use = match app.engine.ask(jobhall_engine::Request::Workers).await? {
         jobhall_engine::Answer::Workers(in_use) => in_use,
-        other => return Err(ApiError::internal(format!("an answer to something else: {other:?}"))),
+        other => return Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
     };
     for known in in_use {
         // Both are in order of their names.

@@ -79,7 +79,8 @@ pub(super) async fn next_frame(
             (Message::Ping(_) | Message::Pong(_), _) => continue,
             (Message::Close(_), _) => return Err(End::Gone),
             (Message::Text(_) | Message::Binary(_), _) => {
-                let reason = format!("{} does not have this kind of frame", encoding.subprotocol());
+                let reason =
+                    format!("subprotocol {} does not use this kind of frame", encoding.subprotocol());
                 return Err(End::Wrong(close_code::UNSUPPORTED, reason));
             }
         };
@@ -90,11 +91,11 @@ pub(super) async fn next_frame(
 async fn open(app: &App, caller: &Caller, hello: Hello) -> Result<(Begun, Welcome), ApiError> {
     if hello.version != SESSION_VERSION {
         let given = hello.version;
-        return Err(ApiError::bad(format!("this hall speaks version {SESSION_VERSION}, not {given}")));
+        return Err(ApiError::bad(format!("this server supports version {SESSION_VERSION}, not {given}")));
     }
     if hello.attempts.len() > BROUGHT {
         let given = hello.attempts.len();
-        return Err(ApiError::bad(format!("attempts: {given} brought along, the limit is {BROUGHT}")));
+        return Err(ApiError::bad(format!("attempts: {given} given, the limit is {BROUGHT}")));
     }
     let named = |field: &str, error: &dyn ToString| ApiError::bad(format!("{field}: {}", error.to_string()));
     let abilities = Abilities::parse(&hello.abilities).map_err(|error| named("abilities", &error))?;

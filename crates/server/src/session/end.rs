@@ -48,7 +48,7 @@ impl End {
             Some(Error::Capacity(_)) => {
                 End::Wrong(close_code::SIZE, format!("more than {FRAME_BYTES} bytes in one frame"))
             }
-            Some(Error::Utf8(_)) => End::Wrong(close_code::INVALID, "a text that is not UTF-8".to_owned()),
+            Some(Error::Utf8(_)) => End::Wrong(close_code::INVALID, "the text frame is not UTF-8".to_owned()),
             Some(Error::Protocol(error)) => End::Wrong(close_code::PROTOCOL, error.to_string()),
             _ => End::Gone,
         }
@@ -58,14 +58,14 @@ impl End {
     pub(super) fn close(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             End::Gone | End::Slow => return None,
-            End::Left => (close_code::NORMAL, "goodbye"),
-            End::NoHello => (close_code::POLICY, "no hello came in time"),
+            End::Left => (close_code::NORMAL, "the worker left"),
+            End::NoHello => (close_code::POLICY, "no hello was received in time"),
             End::Wrong(code, reason) => (*code, reason.as_str()),
             End::Refused(reason) => (close_code::POLICY, reason.as_str()),
             End::Expired => (close_code::POLICY, "the session was not renewed in time"),
-            End::TokenRevoked => (close_code::POLICY, "the token is no longer good"),
-            End::Drained => (close_code::AWAY, "the hall is stopping"),
-            End::Broken => (close_code::ERROR, "something went wrong inside the hall"),
+            End::TokenRevoked => (close_code::POLICY, "the token is no longer valid"),
+            End::Drained => (close_code::AWAY, "the server is stopping"),
+            End::Broken => (close_code::ERROR, "internal server error"),
         };
         Some(CloseFrame { code, reason: shortened(reason).into() })
     }

@@ -65,7 +65,7 @@ pub(crate) async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, _pla
     let patience = Duration::from_millis(app.lease_ms.min(PATIENCE_MS));
     let mut outlet = Outlet::new(sink, caller.encoding, patience);
     let end = speak(&app, &caller, &mut outlet, &mut stream, patience).await;
-    tracing::debug!(worker = %caller.worker, ?end, "a session is over");
+    tracing::debug!(worker = %caller.worker, ?end, "session ended");
     if outlet.close(&end).await {
         let rest = async {
             while let Some(Ok(message)) = stream.next().await

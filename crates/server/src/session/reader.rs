@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
 }
 
 fn log_missing() -> ApiError {
-    ApiError::new(Code::Unavailable, "its log is not stored yet; send the missing piece again first")
+    ApiError::new(Code::Unavailable, "the log of the attempt is incomplete; send the missing chunk first")
 }
 
 /// Whether the same may work later.

@@ -83,7 +83,7 @@ pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<So
     for message in frame {
         let (worker, session) = (speaker.worker, speaker.session);
         match message {
-            ToServer::Hello(_) => return Err("hello comes once, and first"),
+            ToServer::Hello(_) => return Err("hello must be sent once, as the first message"),
             ToServer::Credit { total } => {
                 sorted.total = Some(total);
                 if speaker.draining {

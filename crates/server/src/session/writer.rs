@@ -223,6 +223,6 @@ pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker
 }
 
 fn broken(trouble: &ApiError) -> End {
-    tracing::error!("{}", trouble.inside().unwrap_or("an assignment that cannot be told"));
+    tracing::error!("{}", trouble.inside().unwrap_or("an assignment could not be sent"));
     End::Broken
 }

@@ -36,7 +36,7 @@ impl Tokens {
             None => return Err(ApiError::bad("name is missing")),
         };
         if wanted.kind == TokenKind::Join && wanted.role != TokenRole::Worker {
-            return Err(ApiError::bad("a join token has the role worker"));
+            return Err(ApiError::bad("a join token must have the role worker"));
         }
         let scope = Scope::new(&wanted.queues).map_err(ApiError::bad)?;
         let (secret, token) = made(name, wanted.role, wanted.kind, scope, moment, expires_at)?;
@@ -73,7 +73,7 @@ impl Tokens {
     /// Exchanges a join token for a worker's own credential. It is used up only if that works.
     pub(crate) async fn join(&self, by: &Identity, name: &str) -> Result<CreatedToken, ApiError> {
         let moment = now();
-        let used = || ApiError::new(Code::Unauthorized, "this join token was used, or is too old");
+        let used = || ApiError::new(Code::Unauthorized, "this join token has been used or has expired");
         let _writing = self.writing.lock().await;
         let join = self.read().stored.get(&by.id).cloned().ok_or_else(used)?;
         let scope = join.scope.clone();
@@ -105,7 +105,10 @@ impl Tokens {
             return Err(taken(name));
         }
         if entries.stored.len() >= TOKENS {
-            return Err(ApiError::new(Code::Conflict, format!("the hall has {TOKENS} tokens, the limit")));
+            return Err(ApiError::new(
+                Code::Conflict,
+                format!("there are {TOKENS} tokens, which is the limit"),
+            ));
         }
         match entries.stored.values().find(|stored| stored.name == name) {
             Some(stored) if stored.is_expired(moment) => Ok(stored.rev),
@@ -150,7 +153,7 @@ impl Tokens {
             let removed = self.store.commit(swept);
             tokio::spawn(async move {
                 if let Err(error) = removed.await {
-                    tracing::warn!("expired tokens were not removed: {error}");
+                    tracing::warn!("failed to remove expired tokens: {error}");
                 }
             });
         }
@@ -175,7 +178,7 @@ fn made(
     TokenName::new(&name).map_err(ApiError::bad)?;
     let secret = fresh();
     let parts = split(&secret).map(|(id, secret)| (id.to_owned(), Hash::of(secret)));
-    let (id, hash) = parts.ok_or_else(|| ApiError::internal("a fresh token that does not read as one"))?;
+    let (id, hash) = parts.ok_or_else(|| ApiError::internal("a new token is malformed"))?;
     Ok((secret, StoredToken { id, hash, name, role, kind, scope, created_at, expires_at, rev: 0 }))
 }
 
@@ -194,7 +197,7 @@ fn expiry(wanted: &CreateToken, moment: Time) -> Result<Option<Time>, ApiError> 
 }
 
 fn taken(name: &str) -> ApiError {
-    ApiError::new(Code::Conflict, format!("the name {name:?} belongs to another token"))
+    ApiError::new(Code::Conflict, format!("the name {name:?} is used by another token"))
 }
 
 fn word(kind: TokenKind) -> &'static str {

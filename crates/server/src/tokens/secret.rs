@@ -24,10 +24,10 @@ pub enum TokenError {
         source: io::Error,
     },
     /// Others can read it.
-    #[error("failed to use {0}: others than its owner can read it; make it mode 600")]
+    #[error("failed to use {0}: users other than its owner can read it; set mode 600")]
     Open(PathBuf),
     /// It holds something else.
-    #[error("failed to use {0}: it does not hold what it should; remove it to get a new one")]
+    #[error("failed to use {0}: its content is invalid; remove it to create a new one")]
     Content(PathBuf),
     /// The store could not tell the tokens.
     #[error("failed to read the tokens: {0}")]

@@ -23,7 +23,7 @@ async fn a_link_lets_a_browser_in_once_and_its_cookie_changes_things_from_our_pa
     send("POST", "/api/v1/jobs", &[("Origin", "http://evil.example")]).await.problem(403, "forbidden");
     assert_eq!(send("POST", "/api/v1/jobs", &[("Origin", &own)]).await.status, 201);
     let again = hall.send("GET", &format!("/?code={code}"), "", &[], b"").await;
-    assert!(again.problem(401, "unauthorized").contains("used already"));
+    assert!(again.problem(401, "unauthorized").contains("has been used"));
     assert_eq!(hall.send("GET", "/", "", &[], b"").await.status, 200);
     let foreign = [("Cookie", "jobhall_session=0000")];
     hall.send("GET", "/api/v1/jobs", "", &foreign, b"").await.problem(401, "unauthorized");

@@ -30,7 +30,7 @@ async fn a_bad_edit_names_the_field_and_writes_nothing() {
     let hall = TestServer::start().await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
     for (body, said) in [
-        ("{}", "nothing is to change"),
+        ("{}", "no change given"),
         (r#"{"queue":"q"}"#, "unknown field `queue`"),
         (r#"{"needs":"gpu >"}"#, "needs: "),
         (r#"{"uses":"gpu=x"}"#, "uses: "),

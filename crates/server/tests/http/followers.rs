@@ -347,7 +347,7 @@ async fn a_follower_speaks_tls_with_a_leadership_behind_it_and_believes_no_other
     client.session(Hello::default()).await.expect("a session through the follower");
     follower.forward(leading(Some("b.crt"))).await.unwrap();
     hall.get("/api/v1/jobs").await.problem(503, "no_leader");
-    assert!(follower.forward(leading(None)).await.unwrap_err().contains("nobody is believed"));
+    assert!(follower.forward(leading(None)).await.unwrap_err().contains("requires TLS"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

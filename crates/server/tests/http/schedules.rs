@@ -72,7 +72,7 @@ async fn what_is_wrong_is_refused_with_its_place_and_nothing_is_made() {
     let hall = TestServer::start().await;
     for (body, said) in [
         ("{}", "a new schedule needs cron or every"),
-        (r#"{"cron":"@daily"}"#, "a new schedule needs job"),
+        (r#"{"cron":"@daily"}"#, "a new schedule requires job"),
         (r#"{"cron":"0 25 * * *","job":{"type":"t"}}"#, "cron: \"25\" is no hour at column 3"),
         (r#"{"cron":"0 0 30 2 *","job":{"type":"t"}}"#, "cron: no day is ever one of this cron line"),
         (r#"{"cron":"@daily","zone":"Berlin","job":{"type":"t"}}"#, "did you mean Europe/Berlin?"),

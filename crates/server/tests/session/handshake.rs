@@ -81,6 +81,6 @@ async fn whoever_says_nothing_or_something_else_first_is_sent_away() {
     assert!(twice.hear().await.contains("welcome"), "a first frame may say more than hello");
     assert!(twice.hear().await.contains(r#""n":1"#));
     twice.text(r#"[{"hello":{"version":1}}]"#).await;
-    assert_eq!(twice.closed().await, (1002, "hello comes once, and first".to_owned()));
-    assert_eq!(silent.closed().await, (1008, "no hello came in time".to_owned()));
+    assert_eq!(twice.closed().await, (1002, "hello must be sent once, as the first message".to_owned()));
+    assert_eq!(silent.closed().await, (1008, "no hello was received in time".to_owned()));
 }

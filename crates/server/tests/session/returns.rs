@@ -53,7 +53,7 @@ async fn a_hall_that_stops_says_so_and_leases_live_on_in_the_next_one() {
     let (id, job) = accepted(&hall, &mut worker).await;
     let hall = hall.restart(jobhall_engine::Config::default()).await;
     let end = worker.end().await;
-    assert!(end.contains("the hall is stopping (1001)"), "{end}");
+    assert!(end.contains("the server is stopping (1001)"), "{end}");
     worker.hear(|message| matches!(message, ToWorker::Drain {}).then_some(())).await;
     let mut worker = TestWorker::connect(&hall, Encoding::MessagePack, with(vec![job.held()])).await;
     assert_eq!(worker.session.welcome.kept, [job.attempt]);
@@ -135,7 +135,7 @@ async fn a_token_that_is_revoked_ends_its_session() {
     let (id, _) = accepted(&hall, &mut worker).await;
     hall.tokens.revoke("w");
     let end = worker.end().await;
-    assert!(end.contains("the token is no longer good (1008)"), "{end}");
+    assert!(end.contains("the token is no longer valid (1008)"), "{end}");
     assert_eq!(hall.state(id).await, "accepted", "its lease lives on until it ends");
     let refused = TestWorker::try_connect(&hall, &hall.worker, Encoding::Json, Hello::default()).await;
     assert_eq!(refused.err().unwrap().code(), Some(jobhall_protocol::Code::Unauthorized));
