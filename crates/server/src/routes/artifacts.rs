@@ -89,11 +89,11 @@ fn digest(headers: &HeaderMap) -> Result<Option<Digest>, ApiError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactsQuery {
-    /// `17-2`, or the number of the attempt from 1; the last one if missing.
+    /// Attempt id such as `17-2`, or attempt number starting at 1; default: the last attempt.
     attempt: Option<String>,
-    /// How many on a page.
+    /// Page size.
     limit: Option<usize>,
-    /// Where the page before ended.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn list(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactQuery {
-    /// `17-2`, or the number of the attempt from 1; the last one if missing.
+    /// Attempt id such as `17-2`, or attempt number starting at 1; default: the last attempt.
     attempt: Option<String>,
 }
 

@@ -106,9 +106,9 @@ fn indicator(indicator: wire::Indicator) -> Result<Indicator, ApiError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogPlace {
-    /// The byte of the log that it begins with; at its end if missing.
+    /// Byte offset in the log at which the chunk starts; default: the end of the log.
     offset: Option<u64>,
-    /// `stdout` or `stderr`; the former if missing.
+    /// `stdout` or `stderr`; default `stdout`.
     stream: Option<String>,
 }
 

@@ -21,9 +21,9 @@ const LIMIT_MOST: usize = 500;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {
-    /// So many on a page, at most 500; 50 if missing.
+    /// Page size, at most 500; default 50.
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 

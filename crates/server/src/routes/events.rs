@@ -35,7 +35,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
-    /// As `Last-Event-ID`, for those who cannot set headers.
+    /// Same as `Last-Event-ID`, for clients that cannot set headers.
     after: Option<u64>,
 }
 
@@ -43,9 +43,9 @@ pub(super) struct EventsQuery {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AllEventsQuery {
-    /// As `Last-Event-ID`, for those who cannot set headers.
+    /// Same as `Last-Event-ID`, for clients that cannot set headers.
     after: Option<u64>,
-    /// Only of jobs of this group.
+    /// Only events of jobs in this group.
     group: Option<u64>,
 }
 

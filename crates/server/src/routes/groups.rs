@@ -58,9 +58,9 @@ fn new_group(asked: &CreateGroup) -> Result<NewGroup, ApiError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GroupsQuery {
-    /// So many on a page, at most 500; 50 if missing.
+    /// Page size, at most 500; default 50.
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 

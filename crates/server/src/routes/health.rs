@@ -23,7 +23,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadyQuery {
-    /// Every check: `true`, or without a value.
+    /// `true` or without a value: list every check.
     verbose: Option<String>,
 }
 

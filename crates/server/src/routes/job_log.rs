@@ -29,14 +29,14 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogQuery {
-    /// `17-2`, or the number of the attempt from 1; the last one if missing.
+    /// Attempt id such as `17-2`, or attempt number starting at 1; default: the last attempt.
     attempt: Option<String>,
-    /// Go on with what comes until the attempt ends.
+    /// Stream new output until the attempt ends.
     #[serde(default)]
     follow: bool,
-    /// `stdout` or `stderr`; both if missing.
+    /// `stdout` or `stderr`; default: both.
     stream: Option<String>,
-    /// The offset in the log to begin at.
+    /// Byte offset in the log to start at.
     #[serde(default)]
     from: u64,
 }

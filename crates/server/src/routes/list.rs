@@ -27,31 +27,31 @@ const SEARCHED: usize = 100;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct JobsQuery {
-    /// In one of these states, separated by commas.
+    /// Jobs in one of these states, separated by commas.
     state: Option<String>,
-    /// Of this type.
+    /// Jobs of this type.
     #[serde(rename = "type")]
     job_type: Option<String>,
-    /// With this key.
+    /// Jobs with this key.
     key: Option<String>,
-    /// In this queue.
+    /// Jobs in this queue.
     queue: Option<String>,
-    /// Of this group.
+    /// Jobs of this group.
     group: Option<u64>,
-    /// Of this owner.
+    /// Jobs of this owner.
     owner: Option<String>,
-    /// With this tag.
+    /// Jobs with this tag.
     tag: Option<String>,
-    /// With this text in type, key, params or error, in any case of letters. One request looks at 2,000 jobs at
-    /// most: a page may be short or empty although the list goes on.
+    /// Jobs with this text in type, key, params or error, ignoring case. One request scans at most 2,000 jobs:
+    /// a page may be short or empty even if more pages follow.
     q: Option<String>,
-    /// Submitted at this moment or later.
+    /// Submitted at or after this time.
     created_after: Option<Timestamp>,
-    /// Submitted before this moment.
+    /// Submitted before this time.
     created_before: Option<Timestamp>,
-    /// So many on a page, at most 500; 50 if missing.
+    /// Page size, at most 500; default 50.
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 

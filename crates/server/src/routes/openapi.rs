@@ -156,7 +156,7 @@ fn document(rows: Vec<Row>) -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Jobhall",
-            "summary": "Where jobs meet workers",
+            "summary": "HTTP API of the Jobhall job engine",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
@@ -166,7 +166,7 @@ fn document(rows: Vec<Row>) -> Value {
         "components": {
             "schemas": schemas.take_definitions(true),
             "securitySchemes": {
-                "token": { "type": "http", "scheme": "bearer", "description": "A token of the hall: jh_…" },
+                "token": { "type": "http", "scheme": "bearer", "description": "API token: jh_…" },
             },
         },
     })

@@ -63,9 +63,9 @@ async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, ApiError> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OperationsQuery {
-    /// So many on a page, at most 500; 50 if missing.
+    /// Page size, at most 500; default 50.
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 

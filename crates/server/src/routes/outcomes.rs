@@ -25,7 +25,7 @@ const PAGE: usize = 10;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutcomeQuery {
-    /// Its number; the current one if missing.
+    /// Attempt number; default: the current attempt.
     attempt: Option<u32>,
 }
 

@@ -34,7 +34,7 @@ const REFRESH_S: u32 = 10;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
-    /// From a link: lets the browser in, once.
+    /// One-time sign-in code from a link.
     code: Option<String>,
 }
 

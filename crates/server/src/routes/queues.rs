@@ -25,9 +25,9 @@ const LIMIT_MOST: usize = 500;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueuesQuery {
-    /// How many on a page.
+    /// Page size.
     limit: Option<usize>,
-    /// Where the page before ended.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 

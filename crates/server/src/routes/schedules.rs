@@ -122,7 +122,7 @@ pub(super) async fn run(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TicksQuery {
-    /// So many, from 1 to 100; 5 if missing.
+    /// Number of ticks, from 1 to 100; default 5.
     n: Option<u64>,
 }
 

@@ -14,19 +14,19 @@ use super::{JSON, Row, part};
 const TEXT: &str = "text/plain";
 const BYTES: &str = "application/octet-stream";
 const EVENTS: &str = "text/event-stream";
-const LOCATION: &[(&str, &str)] = &[("Location", "Where it is")];
-const LEASE: &[(&str, &str)] = &[(LEASE_HEADER, "The lease of the attempt: 32 hex digits")];
+const LOCATION: &[(&str, &str)] = &[("Location", "Address of the resource")];
+const LEASE: &[(&str, &str)] = &[(LEASE_HEADER, "Lease of the attempt: 32 hex digits")];
 const ARTIFACT: &[(&str, &str)] = &[
-    (LEASE_HEADER, "The lease of the attempt: 32 hex digits"),
-    (DIGEST_HEADER, "The BLAKE3 hash of the bytes; others are refused"),
+    (LEASE_HEADER, "Lease of the attempt: 32 hex digits"),
+    (DIGEST_HEADER, "BLAKE3 hash of the body; a body with another hash is refused"),
 ];
-const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Go on behind this event")];
+const POSITION: &[(&str, &str)] = &[("Last-Event-ID", "Resume after this event")];
 const IDEMPOTENCY: &[(&str, &str)] =
-    &[("Idempotency-Key", "Repeats of this request are answered as the first was, for a day")];
-const TAG: &[(&str, &str)] = &[("ETag", "Names this version")];
+    &[("Idempotency-Key", "Within a day, a repeated request returns the first response")];
+const TAG: &[(&str, &str)] = &[("ETag", "Entity tag of this version")];
 const VERSIONS: &[(&str, &str)] = &[
-    ("If-Match", "Change only these versions; * stands for any that is there"),
-    ("If-None-Match", "With *: only make what is not there"),
+    ("If-Match", "Change only these versions; * matches any existing version"),
+    ("If-None-Match", "With *: create only if it does not exist"),
 ];
 /// What every change of stored things can meet.
 const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
@@ -90,61 +90,57 @@ pub(super) fn all() -> Vec<Row> {
 
 fn hall() -> Vec<Row> {
     vec![
-        get("/", "page", "A page for people")
+        get("/", "page", "Overview page")
             .query::<page::PageQuery>()
-            .gives_as::<String>("text/html", "The hall at a glance, for whoever is signed in")
-            .answers_with(303, "A code was good: the browser has a cookie now", None)
+            .gives_as::<String>("text/html", "Overview of the hall for a signed-in user")
+            .answers_with(303, "The code was valid; the response sets a session cookie", None)
             .telling(LOCATION)
             .problems(&[Code::Unauthorized, Code::TooManyRequests]),
-        get("/livez", "livez", "Whether the process answers").gives_as::<String>(TEXT, "It does"),
-        get("/readyz", "readyz", "Whether the hall takes work")
+        get("/livez", "livez", "Liveness check").gives_as::<String>(TEXT, "Success"),
+        get("/readyz", "readyz", "Readiness check")
             .query::<health::ReadyQuery>()
-            .gives_as::<String>(TEXT, "It does")
+            .gives_as::<String>(TEXT, "Success")
             .problems(&[Code::Unavailable]),
-        get("/metrics", "metrics", "Numbers for Prometheus")
-            .gives_as::<String>("application/openmetrics-text", "The numbers"),
-        get("/api/v1/stats", "stats", "The hall as a whole, in figures").gives::<wire::Stats>("The figures"),
-        get("/api/v1/queues", "listQueues", "Queues with their open jobs, by name")
+        get("/metrics", "metrics", "Metrics for Prometheus")
+            .gives_as::<String>("application/openmetrics-text", "The metrics"),
+        get("/api/v1/stats", "stats", "Statistics of the hall").gives::<wire::Stats>("The statistics"),
+        get("/api/v1/queues", "listQueues", "List queues with their open jobs, by name")
             .query::<queue::QueuesQuery>()
             .gives::<Page<wire::Queue>>("A page"),
-        get("/api/v1/queues/{name}", "showQueue", "One queue with its open jobs")
+        get("/api/v1/queues/{name}", "showQueue", "Show a queue with its open jobs")
             .gives::<wire::Queue>("The queue")
             .telling(TAG)
             .problems(&[Code::NotFound]),
-        put("/api/v1/queues/{name}", "setQueue", "Configure a queue; what is missing stays as it is")
+        put("/api/v1/queues/{name}", "setQueue", "Configure a queue; omitted fields are unchanged")
             .headers(VERSIONS)
             .takes::<wire::SetQueue>()
-            .gives::<wire::QueueSettings>("As it is now")
+            .gives::<wire::QueueSettings>("The new settings")
             .telling(TAG)
-            .answers_with(
-                201,
-                "A queue that nobody had configured",
-                Some((JSON, part::<wire::QueueSettings>)),
-            )
+            .answers_with(201, "The queue had no settings", Some((JSON, part::<wire::QueueSettings>)))
             .telling(TAG)
             .problems(CONFIGURE),
-        Row::new("DELETE", "/api/v1/queues/{name}", "resetQueue", "Give a queue its defaults again")
+        Row::new("DELETE", "/api/v1/queues/{name}", "resetQueue", "Reset a queue to its defaults")
             .headers(VERSIONS)
-            .answers_with(204, "It has them", None)
+            .answers_with(204, "Reset", None)
             .problems(CONFIGURE)
             .problems(&[Code::NotFound]),
         get("/openapi.json", "openapi", "This document").gives::<Value>("This document"),
-        get("/api/v1/events", "events", "Everything that happens, as server-sent events")
+        get("/api/v1/events", "events", "Stream all events as server-sent events")
             .query::<events::AllEventsQuery>()
             .headers(POSITION)
-            .gives_as::<wire::Change>(EVENTS, "A stream whose events named `job` carry this as data")
+            .gives_as::<wire::Change>(EVENTS, "Event stream; events named `job` carry this data")
             .problems(&[Code::BadRequest, Code::Unavailable]),
     ]
 }
 
 fn jobs() -> Vec<Row> {
     vec![
-        post("/api/v1/jobs", "submitJobs", "Submit one job, or many together")
+        post("/api/v1/jobs", "submitJobs", "Submit one job, or several atomically")
             .headers(IDEMPOTENCY)
             .takes::<Submit>()
             .answers_with(201, "A new job", Some((JSON, part::<wire::Job>)))
             .telling(LOCATION)
-            .gives::<SubmitAnswer>("A job that was there already, or the answers to many")
+            .gives::<SubmitAnswer>("An existing job, or the results for several jobs")
             .problems(&[
                 Code::NotFound,
                 Code::KeyHeld,
@@ -155,20 +151,20 @@ fn jobs() -> Vec<Row> {
                 Code::Unavailable,
                 Code::StorageFull,
             ]),
-        get("/api/v1/jobs", "listJobs", "Jobs, newest first")
+        get("/api/v1/jobs", "listJobs", "List jobs, newest first")
             .query::<list::JobsQuery>()
-            .gives::<Page<wire::Job>>("A page; it may be short although the list goes on")
-            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+            .gives::<Page<wire::Job>>("A page; it may be short even if more pages follow")
+            .telling(&[("Link", "Address of the next page, with rel=\"next\"")]),
     ]
 }
 
 fn groups() -> Vec<Row> {
     const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
     vec![
-        post("/api/v1/groups", "createGroup", "Make a group, and jobs in it")
+        post("/api/v1/groups", "createGroup", "Create a group with jobs")
             .headers(IDEMPOTENCY)
             .takes::<wire::CreateGroup>()
-            .answers_with(201, "The group with what became of its jobs", Some((JSON, part::<wire::Group>)))
+            .answers_with(201, "The group and the results for its jobs", Some((JSON, part::<wire::Group>)))
             .telling(LOCATION)
             .problems(&[
                 Code::KeyHeld,
@@ -178,135 +174,147 @@ fn groups() -> Vec<Row> {
                 Code::Unavailable,
                 Code::StorageFull,
             ]),
-        get("/api/v1/groups", "listGroups", "Groups, newest first")
+        get("/api/v1/groups", "listGroups", "List groups, newest first")
             .query::<group::GroupsQuery>()
             .gives::<Page<wire::Group>>("A page")
-            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
-        get("/api/v1/groups/{id}", "showGroup", "One group with its members counted")
+            .telling(&[("Link", "Address of the next page, with rel=\"next\"")]),
+        get("/api/v1/groups/{id}", "showGroup", "Show a group with its job counts")
             .gives::<wire::Group>("The group")
             .problems(&[Code::NotFound]),
         post(
             "/api/v1/groups/{id}/close",
             "closeGroup",
-            "A group takes no more jobs, and ends with its last one",
+            "Close a group: it accepts no more jobs and ends with its last job",
         )
         .gives::<wire::Group>("The group")
         .problems(CHANGE),
+        post("/api/v1/groups/{id}/cancel", "cancelGroup", "Cancel all jobs of a group (idempotent)")
+            .may_take::<wire::Cancel>()
+            .gives::<wire::Group>("The group")
+            .problems(CHANGE),
         post(
-            "/api/v1/groups/{id}/cancel",
-            "cancelGroup",
-            "End all jobs of a group; doing it again changes nothing",
+            "/api/v1/groups/{id}/retry",
+            "retryGroup",
+            "Create a new group from the failed jobs of an ended group",
         )
-        .may_take::<wire::Cancel>()
-        .gives::<wire::Group>("The group")
-        .problems(CHANGE),
-        post("/api/v1/groups/{id}/retry", "retryGroup", "Make a new group of what failed in an ended one")
-            .headers(IDEMPOTENCY)
-            .answers_with(201, "The new group", Some((JSON, part::<wire::Group>)))
-            .telling(LOCATION)
-            .problems(&[
-                Code::NotFound,
-                Code::IdempotencyKeyReused,
-                Code::Conflict,
-                Code::Unavailable,
-                Code::StorageFull,
-            ]),
+        .headers(IDEMPOTENCY)
+        .answers_with(201, "The new group", Some((JSON, part::<wire::Group>)))
+        .telling(LOCATION)
+        .problems(&[
+            Code::NotFound,
+            Code::IdempotencyKeyReused,
+            Code::Conflict,
+            Code::Unavailable,
+            Code::StorageFull,
+        ]),
     ]
 }
 
 fn one_job() -> Vec<Row> {
     vec![
-        get("/api/v1/jobs/{id}", "showJob", "One job with its attempts")
+        get("/api/v1/jobs/{id}", "showJob", "Show a job with its attempts")
             .gives::<wire::Job>("The job")
             .problems(&[Code::NotFound]),
-        Row::new("PATCH", "/api/v1/jobs/{id}", "editJob", "Change a job that no worker has")
+        Row::new("PATCH", "/api/v1/jobs/{id}", "editJob", "Edit a job that is not assigned to a worker")
             .takes::<wire::EditJob>()
             .gives::<wire::Job>("The job")
             .problems(CHANGE),
-        post("/api/v1/jobs/{id}/hold", "holdJob", "Keep a job from being given to a worker")
+        post("/api/v1/jobs/{id}/hold", "holdJob", "Hold a job: it is not assigned until released")
             .gives::<wire::Job>("The job")
             .problems(CHANGE),
-        post("/api/v1/jobs/{id}/release", "releaseJob", "Keep a job back no longer")
+        post("/api/v1/jobs/{id}/release", "releaseJob", "Release a held job")
             .gives::<wire::Job>("The job")
             .problems(CHANGE),
-        post("/api/v1/jobs/{id}/run_now", "runJobNow", "Pass over a job's time, backoff and windows")
-            .gives::<wire::Job>("The job")
-            .problems(CHANGE),
-        post("/api/v1/jobs/{id}/cancel", "cancelJob", "End a job; doing it again changes nothing")
+        post(
+            "/api/v1/jobs/{id}/run_now",
+            "runJobNow",
+            "Run a job now, ignoring its start time, backoff and windows",
+        )
+        .gives::<wire::Job>("The job")
+        .problems(CHANGE),
+        post("/api/v1/jobs/{id}/cancel", "cancelJob", "Cancel a job (idempotent)")
             .may_take::<wire::Cancel>()
             .gives::<wire::Job>("The job")
             .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
-        post("/api/v1/jobs/{id}/retry", "retryJob", "Make a new job like this completed one")
+        post("/api/v1/jobs/{id}/retry", "retryJob", "Create a new job from a completed job")
             .answers_with(201, "The new job", Some((JSON, part::<wire::Job>)))
             .telling(LOCATION)
             .problems(&[Code::NotFound, Code::KeyHeld, Code::Conflict, Code::Unavailable, Code::StorageFull]),
-        get("/api/v1/jobs/{id}/explain", "explainJob", "Why a job is not running")
-            .gives::<wire::Explanation>("The reasons, the nearest first")
+        get("/api/v1/jobs/{id}/explain", "explainJob", "Explain why a job is not running")
+            .gives::<wire::Explanation>("The reasons, most relevant first")
             .problems(&[Code::NotFound]),
-        get("/api/v1/jobs/{id}/result", "jobResult", "The value of a success")
-            .gives::<Value>("The value itself")
+        get("/api/v1/jobs/{id}/result", "jobResult", "Result of a succeeded job")
+            .gives::<Value>("The value")
             .problems(&[Code::NotFound, Code::Conflict]),
-        get("/api/v1/jobs/{id}/log", "jobLog", "What a job wrote")
+        get("/api/v1/jobs/{id}/log", "jobLog", "Log of a job")
             .query::<job_log::LogQuery>()
             .headers(&[("Range", "One range in bytes, such as bytes=100-")])
             .gives_as::<String>(TEXT, "The log")
-            .answers_with(206, "A range of it", Some((TEXT, part::<String>)))
+            .answers_with(206, "A range of the log", Some((TEXT, part::<String>)))
             .problems(&[Code::NotFound, Code::RangeNotSatisfiable]),
-        get("/api/v1/jobs/{id}/events", "jobEvents", "What happens to one job, as server-sent events")
+        get("/api/v1/jobs/{id}/events", "jobEvents", "Stream the events of a job as server-sent events")
             .query::<events::EventsQuery>()
             .headers(POSITION)
-            .gives_as::<wire::Change>(EVENTS, "A stream that ends with the job")
+            .gives_as::<wire::Change>(EVENTS, "Event stream that ends with the job")
             .problems(&[Code::NotFound, Code::Unavailable]),
     ]
 }
 
 fn artifacts_rows() -> Vec<Row> {
     vec![
-        get("/api/v1/jobs/{id}/artifacts", "listArtifacts", "What an attempt left, by name")
+        get("/api/v1/jobs/{id}/artifacts", "listArtifacts", "List the artifacts of an attempt, by name")
             .query::<artifacts::ArtifactsQuery>()
             .gives::<Page<wire::Artifact>>("A page")
             .problems(&[Code::NotFound]),
-        get("/api/v1/jobs/{id}/artifacts/{*name}", "artifact", "One artifact; its name may have slashes")
-            .query::<artifacts::ArtifactQuery>()
-            .headers(&[
-                ("Range", "One range in bytes, such as bytes=100-"),
-                ("If-None-Match", "Versions that the client has"),
-            ])
-            .gives_as::<String>(BYTES, "The bytes, with the media type they were put with")
-            .telling(TAG)
-            .answers_with(206, "A range of them", Some((BYTES, part::<String>)))
-            .answers_with(304, "The client has this version", None)
-            .problems(&[Code::NotFound, Code::RangeNotSatisfiable]),
-        put("/api/v1/attempts/{id}/artifacts/{*name}", "putArtifact", "Keep a file of this attempt")
-            .headers(ARTIFACT)
-            .takes_as::<String>(BYTES)
-            .gives::<wire::Artifact>("It is kept")
-            .problems(WORD),
+        get(
+            "/api/v1/jobs/{id}/artifacts/{*name}",
+            "artifact",
+            "Download an artifact; its name may contain slashes",
+        )
+        .query::<artifacts::ArtifactQuery>()
+        .headers(&[
+            ("Range", "One range in bytes, such as bytes=100-"),
+            ("If-None-Match", "Versions that the client has cached"),
+        ])
+        .gives_as::<String>(BYTES, "The bytes, with the media type given at upload")
+        .telling(TAG)
+        .answers_with(206, "A range of the bytes", Some((BYTES, part::<String>)))
+        .answers_with(304, "Not modified: the client has this version", None)
+        .problems(&[Code::NotFound, Code::RangeNotSatisfiable]),
+        put(
+            "/api/v1/attempts/{id}/artifacts/{*name}",
+            "putArtifact",
+            "Store a file as an artifact of the attempt",
+        )
+        .headers(ARTIFACT)
+        .takes_as::<String>(BYTES)
+        .gives::<wire::Artifact>("The stored artifact")
+        .problems(WORD),
     ]
 }
 
 fn operations() -> Vec<Row> {
     vec![
-        post("/api/v1/operations", "startOperation", "Change all jobs that a filter means")
+        post("/api/v1/operations", "startOperation", "Start an operation on all jobs that match a filter")
             .takes::<wire::StartOperation>()
             .answers_with(
                 202,
-                "It is recorded, and counted if that was quick",
+                "The recorded operation, with its job count if already known",
                 Some((JSON, part::<wire::Operation>)),
             )
             .telling(LOCATION)
             .problems(STORE),
-        get("/api/v1/operations", "listOperations", "Operations, newest first")
+        get("/api/v1/operations", "listOperations", "List operations, newest first")
             .query::<operation::OperationsQuery>()
             .gives::<Page<wire::Operation>>("A page")
-            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
-        get("/api/v1/operations/{id}", "showOperation", "How far an operation is")
+            .telling(&[("Link", "Address of the next page, with rel=\"next\"")]),
+        get("/api/v1/operations/{id}", "showOperation", "Show an operation and its progress")
             .gives::<wire::Operation>("The operation")
             .problems(&[Code::NotFound]),
         post(
             "/api/v1/operations/{id}/cancel",
             "cancelOperation",
-            "Stop an operation; what was done stays done",
+            "Stop an operation; completed changes remain",
         )
         .gives::<wire::Operation>("The operation")
         .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
@@ -315,57 +323,58 @@ fn operations() -> Vec<Row> {
 
 fn workers() -> Vec<Row> {
     vec![
-        post("/api/v1/vacancies", "offerVacancy", "A worker's long poll: it can take jobs now")
+        post("/api/v1/vacancies", "offerVacancy", "Worker long poll: offer free slots and receive jobs")
             .takes::<wire::Vacancy>()
             .gives::<wire::Assignments>("Jobs for this worker")
-            .answers_with(204, "None came in time", None)
+            .answers_with(204, "No job was assigned in time", None)
             .problems(STORE),
-        post("/api/v1/renewals", "renewLeases", "A worker still has these attempts")
+        post("/api/v1/renewals", "renewLeases", "Renew the leases of a worker's attempts")
             .takes::<wire::Renewals>()
-            .gives::<wire::Renewed>("Which go on, which are lost, which are to be stopped")
+            .gives::<wire::Renewed>("Attempts that continue, are lost, or must be stopped")
             .problems(STORE),
-        get("/api/v1/session", "openSession", "A worker's session: batches of messages over one WebSocket")
-            .headers(&[("Sec-WebSocket-Protocol", "jobhall.v1.json or jobhall.v1.msgpack")])
-            .answers_with(101, "The session begins with a hello", None)
-            .problems(&[Code::BadRequest, Code::Unavailable]),
-        get("/api/v1/workers", "listWorkers", "The workers that wait or have an attempt")
+        get(
+            "/api/v1/session",
+            "openSession",
+            "Open a worker session: batches of messages over one WebSocket",
+        )
+        .headers(&[("Sec-WebSocket-Protocol", "jobhall.v1.json or jobhall.v1.msgpack")])
+        .answers_with(101, "The session starts with a hello message", None)
+        .problems(&[Code::BadRequest, Code::Unavailable]),
+        get("/api/v1/workers", "listWorkers", "List workers that are waiting or hold an attempt")
             .gives::<Page<wire::Worker>>("All of them"),
-        get("/api/v1/nodes", "listNodes", "The server processes of the hall, and which leads").gives::<Page<
-            wire::Node,
-        >>(
-            "All of them"
-        ),
+        get("/api/v1/nodes", "listNodes", "List the server nodes of the hall and the leader")
+            .gives::<Page<wire::Node>>("All of them"),
     ]
 }
 
 fn attempts_rows() -> Vec<Row> {
     vec![
-        post("/api/v1/attempts/{id}/accept", "acceptAttempt", "The worker has the job")
+        post("/api/v1/attempts/{id}/accept", "acceptAttempt", "Accept an attempt")
             .headers(LEASE)
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
-        post("/api/v1/attempts/{id}/progress", "reportProgress", "How far the worker is")
+        post("/api/v1/attempts/{id}/progress", "reportProgress", "Report progress of an attempt")
             .headers(LEASE)
             .may_take::<wire::Progress>()
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
-        post("/api/v1/attempts/{id}/log", "appendLog", "More of the attempt's log")
+        post("/api/v1/attempts/{id}/log", "appendLog", "Append to the log of an attempt")
             .headers(LEASE)
             .query::<attempts::LogPlace>()
             .takes_as::<String>("application/octet-stream")
-            .gives::<wire::LogPosition>("Where the next chunk begins")
+            .gives::<wire::LogPosition>("Offset of the next chunk")
             .problems(WORD),
-        post("/api/v1/attempts/{id}/outcome", "reportOutcome", "How the attempt ended")
+        post("/api/v1/attempts/{id}/outcome", "reportOutcome", "Report the outcome of an attempt")
             .headers(LEASE)
             .takes::<wire::OutcomeReport>()
             .gives::<wire::Moved>("The job's state")
             .problems(WORD),
-        post("/api/v1/attempts/{id}/jobs", "askForJob", "The attempt asks for a job, by a name of its own")
+        post("/api/v1/attempts/{id}/jobs", "askForJob", "Create a sub-job of an attempt, under a call name")
             .headers(LEASE)
             .takes::<wire::SubJob>()
             .answers_with(201, "A new job", Some((JSON, part::<wire::Called>)))
             .telling(LOCATION)
-            .gives::<wire::Called>("The job that answers already")
+            .gives::<wire::Called>("The existing sub-job")
             .problems(&[
                 Code::KeyHeld,
                 Code::LeaseLost,
@@ -373,16 +382,16 @@ fn attempts_rows() -> Vec<Row> {
                 Code::Unavailable,
                 Code::StorageFull,
             ]),
-        post("/api/v1/attempts/{id}/wait", "waitForJobs", "The attempt waits for jobs that it asked for")
+        post("/api/v1/attempts/{id}/wait", "waitForJobs", "Wait for sub-jobs of an attempt")
             .headers(LEASE)
             .may_take::<wire::Wait>()
-            .gives::<wire::Waited>("They are over, and the attempt goes on")
-            .answers_with(204, "It still waits: ask again", None)
+            .gives::<wire::Waited>("The sub-jobs have ended and the attempt continues")
+            .answers_with(204, "The attempt still waits; repeat the request", None)
             .problems(WORD),
         put(
             "/api/v1/outcomes/{type}/{*key}",
             "finishJob",
-            "Tell the outcome of work that a worker has started",
+            "Report the outcome of external work that a worker started",
         )
         .query::<outcomes::OutcomeQuery>()
         .takes::<wire::OutcomeReport>()
@@ -393,58 +402,58 @@ fn attempts_rows() -> Vec<Row> {
 
 fn tokens() -> Vec<Row> {
     vec![
-        get("/api/v1/tokens", "listTokens", "The tokens that are stored, without their secrets")
+        get("/api/v1/tokens", "listTokens", "List stored tokens, without their secrets")
             .gives::<Page<wire::Token>>("All of them"),
-        post("/api/v1/tokens", "createToken", "Make a token; its secret is told this once")
+        post("/api/v1/tokens", "createToken", "Create a token; its secret is returned only once")
             .takes::<wire::CreateToken>()
             .answers_with(201, "The token and its secret", Some((JSON, part::<wire::CreatedToken>)))
             .telling(LOCATION)
             .problems(&[Code::Conflict, Code::Unavailable, Code::StorageFull]),
-        Row::new("DELETE", "/api/v1/tokens/{id}", "revokeToken", "Take a token away, at once")
-            .answers_with(204, "It is good for nothing any more", None)
+        Row::new("DELETE", "/api/v1/tokens/{id}", "revokeToken", "Revoke a token immediately")
+            .answers_with(204, "Revoked", None)
             .problems(&[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull]),
-        post("/api/v1/join", "join", "A worker exchanges its join token for a credential of its own")
+        post("/api/v1/join", "join", "Exchange a join token for a worker token")
             .takes::<wire::Join>()
-            .gives::<wire::CreatedToken>("The credential and its secret")
+            .gives::<wire::CreatedToken>("The worker token and its secret")
             .problems(&[Code::Conflict, Code::Unavailable, Code::StorageFull]),
-        get("/api/v1/audit", "listAudit", "Who did what, newest first")
+        get("/api/v1/audit", "listAudit", "List audit entries, newest first")
             .query::<audit::AuditQuery>()
             .gives::<Page<wire::Act>>("A page")
-            .telling(&[("Link", "The address of the next page, with rel=\"next\"")]),
+            .telling(&[("Link", "Address of the next page, with rel=\"next\"")]),
     ]
 }
 
 fn schedules() -> Vec<Row> {
     vec![
-        get("/api/v1/schedules", "listSchedules", "The schedules")
+        get("/api/v1/schedules", "listSchedules", "List schedules")
             .gives::<Page<wire::Schedule>>("All of them"),
-        get("/api/v1/schedules/{name}", "showSchedule", "A schedule")
-            .headers(&[("If-None-Match", "Versions that the client has")])
-            .gives::<wire::Schedule>("As it is")
+        get("/api/v1/schedules/{name}", "showSchedule", "Show a schedule")
+            .headers(&[("If-None-Match", "Versions that the client has cached")])
+            .gives::<wire::Schedule>("The current settings")
             .telling(TAG)
-            .answers_with(304, "The client has this version", None)
+            .answers_with(304, "Not modified: the client has this version", None)
             .telling(TAG)
             .problems(&[Code::NotFound]),
         put(
             "/api/v1/schedules/{name}",
             "setSchedule",
-            "Make a schedule, or change one; what is missing stays as it is",
+            "Create or change a schedule; omitted fields are unchanged",
         )
         .headers(VERSIONS)
         .takes::<wire::SetSchedule>()
-        .gives::<wire::Schedule>("As it is now")
+        .gives::<wire::Schedule>("The new settings")
         .telling(TAG)
-        .answers_with(201, "A new one", Some((JSON, part::<wire::Schedule>)))
+        .answers_with(201, "A new schedule", Some((JSON, part::<wire::Schedule>)))
         .telling(TAG)
         .problems(&[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull]),
         Row::new(
             "DELETE",
             "/api/v1/schedules/{name}",
             "removeSchedule",
-            "Remove a schedule; the jobs that it made stay",
+            "Remove a schedule; its jobs remain",
         )
         .headers(VERSIONS)
-        .answers_with(204, "It is gone", None)
+        .answers_with(204, "Removed", None)
         .problems(&[
             Code::NotFound,
             Code::PreconditionFailed,
@@ -452,14 +461,14 @@ fn schedules() -> Vec<Row> {
             Code::Unavailable,
             Code::StorageFull,
         ]),
-        get("/api/v1/schedules/{name}/ticks", "nextTicks", "The ticks to come")
+        get("/api/v1/schedules/{name}/ticks", "nextTicks", "List the next ticks of a schedule")
             .query::<schedule::TicksQuery>()
-            .gives::<Page<wire::Tick>>("The next ones")
+            .gives::<Page<wire::Tick>>("The next ticks")
             .problems(&[Code::NotFound]),
         post(
             "/api/v1/schedules/{name}/run",
             "runSchedule",
-            "Make the job of a schedule now, beside its ticks",
+            "Submit the job of a schedule now, in addition to its ticks",
         )
         .gives::<wire::Submitted>("The job")
         .problems(&[
@@ -474,26 +483,26 @@ fn schedules() -> Vec<Row> {
 
 fn types() -> Vec<Row> {
     vec![
-        get("/api/v1/types", "listTypes", "The types that are known, and what is configured for them")
+        get("/api/v1/types", "listTypes", "List known job types and their settings")
             .gives::<Page<wire::TypeSettings>>("All of them"),
-        get("/api/v1/types/{name}", "showType", "What is configured for a type")
-            .headers(&[("If-None-Match", "Versions that the client has")])
-            .gives::<wire::TypeSettings>("As it is")
+        get("/api/v1/types/{name}", "showType", "Show the settings of a type")
+            .headers(&[("If-None-Match", "Versions that the client has cached")])
+            .gives::<wire::TypeSettings>("The current settings")
             .telling(TAG)
-            .answers_with(304, "The client has this version", None)
+            .answers_with(304, "Not modified: the client has this version", None)
             .telling(TAG)
             .problems(&[Code::NotFound]),
-        put("/api/v1/types/{name}", "setType", "Configure a type; what is missing stays as it is")
+        put("/api/v1/types/{name}", "setType", "Configure a type; omitted fields are unchanged")
             .headers(VERSIONS)
             .takes::<wire::SetType>()
-            .gives::<wire::TypeSettings>("As it is now")
+            .gives::<wire::TypeSettings>("The new settings")
             .telling(TAG)
-            .answers_with(201, "A type that was not known", Some((JSON, part::<wire::TypeSettings>)))
+            .answers_with(201, "The type was not known", Some((JSON, part::<wire::TypeSettings>)))
             .telling(TAG)
             .problems(&[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull]),
-        Row::new("DELETE", "/api/v1/types/{name}", "resetType", "Give a type its defaults again")
+        Row::new("DELETE", "/api/v1/types/{name}", "resetType", "Reset a type to its defaults")
             .headers(VERSIONS)
-            .answers_with(204, "It has them", None)
+            .answers_with(204, "Reset", None)
             .problems(&[
                 Code::NotFound,
                 Code::PreconditionFailed,
