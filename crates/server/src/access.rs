@@ -1,4 +1,4 @@
-//! Who may do what: one row per route. A route without a row answers nobody.
+//! Permissions: one row per route. A route without a row refuses every request.
 
 use crate::tokens::{Identity, Role};
 

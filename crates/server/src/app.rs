@@ -1,4 +1,4 @@
-//! What every route can reach.
+//! State shared by all routes.
 
 use std::net::IpAddr;
 use std::sync::Arc;

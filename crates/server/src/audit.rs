@@ -1,5 +1,5 @@
-//! The audit: who did what. Acts that are commits of the server carry their entry with them; what the engine did is
-//! followed by an entry of its own.
+//! The audit log: who did what. A change that the server commits itself includes its audit entry in the commit. For a
+//! change made by the engine, the entry is written afterwards.
 
 use jobhall_store::{AuditEntry, Unit};
 

@@ -1,5 +1,6 @@
-//! What happens around every route: a request id, host, origin, token and role before it; the problem written, the
-//! request counted and logged after it. A panic in a route is a 500, and the hall lives.
+//! The guard around every route. Before the route it assigns a request id and checks host, origin, token and role.
+//! After the route it writes the problem, counts the request and logs it. A panic in a route becomes a 500 response
+//! and does not stop the server.
 
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,12 +27,13 @@ use crate::failures::Peer;
 use crate::forwarded_for::ForwardedFor;
 use crate::tokens::Identity;
 
-/// The cookie of a browser that came with a code.
+/// The cookie of a browser session.
 pub(crate) const SESSION_COOKIE: &str = "jobhall_session";
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A route behind authentication. It is one future around another, not a layer: a long poll that waits keeps all of them.
+/// A route behind the guard. It is one future around another, not a tower layer: a waiting long poll keeps every layer
+/// in memory.
 pub(crate) struct Guarded<H, T> {
     route: &'static str,
     handler: H,
@@ -60,7 +62,7 @@ impl<H: Handler<T, Arc<App>>, T: 'static> Handler<(Guarded<H, T>, T), Arc<App>> 
     }
 }
 
-/// What no route answers: the path is unknown, or the method is for this path.
+/// The fallback for an unknown path, or for an unsupported method of a known path.
 pub(crate) async fn nowhere(State(app): State<Arc<App>>, request: Request<Body>) -> Response {
     let route = request.extensions().get::<MatchedPath>().and_then(|path| listed(path.as_str()));
     guard(app, route, request, |_| async {
@@ -78,12 +80,12 @@ async fn guard<F: Future<Output = Response> + Send>(
     let started = Instant::now();
     let id = request_id(request.headers());
     let method = request.method().clone();
-    // Of the strongest level, so that every line of the request has its id, however little is logged.
+    // The span has level error so that it is enabled at every log level.
     let span = tracing::error_span!("request", request_id = %id);
-    // Nothing is logged there.
+    // `admit` logs nothing.
     let admitted = admit(&app, &mut request, route).await;
     let who = request.extensions().get::<Identity>().map(|who| who.name.clone());
-    // Nothing of the request is kept here while the route runs.
+    // The request is moved into the route, so this future does not keep it.
     let response = match admitted {
         Ok(()) => survived(run(request)).instrument(span.clone()).await,
         Err(trouble) => trouble.into_response(),
@@ -99,16 +101,16 @@ async fn guard<F: Future<Output = Response> + Send>(
     })
 }
 
-/// The response, or a trouble where the route panicked.
+/// The response, or an error if the route panicked.
 async fn survived(route: impl Future<Output = Response>) -> Response {
     AssertUnwindSafe(route).catch_unwind().await.unwrap_or_else(|panic| {
         ApiError::internal(format!("a route panicked: {}", words(panic.as_ref()))).into_response()
     })
 }
 
-/// Refuses before anything of the body is read.
+/// Checks the request before its body is read.
 async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>) -> Result<(), ApiError> {
-    // What another node passed on was meant for that node, which has looked.
+    // The node that forwarded the request has checked the host.
     if request.extensions().get::<ForwardedFor>().is_none() {
         check_host(&app.hosts, request.headers())?;
     }
@@ -116,7 +118,7 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>)
     let access = route.and_then(|route| access(request.method().as_str(), route));
     let shown = shown(request.headers());
     let who = identify(app, &shown).await;
-    // Known to the log even where they may not go, and to pages that are open to all and tell some more.
+    // The identity is logged even if access is refused, and open pages show more to a known identity.
     if let Some(who) = &who {
         request.extensions_mut().insert(who.clone());
     }
@@ -148,7 +150,7 @@ async fn admit(app: &Arc<App>, request: &mut Request<Body>, route: Option<&str>)
     }
 }
 
-/// Whether a request is meant for us.
+/// Checks that the request is meant for this server.
 pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), ApiError> {
     let host = header_text(headers, header::HOST).unwrap_or_default();
     if hosts.knows(host) {
@@ -157,12 +159,12 @@ pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap) -> Result<(), ApiEr
     Err(ApiError::new(Code::Misdirected, format!("this server does not serve the host {host:?}")))
 }
 
-/// Whether a page that makes a browser change something is one of ours.
+/// Checks the origin of a request that changes something.
 pub(crate) fn check_page<B>(request: &Request<B>) -> Result<(), ApiError> {
     if is_read(request) { Ok(()) } else { check_origin(request.headers()) }
 }
 
-/// What a request shows to say who it is.
+/// The credential of a request.
 enum Shown {
     Token(String),
     Cookie(String),
@@ -177,7 +179,7 @@ fn shown(headers: &HeaderMap) -> Shown {
     session(headers).map_or(Shown::Nothing, |cookie| Shown::Cookie(cookie.to_owned()))
 }
 
-/// Who that is: by a token, or in a browser by its cookie.
+/// The identity behind a token or a browser cookie.
 async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
     match shown {
         Shown::Token(token) => match app.tokens.who(token) {
@@ -189,7 +191,8 @@ async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
     }
 }
 
-/// Whether that may be, for this request. A cookie comes along with whatever a page makes a browser do.
+/// Checks the identity for this request. A browser sends its cookie with every request, so a cookie requires an `Origin`
+/// header on changes.
 fn believe(
     app: &Arc<App>,
     request: &Request<Body>,
@@ -202,13 +205,13 @@ fn believe(
             Err(ApiError::new(Code::Forbidden, "missing Origin header (required for browser requests)"))
         }
         Some(who) => Ok(who),
-        // Who shows nothing guesses nothing.
+        // A request without a credential is not counted as a guess.
         None if matches!(shown, Shown::Nothing) => Err(challenge()),
         None => Err(wrong(app, request)),
     }
 }
 
-/// Counts a wrong token, and writes the first of a minute down.
+/// Counts an invalid token, and writes an audit entry for the first one per minute.
 pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> ApiError {
     let from = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let counted = app.failures.count(from);
@@ -234,7 +237,7 @@ fn is_read<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-/// A browser says on whose page a request was made: another's may not change anything, nor open a session.
+/// Refuses cross-origin requests: another origin may not change anything or open a session.
 pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let host = header_text(headers, header::HOST).unwrap_or_default();
@@ -249,7 +252,7 @@ fn challenge() -> ApiError {
     trouble.with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"jobhall\"")
 }
 
-/// The token that a request shows.
+/// The bearer token of a request.
 pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
     header_text(headers, header::AUTHORIZATION).and_then(bearer)
 }
@@ -263,7 +266,7 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The client's own id if it is harmless, so that one id goes through all logs.
+/// The request id of the client if it is safe to log, so that all logs use the same id; otherwise a new one.
 pub(crate) fn request_id(headers: &HeaderMap) -> String {
     let harmless = |id: &&str| {
         (1..=64).contains(&id.len())

@@ -1,4 +1,4 @@
-//! Reading bodies: bounded in size and time, and refused with the place of the mistake.
+//! Reads request bodies with limits on size and time. Errors name the position of the mistake.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,7 +1,7 @@
-//! Garbage collection of blobs: from time to time, a slice at a time.
+//! Garbage collection of blobs: periodic, a slice at a time.
 //!
-//! What retention removed from the store is asked of the store itself, so it does not matter who removed it and when,
-//! and a hall that was down meanwhile catches up. When the store cannot say, nothing is gone.
+//! The collector asks the store which jobs retention has removed. It therefore does not matter who removed a job and
+//! when, and a server that was down catches up. If the store cannot answer, nothing is removed.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Connections: taken until the node stops, within bounds, each with what the node is at the time of a request.
+//! Accepts connections until the node stops, within limits. Each request is served by the role that the node has at
+//! that time.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The hall's place on disk: what the store takes, and what is left.
+//! Disk usage of the store, and free space.
 
 use std::io;
 use std::path::{Path, PathBuf};

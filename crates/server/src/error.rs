@@ -1,7 +1,7 @@
-//! Statuses: the one place that knows which code answers with which number.
+//! Error codes, HTTP statuses and responses. This is the only module that maps a code to a status.
 //!
-//! A [`ApiError`] travels inside the response until the guard, which knows the request's id, writes it as RFC 9457
-//! problem. What went wrong inside is logged there; the client learns only what it can act on.
+//! An [`ApiError`] travels inside the response to the guard, which knows the request id and writes the error as an
+//! RFC 9457 problem. The guard logs internal details; the client receives only what it can act on.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -14,7 +14,7 @@ use jobhall_protocol::{Code, Problem};
 use jobhall_store::{CommitError, StoreError};
 use serde::Serialize;
 
-/// After how many seconds a client may try again what could not be taken.
+/// Seconds after which a client may retry a request that was refused.
 const RETRY_AFTER_S: u64 = 2;
 
 /// The answer of a route.
@@ -25,7 +25,7 @@ pub(crate) type Answer = Result<Response, ApiError>;
 pub(crate) struct ApiError {
     code: Code,
     detail: String,
-    /// For the log alone.
+    /// Internal detail, for the log only.
     inside: Option<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
@@ -40,7 +40,7 @@ impl ApiError {
         ApiError::new(Code::BadRequest, detail.to_string())
     }
 
-    /// Our own fault: the client learns that it happened, the log what.
+    /// An internal error: the client receives a generic message, the log receives the cause.
     #[expect(clippy::needless_pass_by_value, reason = "so that it fits map_err")]
     pub(crate) fn internal(inside: impl ToString) -> ApiError {
         let trouble = ApiError::new(Code::Internal, "internal error; see the log of the server");
@@ -51,22 +51,22 @@ impl ApiError {
         ApiError { header: HeaderValue::from_str(value).ok().map(|value| Box::new((name, value))), ..self }
     }
 
-    /// What it is called, and what the client may know of it.
+    /// The code, and the detail for the client.
     pub(crate) fn words(&self) -> (Code, &str) {
         (self.code, &self.detail)
     }
 
-    /// What the client is told.
+    /// The detail for the client.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The same in other words.
+    /// The same error with another detail.
     pub(crate) fn saying(self, detail: &str) -> ApiError {
         ApiError { detail: detail.to_owned(), ..self }
     }
 
-    /// What only the log may know.
+    /// The internal detail, for the log only.
     pub(crate) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()
     }
@@ -141,7 +141,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What a response that no route made means, such as a path that is not UTF-8.
+/// The error for a response that no route made, such as for a path that is not UTF-8.
 pub(crate) fn foreign(response: &Response) -> Option<ApiError> {
     let status = response.status();
     let trouble = match status.as_u16() {
@@ -210,7 +210,7 @@ fn storage(full: bool, inside: &str) -> ApiError {
     ApiError { inside: Some(inside.to_owned()), ..trouble }
 }
 
-/// A commit was under way when this node fell. Whoever may ask again should, here or at the next that leads.
+/// A commit was in progress when this node lost the leadership or stopped. The client may retry an idempotent request.
 fn unknown(inside: &str) -> ApiError {
     let words = "this node stopped before it answered; it is not known whether the request was executed";
     ApiError { inside: Some(inside.to_owned()), ..ApiError::new(Code::OutcomeUnknown, words) }
@@ -238,7 +238,7 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// The store could not be asked.
+/// The store is unreachable.
 fn away() -> ApiError {
     ApiError::new(Code::Unavailable, "the database does not respond; try again")
 }
@@ -299,7 +299,7 @@ pub(crate) fn ok(value: &impl Serialize) -> Response {
     with_json(StatusCode::OK, value)
 }
 
-/// 201, or 200 where nothing new was made, with the address of the thing.
+/// 201, or 200 if nothing was created, with the address of the resource.
 pub(crate) fn made(new: bool, location: &str, value: &impl Serialize) -> Response {
     let mut response = with_json(if new { StatusCode::CREATED } else { StatusCode::OK }, value);
     if let Ok(location) = HeaderValue::from_str(location) {
@@ -330,7 +330,7 @@ pub(crate) fn unchanged(tag: &str) -> Response {
     tagged(StatusCode::NOT_MODIFIED.into_response(), tag)
 }
 
-/// 202, with the address where its end can be awaited.
+/// 202, with the address where the result can be read.
 pub(crate) fn accepted(location: &str, value: &impl Serialize) -> Response {
     let mut response = made(true, location, value);
     if response.status() == StatusCode::CREATED {
@@ -359,12 +359,12 @@ pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
     with_text(StatusCode::OK, kind, body)
 }
 
-/// 200 with numbers for Prometheus.
+/// 200 with metrics for Prometheus.
 pub(crate) fn numbers(text: String) -> Response {
     body("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
 }
 
-/// 206 with this part of a whole.
+/// 206 with a part of the content.
 pub(crate) fn part(kind: &'static str, range: &str, body: Body) -> Response {
     let mut response = with_text(StatusCode::PARTIAL_CONTENT, kind, body);
     if let Ok(range) = HeaderValue::from_str(range) {

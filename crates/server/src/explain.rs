@@ -1,4 +1,4 @@
-//! Why a job is not running, on the wire: words for people, and the same as data for programs.
+//! Wire form of the reasons why a job is not running: text for people, data for programs.
 
 use jobhall_core::needs::{Number, Unmet};
 use jobhall_core::{JobId, StateName, Time, WorkerName};

@@ -1,5 +1,5 @@
-//! What the engine counts, as Prometheus reads it. The names of queues are labels, so there are only so many of them;
-//! whatever is beyond is told together, under a name that no queue can have.
+//! Prometheus metrics of the engine. Queue names are labels, so their number is bounded; the remaining queues are
+//! reported together under a name that no queue can have.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Wrong tokens, counted by the address they come from. A right token always passes; a wrong one is answered with
-//! 429 once there were too many in a minute. Headers that name another address are nobody's word and not looked at.
+//! Invalid tokens, counted by source address. A valid token is always accepted. An invalid token is answered with 429
+//! after too many in one minute. Headers that name another source address are ignored.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Which field of a JSON text stands at a place, so that an error can name it.
+//! Finds the field at a position in a JSON text, so that an error can name the field.
 
 /// The way to the value at a line and column as serde tells them, such as `[1].retry.delay`; empty at the top.
 pub(crate) fn field_at(text: &[u8], line: usize, column: usize) -> String {

@@ -1,4 +1,4 @@
-//! What the engine counts, as it is told on the wire.
+//! Wire form of the engine statistics.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Which jobs are meant, checked, and how they are found: a stretch of the store at a time.
+//! Job filters: validation, and search in the store one page at a time.
 //!
-//! The store knows stored states only. What is scheduled, retrying or simply queued depends on the moment, how far a
-//! live attempt is may not be stored yet, and texts are not indexed; these are told apart here, row by row.
+//! The store knows stored states only. Whether a job is scheduled, retrying or queued depends on the current time,
+//! the progress of a live attempt may not be stored yet, and texts are not indexed. These conditions are evaluated
+//! here, row by row.
 
 use jobhall_core::bounds::SEARCH_BYTES;
 use jobhall_core::{

@@ -1,4 +1,4 @@
-//! A follower: a node that does not lead takes requests all the same and passes them on to the one that does.
+//! The follower role: a node that is not the leader forwards requests to the leader.
 //!
 //! ```text
 //!   client ─▶ guard of the follower: host, origin ─▶ pool ─▶ the leader: token, role, route
@@ -6,9 +6,9 @@
 //!          ◀══════ bytes both ways, after an upgrade ══════▶
 //! ```
 //!
-//! Nothing is kept here: bodies, streams and long polls go through as they come, and what ends on one side ends on the
-//! other. A follower knows no tokens. It says where a request came from, so that wrong tokens are counted against whoever
-//! sent them, and it is believed by the secret that the nodes share.
+//! A follower buffers nothing: bodies, streams and long polls pass through as they arrive, and a connection that ends on
+//! one side ends on the other. A follower does not check tokens. It sends the source address of a request to the leader,
+//! which counts invalid tokens against that address. The secret that the nodes share authenticates the follower.
 
 mod headers;
 mod pool;
@@ -36,42 +36,41 @@ use crate::auth::REQUEST_ID;
 use crate::error::{Answer, ApiError};
 use crate::forwarded_for::{ForwardedFor, NodeSecret};
 
-/// Upgraded connections at once, as many as a hall has sessions.
+/// Maximum number of upgraded connections, equal to the maximum number of sessions.
 const TUNNELS: usize = 10_000;
-/// Between two complaints in the log that the other node cannot be reached.
+/// Minimum time between two warnings in the log that the leader is unreachable.
 const COMPLAIN: Duration = Duration::from_secs(10);
-/// How long the other node has to say whether it is ready.
+/// Time limit for the readiness response of the leader.
 const READY: Duration = Duration::from_secs(3);
-/// The most bytes of what it then says.
+/// Maximum size of that response.
 const READY_BYTES: usize = 16 * 1024;
 
-/// Whether other nodes can be told that this is where a node is; why not.
+/// Checks the address that a node advertises to other nodes.
 ///
 /// # Errors
-/// It does not read `http://HOST:PORT` or `https://HOST:PORT`.
+/// The address is not of the form `http://HOST:PORT` or `https://HOST:PORT`.
 pub fn check_address(url: &str) -> Result<(), String> {
     pool::place(url).map(|_| ())
 }
 
-/// Where a follower leads.
+/// Target of a follower.
 #[derive(Clone, Debug)]
 pub struct ForwardTo {
-    /// Where the node is that leads: `http://HOST:PORT` or `https://HOST:PORT`.
+    /// Address of the leader: `http://HOST:PORT` or `https://HOST:PORT`.
     pub url: String,
-    /// What the nodes of the hall know each other by.
+    /// The secret that the nodes of the hall share.
     pub secret: NodeSecret,
-    /// How to speak TLS with that node, and whom to believe to be it; needed where it is behind `https`.
+    /// TLS configuration and trusted certificates for that node; required for `https`.
     pub tls: Option<Arc<ClientConfig>>,
 }
 
-/// See the module.
 pub(crate) struct Forwarder {
     pool: Pool,
     pub(crate) secret: NodeSecret,
     tunnels: Arc<Semaphore>,
-    /// Becomes true once: the leadership is elsewhere, or this node stops.
+    /// Becomes true once: another node leads, or this node stops.
     close: watch::Sender<bool>,
-    /// When the log was last told that it leads nowhere.
+    /// Time of the last warning that the leader is unreachable.
     complained: Mutex<Option<Instant>>,
 }
 
@@ -83,7 +82,7 @@ impl Forwarder {
         Ok(Forwarder { pool, secret, tunnels, close, complained: Mutex::default() })
     }
 
-    /// Ends whatever goes through: who was behind it comes back and is led elsewhere.
+    /// Ends all forwarded connections. The clients reconnect and reach the new leader.
     pub(crate) fn close(&self) {
         self.close.send_replace(true);
     }
@@ -92,16 +91,16 @@ impl Forwarder {
         told(self.close.subscribe())
     }
 
-    /// Passes a request on.
+    /// Forwards a request.
     pub(crate) async fn pass(&self, mut request: Request<Incoming>, forwarded_for: ForwardedFor) -> Answer {
         let upgrade = headers::strip(request.headers_mut());
-        // Before anything is sent: whom there is no room for is told so.
+        // Before anything is sent: a session beyond the limit is refused.
         let asked = match upgrade {
             Some(to) => Some((to, self.place()?, hyper::upgrade::on(&mut request))),
             None => None,
         };
         let (mut parts, body) = request.into_parts();
-        // The address of the way is settled already.
+        // The pool determines the address, so only the path is kept.
         parts.uri = parts.uri.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()));
         let mut request = Request::from_parts(parts, Body::new(body));
         self.secret.sign(request.headers_mut(), forwarded_for);
@@ -135,13 +134,13 @@ impl Forwarder {
         })
     }
 
-    /// It was not sent.
+    /// The error for a request that was not sent.
     fn absent(&self, why: &str) -> ApiError {
         self.complain("the leader cannot be reached", why);
         ApiError::new(Code::NoLeader, "the leader cannot be reached; nothing was done")
     }
 
-    /// It was sent, and no answer came.
+    /// The error for a request that was sent and not answered.
     fn lost(&self, why: &str, reads: bool) -> ApiError {
         self.complain("the connection to the leader was lost before it answered", why);
         if reads {
@@ -155,7 +154,7 @@ impl Forwarder {
         ApiError::new(Code::OutcomeUnknown, words)
     }
 
-    /// Whoever runs this node should know why, and not for each of a thousand requests.
+    /// Logs a warning, at most one per interval.
     fn complain(&self, what: &str, why: &str) {
         let mut last = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() > COMPLAIN) {
@@ -192,7 +191,7 @@ impl Forwarder {
         });
     }
 
-    /// Whether the leader is ready; what it says.
+    /// Returns the readiness response of the leader.
     pub(crate) async fn is_ready(&self, asked: &Request<Incoming>, forwarded_for: ForwardedFor) -> Answer {
         let path =
             asked.uri().query().map_or_else(|| "/readyz".to_owned(), |query| format!("/readyz?{query}"));
@@ -215,7 +214,7 @@ impl Forwarder {
             .unwrap_or_else(|_| Err(self.lost("it did not answer in time", true)))
     }
 
-    /// Whether whoever asks may see the numbers of a node: the leadership knows, for its own.
+    /// Asks the leader whether the caller may read metrics.
     pub(crate) async fn may_see_numbers(
         &self,
         asked: &Request<Incoming>,
@@ -224,7 +223,7 @@ impl Forwarder {
         Ok(self.send(self.question("/metrics", asked, forwarded_for)?).await?.map(Body::new))
     }
 
-    /// A question of this node's own, for whoever asks.
+    /// A request that this node sends to the leader with the credentials of the caller.
     fn question(
         &self,
         path: &str,
@@ -243,7 +242,7 @@ impl Forwarder {
     }
 }
 
-/// A body on its way through, cut when the follower is closed.
+/// A forwarded body, aborted when the follower is closed.
 struct Passing {
     body: Incoming,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,

@@ -1,6 +1,6 @@
-//! What one node of a hall says to another about a request that it passes on: where it came from, and that its host
-//! and origin were looked at. It is believed only beside the hall's secret, which nodes read from their database; from
-//! anyone else these headers are taken off and mean nothing.
+//! Headers that a node adds to a forwarded request: the source of the request, and that host and origin were checked.
+//! They are trusted only together with the secret of the hall, which nodes read from their database. From any other
+//! client they are removed and ignored.
 
 use std::fmt;
 use std::net::IpAddr;

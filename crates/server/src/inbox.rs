@@ -1,9 +1,9 @@
-//! Taking home what other programs asked for in transactions of their own (`jobhall.submit`, docs/sql.md). It runs as
-//! long as this node speaks for the hall.
+//! Submits the jobs that other programs requested in their own transactions (`jobhall.submit`, docs/sql.md). It runs
+//! as long as this node leads.
 //!
-//! Every row becomes a job by the engine's ordinary submit, under a name that stands for the row: the store takes the
-//! row away in the transaction that stores the job, so it comes of it once, whatever dies meanwhile. A row that cannot be
-//! a job is put aside with the reason; one that cannot be a job at the moment stays.
+//! Every row is submitted through the engine under an idempotency key derived from the row. The store deletes the row
+//! in the transaction that stores the job, so a row becomes a job exactly once even after a crash. A row that cannot
+//! become a job is set aside with the reason. A row that cannot become a job at the moment stays in the inbox.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The leadership of a hall, open on this node: its routes, and the services that run beside them as long as it is here.
+//! The leader role on this node: the routes and the background services that run as long as the node leads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,12 +20,11 @@ use crate::server::Options;
 use crate::tokens::Tokens;
 use crate::{collector, inbox, routes};
 
-/// How long requests under way have when the leadership ends.
+/// Time limit for requests in progress when the leadership ends.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// Pauses between two readings of the tokens.
+/// Interval between two reloads of the tokens.
 const REREAD: Duration = Duration::from_secs(2);
 
-/// See the module.
 pub(crate) struct Leader {
     pub(crate) router: Router,
     pub(crate) secret: Option<NodeSecret>,
@@ -36,7 +35,7 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Opens it on this node, until the node stops.
+    /// Starts the leader role on this node, until the node stops.
     pub(crate) fn new(options: Options, node: &Node, stop: watch::Receiver<bool>) -> Leader {
         let ((drain, draining), (close, closing)) = (watch::channel(false), watch::channel(false));
         let (blobs, store) = (options.blobs.clone(), options.store.clone());
@@ -56,7 +55,7 @@ impl Leader {
         self.drain.send_replace(true);
     }
 
-    /// Ends what waits and what streams, and waits for it, within bounds.
+    /// Ends long polls, streams and sessions, and waits for them within a time limit.
     pub(crate) async fn end(&self) {
         self.drain();
         self.close.send_replace(true);
@@ -73,7 +72,7 @@ impl Leader {
     }
 }
 
-/// A leadership ends with its node at the latest.
+/// Ends the leader role when the node stops.
 async fn with_node(stop: watch::Receiver<bool>, said: [watch::Sender<bool>; 2]) {
     let [drain, close] = said;
     tokio::select! {
@@ -108,7 +107,7 @@ fn app(options: Options, node: &Node, drain: watch::Receiver<bool>, close: watch
     }
 }
 
-/// Reads the tokens anew again and again: what another node revoked is gone here within seconds.
+/// Reloads the tokens periodically: a token that another node revoked becomes invalid here within seconds.
 async fn reread(tokens: Arc<Tokens>, close: watch::Receiver<bool>) {
     loop {
         tokio::select! {

@@ -1,7 +1,7 @@
-//! The hall over HTTP: routes, long polls, event streams, tokens.
+//! The HTTP server: routes, long polls, event streams, tokens.
 //!
-//! A route reads its request into checked values, asks the engine, and writes the answer as wire types; it decides
-//! nothing. What is the same for every request happens once, around the routes:
+//! A route parses and validates its request, calls the engine, and writes the answer as wire types. It makes no
+//! decisions. Processing common to all requests runs around the routes:
 //!
 //! ```text
 //!   connection ─▶ role ─▶ auth: request id, host, origin, token, role ─▶ routes/<noun> ─▶ engine, logs
@@ -9,16 +9,15 @@
 //!                          └──────◀── problem+json (error) ◀─────────────┘
 //! ```
 //!
-//! * `role` is what the node is at the moment: the leadership, a `follower` to the node that has it, or closed.
-//! * `error` is the only place that knows status codes.
-//! * `access` is the table of who may do what; a route that is not in it answers nobody.
-//! * `session` speaks with workers that keep a WebSocket open; `poll` and `poll_sessions` serve those that have nothing but
-//!   requests.
-//! * What is counted about jobs comes from the engine: `figures` tells it as JSON, `exposition` to Prometheus, beside
-//!   what the server counts itself (`metrics`).
-//! * Every request has a span with its id, so each line that is logged within it has one.
-//! * `poll_sessions` remembers which engine session holds which attempt, because a worker with nothing but requests has no
-//!   connection that could.
+//! * `role` is the current role of the node: leader, follower (`forward`) or closed.
+//! * `error` is the only module that maps errors to status codes.
+//! * `access` is the table of permissions; a route that is not in it refuses every request.
+//! * `session` serves workers with a WebSocket; `poll` and `poll_sessions` serve workers that use only requests.
+//! * Job statistics come from the engine: `figures` writes them as JSON, `exposition` for Prometheus. `metrics` has the
+//!   counters of the server itself.
+//! * Every request has a span with its id, so every log line of the request includes the id.
+//! * `poll_sessions` records which engine session holds which attempt, because a worker that uses only requests has no
+//!   connection that could hold it.
 #![forbid(unsafe_code)]
 
 mod access;

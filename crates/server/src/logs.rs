@@ -1,4 +1,4 @@
-//! Logs of attempts, for async callers: the files are touched on the blocking pool.
+//! Logs of attempts for async callers: file access runs on the blocking pool.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Numbers for Prometheus that the server itself keeps, of requests and connections; those of jobs and workers come from
-//! the engine (`exposition`). Each counts what this process saw since it started; labels are bounded.
+//! Prometheus metrics of the server: requests and connections. Metrics of jobs and workers come from the engine
+//! (`exposition`). Counters start at zero with the process; the number of labels is bounded.
 
 use std::sync::atomic::AtomicU64;
 

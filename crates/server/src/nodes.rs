@@ -1,4 +1,4 @@
-//! The nodes of a hall, as they are told. Only whoever put the hall together knows where they are written down.
+//! The list of the nodes of a hall. The caller that assembles the server supplies the source of the list.
 
 use std::fmt;
 use std::sync::Arc;

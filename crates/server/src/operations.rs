@@ -1,8 +1,8 @@
-//! Operations: changes of many jobs, recorded before they begin and carried out one after the other.
+//! Operations: changes of many jobs, recorded before they start and executed one after the other.
 //!
-//! A record is a setting of the store that is written after every page of jobs. After a restart an operation goes on
-//! where its record says; the page at hand may be done twice, so every verb must bear that: a cancel and a delete do
-//! by nature, a retry is made under a name of its own, once per operation and job.
+//! A record is a setting in the store, written after every page of jobs. After a restart an operation continues from
+//! its record. The current page may be executed twice, so every verb must be idempotent: cancel and delete are, and a
+//! retry uses an idempotency key per operation and job.
 
 mod runner;
 

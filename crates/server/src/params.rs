@@ -1,4 +1,4 @@
-//! What stands in paths, queries and headers, checked.
+//! Validation of path parameters, queries and headers.
 
 use axum::extract::Query;
 use axum::http::{HeaderMap, Uri};

@@ -1,7 +1,7 @@
-//! A long poll: a session that offers its slots until something is assigned or its time is over.
+//! A long poll: a session that offers its slots until a job is assigned or the poll times out.
 //!
-//! A connection that breaks shows as a drop of everything here. Then the session is closed at once: nothing more is
-//! assigned to it, and what crossed comes back, because nobody has accepted it.
+//! If the connection breaks, everything here is dropped. The session is then closed immediately: nothing more is
+//! assigned to it, and jobs assigned in the meantime return to the queue because they were not accepted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! The engine sessions of workers that use long polls: which session has which attempt, and which polls wait.
+//! Engine sessions of workers that use long polls: the attempts of each session, and the polls that are waiting.
 //!
-//! A worker with nothing but requests has no connection that could hold its leases. So the session that a long poll
-//! opened stays here after the answer, with a task that reads what the engine tells it: a cancel is noted until the
-//! next renewal asks, a revoked attempt is forgotten. A session without attempts is closed. What is here is a hint:
-//! every word of a worker is decided by the engine, and after a restart renewals build the book anew.
+//! A worker that uses only requests has no connection that could hold its leases. The session that a long poll opened
+//! is therefore kept here after the response, with a task that reads the events of the engine: a cancel is recorded
+//! until the next renewal, and a revoked attempt is removed. A session without attempts is closed. This state is a
+//! hint: the engine decides on every message of a worker, and after a restart renewals rebuild the state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! What a node is at this moment, to whoever comes: the leadership itself, a follower that leads to it, or closed. A node listens
-//! once; what it is may change between two requests on one connection.
+//! The role of a node: leader, follower or closed. A node listens once; its role may change between two requests on
+//! one connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,17 +25,16 @@ use crate::forwarded_for::{self, ForwardedFor, NodeSecret};
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 
-/// Why a request that another node passed on to a follower goes no further.
+/// Why a follower refuses a request that another node forwarded.
 const ASTRAY: &str = "the request was forwarded to a node that is not the leader: the leadership has just moved, or \
                       the leader advertises a wrong address (--advertise)";
 
-/// See the module.
 pub(crate) enum ServingRole {
-    /// Nobody is served; why.
+    /// No request is served; the reason.
     Closed(String),
     /// This node leads.
     Leader(Leader),
-    /// Another node does.
+    /// Another node leads.
     Follower(Forwarder),
 }
 
@@ -48,7 +47,7 @@ impl ServingRole {
         }
     }
 
-    /// Ends whatever waits or streams, and waits until it has ended.
+    /// Ends long polls, streams and sessions, and waits until they have ended.
     pub(crate) async fn end(&self) {
         match self {
             ServingRole::Closed(_) => {}
@@ -58,13 +57,13 @@ impl ServingRole {
     }
 }
 
-/// The answer to come: from the leader's routes, or from a node that does not lead.
+/// The pending response: from the routes of the leader, or from a node that does not lead.
 type Answering = Either<
     <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future,
     BoxFuture<'static, Result<Response<Body>, Infallible>>,
 >;
 
-/// What is the same whatever a node is.
+/// State of a node that does not depend on its role.
 pub(crate) struct Node {
     pub hosts: Arc<Hosts>,
     pub metrics: Arc<Metrics>,
@@ -79,8 +78,8 @@ impl Node {
         Node { hosts: Arc::new(hosts), metrics: Arc::default(), secure, role }
     }
 
-    /// Answers a request as what this node is now. Not a future of its own around the router's: a long poll that waits
-    /// would keep the room of the request in each of them.
+    /// Answers a request in the current role. It does not wrap the router's future in another one: a waiting long poll
+    /// would keep the memory of the request in both.
     pub(crate) fn answer(self: &Arc<Node>, mut request: Request<Incoming>, from: Peer) -> Answering {
         let role = self.role.borrow().clone();
         let forwarded_for = forwarded_for::take(request.headers_mut(), role.secret());
@@ -122,7 +121,7 @@ impl Node {
         let answer = match (checked, role) {
             (Err(trouble), _) => Err(trouble),
             (Ok(()), _) if route == "/livez" => Ok(error::body("text/plain; charset=utf-8", "ok\n")),
-            // Whoever sent it here is behind the times, or was told a wrong address; it must not go round.
+            // The sender has stale or wrong information about the leader; forwarding again could loop.
             (Ok(()), ServingRole::Follower(_)) if passed_on => {
                 tracing::warn!(from = %from.0, "{ASTRAY}");
                 Err(no_leader(ASTRAY))
@@ -154,7 +153,7 @@ impl Node {
     ) -> Answer {
         match route {
             "/readyz" => follower.is_ready(&request, forwarded_for).await,
-            // The numbers are this node's own; who may see them is known on the leader.
+            // The metrics are those of this node; the leader checks who may read them.
             "/metrics" => {
                 let answer = follower.may_see_numbers(&request, forwarded_for).await?;
                 if answer.status().is_success() {

@@ -1,4 +1,4 @@
-//! The hall as a whole: it takes connections until it is told to stop, then lets everything come to its end.
+//! The server: it accepts connections until it is stopped, then lets requests in progress finish.
 
 use std::fmt;
 use std::net::SocketAddr;

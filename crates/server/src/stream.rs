@@ -1,4 +1,4 @@
-//! Bodies that are written while they are read: a task writes, the connection reads, and either end can leave.
+//! Streaming response bodies: a task writes, the connection reads, and either side can stop.
 
 use std::io;
 

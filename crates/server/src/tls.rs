@@ -1,4 +1,4 @@
-//! TLS: the certificate that the hall shows, and the handshake before the first request.
+//! TLS: the certificate of the server, and the handshake before the first request.
 
 use std::fmt;
 use std::fs;

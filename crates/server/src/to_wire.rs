@@ -1,4 +1,4 @@
-//! From the engine's values to the wire's.
+//! Conversion from engine values to wire types.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! A body on its way to a thread that may block: pieces come as they arrive, a few of them wait in memory, and a body
-//! that broke off is never taken for a whole one.
+//! Passes a request body to a blocking thread. Chunks are passed on as they arrive, a few of them are buffered in
+//! memory, and a truncated body is never treated as complete.
 
 use std::io::{self, Read};
 use std::time::Duration;

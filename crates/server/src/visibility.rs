@@ -1,5 +1,5 @@
-//! How far a token reaches. What it does not reach is for its holder not there: the answer is the very one that a
-//! job gets which does not exist.
+//! Scope checks. A job outside the scope of a token is hidden: the response is the same as for a job that does not
+//! exist.
 
 use std::collections::HashMap;
 use std::sync::Arc;

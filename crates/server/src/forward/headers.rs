@@ -1,10 +1,10 @@
-//! Headers that are meant for one connection alone and not for whoever is behind it (RFC 9110, 7.6.1).
+//! Hop-by-hop headers: headers that apply to one connection and must not be forwarded (RFC 9110, 7.6.1).
 
 use axum::http::HeaderMap;
 use axum::http::header::{self, HeaderName, HeaderValue};
 
-/// Those that are always meant so. How a body is framed is settled anew for each connection, and whoever reads a body has
-/// said that it may come.
+/// Headers that are always hop-by-hop. Each connection determines its own body framing, and reading a body implies
+/// `100 Continue`.
 const OF_ONE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
     header::EXPECT,
@@ -17,7 +17,7 @@ const OF_ONE_CONNECTION: [HeaderName; 9] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-/// Takes them off; the protocol that is to be spoken from then on, if another was asked for.
+/// Removes the hop-by-hop headers. Returns the protocol of a requested upgrade.
 pub(super) fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
     let named: Vec<HeaderName> = named(headers).collect();
     let upgrade = headers.get(header::UPGRADE).filter(|_| named.contains(&header::UPGRADE)).cloned();
@@ -28,13 +28,13 @@ pub(super) fn strip(headers: &mut HeaderMap) -> Option<HeaderValue> {
     upgrade
 }
 
-/// Asks for this protocol, or agrees to it.
+/// Requests or accepts an upgrade to this protocol.
 pub(super) fn ask(headers: &mut HeaderMap, upgrade: HeaderValue) {
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, upgrade);
 }
 
-/// What `Connection` names. Neither host nor the length of the body are anyone's to name.
+/// Headers named by `Connection`, except `Host` and `Content-Length`.
 fn named(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let names = values.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());

@@ -1,7 +1,7 @@
-//! Connections to the leader. One serves one request at a time and is kept for the next.
+//! Connections to the leader. A connection serves one request at a time and is kept for the next request.
 //!
-//! A request that was not sent is told apart from one whose answer did not come: the first was surely not done, the
-//! second nobody knows, so it is never sent again.
+//! The pool distinguishes a request that was not sent from a request whose response was lost. The first was certainly
+//! not executed. The outcome of the second is unknown, so it is never sent again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,31 +20,29 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// How long a connection may take to come about, its handshake included.
+/// Time limit for opening a connection, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Connections that are kept for the next request, and for how long: less than the other node waits for one.
+/// Maximum number of idle connections, and how long they are kept: less than the leader's own timeout.
 const IDLE: usize = 256;
 const IDLE_TIME: Duration = Duration::from_secs(5);
-/// The most bytes of an answer's head.
+/// Maximum size of a response head.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// It was not sent.
+    /// The request was not sent.
     NotSent(String),
-    /// It was sent, at least in part.
+    /// The request was sent, at least in part.
     Unanswered(String),
 }
 
-/// See the module.
 #[derive(Clone)]
 pub(super) struct Pool {
     to: Arc<To>,
     idle: Arc<Mutex<VecDeque<Idle>>>,
 }
 
-/// Where they lead.
 struct To {
     host: String,
     port: u16,
@@ -98,7 +96,7 @@ impl Pool {
                     return Ok(response);
                 }
                 Err(mut error) => match error.take_message() {
-                    // One that was kept may have been closed meanwhile; the next one, or a new one, will do.
+                    // The leader may have closed an idle connection; try the next one or open a new one.
                     Some(unsent) if kept => request = unsent,
                     Some(_) => return Err(Failed::NotSent(error.into_error().to_string())),
                     None => return Err(Failed::Unanswered(error.into_error().to_string())),
@@ -111,7 +109,7 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one that was used last, so that those which are too many grow old.
+    /// The connection used last, so that surplus connections expire.
     fn kept(&self) -> Option<SendRequest<Body>> {
         let mut idle = self.idle();
         let fresh = |way: &Idle| way.since.elapsed() < IDLE_TIME && !way.sender.is_closed();
@@ -121,7 +119,7 @@ impl Pool {
         idle.pop_back().filter(fresh).map(|way| way.sender)
     }
 
-    /// Keeps a connection once its answer was read to the end.
+    /// Keeps a connection after its response was read to the end.
     fn keep(&self, mut sender: SendRequest<Body>) {
         let pool = self.clone();
         tokio::spawn(async move {

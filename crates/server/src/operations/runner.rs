@@ -1,4 +1,4 @@
-//! Carrying operations out: one at a time, a page of jobs at a time.
+//! Executes operations: one at a time, one page of jobs at a time.
 
 use std::sync::Arc;
 use std::time::Duration;

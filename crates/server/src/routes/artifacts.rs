@@ -1,4 +1,4 @@
-//! Artifacts: a worker puts them under its lease, everyone who may look gets them, checked.
+//! Artifacts: a worker uploads them under its lease; every token with read access can download them, verified.
 
 use std::sync::Arc;
 

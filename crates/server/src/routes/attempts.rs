@@ -1,4 +1,4 @@
-//! A worker's words on its attempts. Whether they count is decided by the engine: by worker, claim and lease.
+//! Messages of a worker about its attempts. The engine decides whether they are valid, by worker, claim and lease.
 
 use std::sync::Arc;
 

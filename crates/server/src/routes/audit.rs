@@ -1,4 +1,4 @@
-//! Who did what, newest first, in pages.
+//! The audit log, newest first, with pagination.
 
 use std::sync::Arc;
 

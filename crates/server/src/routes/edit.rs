@@ -1,4 +1,4 @@
-//! Changing a job that waits: edit, hold, release, run now.
+//! Changes to a waiting job: edit, hold, release, run now.
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
-//! Streams of events: what happened after a position of the feed, then what happens, without gap or repeat.
+//! Event streams: past events after a position of the feed, then new events, without gaps or repeats.
 //!
-//! An event's `id` is the position to resume from; a commit that changed several jobs gives it to the last of them,
-//! so who breaks off in the middle gets all of that commit again. Steps of a live attempt that are not stored come
-//! without an id. Where the feed has been pruned beyond the position, or never was so far, `reset` says: look at
-//! everything anew. Every stream begins with the position it stands at, and heartbeats repeat it, so who is cut off
-//! before the first event misses nothing either. When the hall stops, `closing` is the last event: come back soon.
+//! The `id` of an event is the position to resume from. A commit that changed several jobs assigns it to the last of
+//! them, so a client that disconnects in between receives the whole commit again. Steps of a live attempt that are
+//! not stored have no id. If the feed was pruned beyond the position, or never reached it, the stream sends `reset`:
+//! the client must read everything again. Every stream starts with its current position and heartbeats repeat it, so
+//! a client that disconnects before the first event misses nothing. When the server stops, the last event is
+//! `closing`: the client should reconnect.
 
 use std::sync::Arc;
 use std::time::Duration;

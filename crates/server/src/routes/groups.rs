@@ -1,5 +1,5 @@
-//! Groups: made, told, closed, cancelled, retried. A token that reaches some queues only does not reach groups, which
-//! have jobs of all queues.
+//! Groups: create, show, close, cancel, retry. Groups contain jobs of all queues, so a token that is limited to some
+//! queues has no access to them.
 
 use std::sync::Arc;
 

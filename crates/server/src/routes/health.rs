@@ -1,4 +1,4 @@
-//! Health and metrics.
+//! Health checks and metrics.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A job's log: all of it, a byte range, one of its streams, in frames, or as it grows.
+//! The log of a job: complete, a byte range, one stream, as frames, or followed as it grows.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Lists of jobs, newest first, in pages.
+//! Lists of jobs, newest first, with pagination.
 
 use std::sync::Arc;
 

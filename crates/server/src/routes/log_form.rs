@@ -1,4 +1,4 @@
-//! In which form a log is told: its bytes, or lines of JSON that say when each chunk came and on which stream.
+//! Formats of a log: raw bytes, or JSON lines with the time and stream of each chunk.
 
 use axum::http::{HeaderMap, header};
 use jobhall_blobs::{Entry, Stream};

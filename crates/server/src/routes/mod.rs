@@ -1,5 +1,5 @@
-//! The routes, one file per noun. Each is listed once, with its method and path, beside nothing but its handler; who
-//! may use it stands in `access`.
+//! The routes, one file per resource. Each route is listed once with its method, path and handler; `access` states
+//! who may use it.
 
 mod artifacts;
 mod attempts;

@@ -1,7 +1,7 @@
-//! The API described for programs: OpenAPI 3.1, made from the wire types and one row per route.
+//! The OpenAPI 3.1 document, generated from the wire types and one row per route.
 //!
-//! What is true of many routes is written once, here: who may use a route comes from `access`, statuses from `error`,
-//! path parameters from the path itself, and every route can answer with the problems that the gate has.
+//! Properties shared by many routes are derived here: roles come from `access`, statuses from `error`, path
+//! parameters from the path, and every route includes the problems of the guard.
 
 mod rows;
 

@@ -1,4 +1,4 @@
-//! Operations: started, told, stopped. They are carried out elsewhere.
+//! Operations: start, show, stop. `crate::operations` executes them.
 
 use std::sync::Arc;
 use std::time::Duration;

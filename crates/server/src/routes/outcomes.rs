@@ -1,4 +1,4 @@
-//! Outcomes that someone outside tells, by type and key: of work that a worker has only started.
+//! Outcomes reported from outside, by type and key, for work that a worker has only started.
 
 use std::sync::Arc;
 

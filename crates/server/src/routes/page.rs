@@ -1,6 +1,6 @@
-//! The first page: the hall at a glance, for whoever is signed in. Others learn that a hall is here, and nothing of it.
+//! The overview page of the hall for signed-in users. Other visitors see only that a Jobhall server runs here.
 //!
-//! Everything that comes from outside is escaped, and the page may load and run nothing.
+//! All external text is escaped, and the page loads and runs nothing.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is configured for queues: whether they are paused, and their limits.
+//! Settings of queues: pause state and limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

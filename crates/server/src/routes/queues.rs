@@ -1,5 +1,5 @@
-//! Queues with their open jobs. A queue is known as long as a job of it is open, and for a while after that, or as long
-//! as it is configured. The tag names the version of its settings; the counts are of the moment.
+//! Queues with their open jobs. A queue is known while it has open jobs, for a while after that, and while it has
+//! settings. The entity tag names the version of its settings; the counts are current.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Schedules. Their versions are named by entity tags, as those of types are; the ticks of a schedule make no new version.
+//! Schedules. Entity tags name their versions, as for types; a tick of a schedule does not create a new version.
 
 use std::sync::Arc;
 

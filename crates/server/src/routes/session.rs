@@ -1,4 +1,4 @@
-//! The follower to a session: what must hold before a request becomes a WebSocket.
+//! The entry to a session: checks before a request is upgraded to a WebSocket.
 
 use std::sync::Arc;
 

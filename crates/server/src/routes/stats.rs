@@ -1,4 +1,4 @@
-//! The hall as a whole, in figures.
+//! Statistics of the hall.
 
 use std::sync::Arc;
 

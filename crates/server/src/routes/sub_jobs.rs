@@ -1,4 +1,4 @@
-//! Sub-jobs: an attempt asks for jobs and waits for them, by its lease or by the token of its process.
+//! Sub-jobs: an attempt creates jobs and waits for them, authorized by its lease or by its job token.
 
 use std::sync::Arc;
 

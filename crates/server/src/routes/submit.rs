@@ -1,4 +1,4 @@
-//! Submitting jobs: one object, or an array that is taken as a whole or not at all.
+//! Submits jobs: one object, or an array that is accepted as a whole or refused as a whole.
 
 use std::sync::Arc;
 

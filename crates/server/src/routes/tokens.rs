@@ -1,4 +1,4 @@
-//! Tokens: made, listed and taken away by administrators; exchanged by workers that join.
+//! Tokens: administrators create, list and revoke them; workers exchange join tokens.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is configured for types of jobs. Changes are made field by field.
+//! Settings of job types. A change replaces single fields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

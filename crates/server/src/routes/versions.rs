@@ -1,5 +1,5 @@
-//! Versions of what is configured, each named by an entity tag. Who sends it back as `If-Match` changes that version or
-//! nothing; who does not, changes whatever is there.
+//! Versions of settings, each named by an entity tag. A request with `If-Match` changes that version or nothing. A
+//! request without it changes the current version.
 
 use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};

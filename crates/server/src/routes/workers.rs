@@ -1,4 +1,4 @@
-//! Workers: the long poll, the renewal of what they have, and who they are.
+//! Workers: the long poll, lease renewal, and the list of workers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The beginning: a hello in the first frame, and what the hall makes of it.
+//! The handshake of a session: the server reads a hello in the first frame and answers it.
 
 use std::sync::Arc;
 

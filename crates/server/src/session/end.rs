@@ -1,4 +1,4 @@
-//! Why a session is over, and what its worker is told.
+//! Reasons for the end of a session, and the close frame that the worker receives.
 
 use axum::extract::ws::{CloseFrame, close_code};
 use jobhall_protocol::{FRAME_BYTES, FrameError};

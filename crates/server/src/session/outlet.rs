@@ -1,4 +1,5 @@
-//! The way out: messages are gathered into frames, frames are fed to the socket, and one flush sends them.
+//! Outgoing messages: the outlet collects messages into frames, feeds the frames to the socket and sends them with
+//! one flush.
 
 use std::time::Duration;
 

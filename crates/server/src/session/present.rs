@@ -1,4 +1,4 @@
-//! Who is there: the sessions that are open, and what each was given.
+//! The open sessions and the attempts assigned to each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

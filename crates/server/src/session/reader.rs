@@ -1,7 +1,8 @@
-//! The way in: a frame becomes requests, and the next one is read before these are answered.
+//! Incoming messages: the reader turns a frame into engine requests and reads the next frame before these are
+//! answered.
 //!
-//! A piece of log is stored after the engine has seen its lease, and an outcome is told to the engine after its log is
-//! complete and durable. That is all that is waited for here; answers are the writer's.
+//! A log chunk is stored after the engine has checked its lease. An outcome is sent to the engine after its log is
+//! complete and durable. The reader waits for nothing else; the writer handles the answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;

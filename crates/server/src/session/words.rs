@@ -1,4 +1,4 @@
-//! A frame, sorted: what is asked of the engine first, which pieces of log follow, and which outcomes come after them.
+//! Sorts the messages of a frame: engine requests first, then log chunks, then outcomes.
 
 use std::collections::HashMap;
 

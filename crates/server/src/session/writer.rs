@@ -1,4 +1,4 @@
-//! What the worker is told: everything that is ready goes into one frame, and one flush sends it.
+//! Sends messages to the worker: everything that is ready goes into one frame, and one flush sends it.
 
 use std::sync::Arc;
 use std::time::Duration;

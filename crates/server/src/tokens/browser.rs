@@ -1,5 +1,5 @@
-//! Browsers: a link carries a code that works once, and is exchanged for a cookie that no page can read. Both live in
-//! memory alone, as hashes; a restart asks for a new link.
+//! Browser sessions. A link carries a code that works once; the code is exchanged for a cookie that scripts cannot
+//! read. Codes and cookies are kept in memory only, as hashes; after a restart a new link is required.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

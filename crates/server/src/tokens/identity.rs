@@ -1,4 +1,4 @@
-//! Who is asking, in which role, and how far that reaches.
+//! The identity behind a token: its name, role and scope.
 
 use jobhall_core::needs::Accepts;
 use jobhall_core::{AttemptId, Job, JobId, LeaseId, Scope, WorkerName};

@@ -1,5 +1,5 @@
-//! Making, removing and exchanging stored tokens. Each is one guarded commit with its act in the audit: of two who
-//! want the same name, or use the same join token, the store lets one through.
+//! Creates, removes and exchanges stored tokens. Each change is one guarded commit that includes its audit entry. If
+//! two requests want the same name or use the same join token, the store accepts only one of them.
 
 use std::collections::HashMap;
 

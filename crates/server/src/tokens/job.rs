@@ -1,6 +1,6 @@
-//! Tokens of jobs: `jh_job_<attempt>_<mac><seal>`. Nothing of them is stored. The mac is made of the attempt and its
-//! lease with the hall's own key, so a token is good as long as that attempt holds that lease, and dies with it. The
-//! seal is made of the rest of the token: what nobody here ever made is refused before the engine is asked.
+//! Job tokens: `jh_job_<attempt>_<mac><seal>`. They are not stored. The MAC is computed from the attempt and its
+//! lease with the key of the hall, so a token is valid as long as the attempt holds that lease. The seal is computed
+//! from the rest of the token: a forged token is refused without a query to the engine.
 
 use jobhall_core::{AttemptId, LeaseId};
 

@@ -1,4 +1,4 @@
-//! Secrets: how they are made, hashed, compared, and kept in files that only their owner can read.
+//! Secrets: creation, hashing, comparison, and storage in files that only their owner can read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,10 +1,11 @@
-//! Tokens of a hall with several nodes: all of them are good whichever node leads.
+//! Tokens of a hall with several nodes. They are valid on every leader.
 //!
-//! The key of jobs' tokens is made of the secret that the nodes share. The administrator's token is stored as a hash
-//! like any other; the node that makes it, once for the hall, writes it to its own data directory. A node that finds
-//! such a file there believes it too while it leads, so that one who lost the first can help himself.
+//! The key of job tokens is derived from the secret that the nodes share. The administrator's token is stored as a
+//! hash like any other token. The node that creates it, once per hall, writes it to its own data directory. A node
+//! that finds such a file in its data directory also accepts that token while it leads; an operator who lost the
+//! first token can use this to recover.
 //!
-//! The worker that a node brings along shows `jh_node_<name>_<mac>`, made with the same key and stored nowhere.
+//! The worker that a node starts uses `jh_node_<name>_<mac>`, which is made with the same key and not stored.
 
 use std::path::Path;
 use std::sync::Arc;

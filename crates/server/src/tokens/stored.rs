@@ -1,4 +1,4 @@
-//! Tokens as they are stored: settings of kind `token`, by name, so that the store itself keeps names unique.
+//! Stored tokens: settings of kind `token`, keyed by name, so the store keeps names unique.
 
 use jobhall_core::{Scope, Time};
 use jobhall_protocol as wire;
