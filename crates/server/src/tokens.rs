@@ -1,15 +1,15 @@
-//! Tokens: who is asking, and in which role.
+//! Tokens: authentication and roles.
 //!
-//! A token reads `jh_<id>_<secret>`: the id finds the entry, the secret of 256 random bits is compared by its BLAKE3
-//! hash in constant time. Only hashes are kept, so neither database nor memory dumps nor logs give tokens away; the
-//! one token on disk is the administrator's, in a file that only its owner can read.
+//! A token has the form `jh_<id>_<secret>`. The id identifies the entry. The secret has 256 random bits; its BLAKE3 hash
+//! is compared in constant time. Only hashes are kept, so databases, memory dumps and logs do not expose tokens. The
+//! only token on disk is the administrator's, in a file that only its owner can read.
 //!
 //! ```text
-//!   own      made by this process for itself, gone with it        (admin, the local worker)
-//!   stored   settings of kind token, re-read from the store: what another node revokes is gone here soon after
+//!   own      made by this process, valid until it exits           (admin, the local worker)
+//!   stored   settings of kind token, reloaded from the store; a revocation by another node applies within seconds
 //!   node     the worker of a node, made of its name where several nodes share the tokens (shared.rs)
 //!   job      made of attempt and lease, stored nowhere            (job.rs)
-//!   browser  a code for once, then a cookie, in memory            (browser.rs)
+//!   browser  a one-time code, then a cookie, in memory            (browser.rs)
 //! ```
 
 mod browser;
@@ -44,26 +44,26 @@ pub use self::identity::{Bound, Identity, Role};
 pub(crate) use self::secret::Hash;
 pub use self::secret::TokenError;
 
-/// The file of the administrator's token, in the data directory.
+/// File name of the administrator's token in the data directory.
 const ADMIN_FILE: &str = "admin.token";
-/// The file of the key that jobs' tokens are made with, in the data directory.
+/// File name of the key for job tokens in the data directory.
 const KEY_FILE: &str = "hall.key";
 
-/// All tokens that are good.
+/// The valid tokens.
 pub struct Tokens {
     store: Arc<dyn Store>,
     entries: RwLock<Entries>,
-    /// Held by whoever writes or re-reads, so that what was just written is not undone by an older reading.
+    /// Held during writes and reloads, so that an older read does not undo a write.
     writing: Mutex<()>,
-    /// Rises when a token is gone, for those who must stop then.
+    /// Incremented when a token is removed, to notify waiting requests.
     changed: watch::Sender<u64>,
     job_key: JobKey,
     pub(crate) browsers: Browsers,
-    /// Whether several nodes have the same.
+    /// Whether several nodes share the tokens.
     is_shared: bool,
 }
 
-/// Both by id.
+/// Own and stored tokens by id.
 #[derive(Default)]
 struct Entries {
     own: HashMap<String, (Hash, Identity)>,
@@ -77,8 +77,8 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// The tokens of a hall with this data directory and store. On first start the administrator's is made and
-    /// written there, and the key of jobs' tokens.
+    /// Opens the tokens of a hall with this data directory and store. The first start creates the administrator's token
+    /// and the key for job tokens in the data directory.
     pub async fn open(data: &Path, store: Arc<dyn Store>) -> Result<Tokens, TokenError> {
         let key = secret::private(data, KEY_FILE, secret::random_hex::<32>)?;
         let key = secret::bytes_of(&key).ok_or_else(|| TokenError::Content(data.join(KEY_FILE)))?;
@@ -101,14 +101,14 @@ impl Tokens {
         }
     }
 
-    /// A new token that lives as long as this process.
+    /// Creates a token that is valid until this process exits.
     pub fn mint(&self, name: &str, role: Role) -> String {
         let token = secret::fresh();
         self.add(&token, name, role);
         token
     }
 
-    /// Takes away every token of this name that this process made for itself; how many there were.
+    /// Revokes every token of this name that this process made; returns their number.
     pub fn revoke(&self, name: &str) -> usize {
         let mut entries = self.write();
         let before = entries.own.len();
@@ -119,12 +119,12 @@ impl Tokens {
         gone
     }
 
-    /// A link's code that lets a browser in once, as the administrator.
+    /// Creates a one-time code that signs a browser in as the administrator.
     pub fn code(&self) -> String {
         self.browsers.code()
     }
 
-    /// The token for the process of an attempt, good as long as the lease.
+    /// The token for the process of an attempt, valid as long as the lease.
     pub(crate) fn of_attempt(&self, attempt: AttemptId, lease: LeaseId) -> String {
         self.job_key.token(attempt, lease)
     }
@@ -136,7 +136,7 @@ impl Tokens {
         Some(())
     }
 
-    /// Whose token this is. An unknown id takes as long as a wrong secret.
+    /// The identity of a token. An unknown id takes as long as a wrong secret.
     pub(crate) fn who(&self, token: &str) -> Option<Identity> {
         let Some((id, secret)) = split(token) else { return self.who_of_node(token) };
         let entries = self.read();
@@ -149,13 +149,13 @@ impl Tokens {
         known.filter(|_| good).map(|(_, identity)| identity)
     }
 
-    /// Whose token this is, of a job's process: the engine knows whether the attempt still holds the lease.
+    /// The identity of a job token. The engine knows whether the attempt still holds the lease.
     pub(crate) async fn who_of_job(&self, engine: &Engine, token: &str) -> Option<Identity> {
         let (attempt, mac) = self.job_key.open(token)?;
         let shown = engine.show(attempt.job).await.ok()?;
         let lease = &shown.job.life.state.held()?.lease;
         let (lease, worker) = (lease.id, lease.worker.clone());
-        // Another claim of the job has another lease, and so another mac.
+        // Another claim of the job has another lease and therefore another MAC.
         if !self.job_key.made(mac, attempt, lease) {
             return None;
         }
@@ -164,7 +164,7 @@ impl Tokens {
         Some(Identity { bound, ..Identity::new("", &name, Role::Job) })
     }
 
-    /// Who is behind a browser's cookie: the administrator, who gave it the link.
+    /// The identity of a browser cookie: the administrator.
     pub(crate) fn who_of_cookie(&self, cookie: &str) -> Option<Identity> {
         let entries = self.browsers.is_in(cookie).then(|| self.read())?;
         let own = entries.own.values().map(|(_, identity)| identity.clone());
@@ -172,7 +172,7 @@ impl Tokens {
         own.chain(stored).find(|who| who.name == "admin" && who.role == Role::Admin)
     }
 
-    /// Waits until this one's token is good no more. A job's own ends with its attempt, and so does all it waits for.
+    /// Waits until the token of an identity is invalid. Never returns for a job token, which ends with its attempt.
     pub(crate) async fn gone(&self, who: &Identity) {
         let mut changed = self.changed.subscribe();
         while who.bound.is_some() || self.has(&who.id) {
@@ -188,7 +188,7 @@ impl Tokens {
         of_node || entries.own.contains_key(id) || entries.stored.get(id).is_some_and(good)
     }
 
-    /// The stored ones, by name.
+    /// The stored tokens, by name.
     pub(crate) fn list(&self) -> Vec<wire::Token> {
         let moment = now();
         let entries = self.read();

@@ -18,16 +18,16 @@ use super::present::{Given, Present};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Attempts that a worker may bring along.
+/// Maximum number of attempts in a hello.
 const BROUGHT: usize = 10_000;
 
 /// A session that has begun.
 pub(super) struct Begun {
     pub session: Session,
     pub present: Arc<Present>,
-    /// What stood in the first frame behind the hello.
+    /// Messages after the hello in the first frame.
     pub rest: Vec<ToServer>,
-    /// What both know.
+    /// Features that both sides support.
     pub features: Vec<String>,
 }
 

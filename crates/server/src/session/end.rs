@@ -4,31 +4,31 @@ use axum::extract::ws::{CloseFrame, close_code};
 use jobhall_protocol::{FRAME_BYTES, FrameError};
 use tokio_tungstenite::tungstenite::Error;
 
-/// The longest reason that fits into a close.
+/// Maximum size of the reason in a close frame.
 const REASON_BYTES: usize = 123;
 
 /// Why a session is over.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The connection is gone, or the worker closed it.
+    /// The connection is lost, or the worker closed it.
     Gone,
-    /// The worker does not take what it is sent.
+    /// The worker does not read in time.
     Slow,
-    /// The worker said that it leaves.
+    /// The worker sent leave.
     Left,
-    /// No hello came in time.
+    /// No hello was received in time.
     NoHello,
-    /// Something that is no frame of messages, or not one that may come now.
+    /// An invalid frame, or a message that is not allowed now.
     Wrong(u16, String),
     /// The hello was refused.
     Refused(String),
     /// The session was not renewed in time.
     Expired,
-    /// The token is no longer good.
+    /// The token is no longer valid.
     TokenRevoked,
-    /// The hall is stopping.
+    /// The server is stopping.
     Drained,
-    /// The engine has stopped, or something is broken.
+    /// The engine has stopped, or an internal error occurred.
     Broken,
 }
 
@@ -42,7 +42,7 @@ impl End {
         End::Wrong(code, error.to_string())
     }
 
-    /// What the connection said instead of a message.
+    /// An error of the connection.
     pub(super) fn of_socket(error: axum::Error) -> End {
         match error.into_inner().downcast_ref::<Error>() {
             Some(Error::Capacity(_)) => {
@@ -54,7 +54,7 @@ impl End {
         }
     }
 
-    /// What the worker is told; nothing where nobody listens.
+    /// The close frame for the worker; none if it cannot receive one.
     pub(super) fn close(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             End::Gone | End::Slow => return None,
@@ -71,7 +71,7 @@ impl End {
     }
 }
 
-/// The beginning of a text that fits into a close.
+/// The prefix of a text that fits into a close frame.
 fn shortened(text: &str) -> &str {
     let end = (0..=REASON_BYTES.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]

@@ -7,12 +7,12 @@
 //!   socket ◀── Outlet: one frame, one flush ◀── Writer: all that is ready
 //! ```
 //!
-//! Nothing grows without end: a frame has its bounds, a few frames may wait for their answers and then no more are
-//! read, and a worker that does not take what it is sent is cut. Then its engine session is disconnected, and its
-//! leases live on until they end or it comes back and names them.
+//! All buffers are bounded: frames have a size limit, the reader pauses while too many frames are unanswered, and a
+//! worker that does not read is disconnected. Its engine session is then disconnected too; its leases remain until
+//! they expire or the worker reconnects and names them.
 //!
-//! A peer that is gone without a word is noticed within one lease (30 s): no renewal comes, and the engine ends the
-//! session. Pings in between keep the way open through whatever stands on it.
+//! A peer that vanishes is detected within one lease (30 s): without a renewal the engine ends the session. Pings keep
+//! the connection open through proxies and firewalls.
 
 mod begin;
 mod end;
@@ -44,14 +44,14 @@ use outlet::Outlet;
 use reader::Reader;
 use writer::Writer;
 
-/// Frames whose answers may be due before no more are read.
+/// Maximum number of unanswered frames; the reader then waits.
 const UNDER_WAY: usize = 16;
-/// The longest time a worker has to take what it is sent, to say hello, and to answer a close.
+/// Time limit for a worker to receive a frame, to send hello, and to answer a close.
 const PATIENCE_MS: u64 = 10_000;
-/// How long what a worker still sends is read after the end, so that it learns why.
+/// How long the server reads after a close, so that the worker receives the close reason.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Who wants a session.
+/// The worker that opens a session.
 pub(crate) struct Caller {
     pub worker: WorkerName,
     pub who: Identity,
@@ -59,7 +59,7 @@ pub(crate) struct Caller {
     pub encoding: Encoding,
 }
 
-/// Speaks with one worker until either has enough.
+/// Serves one worker until either side ends the session.
 pub(crate) async fn serve(app: Arc<App>, caller: Caller, socket: WebSocket, _place: OwnedSemaphorePermit) {
     let (sink, mut stream) = socket.split();
     let patience = Duration::from_millis(app.lease_ms.min(PATIENCE_MS));
@@ -107,7 +107,7 @@ async fn speak(
     end
 }
 
-/// Takes a session off the list and disconnects it, whichever way it ends.
+/// Removes a session from the list and disconnects it when dropped.
 struct Guard {
     app: Arc<App>,
     session: SessionId,
@@ -116,7 +116,7 @@ struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         self.app.sessions.leave(self.session);
-        // Without a runtime the process is ending, and sessions end by themselves.
+        // Without a runtime the process is exiting, and sessions end with it.
         if let Ok(runtime) = Handle::try_current() {
             let (engine, session) = (self.app.engine.clone(), self.session);
             runtime.spawn(async move { engine.ask(Request::Disconnect(session)).await });

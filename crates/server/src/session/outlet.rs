@@ -10,15 +10,14 @@ use jobhall_protocol::{Encoding, FrameWriter, ToWorker};
 
 use super::end::End;
 
-/// A frame that has so many bytes is sent. With the largest message on top it is still a frame that may be.
+/// A frame of this size is sent. With one more message of maximum size it is still within the frame limit.
 const FULL: usize = 512 * 1024;
 
-/// See the module.
 pub(super) struct Outlet {
     sink: SplitSink<WebSocket, Message>,
     encoding: Encoding,
     frame: FrameWriter,
-    /// How long the worker has to take what is sent.
+    /// Time limit for the worker to receive a frame.
     within: Duration,
 }
 
@@ -43,7 +42,7 @@ impl Outlet {
         in_time(self.within, self.sink.flush()).await
     }
 
-    /// Asks whether someone is there.
+    /// Sends a ping.
     pub(super) async fn ping(&mut self) -> Result<(), End> {
         in_time(self.within, self.sink.send(Message::Ping(axum::body::Bytes::new()))).await
     }
@@ -57,7 +56,7 @@ impl Outlet {
         in_time(self.within, self.sink.feed(message)).await
     }
 
-    /// Tells the worker why; whether that was of use.
+    /// Sends the close frame; returns whether it was sent.
     pub(super) async fn close(&mut self, end: &End) -> bool {
         match end.close() {
             Some(frame) => in_time(self.within, self.sink.send(Message::Close(Some(frame)))).await.is_ok(),

@@ -10,10 +10,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Sessions at once.
+/// Maximum number of sessions.
 const MOST: usize = 10_000;
 
-/// All sessions that are open.
+/// The open sessions.
 pub(crate) struct Sessions {
     places: Arc<Semaphore>,
     present: Mutex<HashMap<SessionId, Arc<Present>>>,
@@ -25,34 +25,34 @@ impl Default for Sessions {
     }
 }
 
-/// One of them.
+/// An open session.
 pub(crate) struct Present {
     pub(super) worker: WorkerName,
     pub(super) abilities: String,
     book: Mutex<Book>,
 }
 
-/// What a session was given.
+/// The jobs assigned to a session.
 #[derive(Default)]
 pub(super) struct Book {
-    /// Jobs it may be given in all, as its worker said.
+    /// Total number of jobs that the worker accepts in this session.
     pub(super) total: i64,
-    /// Jobs it was given.
+    /// Number of jobs assigned so far.
     pub(super) given: u64,
-    /// What it has in hand.
+    /// The current attempts.
     pub(super) attempts: HashMap<AttemptId, Given>,
 }
 
-/// One attempt in hand.
+/// A current attempt.
 #[derive(Clone, Copy)]
 pub(super) struct Given {
     pub(super) lease: LeaseId,
-    /// Whether it may have a log.
+    /// Whether the attempt may have a log.
     pub(super) logged: bool,
 }
 
 impl Book {
-    /// These have ended.
+    /// Removes ended attempts.
     pub(super) fn forget(&mut self, attempts: impl Iterator<Item = AttemptId>) {
         for attempt in attempts {
             self.attempts.remove(&attempt);
@@ -71,7 +71,7 @@ impl Present {
 }
 
 impl Sessions {
-    /// Room for one more.
+    /// Reserves a session.
     pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let place = self.places.clone().try_acquire_owned();
         place.map_err(|_| {
@@ -97,7 +97,7 @@ impl Sessions {
         self.present().remove(&session);
     }
 
-    /// A piece of log came by a request of its own.
+    /// Records that a log chunk arrived by an HTTP request.
     pub(crate) fn log_came(&self, attempt: AttemptId) {
         for present in self.present().values() {
             if let Some(given) = present.book().attempts.get_mut(&attempt) {
@@ -106,14 +106,14 @@ impl Sessions {
         }
     }
 
-    /// An attempt has ended by a request of its own.
+    /// Removes an attempt whose outcome arrived by an HTTP request.
     pub(crate) fn forget(&self, attempt: AttemptId) {
         for present in self.present().values() {
             present.book().attempts.remove(&attempt);
         }
     }
 
-    /// These workers and those with a session, by name.
+    /// The given workers and those with a session, by name.
     pub(crate) fn workers(&self, others: Vec<Worker>) -> Vec<Worker> {
         let mut workers: BTreeMap<_, _> =
             others.into_iter().map(|worker| (worker.name.clone(), worker)).collect();

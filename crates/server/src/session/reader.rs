@@ -26,7 +26,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::routes;
 
-/// What the writer is to tell.
+/// Messages for the writer to send.
 pub(super) struct Told {
     pub said: Vec<ToWorker>,
     pub answers: Answers,
@@ -36,7 +36,6 @@ pub(super) struct Told {
 /// The engine's answers to one frame.
 type Heard = Vec<Result<Answer, Rejected>>;
 
-/// See the module.
 pub(super) struct Reader<'a> {
     app: &'a Arc<App>,
     caller: &'a Caller,
@@ -45,7 +44,7 @@ pub(super) struct Reader<'a> {
     to_writer: mpsc::Sender<Told>,
     /// Whether accepts and progress are answered too.
     all: bool,
-    /// Attempts whose last piece of log could not be stored, although it may be later: their outcomes wait for it.
+    /// Attempts whose last log chunk could not be stored but may be stored later; their outcomes wait for it.
     behind: HashSet<AttemptId>,
 }
 
@@ -116,13 +115,13 @@ impl<'a> Reader<'a> {
         }
         let answers = self.app.engine.begin_many(requests).await.map_err(|_| End::Broken)?;
         if self.to_writer.send(Told { said, answers, notes }).await.is_err() {
-            // The writer takes nothing more: it is about to end the session, and says why.
+            // The writer is about to end the session and sends the reason.
             std::future::pending::<()>().await;
         }
         Ok(())
     }
 
-    /// Makes the jobs that attempts ask for, all at once.
+    /// Creates the sub-jobs that attempts request, concurrently.
     async fn call(&self, calls: Vec<Call>) -> Vec<ToWorker> {
         let Caller { worker, who, .. } = self.caller;
         let answer = async |Call { attempt, lease, job }: Call| {
@@ -136,7 +135,7 @@ impl<'a> Reader<'a> {
         join_all(calls.into_iter().map(answer)).await
     }
 
-    /// Stores pieces of log whose leases are good.
+    /// Stores log chunks whose leases are valid.
     async fn store(&mut self, pieces: Vec<Piece>, heard: &Heard, said: &mut Vec<ToWorker>) {
         for Piece { check, attempt, offset, stream, bytes } in pieces {
             match heard.get(check) {
@@ -167,14 +166,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The outcome waits for a piece of log that may be stored later.
+    /// Marks an attempt whose outcome waits for a log chunk that may be stored later.
     fn not_stored(&mut self, attempt: AttemptId, trouble: &ApiError) {
         if passes(trouble) {
             self.behind.insert(attempt);
         }
     }
 
-    /// Finishes the logs of outcomes; those whose log is not whole are refused, and their log stays open for the rest.
+    /// Completes the logs of outcomes. An outcome whose log is incomplete is refused, and the log stays open.
     async fn finish(
         &mut self,
         endings: Vec<Ending>,
@@ -215,7 +214,7 @@ fn log_missing() -> ApiError {
     ApiError::new(Code::Unavailable, "the log of the attempt is incomplete; send the missing chunk first")
 }
 
-/// Whether the same may work later.
+/// Whether a retry may succeed.
 fn passes(trouble: &ApiError) -> bool {
     matches!(trouble.words().0, Code::Unavailable | Code::StorageFull | Code::Internal | Code::OutcomeUnknown)
 }

@@ -11,15 +11,15 @@ use crate::app::now;
 use crate::error::ApiError;
 use crate::routes;
 
-/// What an answer of the engine is an answer to.
+/// The message that an engine answer belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
-    /// None if nobody hears of it.
+    /// None if the worker receives no answer.
     pub to: Option<Word>,
     pub attempt: Option<AttemptId>,
 }
 
-/// A piece of log whose lease is checked by the request at this place.
+/// A log chunk; the request at index `check` checks its lease.
 pub(super) struct Piece {
     pub check: usize,
     pub attempt: AttemptId,
@@ -28,57 +28,56 @@ pub(super) struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// An outcome, with what is known of its log.
+/// An outcome, and the state of its log.
 pub(super) struct Ending {
     pub attempt: AttemptId,
     pub request: Request,
     pub note: Note,
-    /// Whether its log must be finished first: by whom it was given, or by the answer to the request at this place.
+    /// Whether the log must be completed first, and how the ownership of the attempt is known.
     pub log: Option<Owner>,
 }
 
-/// A job that an attempt asks for.
+/// A sub-job that an attempt requests.
 pub(super) struct Call {
     pub attempt: AttemptId,
     pub lease: LeaseId,
     pub job: SubJob,
 }
 
-/// How it is known that an attempt is this worker's.
+/// How the session knows that an attempt belongs to its worker: it assigned the attempt, or a request checks it.
 pub(super) enum Owner {
     Given,
     Check(usize),
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Sorted {
     pub requests: Vec<Request>,
     pub notes: Vec<Note>,
     pub pieces: Vec<Piece>,
     pub endings: Vec<Ending>,
-    /// Jobs that attempts ask for.
+    /// Sub-jobs that attempts request.
     pub calls: Vec<Call>,
-    /// Answers that need no engine.
+    /// Answers that do not require the engine.
     pub said: Vec<ToWorker>,
     pub leaves: bool,
-    /// The last vacancies that were told.
+    /// The last credit total.
     pub total: Option<i64>,
 }
 
-/// Who speaks.
+/// The sender of a frame.
 pub(super) struct Speaker<'a> {
     pub worker: &'a WorkerName,
     pub session: SessionId,
-    /// Whether the hall gives no more jobs: vacancies are heard, and nothing comes of them.
+    /// Whether the server is draining: credit is then ignored.
     pub draining: bool,
     pub book: &'a mut Book,
 }
 
-/// Sorts a frame; an error if something of it may not come now.
+/// Sorts a frame; an error if a message is not allowed now.
 pub(super) fn sort(speaker: &mut Speaker<'_>, frame: Vec<ToServer>) -> Result<Sorted, &'static str> {
     let mut sorted = Sorted::default();
-    // Attempts whose log is written to by this very frame.
+    // Attempts with log chunks in this frame.
     let mut written: HashMap<AttemptId, usize> = HashMap::new();
     for message in frame {
         let (worker, session) = (speaker.worker, speaker.session);
@@ -158,7 +157,7 @@ impl Sorted {
         self.notes.push(Note { to, attempt });
     }
 
-    /// Progress that says nothing: it is good only with the current lease.
+    /// Checks a lease with an empty progress report, which requires the current lease.
     fn check(&mut self, worker: &WorkerName, attempt: AttemptId, lease: LeaseId, to: Option<Word>) -> usize {
         let indicators = Vec::new();
         self.ask(Request::Progress { worker: worker.clone(), attempt, lease, indicators }, to, Some(attempt));
@@ -166,7 +165,7 @@ impl Sorted {
     }
 }
 
-/// A refusal as the worker hears it; what only the log may know goes there.
+/// The refusal for the worker; the internal detail is logged.
 pub(super) fn refused(to: Word, attempt: Option<AttemptId>, trouble: &ApiError) -> ToWorker {
     if let Some(inside) = trouble.inside() {
         tracing::error!("{inside}");

@@ -21,19 +21,18 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::{routes, to_wire};
 
-/// Events taken at once.
+/// Maximum number of events read at once.
 const EVENTS: usize = 1_024;
-/// How often the token is looked at again.
+/// Interval between two checks of the token.
 const TOKEN: Duration = Duration::from_secs(2);
 
-/// See the module.
 pub(super) struct Writer<'a> {
     app: &'a Arc<App>,
     caller: &'a Caller,
     session: Session,
     present: &'a Present,
     told: mpsc::Receiver<Told>,
-    /// What is told next, once its answers are there.
+    /// The next messages to send, when their answers are ready.
     front: Option<Told>,
     /// Whether accepts and progress are answered too.
     all: bool,
@@ -51,7 +50,7 @@ impl<'a> Writer<'a> {
         Writer { app, caller, session, present, told, front: None, all }
     }
 
-    /// Tells until the session is over.
+    /// Sends messages until the session ends.
     pub(super) async fn run(&mut self, outlet: &mut Outlet) -> End {
         match self.tell(outlet).await {
             Ok(never) => match never {},
@@ -130,19 +129,19 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// An attempt goes on, with what became of the jobs that it waited for.
+    /// The message that an attempt continues, with the states of the jobs it waited for.
     async fn resumed(&self, attempt: AttemptId, jobs: &[JobId]) -> Result<ToWorker, End> {
         let jobs = routes::sub_job_states(self.app, jobs).await.map_err(|trouble| broken(&trouble))?;
         Ok(ToWorker::Resumed { attempt, jobs })
     }
 
-    /// A token that was taken away is good for nothing, not even for a session that is open.
+    /// Ends the session if its token was revoked.
     fn check_token(&self) -> Result<(), End> {
         let who = self.app.tokens.who(&self.caller.token);
         if who.as_ref() == Some(&self.caller.who) { Ok(()) } else { Err(End::TokenRevoked) }
     }
 
-    /// The hall takes no more work, and gives no more: what the worker has it may finish.
+    /// Withdraws the free credit while the server drains; the worker may finish its current attempts.
     async fn withdraw(&self) -> Result<(), End> {
         let total = {
             let book = self.present.book();
@@ -152,7 +151,7 @@ impl<'a> Writer<'a> {
         self.app.engine.ask(credit).await.map(drop).map_err(|_| End::Broken)
     }
 
-    /// The hall is stopping: nothing more is assigned, what was heard is answered, and then it is over.
+    /// Ends the session while the server stops: no more assignments, received messages are answered.
     async fn drain(&mut self, outlet: &mut Outlet) -> Result<std::convert::Infallible, End> {
         self.session.disconnect().await.map_err(|_| End::Drained)?;
         let mut events = Vec::new();
@@ -180,7 +179,7 @@ fn every(time: Duration) -> Interval {
     interval
 }
 
-/// The answers to the oldest frame whose answers are due. Nothing is lost when this is dropped.
+/// The answers to the oldest unanswered frame. This future is cancel-safe.
 async fn next(told: &mut mpsc::Receiver<Told>, front: &mut Option<Told>) -> Result<(Told, Heard), End> {
     if front.is_none() {
         *front = Some(told.recv().await.ok_or(End::Gone)?);
@@ -197,7 +196,7 @@ fn ended<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = Attemp
     good.filter_map(|(note, _)| note.attempt)
 }
 
-/// Attempts that need not wait, because the jobs are over.
+/// Attempts that continue immediately because the jobs they wait for have ended.
 fn over<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = (AttemptId, Vec<JobId>)> + 'a {
     notes.iter().zip(heard).filter_map(|(note, answer)| match answer {
         Ok(Answer::Waited { jobs, over: true }) => Some((note.attempt?, jobs.clone())),
@@ -205,8 +204,8 @@ fn over<'a>(notes: &'a [Note], heard: &'a Heard) -> impl Iterator<Item = (Attemp
     })
 }
 
-/// What is said to the answers of the engine. A worker waits for outcomes and renewals; other good news is told only
-/// to those who asked for it.
+/// Converts engine answers to messages. Outcomes and renewals are always answered; other successes only if the worker
+/// requested the feature.
 pub(super) fn answers(notes: Vec<Note>, heard: Heard, all: bool) -> Vec<ToWorker> {
     let answer = |(note, answer): (Note, Result<Answer, Rejected>)| {
         let (to, attempt) = (note.to?, note.attempt);

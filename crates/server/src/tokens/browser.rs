@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::secret::{Hash, random_hex};
 
-/// How long a code is good.
+/// Lifetime of a code.
 const CODE_TIME: Duration = Duration::from_secs(600);
-/// How long a browser stays in.
+/// Lifetime of a browser session.
 pub(crate) const SESSION_TIME: Duration = Duration::from_secs(12 * 3_600);
-/// Codes and sessions at once; the oldest goes when one more comes.
+/// Maximum number of codes and of sessions; a new one replaces the oldest.
 const MOST: usize = 1_000;
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Book {
     sessions: HashMap<String, Instant>,
 }
 
-/// Who has a link, and who is in.
+/// Open codes and browser sessions.
 #[derive(Default)]
 pub(crate) struct Browsers(Mutex<Book>);
 
@@ -36,7 +36,7 @@ impl Browsers {
         code
     }
 
-    /// The secret of a new session for a code, which is then used up.
+    /// Exchanges a code for the secret of a new session. The code becomes invalid.
     pub(crate) fn enter(&self, code: &str) -> Option<String> {
         let mut book = self.book();
         book.codes.remove(&key(code)).filter(|end| *end > Instant::now())?;
@@ -45,13 +45,13 @@ impl Browsers {
         Some(secret)
     }
 
-    /// Whether this session goes on.
+    /// Whether the session is valid.
     pub(super) fn is_in(&self, secret: &str) -> bool {
         self.book().sessions.get(&key(secret)).is_some_and(|end| *end > Instant::now())
     }
 }
 
-/// Looked up by the hash, so that the time it takes tells nothing about the secret.
+/// The lookup key is a hash, so that the lookup time reveals nothing about the secret.
 fn key(secret: &str) -> String {
     Hash::of(secret).to_hex()
 }

@@ -3,20 +3,20 @@
 use jobhall_core::needs::Accepts;
 use jobhall_core::{AttemptId, Job, JobId, LeaseId, Scope, WorkerName};
 
-/// What a token may do; `access` says what that means.
+/// The role of a token; `access` lists the routes of each role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Looks.
+    /// Reads.
     Viewer,
-    /// Submits, cancels and retries too.
+    /// Reads, submits, cancels and retries.
     Client,
-    /// Takes jobs and reports on its own attempts, nothing else.
+    /// Takes jobs and reports on its own attempts only.
     Worker,
     /// May do everything.
     Admin,
-    /// The process of a job: looks at its own job and tells how far it is, as long as the lease lives.
+    /// The process of a job: reads its own job and reports progress while the lease is valid.
     Job,
-    /// Becomes a worker, once.
+    /// Can be exchanged once for a worker token.
     Join,
 }
 
@@ -49,7 +49,7 @@ pub struct Bound {
     pub worker: WorkerName,
 }
 
-/// Who is asking.
+/// The identity behind a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The public part of its token.
@@ -58,35 +58,35 @@ pub struct Identity {
     pub name: String,
     /// What it may do.
     pub role: Role,
-    /// Which queues it reaches.
+    /// The queues that it may access.
     pub scope: Scope,
     /// For the process of a job, its attempt.
     pub bound: Option<Bound>,
 }
 
 impl Identity {
-    /// Someone who reaches every queue.
+    /// An identity with access to every queue.
     #[must_use]
     pub fn new(id: &str, name: &str, role: Role) -> Identity {
         Identity { id: id.to_owned(), name: name.to_owned(), role, scope: Scope::default(), bound: None }
     }
 
-    /// Whether nothing is hidden from it.
+    /// Whether it may see all jobs.
     pub(crate) fn sees_all(&self) -> bool {
         self.scope.is_all() && self.bound.is_none()
     }
 
-    /// Whether this job is there for it.
+    /// Whether it may see this job.
     pub(crate) fn sees(&self, job: &Job) -> bool {
         self.sees_id(job.id) && self.scope.reaches(job.spec.queue.as_str())
     }
 
-    /// Whether a job of this number can be there for it at all.
+    /// Whether it could see a job with this id.
     pub(crate) fn sees_id(&self, id: JobId) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound.attempt.job == id)
     }
 
-    /// What it takes, for a worker that says this.
+    /// Restricts what a worker accepts to its scope.
     pub(crate) fn takes(&self, accepts: Accepts) -> Accepts {
         accepts.within(self.scope.clone())
     }

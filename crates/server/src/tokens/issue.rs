@@ -16,17 +16,17 @@ use crate::audit;
 use crate::error::ApiError;
 use crate::params::shown;
 
-/// How long a join token is good at most.
+/// Maximum lifetime of a join token.
 const JOIN_MS: u64 = 3_600_000;
-/// How long any other may be asked to be good.
+/// Maximum lifetime of any other token.
 const EXPIRY_MS: u64 = 3_650 * 24 * 3_600_000;
-/// Tokens that a hall has at most.
+/// Maximum number of tokens.
 const TOKENS: usize = 10_000;
-/// Expired tokens that one re-reading removes.
+/// Maximum number of expired tokens removed by one reload.
 const SWEPT: usize = 100;
 
 impl Tokens {
-    /// Makes a token; its secret is in the answer and nowhere else.
+    /// Creates a token. Only the answer contains its secret.
     pub(crate) async fn create(&self, by: &Identity, wanted: &CreateToken) -> Result<CreatedToken, ApiError> {
         let moment = now();
         let expires_at = expiry(wanted, moment)?;
@@ -54,7 +54,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a token away. Whoever uses it is shown out.
+    /// Revokes a token and ends the requests and sessions that use it.
     pub(crate) async fn remove(&self, by: &Identity, id: &str) -> Result<(), ApiError> {
         let _writing = self.writing.lock().await;
         let none = || ApiError::new(Code::NotFound, format!("there is no token {}", shown(id)));
@@ -70,7 +70,7 @@ impl Tokens {
         done.map_err(|_| none())
     }
 
-    /// Exchanges a join token for a worker's own credential. It is used up only if that works.
+    /// Exchanges a join token for a worker token. The join token is consumed only on success.
     pub(crate) async fn join(&self, by: &Identity, name: &str) -> Result<CreatedToken, ApiError> {
         let moment = now();
         let used = || ApiError::new(Code::Unauthorized, "this join token has been used or has expired");
@@ -98,7 +98,7 @@ impl Tokens {
         }
     }
 
-    /// The rev that a new token of this name is written over: 0, or that of one which has expired.
+    /// The rev that a new token of this name replaces: 0, or the rev of an expired token.
     fn free(&self, name: &str, moment: Time) -> Result<u32, ApiError> {
         let entries = self.read();
         if entries.own.values().any(|(_, identity)| identity.name == name) {
@@ -132,7 +132,7 @@ impl Tokens {
         Ok(result.map(drop))
     }
 
-    /// Reads the stored tokens anew, so that what was revoked elsewhere is gone here, and removes expired ones.
+    /// Reloads the stored tokens, which applies revocations by other nodes, and removes expired tokens.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         let _writing = self.writing.lock().await;
         let settings = self.store.settings().await?;
@@ -149,7 +149,7 @@ impl Tokens {
         }
         let swept: Vec<_> = expired.iter().take(SWEPT).map(|token| sweep(token.removal())).collect();
         if !swept.is_empty() {
-            // One that another node removed first is gone all the same.
+            // Another node may have removed a token first; that is no error.
             let removed = self.store.commit(swept);
             tokio::spawn(async move {
                 if let Err(error) = removed.await {

@@ -34,7 +34,7 @@ impl JobKey {
         format!("{PREFIX}job_{attempt}_{mac}{}", self.seal(attempt, &mac))
     }
 
-    /// The attempt and the mac of a token that was made here, for whatever lease.
+    /// The attempt and the MAC of a token made with this key, for any lease.
     pub(super) fn open<'a>(&self, token: &'a str) -> Option<(AttemptId, &'a str)> {
         let (attempt, rest) = token.strip_prefix(PREFIX)?.strip_prefix("job_")?.split_once('_')?;
         let attempt: AttemptId = attempt.parse().ok()?;
@@ -48,7 +48,7 @@ impl JobKey {
     }
 }
 
-/// Compared by their hashes, so that nothing is learnt from where they differ.
+/// Compares hashes, so that timing does not reveal where the texts differ.
 fn same(given: &str, known: &str) -> bool {
     Hash::is(Hash::of(given), Some(Hash::of(known)))
 }

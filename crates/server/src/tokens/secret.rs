@@ -12,29 +12,29 @@ use thiserror::Error;
 /// Every token begins with this, so that scanners for leaked secrets find it.
 pub(super) const PREFIX: &str = "jh_";
 
-/// Why a secret file could not be had.
+/// An error with a secret file.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The file cannot be read or made.
+    /// The file cannot be read or created.
     #[error("failed to use {path}: {source}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Others can read it.
+    /// Other users can read the file.
     #[error("failed to use {0}: users other than its owner can read it; set mode 600")]
     Open(PathBuf),
-    /// It holds something else.
+    /// The content of the file is invalid.
     #[error("failed to use {0}: its content is invalid; remove it to create a new one")]
     Content(PathBuf),
-    /// The store could not tell the tokens.
+    /// The store could not read the tokens.
     #[error("failed to read the tokens: {0}")]
     Store(String),
 }
 
-/// A token's hash: what is kept of its secret.
+/// The hash of a token's secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hash([u8; 32]);
 
@@ -43,7 +43,7 @@ impl Hash {
         Hash(*blake3::hash(secret.as_bytes()).as_bytes())
     }
 
-    /// Compares in constant time. Nothing is compared with something else, so that it takes as long.
+    /// Compares in constant time. A missing hash is replaced by a dummy, so that the comparison takes as long.
     pub(crate) fn is(given: Hash, known: Option<Hash>) -> bool {
         let other = known.unwrap_or(Hash([0; 32]));
         bool::from(given.0.ct_eq(&other.0)) && known.is_some()
@@ -70,7 +70,7 @@ pub(super) fn fresh() -> String {
     format!("{PREFIX}{}_{}", random_hex::<8>(), random_hex::<32>())
 }
 
-/// The id and the secret of what looks like a token.
+/// Splits a token into id and secret, if it is well-formed.
 pub(super) fn split(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
     (is_hex(id, 16) && is_hex(secret, 64)).then_some((id, secret))
@@ -95,7 +95,7 @@ pub(super) fn bytes_of(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// The text of a private file in this directory; a missing one is made.
+/// The text of a private file in this directory; a missing file is created.
 pub(super) fn private(data: &Path, name: &str, make: fn() -> String) -> Result<String, TokenError> {
     let path = data.join(name);
     let failed = |source| TokenError::File { path: path.clone(), source };
@@ -114,7 +114,7 @@ pub(super) fn private(data: &Path, name: &str, make: fn() -> String) -> Result<S
     Ok(text)
 }
 
-/// Written beside its place and moved there, so that a crash leaves no half secret.
+/// Writes to a temporary file and renames it, so that a crash leaves no partial secret.
 fn write_private(data: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");

@@ -23,14 +23,14 @@ use crate::audit;
 
 /// The administrator's token is stored under this name.
 const ADMIN: &str = "admin";
-/// Says what the key is made for, so that the secret itself makes nothing else guessable.
+/// Key derivation context; it separates this key from other uses of the secret.
 const KEY_CONTEXT: &str = "jobhall 2026 key of the tokens of jobs and nodes";
 /// Hex digits of a mac.
 const MAC: usize = 64;
 
 impl Tokens {
-    /// The tokens of a hall whose nodes share this secret, on the node with this data directory. The first node of the
-    /// hall makes the administrator's token.
+    /// Opens the tokens of a hall whose nodes share this secret, on the node with this data directory. The first node
+    /// of the hall creates the administrator's token.
     ///
     /// # Errors
     /// A file cannot be read or written, or the store cannot.
@@ -42,7 +42,7 @@ impl Tokens {
         if known && !path.exists() {
             return Ok(tokens);
         }
-        // Written before it is stored: a token that nobody has is worse than a file that nobody believes.
+        // The file is written first: a stored token without a file would be unusable.
         let admin = secret::private(data, ADMIN_FILE, secret::fresh)?;
         let (id, shown) = split(&admin).ok_or(TokenError::Content(path))?;
         if !known {
@@ -67,18 +67,18 @@ impl Tokens {
         let act = audit::entry("hall", "token_created", ADMIN, format!("id {id}"));
         let unit = Unit { settings: vec![token.write(0)], audit: vec![act], ..Unit::default() };
         let committed = self.store.commit(vec![unit]).await;
-        // Where another node was first, its token is the one; it is read with the others.
+        // If another node was first, its token is valid; the reload reads it.
         committed.map_err(|error| TokenError::Store(error.to_string()))?;
         self.refresh().await.map_err(|error| TokenError::Store(error.to_string()))
     }
 
-    /// The token of the worker that comes along with a node of this name.
+    /// The token of the worker that the node of this name starts.
     #[must_use]
     pub fn of_node(secret: &str, name: &WorkerName) -> String {
         format!("{PREFIX}node_{name}_{}", mac(&key(secret), name))
     }
 
-    /// Whose token that is.
+    /// The identity of a node worker's token.
     pub(super) fn who_of_node(&self, token: &str) -> Option<Identity> {
         let (name, shown) = token.strip_prefix(PREFIX)?.strip_prefix("node_")?.rsplit_once('_')?;
         let name = WorkerName::new(name).ok().filter(|_| self.is_shared && is_hex(shown, MAC))?;

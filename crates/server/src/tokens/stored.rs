@@ -37,7 +37,7 @@ pub(crate) struct StoredToken {
 }
 
 impl StoredToken {
-    /// From its setting; none if that is not readable, which is then nobody's token.
+    /// Reads a token from its setting; none if the setting is invalid.
     pub(super) fn read(setting: &Setting) -> Option<StoredToken> {
         let content: Content = serde_json::from_str(&setting.value).ok()?;
         Some(StoredToken {
@@ -53,7 +53,7 @@ impl StoredToken {
         })
     }
 
-    /// The write that stores it over what has this rev.
+    /// The write that stores the token if the setting has this rev.
     pub(super) fn write(&self, expected: u32) -> SettingWrite {
         let content = Content {
             id: self.id.clone(),
@@ -68,7 +68,7 @@ impl StoredToken {
         SettingWrite { kind: SettingKind::Token, name: self.name.clone(), expected, value: Some(value) }
     }
 
-    /// The write that removes it.
+    /// The write that removes the token.
     pub(super) fn removal(&self) -> SettingWrite {
         SettingWrite { kind: SettingKind::Token, name: self.name.clone(), expected: self.rev, value: None }
     }
@@ -88,7 +88,7 @@ impl StoredToken {
         Identity { scope: self.scope.clone(), ..Identity::new(&self.id, &self.name, role) }
     }
 
-    /// As it is told: all but the hash.
+    /// The wire form: everything but the hash.
     pub(crate) fn told(&self) -> wire::Token {
         wire::Token {
             id: self.id.clone(),
