@@ -9,32 +9,32 @@ pub(crate) enum Access {
     Open,
     /// Tokens of these roles.
     Roles(&'static [Role]),
-    /// The same, but none that reaches some queues only: the route tells of all of them together.
+    /// The same, except tokens limited to some queues: the route covers all queues.
     Whole(&'static [Role]),
 }
 
-/// Those who look.
+/// Roles that read.
 const READ: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin]);
-/// Those who look at the hall as a whole.
+/// Roles that read data of all queues.
 pub(crate) const READ_WHOLE: Access = Access::Whole(&[Role::Viewer, Role::Client, Role::Admin]);
-/// Those who change jobs wherever they are.
+/// Roles that change jobs in all queues.
 const WRITE_WHOLE: Access = Access::Whole(&[Role::Client, Role::Admin]);
-/// Those who submit and change jobs.
+/// Roles that submit and change jobs.
 const WRITE: Access = Access::Roles(&[Role::Client, Role::Admin]);
-/// Those who work. The administrator may, so that a first worker can be made of nothing but a shell.
+/// Roles that run jobs. It includes the administrator, so that a shell script can act as a first worker.
 const WORK: Access = Access::Roles(&[Role::Worker, Role::Admin]);
-/// Everyone who has a token.
+/// All roles with a token.
 const ANY: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Worker, Role::Admin]);
-/// Those who look at one job: its own process too.
+/// Roles that read one job, including its own process.
 const READ_JOB: Access = Access::Roles(&[Role::Viewer, Role::Client, Role::Admin, Role::Job]);
-/// Those who say how far an attempt is: its own process too.
+/// Roles that report progress, including the process of the attempt.
 const TELL: Access = Access::Roles(&[Role::Worker, Role::Admin, Role::Job]);
-/// Those who are about to become workers.
+/// Join tokens.
 const JOIN: Access = Access::Roles(&[Role::Join]);
-/// Those who run the hall.
+/// Administrators.
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
 
-/// Method, path, who.
+/// Method, path, access.
 pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/", Access::Open),
     ("GET", "/livez", Access::Open),
@@ -102,7 +102,7 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/api/v1/audit", ADMIN),
 ];
 
-/// The row of a route. Where a page can be had, its headers can.
+/// The access of a route. `HEAD` is permitted where `GET` is.
 pub(crate) fn access(method: &str, path: &str) -> Option<Access> {
     let method = if method == "HEAD" { "GET" } else { method };
     let row = TABLE.iter().find(|(verb, route, _)| *verb == method && *route == path);
@@ -120,7 +120,7 @@ pub(crate) fn methods(path: &str) -> Vec<&'static str> {
 }
 
 impl Access {
-    /// The roles that may; all of them where it is open.
+    /// The permitted roles; all roles if the route is open.
     pub(crate) fn roles(self) -> Option<&'static [Role]> {
         match self {
             Access::Open => None,
@@ -128,7 +128,7 @@ impl Access {
         }
     }
 
-    /// Whether this one may.
+    /// Whether the identity has access.
     pub(crate) fn allows(self, who: &Identity) -> bool {
         let hidden = matches!(self, Access::Whole(_)) && !who.sees_all();
         !hidden && self.roles().is_none_or(|roles| roles.contains(&who.role))

@@ -22,7 +22,7 @@ use crate::poll_sessions::PollSessions;
 use crate::session::Sessions;
 use crate::tokens::Tokens;
 
-/// The hall as routes see it.
+/// State shared by all routes.
 pub(crate) struct App {
     pub engine: Engine,
     pub store: Arc<dyn Store>,
@@ -41,19 +41,19 @@ pub(crate) struct App {
     /// Whether requests come over TLS.
     pub secure: bool,
     pub started: Instant,
-    /// Becomes true once: the hall takes no more work, but those who have some finish it.
+    /// Becomes true once: the server accepts no new work; current work continues.
     pub drain: watch::Receiver<bool>,
-    /// Becomes true once, after that: whatever still waits comes to its end.
+    /// Becomes true once, after `drain`: everything that still waits ends.
     pub close: watch::Receiver<bool>,
 }
 
 impl App {
-    /// Whether the hall is stopping.
+    /// Whether the server is stopping.
     pub(crate) fn is_draining(&self) -> bool {
         *self.drain.borrow()
     }
 
-    /// Refuses new work while the hall drains.
+    /// Refuses new work while the server drains.
     pub(crate) fn takes_work(&self) -> Result<(), ApiError> {
         if self.is_draining() {
             return Err(ApiError::new(Code::Unavailable, "the server is stopping and accepts no new work"));
@@ -61,24 +61,24 @@ impl App {
         Ok(())
     }
 
-    /// Waits until the hall takes no more work.
+    /// Waits until the server accepts no new work.
     pub(crate) async fn drained(&self) {
         told(self.drain.clone()).await;
     }
 
-    /// Waits until the hall ends.
+    /// Waits until the server closes.
     pub(crate) async fn closed(&self) {
         told(self.close.clone()).await;
     }
 }
 
-/// Waits until it is said.
+/// Waits until the value is true.
 pub(crate) async fn told(mut flag: watch::Receiver<bool>) {
-    // An error means that nobody can say so any more, because the hall is gone.
+    // An error means that the sender was dropped: the server has ended.
     let _ = flag.wait_for(|said| *said).await;
 }
 
-/// Under which names the hall may be called.
+/// The host names that the server accepts.
 pub(crate) struct Hosts {
     names: Vec<String>,
     /// Whether only this machine can reach it. Then a foreign name is a page in a browser that tries its luck.
@@ -99,12 +99,12 @@ impl Hosts {
         Hosts { names, loopback: at.is_loopback() }
     }
 
-    /// Whether any name will do.
+    /// Whether any host name is accepted.
     pub(crate) fn any(&self) -> bool {
         !self.loopback && self.names.is_empty()
     }
 
-    /// Whether a request with this `Host` is meant for us.
+    /// Whether a request with this `Host` header is accepted.
     pub(crate) fn knows(&self, host: &str) -> bool {
         let name = name_of(host);
         let own = ["127.0.0.1", "localhost", "[::1]"].into_iter();

@@ -93,7 +93,7 @@ impl Artifacts {
         Ok(self.blocking(move |blobs| blobs.artifacts().list(key(attempt), behind.as_ref(), most)).await??)
     }
 
-    /// The content of an artifact, checked to its end: not a byte of a damaged one is given away.
+    /// The content of an artifact, verified completely before the first byte is sent.
     pub(crate) async fn open(&self, digest: Digest) -> Result<Arc<SoundObject>, ApiError> {
         let opened = self.blocking(move |blobs| {
             let opened = blobs.objects().open_sound(&digest);
@@ -152,7 +152,7 @@ pub(crate) fn pieces(object: Arc<SoundObject>, mut from: u64, to: u64) -> Body {
     body
 }
 
-/// An artifact as it is told.
+/// The wire form of an artifact.
 pub(crate) fn told(attempt: AttemptId, artifact: &Artifact) -> wire::Artifact {
     let at = i64::try_from(artifact.at_ms).ok().and_then(|ms| Time::from_ms(ms).ok()).unwrap_or_else(now);
     wire::Artifact {

@@ -9,7 +9,7 @@ use crate::tokens::Identity;
 /// The longest detail; what is longer is cut.
 const DETAIL_BYTES: usize = 1_000;
 
-/// An act of this moment.
+/// An audit entry with the current time.
 pub(crate) fn entry(who: &str, act: &str, subject: &str, mut detail: String) -> AuditEntry {
     while detail.len() > DETAIL_BYTES {
         detail.pop();
@@ -19,13 +19,13 @@ pub(crate) fn entry(who: &str, act: &str, subject: &str, mut detail: String) -> 
 }
 
 impl App {
-    /// Writes down what someone did. It is done already, so a store that cannot write is a matter for the log.
+    /// Writes an audit entry for a completed action. If the store cannot write it, the error is logged.
     pub(crate) async fn acted(&self, who: &Identity, act: &str, subject: impl ToString, detail: &str) {
         let entry = entry(&who.name, act, &subject.to_string(), detail.to_owned());
         self.write_down(entry).await;
     }
 
-    /// Writes an act down.
+    /// Writes an audit entry.
     pub(crate) async fn write_down(&self, entry: AuditEntry) {
         let AuditEntry { who, act, subject, .. } = &entry;
         let words = format!("{who} {act} {subject}");

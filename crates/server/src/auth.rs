@@ -191,8 +191,8 @@ async fn identify(app: &App, shown: &Shown) -> Option<Identity> {
     }
 }
 
-/// Checks the identity for this request. A browser sends its cookie with every request, so a cookie requires an `Origin`
-/// header on changes.
+/// Checks the identity for this request. A browser sends its cookie with every request, so a change authorized by a
+/// cookie requires an `Origin` header.
 fn believe(
     app: &Arc<App>,
     request: &Request<Body>,

@@ -66,8 +66,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     Ok(one)
 }
 
-/// Something that is written as an object. Serde would take the fields from an array too, by their order, which nobody
-/// means.
+/// A value that must be a JSON object. Serde would also accept an array with the fields in order.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -95,12 +94,12 @@ pub(crate) fn is_array(bytes: &[u8]) -> bool {
     bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// Serde's words say what is wrong, with line and column; the field is told before them.
+/// The serde message states the error with line and column; the field name is added before it.
 fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(|error| {
         let words = error.to_string();
         let field = field_at(bytes, error.line(), error.column());
-        // Such an error stands behind the name that it tells itself.
+        // These errors name the field themselves.
         let named = words.starts_with("unknown field") || words.starts_with("duplicate field");
         let field = if named { field.rsplit_once('.').map_or("", |(outer, _)| outer) } else { &field };
         match field {

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// The first walk comes this soon after the start, so that a hall that is restarted often collects too.
 const FIRST: Duration = Duration::from_secs(60);
 
-/// Collects until the hall stops.
+/// Collects until the server stops.
 pub(crate) async fn run(
     blobs: Arc<Blobs>,
     store: Arc<dyn Store>,
@@ -31,7 +31,7 @@ pub(crate) async fn run(
 ) {
     let mut pause = FIRST.min(every);
     loop {
-        // The hall stops, or nobody can say so any more.
+        // The server stops, or the sender was dropped.
         if tokio::time::timeout(pause, drain.wait_for(|drain| *drain)).await.is_ok() {
             return;
         }
@@ -59,7 +59,7 @@ async fn walk(
             (sweep, done)
         });
         let began = Instant::now();
-        // A panic was told by the runtime; the next walk begins anew.
+        // The runtime reports the panic; the next walk starts over.
         let Ok((back, done)) = slice.await else { break };
         sweep = back;
         // As long as it took: a walk never has more than half of a thread.
@@ -83,7 +83,7 @@ struct Asked {
 
 impl Asked {
     fn is_gone(&mut self, attempt: AttemptKey) -> bool {
-        // A number that no job can have is a file that nobody made.
+        // A file with an invalid job number was not written by the server.
         let Ok(id) = JobId::new(attempt.job) else { return false };
         let (store, runtime) = (&self.store, &self.runtime);
         *self.known.entry(attempt.job).or_insert_with(|| {

@@ -18,7 +18,7 @@ impl DiskUsage {
         DiskUsage(data.into())
     }
 
-    /// Looks at the disk, which may be slow, away from the requests.
+    /// Reads the disk usage on the blocking pool, because it may be slow.
     pub(crate) async fn look(&self) -> io::Result<Disk> {
         let place = self.clone();
         let looked = tokio::task::spawn_blocking(move || place.measure()).await;
@@ -31,7 +31,7 @@ impl DiskUsage {
         Ok(Disk { store_bytes: self.store_bytes()?, free_bytes })
     }
 
-    /// The store's files lie in the directory itself, what else there is in directories of its own.
+    /// The files of the store are in the directory itself; other data is in subdirectories.
     fn store_bytes(&self) -> io::Result<u64> {
         let mut bytes = 0;
         for file in std::fs::read_dir(&self.0)? {

@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::figures::seconds;
 
-/// The label of all queues that have none of their own.
+/// The label for all queues without their own label.
 const OTHERS: &str = "(others)";
 
 /// Everything at one moment.
@@ -83,7 +83,7 @@ impl Exposition {
         Ok(())
     }
 
-    /// What the system does not tell is left out.
+    /// Values that the system does not provide are omitted.
     fn disk(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(disk) = &self.disk else { return Ok(()) };
         gauge(to, "store_bytes", "Size of the store on disk in bytes", disk.store_bytes)?;

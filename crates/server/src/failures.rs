@@ -6,23 +6,23 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Wrong tokens an address may send in one stretch of time.
+/// Maximum number of invalid tokens from one address per interval.
 const FAILURES: u32 = 10;
-/// That stretch.
+/// The interval.
 const STRETCH: Duration = Duration::from_secs(60);
-/// Addresses that are told apart; beyond that the others share one count.
+/// Maximum number of addresses counted separately; further addresses share one count.
 const ADDRESSES: usize = 10_000;
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub IpAddr);
 
-/// What a failure means.
+/// The result of counting a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// How many seconds to wait, where there were too many.
+    /// Seconds to wait, if there were too many.
     pub wait_s: Option<u64>,
-    /// Whether it is the first of its stretch, which is worth writing down.
+    /// Whether it is the first of its interval, which gets an audit entry.
     pub first: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Finds the field at a position in a JSON text, so that an error can name the field.
 
-/// The way to the value at a line and column as serde tells them, such as `[1].retry.delay`; empty at the top.
+/// The path to the value at a line and column as reported by serde, such as `[1].retry.delay`; empty at the top.
 pub(crate) fn field_at(text: &[u8], line: usize, column: usize) -> String {
     let mut scan = Scan::default();
     for &byte in &text[..offset(text, line, column)] {

@@ -23,12 +23,12 @@ pub(crate) struct Filter {
     names: Vec<StateName>,
     /// In lower case.
     text: Option<String>,
-    /// Which queues whoever asks reaches.
+    /// The queues that the caller may access.
     scope: Scope,
 }
 
 impl Filter {
-    /// For someone who reaches these queues.
+    /// A filter for a caller with access to these queues.
     pub(crate) fn new(asked: &wire::JobFilter, scope: Scope) -> Result<Filter, ApiError> {
         let names = states(asked.state.as_deref())?;
         let mut stored_names: Vec<_> = names.iter().flat_map(stored).copied().collect();
@@ -49,17 +49,17 @@ impl Filter {
         Ok(Filter { stored, names, text, scope })
     }
 
-    /// Whether every job is meant.
+    /// Whether the filter matches every job.
     pub(crate) fn is_all(&self) -> bool {
         self.stored == JobFilter::default() && self.text.is_none()
     }
 
-    /// Whether the store alone cannot tell.
+    /// Whether the store alone cannot evaluate the filter.
     pub(crate) fn is_searching(&self) -> bool {
         self.text.is_some()
     }
 
-    /// The jobs that are meant among at most `rows` below `before`, and where to go on.
+    /// The matching jobs among at most `rows` below `before`, and where to continue.
     pub(crate) async fn look(
         &self,
         app: &App,

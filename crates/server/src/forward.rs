@@ -6,9 +6,9 @@
 //!          ◀══════ bytes both ways, after an upgrade ══════▶
 //! ```
 //!
-//! A follower buffers nothing: bodies, streams and long polls pass through as they arrive, and a connection that ends on
-//! one side ends on the other. A follower does not check tokens. It sends the source address of a request to the leader,
-//! which counts invalid tokens against that address. The secret that the nodes share authenticates the follower.
+//! A follower buffers nothing: bodies, streams and long polls pass through as they arrive, and a connection that ends
+//! on one side ends on the other. A follower does not check tokens. It sends the source address of a request to the
+//! leader, which counts invalid tokens against that address. The secret shared by the nodes authenticates the follower.
 
 mod headers;
 mod pool;

@@ -21,18 +21,18 @@ use crate::tokens::{Identity, Role};
 
 /// Rows taken at once.
 const PAGE: usize = 500;
-/// Pause before rows are tried again that could not be taken.
+/// Pause before rows that could not be submitted are retried.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a row did not become a job.
 enum Unmade {
-    /// It never can.
+    /// It can never become a job.
     Never(String),
-    /// It may yet.
+    /// It may become a job later.
     NotNow(String),
 }
 
-/// Takes rows home until the hall takes no more work.
+/// Submits rows until the server accepts no new work.
 pub(crate) async fn run(app: Arc<App>) {
     let Some(inbox) = app.store.inbox() else { return };
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Takes all rows that are there; tells why some had to stay.
+/// Submits all rows; returns why some remain.
 async fn page(app: &App, inbox: &dyn Inbox) -> Result<Option<String>, StoreError> {
     let mut before = None;
     loop {
@@ -86,7 +86,7 @@ async fn page(app: &App, inbox: &dyn Inbox) -> Result<Option<String>, StoreError
     }
 }
 
-/// Makes jobs of rows: they are asked for in order, and stored together.
+/// Submits rows in order; the jobs are stored together.
 async fn make(app: &App, rows: &[InboxRow]) -> Vec<Result<(), Unmade>> {
     let mut submits = Vec::with_capacity(rows.len());
     for row in rows {
@@ -109,7 +109,7 @@ async fn submit_of(app: &App, row: &InboxRow) -> Result<Submit, Unmade> {
     Ok(Submit { jobs, name: Some(named(INBOX_SCOPE, &row.id.to_string(), row.body.as_bytes())) })
 }
 
-/// Only what is wrong with the row itself, or with what it asks for, puts it aside: any other trouble may pass.
+/// A row is set aside only for an error in the row itself or in its request; any other error may be temporary.
 fn unmade(trouble: &ApiError) -> Unmade {
     match trouble.words().0 {
         Code::BadRequest

@@ -8,7 +8,7 @@ use jobhall_store::{Later, StoreError};
 
 type Ask = dyn Fn() -> Later<Result<Vec<Node>, StoreError>> + Send + Sync;
 
-/// Tells the nodes of a hall.
+/// Lists the nodes of a hall.
 #[derive(Clone)]
 pub struct Nodes(Arc<Ask>);
 
@@ -19,12 +19,12 @@ impl fmt::Debug for Nodes {
 }
 
 impl Nodes {
-    /// Those that this tells.
+    /// Creates a list that this function reads.
     pub fn new(ask: impl Fn() -> Later<Result<Vec<Node>, StoreError>> + Send + Sync + 'static) -> Nodes {
         Nodes(Arc::new(ask))
     }
 
-    /// All of them, by name.
+    /// The nodes, by name.
     pub(crate) async fn list(&self) -> Result<Vec<Node>, StoreError> {
         let mut nodes = (self.0)().await?;
         nodes.sort_by(|a, b| a.name.cmp(&b.name));

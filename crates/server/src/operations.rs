@@ -30,7 +30,7 @@ const WAITING: usize = 100;
 pub(crate) struct Operations {
     store: Arc<dyn Store>,
     book: OnceCell<Mutex<Book>>,
-    /// Rises with every change, for those who wait for one.
+    /// Incremented with every change, to notify waiting requests.
     changes: watch::Sender<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Operations {
         self.book.get_or_try_init(async || Ok(Mutex::new(read(self.store.as_ref()).await?))).await
     }
 
-    /// Records an operation, to be carried out when those before it are.
+    /// Records an operation, to be executed after the earlier ones.
     pub(crate) async fn start(
         &self,
         who: &str,
@@ -117,7 +117,7 @@ impl Operations {
         Ok((page, older.next().is_some()))
     }
 
-    /// Asks an operation to stop, or says how it ended.
+    /// Requests that an operation stops, or returns its end.
     pub(crate) async fn cancel(&self, id: u64) -> Result<Operation, ApiError> {
         match self.get(id).await?.state {
             OperationState::Running => {}
@@ -130,7 +130,7 @@ impl Operations {
         Ok(record.operation)
     }
 
-    /// Waits until an operation has counted its jobs or ended, at most so long; and tells it as it is then.
+    /// Waits until an operation has counted its jobs or ended, or the time limit expires; returns the operation.
     pub(crate) async fn counted(&self, id: u64, patience: Duration) -> Result<Operation, ApiError> {
         let mut changes = self.changes.subscribe();
         let counted = async {

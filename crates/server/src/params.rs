@@ -45,7 +45,7 @@ pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, ApiError> {
     lease(value.to_str().unwrap_or_default())
 }
 
-/// A worker is who its credential says, whatever a body claims.
+/// The worker name comes from the token, not from the body.
 pub(crate) fn worker(who: &Identity) -> Result<WorkerName, ApiError> {
     WorkerName::new(&who.name).map_err(|error| ApiError::new(Code::Forbidden, format!("this token: {error}")))
 }
@@ -66,7 +66,7 @@ pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<u
     Err(ApiError::bad(format!("limit of {limit} is outside 1 to {most}")))
 }
 
-/// The number in a cursor, behind the letter of its list.
+/// The number in a cursor, after the letter of its list.
 pub(crate) fn cursor(letter: char, text: &str) -> Result<u64, ApiError> {
     let hex = text.strip_prefix(letter).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let wrong = || ApiError::bad(format!("cursor: {} is not a cursor of this list", shown(text)));

@@ -23,7 +23,7 @@ pub(crate) struct Offer {
     pub wait_ms: u64,
 }
 
-/// Closes the session unless the worker was told of an assignment.
+/// Closes the session unless an assignment was sent to the worker.
 struct Guard {
     poll_sessions: Arc<PollSessions>,
     session: SessionId,
@@ -39,7 +39,7 @@ impl Drop for Guard {
     }
 }
 
-/// A long poll that waits. There may be thousands, so it keeps no more than it needs.
+/// A waiting long poll. There may be thousands, so it keeps only what it needs.
 pub(crate) struct Parked {
     app: Arc<App>,
     session: Session,
@@ -51,7 +51,7 @@ pub(crate) struct Parked {
     _waiting: Counted,
 }
 
-/// Offers from now on.
+/// Starts to offer slots.
 pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Rejected> {
     let waiting = Counted::new(&app.metrics.waiting);
     let Offer { worker, abilities, accepts, slots, wait_ms } = offer;
@@ -64,7 +64,7 @@ pub(crate) async fn park(app: &Arc<App>, offer: Offer) -> Result<Parked, Rejecte
 }
 
 impl Parked {
-    /// Waits until there is something to do; nothing when the time is over or the hall stops.
+    /// Waits for an assignment; none if the poll times out or the server stops.
     pub(crate) async fn wait(mut self) -> Result<Vec<Assignment>, Rejected> {
         match first(&self.app, &mut self.session).await? {
             Some(first) => Box::pin(self.keep(first)).await,
@@ -81,7 +81,7 @@ impl Parked {
     }
 }
 
-/// Waits for the first assignment. The session is renewed meanwhile: a poll may wait longer than a lease lives.
+/// Waits for the first assignment. It renews the session, because a poll may wait longer than a lease lasts.
 async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, Rejected> {
     let mut beat = tokio::time::interval(Duration::from_millis((app.lease_ms / 3).max(1)));
     loop {
@@ -100,8 +100,8 @@ async fn first(app: &App, session: &mut Session) -> Result<Option<Assignment>, R
     }
 }
 
-/// What was assigned with the first one. The slots that are left are withdrawn before the answer, so nothing can be
-/// assigned that the worker is not told of.
+/// Further assignments after the first. The remaining slots are withdrawn before the response, so that every assignment
+/// is sent to the worker.
 async fn rest(
     session: &mut Session,
     vacancy: VacancyId,

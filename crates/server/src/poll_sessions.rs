@@ -14,7 +14,6 @@ use jobhall_engine::{Engine, Rejected, Request, Session, SessionEvent, SessionId
 use jobhall_protocol::{Renewed, Worker};
 use tokio::runtime::Handle;
 
-/// See the module.
 pub(crate) struct PollSessions {
     engine: Engine,
     book: Mutex<Book>,
@@ -212,7 +211,7 @@ impl PollSessions {
         Ok(())
     }
 
-    /// Everyone who waits or has something in hand, by name.
+    /// Workers that wait or hold an attempt, by name.
     pub(crate) fn workers(&self) -> Vec<Worker> {
         let book = self.book();
         let mut workers = BTreeMap::new();

@@ -25,24 +25,24 @@ use crate::tokens::Tokens;
 /// How a node listens.
 #[derive(Debug, Default)]
 pub struct Listen {
-    /// Names besides those of this machine under which the hall may be called, without port. Where there are none, a
-    /// hall on loopback answers to this machine's alone, and one that others reach to any.
+    /// Accepted host names besides those of this machine, without port. If empty, a server on loopback accepts only the
+    /// names of this machine, and a server that other machines can reach accepts any name.
     pub hosts: Vec<String>,
-    /// The certificate to show; none serves without encryption.
+    /// The TLS certificate; none serves without encryption.
     pub tls: Option<Tls>,
     /// Whether other machines may be served without encryption, so that anyone between can read tokens.
     pub insecure: bool,
 }
 
-/// What the leader of a hall is made of.
+/// The parts of a leader.
 pub struct Options {
-    /// The engine. It is not stopped with the hall.
+    /// The engine. It is not stopped with the server.
     pub engine: Engine,
     /// The engine's own store, for reads that need no decision.
     pub store: Arc<dyn Store>,
     /// Where logs are kept.
     pub blobs: Arc<Blobs>,
-    /// Who may ask.
+    /// The tokens.
     pub tokens: Arc<Tokens>,
     /// The directory that has the store, for what it takes and what is left on its disk.
     pub data: PathBuf,
@@ -54,7 +54,7 @@ pub struct Options {
     pub collect_ms: u64,
     /// The nodes of the hall.
     pub nodes: Nodes,
-    /// What the nodes of the hall know each other by; none where there is one.
+    /// The secret that the nodes share; none for a single node.
     pub secret: Option<NodeSecret>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for Options {
 #[derive(Debug)]
 pub struct Server;
 
-/// A hall that takes requests. Dropped, it stops too, but nobody waits for it.
+/// A running server. Dropping it stops it without waiting.
 pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
@@ -94,7 +94,7 @@ impl Server {
         Ok(running)
     }
 
-    /// Takes connections on this listener, on the current tokio runtime; the node is closed until it is told what it is.
+    /// Accepts connections on this listener, on the current tokio runtime; the node is closed until its role is set.
     ///
     /// # Errors
     /// The listener has no address, or one that other machines reach without `insecure`.
@@ -124,7 +124,7 @@ impl Running {
         Leader::new(options, &self.node, self.stop.subscribe())
     }
 
-    /// From now on the node is this; what it was before.
+    /// Sets the role of the node; returns the previous role.
     fn turn(&self, role: ServingRole) -> Arc<ServingRole> {
         self.node.role.send_replace(Arc::new(role))
     }
@@ -135,23 +135,23 @@ impl Running {
         before.end().await;
     }
 
-    /// Another node leads: requests are passed on to it.
+    /// Another node leads: requests are forwarded to it.
     ///
     /// # Errors
-    /// Its address is none that a follower can lead to.
+    /// The address of the leader is invalid, or its TLS configuration is missing.
     pub async fn forward(&self, to: ForwardTo) -> Result<(), String> {
         let before = self.turn(ServingRole::Follower(Forwarder::new(to)?));
         before.end().await;
         Ok(())
     }
 
-    /// Nobody is served until the node is something again; why. Whatever waits or streams is ended.
+    /// Closes the node for the given reason until its role is set again. Long polls, streams and sessions end.
     pub async fn shut(&self, why: &str) {
         let before = self.turn(ServingRole::Closed(why.to_owned()));
         before.end().await;
     }
 
-    /// Takes no more work: submits are refused, long polls end, and `/readyz` says so. Everything else goes on, so
+    /// Accepts no new work: submits are refused, long polls end, and `/readyz` fails. Everything else continues, so
     /// that workers can finish and people can watch.
     pub fn drain(&self) {
         if let ServingRole::Leader(leader) = &**self.node.role.borrow() {
@@ -159,7 +159,7 @@ impl Running {
         }
     }
 
-    /// Takes no more connections, ends what waits, and gives requests under way some seconds.
+    /// Accepts no more connections, ends waiting requests, and gives requests in progress some seconds to finish.
     pub async fn stop(self) {
         self.drain();
         self.stop.send_replace(true);

@@ -20,13 +20,13 @@ use tokio_rustls::server::TlsStream;
 /// How long a handshake may take.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// Why a certificate cannot be shown.
+/// An error with a certificate or its key.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file cannot be read, or holds something else.
     #[error("failed to use {path}: {why}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -71,7 +71,7 @@ impl Tls {
         Ok(Tls(Arc::new(config)))
     }
 
-    /// The handshake, which a client that speaks something else does not survive.
+    /// Performs the handshake; it fails for a client that does not use TLS.
     pub(crate) async fn shake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let shaken = TlsAcceptor::from(self.0.clone()).accept(stream);
         tokio::time::timeout(HANDSHAKE_TIME, shaken).await.map_err(|_| io::ErrorKind::TimedOut)?
@@ -88,7 +88,7 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 fn secret(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let wrong = |why: String| TlsError::File { path: path.to_owned(), why };
     let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.permissions().mode();
-    // A group of those who may use the key is a common arrangement; everyone is not.
+    // A key readable by a group is common; a key readable by everyone is refused.
     if mode & 0o007 != 0 {
         return Err(TlsError::Open(path.to_owned()));
     }

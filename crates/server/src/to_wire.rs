@@ -135,7 +135,7 @@ fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
     }))
 }
 
-/// A job for a worker, with the lease that only the worker is told.
+/// A job for a worker, with the lease that only the worker receives.
 pub(crate) fn assigned(
     assignment: &Assignment,
     lease_ms: u64,
@@ -150,7 +150,7 @@ pub(crate) fn assigned(
     })
 }
 
-/// What a worker needs to know of a job.
+/// The part of a job that a worker needs.
 pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob, ApiError> {
     let spec = &assignment.spec;
     Ok(wire::AssignedJob {
@@ -241,7 +241,7 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError
 /// The job of a schedule, as it would be submitted; what is as it is by default is left out.
 fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    // Every field is named: one that is new must be told too.
+    // Every field is listed, so that a new field cannot be forgotten.
     Ok(wire::SubmitJob {
         job_type: job.job_type.to_string(),
         key: job.key.as_ref().map(ToString::to_string),

@@ -1,6 +1,6 @@
 //! Tokens: authentication and roles.
 //!
-//! A token has the form `jh_<id>_<secret>`. The id identifies the entry. The secret has 256 random bits; its BLAKE3 hash
+//! A token has the form `jh_<id>_<secret>`. The id selects the entry. The secret has 256 random bits; its BLAKE3 hash
 //! is compared in constant time. Only hashes are kept, so databases, memory dumps and logs do not expose tokens. The
 //! only token on disk is the administrator's, in a file that only its owner can read.
 //!

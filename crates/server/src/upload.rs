@@ -12,14 +12,14 @@ use tokio::time::timeout;
 
 use crate::error::ApiError;
 
-/// Pieces that may wait for a slow disk; then the client waits.
+/// Maximum number of buffered chunks; then the client waits.
 const AHEAD: usize = 4;
 /// How long the next piece may take.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 /// How long all of it may take.
 const WHOLE_TIME: Duration = Duration::from_secs(60 * 60);
 
-/// How much of a body that nobody wants is read, and how long that may take.
+/// Limits on size and time for reading a body that is discarded.
 const DISCARD_BYTES: u64 = 64 << 20;
 const DISCARD_TIME: Duration = Duration::from_secs(10);
 

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::tokens::Identity;
 
-/// All about a job that this one may see.
+/// A job that the identity may see.
 pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown, ApiError> {
     let none = || ApiError::from(Rejected::NoSuchJob(id));
     if !who.sees_id(id) {
@@ -22,12 +22,12 @@ pub(crate) async fn shown(app: &App, who: &Identity, id: JobId) -> Result<Shown,
     if who.sees(&shown.job) { Ok(shown) } else { Err(none()) }
 }
 
-/// Refuses what this one may not see, before anything is done with it.
+/// Refuses a job that the identity may not see.
 pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), ApiError> {
     if who.sees_all() { Ok(()) } else { shown(app, who, id).await.map(drop) }
 }
 
-/// Jobs that a watcher remembers to have looked at.
+/// Maximum number of jobs whose visibility a watcher caches.
 const REMEMBERED: usize = 10_000;
 
 /// A watcher who may not see everything, or wants to see one group only. A job's queue and group never change, so one

@@ -21,7 +21,7 @@ const TRIES: usize = 30;
 /// The most characters of an error in a record.
 const ERROR_CHARS: usize = 500;
 
-/// Carries out operations until the hall stops.
+/// Executes operations until the server stops.
 pub(crate) async fn run(app: Arc<App>) {
     loop {
         let next = tokio::select! {
@@ -43,7 +43,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// A pause that ends with the hall.
+/// A pause that ends when the server stops.
 async fn rest(app: &App) {
     let _ = tokio::time::timeout(PAUSE, app.drained()).await;
 }
@@ -107,7 +107,7 @@ async fn work(app: &App, mut record: Record, filter: &Filter) -> Result<(), ApiE
         let page = filter.look(app, record.before(), PAGE).await?;
         let tally = match change(app, &record.operation, page.jobs).await {
             Ok(tally) => tally,
-            // Whoever starts next goes on.
+            // The operation continues after the next start.
             Err(Rejected::Stopped(_)) if app.is_draining() => return Ok(()),
             Err(refused) => return fail(app, id, &refused.to_string()).await,
         };
@@ -175,7 +175,7 @@ async fn change(app: &App, operation: &Operation, jobs: Vec<Job>) -> Result<Tall
     Ok(tally)
 }
 
-/// Deletes all that are left, or tells why the store could not.
+/// Deletes the remaining jobs, or returns why the store could not.
 async fn delete(app: &App, left: &mut Vec<Job>, tally: &mut Tally) -> Result<Option<Rejected>, Rejected> {
     if left.is_empty() {
         return Ok(None);
@@ -192,7 +192,7 @@ async fn delete(app: &App, left: &mut Vec<Job>, tally: &mut Tally) -> Result<Opt
     }
 }
 
-/// Changes each that is left. Those that the store could not change stay, and it is told why.
+/// Changes each remaining job. Returns why the store could not change those that are left.
 async fn change_each(
     app: &App,
     operation: &Operation,

@@ -24,8 +24,8 @@ use crate::{params, range, visibility};
 /// Artifacts on a page of a list.
 const PAGE: usize = 1_000;
 
-/// The lease is checked before the first byte is stored, and again before the artifact is listed: what a worker sent
-/// while it lost its lease is nobody's.
+/// The lease is checked before the first byte is stored, and again before the artifact is listed: an upload
+/// during which the worker lost its lease is not listed.
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
@@ -60,7 +60,7 @@ pub(super) async fn put(
     Ok(error::ok(&told(word.attempt, &artifact)))
 }
 
-/// What stands before the first byte of the body.
+/// The checks before the first byte of the body.
 fn given(
     who: &Identity,
     id: &str,
@@ -153,8 +153,8 @@ pub(super) async fn get(
     }
 }
 
-/// The content of an artifact, or a part of it. It comes from a job and nobody knows what it is: a browser stores it and
-/// runs nothing of it.
+/// The content of an artifact, or a part of it. The content is untrusted: headers make a browser download it and
+/// prevent it from running anything.
 pub(super) async fn content(app: &App, artifact: &Artifact, method: &Method, headers: &HeaderMap) -> Answer {
     let tag = format!("\"{}\"", artifact.digest);
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -207,7 +207,7 @@ fn disposition(name: &ArtifactName) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{full}")
 }
 
-/// The result artifact of an attempt, as it is told.
+/// The wire form of the result artifact of an attempt.
 pub(super) async fn result_of(
     app: &App,
     attempt: AttemptId,

@@ -30,7 +30,7 @@ pub(crate) struct Word {
     pub lease: LeaseId,
 }
 
-/// A worker shows the lease; the process of a job has a token that stands for it, and speaks for its worker.
+/// A worker sends the lease. The process of a job has a job token instead and acts for its worker.
 pub(super) fn word(who: &Identity, id: &str, request: &Request<Body>) -> Result<Word, ApiError> {
     if let Some(Bound { attempt, lease, worker }) = &who.bound {
         let own = params::attempt_id(id)? == *attempt;
@@ -132,7 +132,7 @@ pub(super) async fn log(
     Ok(error::ok(&LogPosition { len: appended.len, truncated: appended.truncated }))
 }
 
-/// The log is complete and durable before the outcome is: who sees the end of a job can read all of its log.
+/// The log is complete and durable before the outcome, so a client that sees the end of a job can read all of its log.
 pub(super) async fn outcome(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,

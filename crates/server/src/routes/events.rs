@@ -32,7 +32,7 @@ use crate::visibility::{self, Eyes};
 /// A comment goes out this often, so that dead connections are noticed on both sides.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Where to begin.
+/// Start position.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsQuery {
@@ -40,7 +40,7 @@ pub(super) struct EventsQuery {
     after: Option<u64>,
 }
 
-/// Where to begin, and what to tell.
+/// Start position and filter.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AllEventsQuery {
@@ -117,15 +117,15 @@ async fn end_of_feed(store: &dyn Store) -> Result<u64, ApiError> {
     Ok(below)
 }
 
-/// What is told, and to whom.
+/// The state of a stream.
 struct Telling {
     watch: Watch,
     job: Option<JobId>,
-    /// Changes of the job up to this one have been told.
+    /// Changes of the job up to this one have been sent.
     seen_rev: u32,
 }
 
-/// What is told before anything happens.
+/// The first event of a stream.
 struct First {
     /// The position asked for is one that the feed never had.
     beyond: bool,
@@ -139,7 +139,7 @@ fn open(app: &Arc<App>, telling: Telling, mut eyes: Eyes, first: First) -> Respo
     stream::spawn(async move {
         let _counted = Counted::new(&app.metrics.live_clients);
         let who = eyes.whose();
-        // The reader may leave at any moment; then there is nobody to tell.
+        // The reader may disconnect at any time; the error is then ignored.
         let _ = tokio::select! {
             told = tell(&app.engine, &writer, telling, &mut eyes, first) => told,
             () = writer.left() => Err(Left),
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::tokens::Role;
 
-    /// Time stands still here until everyone waits, and then jumps to what comes next.
+    /// Virtual time advances to the next timer when all tasks wait.
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_beats_and_says_where_it_stands() {
         let store = Arc::new(Memory::new());

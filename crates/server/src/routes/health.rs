@@ -19,7 +19,7 @@ use crate::{disk_usage, params};
 const LOOK: Duration = Duration::from_secs(2);
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// How much is told.
+/// The level of detail.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadyQuery {
@@ -32,8 +32,8 @@ pub(super) async fn livez() -> Answer {
     Ok(error::body(TEXT, "ok\n"))
 }
 
-/// The hall takes work: every check holds. Nobody need show a token to ask, so which check failed is told, but not why:
-/// that is in the log.
+/// Readiness: every check passes. The route needs no token, so the response names the failed check but not the cause,
+/// which is logged.
 pub(super) async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     let asked: ReadyQuery = params::query(&uri)?;
     if let Some(other) = asked.verbose.as_deref().filter(|word| !["", "true", "1"].contains(word)) {

@@ -104,7 +104,7 @@ async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &
 
 /// All chunks from an offset to where the log ends now, in some form.
 async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Result<Body, ApiError> {
-    // Before anything is answered: whoever asks a database that is away is told so.
+    // Before the response starts, so that an unreachable database is reported as an error.
     let end = app.logs.info(attempt).await?.len;
     let (writer, body) = pipe();
     let app = app.clone();
@@ -129,8 +129,8 @@ async fn broken_off(writer: &Writer, trouble: &ApiError) {
     writer.fail().await;
 }
 
-/// Bytes from one offset to another, some at a time, so that a large log never lies in memory. The first are read before
-/// anything is answered.
+/// Bytes from one offset to another, in chunks, so that a large log is never in memory as a whole. The first chunk is
+/// read before the response starts.
 async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> Result<Body, ApiError> {
     if from >= to {
         return Ok(Body::empty());
@@ -204,7 +204,7 @@ async fn follow_job(
     let mut follow = app.logs.follow(attempt, from).await?;
     loop {
         let over = is_over(app, attempt).await?;
-        // What came before the end was seen is still told.
+        // Output that arrived before the end was seen is still sent.
         loop {
             match follow.look().await? {
                 Found::Chunks(entries) => writer.write(form.write(entries)?).await.map_err(|Left| None)?,
@@ -235,7 +235,7 @@ async fn first_attempt(app: &App, id: JobId) -> Result<Option<AttemptId>, ApiErr
     }
 }
 
-/// Whether nobody works on this attempt any more.
+/// Whether the attempt has ended.
 async fn is_over(app: &App, attempt: AttemptId) -> Result<bool, ApiError> {
     let shown = app.engine.show(attempt.job).await?;
     let life = &shown.job.life;

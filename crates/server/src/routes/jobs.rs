@@ -58,7 +58,7 @@ pub(super) async fn cancel(
     Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 
-/// Why someone cancels, as errors will say.
+/// The reason of a cancel, for the error of the job.
 pub(super) fn why(cancel: &Cancel) -> Result<Failure, ApiError> {
     match &cancel.error {
         Some(error) => {

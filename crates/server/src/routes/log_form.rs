@@ -12,7 +12,7 @@ use crate::params::shown;
 /// A log is bytes of any kind: nothing may take them for a page.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What is told of a chunk, and how.
+/// The selected stream and the format.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     /// Only this stream.
@@ -39,7 +39,7 @@ impl Form {
         if self.framed { NDJSON } else { PLAIN }
     }
 
-    /// What is told of these chunks.
+    /// The formatted chunks.
     pub(super) fn write(self, entries: Vec<Entry>) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         for entry in entries {

@@ -118,7 +118,7 @@ impl Row {
         self
     }
 
-    /// Problems of its own, besides those of every route.
+    /// Additional problems, besides those of every route.
     fn problems(self, problems: &'static [Code]) -> Row {
         Row { problems, ..self }
     }
@@ -209,7 +209,7 @@ fn tag(path: &str) -> &str {
     path.trim_start_matches('/').split('/').next().unwrap_or(path)
 }
 
-/// What stands in braces. Jobs, groups and operations are numbered, everything else is named.
+/// Path parameters. Jobs, groups and operations have numbers; everything else has names.
 fn path_parameters(path: &str) -> Vec<Value> {
     let parts: Vec<&str> = path.split('/').collect();
     let named = parts.windows(2).filter_map(|pair| {

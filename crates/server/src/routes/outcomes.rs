@@ -48,7 +48,7 @@ pub(super) async fn finish(
     Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 
-/// The job that someone has in work or has started; where there is none, the newest of its key.
+/// The job that is running or started; otherwise the newest job with the key.
 async fn meant(app: &App, who: &Identity, job_type: &TypeName, key: &Key) -> Result<JobId, ApiError> {
     let filter =
         JobFilter { job_type: Some(job_type.clone()), key: Some(key.clone()), ..JobFilter::default() };

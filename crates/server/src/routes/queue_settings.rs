@@ -16,7 +16,7 @@ use crate::body;
 use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 
-/// The queues that someone configured, with their versions.
+/// The configured queues with their versions.
 pub(super) struct Configs(BTreeMap<QueueName, (u32, QueueConfig)>);
 
 impl Configs {
@@ -30,13 +30,13 @@ impl Configs {
         self.0.get(name).map(|(_, config)| config.clone()).unwrap_or_default()
     }
 
-    /// The version of its configuration; none if nobody configured it.
+    /// The version of its configuration; none if it is not configured.
     pub(super) fn tag(&self, name: &QueueName) -> Result<Option<String>, ApiError> {
         self.0.get(name).map(|(rev, config)| versions::tag(*rev, config)).transpose()
     }
 }
 
-/// Limits as they are told.
+/// The wire form of limits.
 pub(super) fn limits(config: &QueueConfig) -> Vec<Limit> {
     config.limits.iter().map(Limit::from).collect()
 }
@@ -96,7 +96,7 @@ fn reached(who: &Identity, name: &str) -> Result<QueueName, ApiError> {
     Err(ApiError::new(Code::Forbidden, detail))
 }
 
-/// Changes what is there, guarded by its rev. Without a wish for a version it is tried again on what others made.
+/// Changes the settings, guarded by their rev. Without `If-Match` a conflicting change is retried on the new version.
 async fn change(
     app: &App,
     wanted: &Wanted,

@@ -39,7 +39,7 @@ pub(super) async fn queues(
     let asked: QueuesQuery = params::query(&uri)?;
     let limit = params::limit(asked.limit, LIMIT, LIMIT_MOST)?;
     let after = asked.cursor.as_deref().map(from_cursor).transpose()?;
-    // One more than is shown tells whether the list goes on.
+    // One extra row shows whether another page follows.
     let mut found = app.engine.queues(after, limit + 1).await?;
     let more = found.len() > limit;
     found.truncate(limit);

@@ -19,7 +19,7 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
-/// Ticks told unless asked otherwise, and the most that are.
+/// Default and maximum number of ticks in a response.
 const TICKS: u64 = 5;
 const TICKS_MAX: u64 = 100;
 
@@ -164,7 +164,7 @@ fn check(wanted: &Wanted, name: &ScheduleName, stored: Option<&ShownSchedule>) -
     ))
 }
 
-/// Changes what is there, guarded by its version. Without a wish for one it is tried again on what others made.
+/// Changes the schedule, guarded by its version. Without `If-Match` a conflicting change is retried on the new version.
 async fn change(
     wanted: &Wanted,
     app: &App,

@@ -27,7 +27,7 @@ pub(super) async fn session(
         .map_err(|error| ApiError::bad(format!("this route requires a WebSocket upgrade: {error}")))?;
     let encoding = encoding(&upgrade)?;
     let place = app.sessions.place()?;
-    // A frame that is somewhat too long is read, so that its sender can be told what was wrong with it.
+    // A frame slightly over the limit is read, so that the close reason can name the limit.
     let upgrade = upgrade.max_message_size(2 * FRAME_BYTES).max_frame_size(2 * FRAME_BYTES);
     let caller = Caller { worker, who, token, encoding };
     Ok(upgrade

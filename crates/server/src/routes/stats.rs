@@ -35,7 +35,7 @@ pub(super) async fn stats(State(app): State<Arc<App>>, Extension(who): Extension
     }))
 }
 
-/// The disk, or a line in the log why it cannot be told.
+/// The disk usage; if it cannot be read, the error is logged.
 pub(super) async fn disk(app: &App) -> Option<Disk> {
     app.disk_usage
         .look()

@@ -19,7 +19,7 @@ use crate::{body, to_wire};
 
 /// How long a request may wait, in seconds: usually, and at most.
 const WAIT_S: (u64, u64) = (20, 60);
-/// Results told at once, in bytes; what is beyond is asked for by itself.
+/// Maximum size of the results in one response, in bytes; further results are read separately.
 const RESULT_BYTES: usize = 16 << 20;
 
 pub(super) async fn ask(

@@ -49,7 +49,7 @@ async fn many(app: &App, who: &Identity, jobs: Vec<wire::SubmitJob>, name: Optio
     Ok(error::ok(&submitted.iter().map(to_wire::submitted).collect::<Vec<_>>()))
 }
 
-/// The key stands for this very body, byte by byte.
+/// The idempotency key applies to exactly this body.
 pub(super) fn idempotency_key(who: &Identity, key: &[u8], body: &[u8]) -> Result<IdempotencyKey, ApiError> {
     let wrong = || ApiError::bad(format!("{IDEMPOTENCY_KEY} must be printable text"));
     let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or_else(wrong)?;
@@ -63,7 +63,7 @@ pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> IdempotencyKey {
     IdempotencyKey { scope: scope.to_owned(), key: key.to_owned(), body: u128::from_le_bytes(digest) }
 }
 
-/// The jobs as the engine takes them, for one who asks.
+/// Validates jobs for the caller and converts them for the engine.
 pub(crate) async fn checked(
     app: &App,
     who: &Identity,

@@ -17,7 +17,7 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, to_wire};
 
-/// The types that someone submitted or configured.
+/// The types that were submitted or configured.
 #[derive(Default)]
 pub(super) struct Types(BTreeMap<TypeName, Stored>);
 
@@ -87,7 +87,7 @@ pub(super) async fn set(
     Ok(error::tagged(response, &stored.tag()?))
 }
 
-/// The type has the defaults again, and is unknown until someone submits a job of it.
+/// Resets a type to its defaults; it is unknown until a job of the type is submitted.
 pub(super) async fn reset(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
@@ -122,7 +122,7 @@ fn changed(before: TypeConfig, given: &SetType, limits: Option<Vec<CoreLimit>>) 
     }
 }
 
-/// Changes what is there, guarded by its rev. Without a wish for a version it is tried again on what others made.
+/// Changes the settings, guarded by their rev. Without `If-Match` a conflicting change is retried on the new version.
 async fn change(
     app: &App,
     wanted: &Wanted,

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 
-/// Changes without `If-Match` that met another one are made anew this often.
+/// Maximum number of tries of a conflicting change without `If-Match`.
 pub(super) const ROUNDS: usize = 20;
 
-/// Names a version. The content is part of it, because a configuration that was removed begins with its first rev again.
+/// The entity tag of a version. It includes the content, because removed settings restart at their first rev.
 pub(super) fn tag(rev: u32, content: &impl Serialize) -> Result<String, ApiError> {
     let content = serde_json::to_vec(content).map_err(ApiError::internal)?;
     let digest = blake3::hash(&content);
@@ -55,7 +55,7 @@ impl Tags {
     }
 }
 
-/// Tags read `"…"` and are separated by commas; a star stands for any.
+/// Tags have the form `"…"` and are separated by commas; `*` matches any.
 fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let wrong =

@@ -19,8 +19,8 @@ const WAIT_S: u64 = 60;
 /// Attempts in one renewal.
 const RENEWALS: usize = 10_000;
 
-/// Thousands of these may wait, so each has no more room than it needs: what it takes to get so far is in a box that is
-/// gone when the waiting begins.
+/// Thousands of these futures may wait, so each is kept small: the setup runs in a boxed future that is dropped before
+/// the wait starts.
 pub(super) async fn vacancy(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
