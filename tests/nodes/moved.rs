@@ -103,7 +103,7 @@ fn a_moved_hall_shows_every_job_alike_and_goes_on() {
     assert!(left_before[0].contains("hi") && left_before[1].contains("file"), "{left_before:?}");
 
     let busy = move_up(&rig, &database);
-    assert!(text(&busy.stderr).contains("another hall has this store open"), "{}", text(&busy.stderr));
+    assert!(text(&busy.stderr).contains("another server has this store open"), "{}", text(&busy.stderr));
     stop(&mut rig);
     let moved = move_up(&rig, &database);
     assert!(moved.status.success(), "{}", text(&moved.stderr));

@@ -87,12 +87,12 @@ pub fn run(root: &Path, mode: Mode) -> Result<String, Stop> {
     let page_path = root.join("docs/acceptance.md");
     let code = run_tests(root)?;
     if code != 0 && (code != TESTS_FAILED || mode == Mode::Check) {
-        return Err(tests_stop(code, "the acceptance page was not looked at"));
+        return Err(tests_stop(code, "the acceptance page was not checked"));
     }
     let page = page::from_results(&lists, &read(&results_path(root))?).map_err(Stop::Unusable)?;
     settle(&page, &page_path, mode)?;
     if code != 0 {
-        return Err(tests_stop(code, "docs/acceptance.md was written all the same"));
+        return Err(tests_stop(code, "docs/acceptance.md was written anyway"));
     }
     let note = match mode {
         Mode::Write => "docs/acceptance.md written",

@@ -141,7 +141,7 @@ impl ArtifactReader {
         if self.whole.as_ref().is_some_and(|whole| whole.digest == digest.as_str()) {
             return Ok(None);
         }
-        Err(ClientError::Protocol(format!("artifact {} did not arrive as it was kept", self.name)))
+        Err(ClientError::Protocol(format!("artifact {} does not match its digest", self.name)))
     }
 }
 
@@ -149,7 +149,7 @@ fn whole(response: &Response, offset: u64) -> Result<Whole, ClientError> {
     let digest = response.headers().get(DIGEST_HEADER).and_then(|digest| digest.to_str().ok());
     match (digest, response.content_length()) {
         (Some(digest), Some(rest)) => Ok(Whole { digest: digest.to_owned(), size: offset + rest }),
-        _ => Err(ClientError::Protocol("an artifact without digest or length".to_owned())),
+        _ => Err(ClientError::Protocol("an artifact has no digest or no length".to_owned())),
     }
 }
 

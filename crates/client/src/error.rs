@@ -10,7 +10,7 @@ use crate::trust;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClientError {
     /// Nobody answered there.
-    #[error("no hall answers at {url}: {why}")]
+    #[error("no server answers at {url}: {why}")]
     Unreachable {
         /// Where it was tried.
         url: String,
@@ -32,7 +32,7 @@ pub enum ClientError {
     #[error(transparent)]
     Problem(Problem),
     /// What answered does not speak as a hall does.
-    #[error("not the answer of a hall: {0}")]
+    #[error("the reply did not come from a Jobhall server: {0}")]
     Protocol(String),
 }
 
@@ -50,7 +50,7 @@ impl ClientError {
     pub(crate) fn from_upgrade(status: u16, body: &[u8]) -> ClientError {
         match (ClientError::from_answer(status, body), code_of(status)) {
             (ClientError::Protocol(_), Some(code)) if status < 500 => {
-                ClientError::refused(code, format!("the hall opens no session: status {status}"))
+                ClientError::refused(code, format!("the server opened no session: status {status}"))
             }
             (error, _) => error,
         }
@@ -87,7 +87,7 @@ impl ClientError {
         match trust::distrust(error) {
             Some(why) => ClientError::Untrusted { url, why },
             None if trust::no_tls_there(error) => {
-                ClientError::Unreachable { url, why: "what answers there does not speak TLS".to_owned() }
+                ClientError::Unreachable { url, why: "the server there does not speak TLS".to_owned() }
             }
             None => ClientError::Unreachable { url, why },
         }
@@ -146,7 +146,7 @@ fn code_of(status: u16) -> Option<Code> {
 /// The innermost cause: outer ones only repeat that a request failed.
 fn deepest(error: &reqwest::Error) -> String {
     if error.is_timeout() {
-        return "it took too long".to_owned();
+        return "timed out".to_owned();
     }
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

@@ -106,7 +106,7 @@ impl Events {
         }
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or("");
         if !kind.starts_with("text/event-stream") {
-            return Err(ClientError::Protocol(format!("a stream of events was asked for, {kind:?} came")));
+            return Err(ClientError::Protocol(format!("expected a stream of events, got {kind:?}")));
         }
         self.response = Some(response);
         Ok(More::Opened)

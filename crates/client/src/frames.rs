@@ -51,7 +51,7 @@ impl LogFrames {
                 }
                 Ok(Some(frame)) => {
                     self.patience.renew();
-                    let broken = || ClientError::Protocol("a frame of a log without sound bytes".to_owned());
+                    let broken = || ClientError::Protocol("the bytes of a log frame are invalid".to_owned());
                     let bytes = frame.bytes().ok_or_else(broken)?;
                     self.query.from = frame.offset + bytes.len() as u64;
                     return Ok(Some((frame, bytes)));

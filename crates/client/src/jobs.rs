@@ -121,7 +121,7 @@ impl Client {
     pub async fn submit(&self, job: &SubmitJob, key: Option<&str>) -> Result<Submitted, ClientError> {
         // As an array of one: only that answer tells the disposition.
         let submitted = self.submit_many(std::slice::from_ref(job), key).await?;
-        submitted.into_iter().next().ok_or_else(|| ClientError::Protocol("no answer to a job".to_owned()))
+        submitted.into_iter().next().ok_or_else(|| ClientError::Protocol("no reply for a job".to_owned()))
     }
 
     /// Submits many jobs, all or none.

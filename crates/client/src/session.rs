@@ -92,7 +92,7 @@ impl Client {
         let patience = if self.places.count() > 1 { CONNECT } else { CONNECT + 2 * ANSWER };
         let place = self.places.now();
         let begun = tokio::time::timeout(patience, self.begin(place, encoding, hello)).await;
-        let begun = begun.unwrap_or_else(|_| Err(away(place, "it took too long")));
+        let begun = begun.unwrap_or_else(|_| Err(away(place, "timed out")));
         if begun.as_ref().is_err_and(ClientError::is_transient) {
             self.places.leave(&place);
         }
@@ -122,7 +122,7 @@ impl Client {
         match receiver.next().await?.into_iter().next() {
             Some(ToWorker::Welcome(welcome)) => Ok(Session { welcome, sender, receiver }),
             Some(ToWorker::Refused { code, detail, .. }) => Err(ClientError::refused(code, detail)),
-            other => Err(ClientError::Protocol(format!("a hello was answered by {other:?}"))),
+            other => Err(ClientError::Protocol(format!("unexpected reply to hello: {other:?}"))),
         }
     }
 
@@ -132,7 +132,7 @@ impl Client {
         let port = url.port_or_known_default().unwrap_or(80);
         let encrypted = url.scheme() == "https";
         let stream = tokio::time::timeout(CONNECT, TcpStream::connect((host, port)));
-        let stream = stream.await.map_err(|_| away(place, "it took too long"))?;
+        let stream = stream.await.map_err(|_| away(place, "timed out"))?;
         let stream = stream.map_err(|error| away(place, &error.to_string()))?;
         // Frames are flushed when they are whole; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);

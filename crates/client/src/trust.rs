@@ -77,7 +77,7 @@ fn system() -> Result<RootCertStore, ClientError> {
     // A machine may have certificates that nobody can read any more; the others still count.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        let words = "this machine knows no authority for certificates; name the hall's own with --ca FILE";
+        let words = "this machine has no trusted certificate authorities; name the server's with --ca FILE";
         return Err(ClientError::Trust(words.to_owned()));
     }
     Ok(roots)
@@ -149,7 +149,7 @@ pub(crate) fn distrust(error: &(dyn std::error::Error + 'static)) -> Option<Stri
     match tls_error(error)? {
         rustls::Error::InvalidCertificate(why) => Some(match why {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                "nobody known here has signed it".to_owned()
+                "no trusted authority has signed it".to_owned()
             }
             CertificateError::ApplicationVerificationFailure => "it is not the expected one".to_owned(),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

@@ -99,7 +99,7 @@ fn read(
         let mut piece = Vec::with_capacity(PIECE);
         (&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
         if piece.is_empty() && file.limit() > 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it became shorter while it was read"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"));
         }
         if piece.is_empty() {
             return Ok(Some(hasher.finalize()));

@@ -254,7 +254,7 @@ fn check(options: &Options) -> Result<(), StoreError> {
         ));
     }
     if options.readers == 0 || options.waiting == 0 {
-        return Err(StoreError::new("there must be a connection that reads, and room for a call that waits"));
+        return Err(StoreError::new("at least one reading connection and one waiting call must be allowed"));
     }
     Ok(())
 }
@@ -267,7 +267,7 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
     }
     let wire = connector.wire(&client);
     let rows = wire.ask(Step::new(include_str!("sql/server.sql"))).await.map_err(failed)?;
-    let server = rows.first().ok_or_else(|| failed(damaged("server", "it says nothing")))?;
+    let server = rows.first().ok_or_else(|| failed(damaged("server", "it returned no row")))?;
     Server::read(server).map_err(failed)?.suits()?;
     migrations::run(&wire, list).await?;
     let secret: [u8; 32] = rand::random();
@@ -283,7 +283,7 @@ async fn is_pooled(connector: &Connector, client: &ClientWrapper) -> Result<bool
     let mut seen = Vec::new();
     for client in [client, &other, client, &other] {
         let rows = Wire { client, prepares: false }.ask(Step::new(include_str!("sql/backend.sql"))).await?;
-        let told = rows.first().ok_or_else(|| damaged("server", "it says nothing"))?;
+        let told = rows.first().ok_or_else(|| damaged("server", "it returned no row"))?;
         seen.push(get::<String>(told, 0)?);
     }
     Ok(seen[0] == seen[1] || seen[0] != seen[2] || seen[1] != seen[3])

@@ -16,7 +16,7 @@ const SURPRISED: &str = "JH003";
 
 /// What to do where a statement that was prepared is not there, or another of its name is.
 pub(crate) const POOLED: &str =
-    "a pooler in transaction mode seems to stand before the database, which must be said (--database-pooled)";
+    "the database seems to be behind a pooler in transaction mode, which requires --database-pooled";
 
 /// Why a statement or a row failed.
 #[derive(Debug)]

@@ -94,7 +94,7 @@ impl Import {
         let failed = |trouble: PgError| trouble.while_doing("write to the target");
         self.wire().send(&steps(portion).map_err(failed)?).await.map_err(failed)?;
         match check::differs(&self.wire(), portion).await.map_err(failed)? {
-            Some(what) => Err(StoreError::new(format!("{what} is not in the target what it was"))),
+            Some(what) => Err(StoreError::new(format!("{what} differs in the target"))),
             None => Ok(()),
         }
     }

@@ -54,7 +54,7 @@ impl Rows {
                 Arc::new(Mutex::new(heard))
             }),
             Err(error) => {
-                tracing::warn!("the inbox is not heard of, and looked at instead: {error}");
+                tracing::warn!("failed to listen for new inbox rows, polling instead: {error}");
                 None
             }
         };

@@ -117,7 +117,7 @@ fn held(row: &Row, error: Option<Failure>) -> Result<Box<Leased>, PgError> {
 }
 
 fn waiting(row: &Row) -> Result<Waiting, PgError> {
-    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
+    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what it waits for"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
         Some(until) => WaitFor::External { until: moment(until)? },
@@ -242,6 +242,6 @@ fn small(row: &Row, column: usize) -> Result<u16, PgError> {
 
 /// A number of 16 bytes.
 pub(crate) fn number128(bytes: &[u8]) -> Result<u128, PgError> {
-    let bytes = bytes.try_into().map_err(|_| damaged("number", "it has not 16 bytes"))?;
+    let bytes = bytes.try_into().map_err(|_| damaged("number", "it does not have 16 bytes"))?;
     Ok(u128::from_be_bytes(bytes))
 }

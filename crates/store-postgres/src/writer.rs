@@ -181,7 +181,7 @@ impl Writer {
 }
 
 fn nothing() -> CommitError {
-    CommitError::Stopped { message: "the writer lost its answer".to_owned() }
+    CommitError::Stopped { message: "the writer sent no reply".to_owned() }
 }
 
 fn block(outcome: Outcome, size: u64) -> Result<Block, CommitError> {

@@ -45,7 +45,7 @@ fn a_transaction_pooler_that_nobody_told_of_is_refused() {
         let (database, pooler) = (shared.database(), shared.pgbouncer(connections));
         let url = pooler.url(database.name());
         let error = Opened::open(Options::new(url.as_str())).unwrap_err();
-        assert!(error.message.contains("a pooler in transaction mode seems to stand before"), "{error}");
+        assert!(error.message.contains("seems to be behind a pooler in transaction mode"), "{error}");
         assert!(error.message.contains("--database-pooled"), "{error}");
         assert_eq!(database.sql("SELECT to_regnamespace('jobhall') IS NULL"), "t");
         drop(Opened::open(Options { pooled: true, ..Options::new(url) }).unwrap());

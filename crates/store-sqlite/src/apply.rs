@@ -286,7 +286,7 @@ impl Writes<'_> {
             Some(key) => self.holder(place, key)?,
             None => None,
         };
-        let holder = holder.ok_or_else(|| damaged("key", "its place is taken by nobody"))?;
+        let holder = holder.ok_or_else(|| damaged("key", "its place is taken, but no job holds it"))?;
         Ok(Conflict::KeyHeld { id, job: self.known_job(holder)? })
     }
 
@@ -307,7 +307,7 @@ impl Writes<'_> {
     }
 
     fn known_job(&mut self, id: JobId) -> Result<Job, SqlError> {
-        self.stored_job(id)?.ok_or_else(|| damaged("job", format_args!("job {id} is named, but not there")))
+        self.stored_job(id)?.ok_or_else(|| damaged("job", format_args!("job {id} is missing")))
     }
 
     /// What an applied unit leaves besides its jobs.

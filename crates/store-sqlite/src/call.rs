@@ -54,7 +54,7 @@ fn answer<T: Send + 'static>(reply: Reply<T>, result: Result<T, CommitError>) ->
 
 /// The answer of a call that found trouble: that of its transaction, which cannot have been committed.
 fn failure<T: Send + 'static>(reply: Reply<T>) -> Answer {
-    answer(reply, Err(CommitError::NotCommitted { full: false, message: "it was given up".to_owned() }))
+    answer(reply, Err(CommitError::NotCommitted { full: false, message: "rolled back".to_owned() }))
 }
 
 fn settle<T: Send + 'static>(reply: Reply<T>, done: Result<T, SqlError>) -> (Answer, Result<(), SqlError>) {

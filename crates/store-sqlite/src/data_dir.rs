@@ -65,7 +65,7 @@ fn refuse_file_system(path: &Path, options: &Options) -> Result<(), StoreError> 
     let magic = (options.file_system)(folder).map_err(|error| failed("look at", folder, &error))?;
     match file_system::refused(magic) {
         Some(name) => Err(StoreError::new(format!(
-            "{} lies on {name}, where SQLite cannot keep its promises: use a local disk, or PostgreSQL",
+            "{} is on {name}, where SQLite cannot guarantee durability: use a local disk, or PostgreSQL",
             path.display()
         ))),
         None => Ok(()),
@@ -78,7 +78,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(StoreError::new(format!("{} is locked: another hall has this store open", path.display())))
+            Err(StoreError::new(format!("{} is locked: another server has this store open", path.display())))
         }
         Err(TryLockError::Error(error)) => Err(failed("lock", path, &error)),
     }

@@ -33,7 +33,7 @@ const READER: &str = "
 
 /// An error that names the file.
 pub(crate) fn failed(verb: &str, path: &Path, trouble: &SqlError) -> StoreError {
-    let hint = if trouble.is_damage() { ", it is damaged or not a database of ours" } else { "" };
+    let hint = if trouble.is_damage() { ", it is damaged or not a Jobhall database" } else { "" };
     StoreError::new(format!("failed to {verb} {}{hint}: {trouble}", path.display()))
 }
 

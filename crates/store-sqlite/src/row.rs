@@ -225,7 +225,7 @@ fn held(row: &Row<'_>, error: Option<Failure>) -> Result<Box<Leased>, SqlError> 
 }
 
 fn waiting(row: &Row<'_>) -> Result<Waiting, SqlError> {
-    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what for"))?;
+    let text = text_or_null(row, 24)?.ok_or_else(|| damaged("wait", "it does not say what it waits for"))?;
     let StoredWait { since, until } = from_json("waits", text)?;
     let on = match until {
         Some(until) => WaitFor::External { until: moment(until)? },
@@ -343,6 +343,6 @@ pub(crate) fn text_or_null<'r>(row: &'r Row<'_>, column: usize) -> Result<Option
 /// A number of 16 bytes.
 pub(crate) fn number128(row: &Row<'_>, column: usize) -> Result<u128, SqlError> {
     let bytes = row.get_ref(column)?.as_blob()?;
-    let bytes = bytes.try_into().map_err(|_| damaged("number", "it has not 16 bytes"))?;
+    let bytes = bytes.try_into().map_err(|_| damaged("number", "it does not have 16 bytes"))?;
     Ok(u128::from_be_bytes(bytes))
 }

@@ -55,7 +55,7 @@ fn a_second_hall_is_refused_while_the_first_lives() {
     let path = folder.path().join("hall.db");
     let store = open(&path);
     let message = refusal(&path);
-    assert!(message.ends_with("hall.db.lock is locked: another hall has this store open"), "{message}");
+    assert!(message.ends_with("hall.db.lock is locked: another server has this store open"), "{message}");
     drop(store);
     open(&path);
 }
@@ -82,7 +82,7 @@ fn a_network_file_system_is_refused_before_anything_is_made() {
             _ => |_: &Path| Ok(0x6573_5546),
         };
         let error = Sqlite::open(&path, Options { file_system, ..Options::default() }).unwrap_err();
-        assert!(error.message.contains(&format!("hall.db lies on {name}")), "{error}");
+        assert!(error.message.contains(&format!("hall.db is on {name}")), "{error}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let local = Options { file_system: |_| Ok(0xEF53), ..Options::default() };
@@ -102,7 +102,7 @@ fn garbage_is_refused_and_left_alone() {
     let path = folder.path().join("hall.db");
     let garbage: Vec<u8> = (0..20_000u32).map(|n| (n * 31 % 251).to_le_bytes()[0]).collect();
     fs::write(&path, &garbage).unwrap();
-    assert!(refusal(&path).contains("damaged or not a database of ours"));
+    assert!(refusal(&path).contains("damaged or not a Jobhall database"));
     assert_eq!(fs::read(&path).unwrap(), garbage);
 }
 
@@ -114,7 +114,7 @@ fn a_truncated_file_is_refused_and_left_alone() {
     let whole = fs::read(&path).unwrap();
     for left in [whole.len() - 4_096, whole.len() / 2, 10_000, 4_096, 300] {
         fs::write(&path, &whole[..left]).unwrap();
-        assert!(refusal(&path).contains("damaged or not a database of ours"), "{left} bytes left");
+        assert!(refusal(&path).contains("damaged or not a Jobhall database"), "{left} bytes left");
         assert_eq!(fs::read(&path).unwrap(), &whole[..left]);
     }
 }

@@ -14,7 +14,7 @@ pub enum CommitError {
         message: String,
     },
     /// Nobody knows whether it was written. The store takes no more commits; only a restart tells.
-    #[error("it is unknown whether it was written, a restart will tell: {message}")]
+    #[error("it is unknown whether it was written; a restart will show: {message}")]
     Unknown {
         /// What the store said.
         message: String,

@@ -71,7 +71,7 @@ impl Uploads {
     async fn put_output(&self, output: &Path) -> Vec<String> {
         let place = output.to_owned();
         let Ok(found) = tokio::task::spawn_blocking(move || outputs::look(&place)).await else {
-            return vec!["artifacts were not kept: the directory could not be looked at".to_owned()];
+            return vec!["artifacts were not kept: the directory could not be read".to_owned()];
         };
         let mut notes: Vec<_> = found.odd.iter().map(|(path, why)| note(path, why)).collect();
         let (mut files, mut puts) = (found.files.into_iter(), JoinSet::new());

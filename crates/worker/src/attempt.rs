@@ -182,7 +182,7 @@ impl Attempt {
             match self.outbox.send(messages.clone()).await {
                 Some(Reply::Refused(code, _)) if is_passing(code) => tokio::time::sleep(AGAIN).await,
                 Some(Reply::Refused(_, why)) => {
-                    return tracing::warn!(why, attempt = %self.attempt, "output was not taken");
+                    return tracing::warn!(why, attempt = %self.attempt, "the server refused output");
                 }
                 Some(Reply::Taken) | None => return,
             }
@@ -202,12 +202,12 @@ impl Attempt {
                     let _ = timeout(AGAIN, self.order.changed()).await;
                 }
                 Some(Reply::Refused(_, why)) if !second => {
-                    tracing::warn!(why, %attempt, "the outcome was refused");
+                    tracing::warn!(why, %attempt, "the server refused the outcome");
                     report = broken("outcome_refused", &why);
                     second = true;
                 }
                 Some(Reply::Refused(_, why)) => {
-                    return tracing::warn!(why, %attempt, "the outcome was refused again");
+                    return tracing::warn!(why, %attempt, "the server refused the outcome again");
                 }
                 Some(Reply::Taken) | None => return,
             }

@@ -102,7 +102,7 @@ pub(crate) fn look(output: &Path) -> Found {
         Err(error) => found.odd.push((PathBuf::new(), error.to_string())),
     }
     if looked_at > LOOKED_AT {
-        found.odd.push((PathBuf::new(), format!("more than {LOOKED_AT} names; the rest was not looked at")));
+        found.odd.push((PathBuf::new(), format!("more than {LOOKED_AT} names; the rest was not read")));
     }
     found.files.sort();
     let kept = found.files.len().min(ARTIFACTS);
@@ -171,7 +171,7 @@ pub(crate) fn open(directory: &Path, path: &Path) -> io::Result<(File, u64)> {
         return Err(io::Error::other("it is not a plain file"));
     }
     if about.nlink() > 1 && about.uid() != owner {
-        return Err(io::Error::other("it is a link to a file of someone else"));
+        return Err(io::Error::other("it is a link to a file of another user"));
     }
     Ok((file, about.len()))
 }

@@ -237,7 +237,8 @@ impl Worker {
         let Welcome { worker, lease_ms, kept, lost, .. } = session.welcome.clone();
         if let Some(name) = self.named.take().filter(|name| !worker.is_empty() && *name != worker) {
             tracing::warn!(
-                "this worker is called {worker} by its token, and not {name}: a token is for one worker"
+                "using token {worker:?}, so this worker registers as {worker:?}, not {name:?}; \
+                 give each worker its own token (--join)"
             );
         }
         lost.into_iter().for_each(|attempt| self.in_flight.tell(attempt, Order::Lost));
@@ -277,9 +278,9 @@ impl Worker {
         match message {
             ToWorker::Assign { attempt, lease, token, job } => self.take(attempt, lease, token, job),
             ToWorker::Renewed {} => self.term.renewed(),
-            ToWorker::Drain {} => tracing::info!("the hall is stopping"),
+            ToWorker::Drain {} => tracing::info!("the server is stopping"),
             ToWorker::Refused { to, attempt: None, detail, .. } => {
-                tracing::warn!(?to, detail, "the hall refused a word");
+                tracing::warn!(?to, detail, "the server refused a message");
             }
             about_one => self.in_flight.hear(about_one),
         }
@@ -318,7 +319,7 @@ impl Worker {
             Err(error) => (error.id(), Some(error.to_string())),
         };
         if let (Some((attempt, lease)), Some(why)) = (self.in_flight.remove(task), panic) {
-            tracing::error!(%attempt, why, "an attempt ended in the middle");
+            tracing::error!(%attempt, why, "the task of an attempt failed");
             self.give_up(attempt, lease, "worker_broken", &why);
         }
     }
@@ -360,7 +361,7 @@ impl Worker {
         }
         if matches!(self.way, Way::Open(_)) {
             if self.term.is_unanswered(now) {
-                self.away("it does not answer");
+                self.away("no reply to a renewal");
             } else if self.term.is_due(now) {
                 self.say(ToServer::Renew {});
                 self.term.asked = Some(now);

@@ -88,7 +88,7 @@ pub fn parse(source: &str) -> Result<Vec<List>, String> {
     let lists = written.list.into_iter().map(check_list).collect::<Result<Vec<_>, _>>()?;
     for list in &lists {
         if !letters.insert(list.letter) {
-            return Err(format!("the list {} is there twice", list.letter));
+            return Err(format!("the list {} appears twice", list.letter));
         }
     }
     Ok(lists)

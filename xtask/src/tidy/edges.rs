@@ -63,7 +63,7 @@ fn faults_of(package: &Package) -> Vec<Fault> {
         package.dependencies.iter().filter_map(|found| Some((found, found.name.strip_prefix(PREFIX)?)));
     if let Some(room) = package.directory.strip_prefix("crates/") {
         let Some(plan) = allowed(room) else {
-            return vec![format!("the room {room} is not in the plan of rooms")];
+            return vec![format!("the crate {room} is not in the plan of crates")];
         };
         let mut faults = misnamed(package, room);
         faults.extend(known.filter_map(|(found, target)| edge_fault(room, plan, found.kind, target)));
@@ -73,12 +73,12 @@ fn faults_of(package: &Package) -> Vec<Fault> {
         known
             // One baseline may lend another its way to measure.
             .filter(|(_, target)| bare && !target.contains("raw"))
-            .map(|(_, target)| format!("the baseline {} must not know {target}", package.name))
+            .map(|(_, target)| format!("the baseline {} must not depend on {target}", package.name))
             .collect()
     } else if package.directory == "tests" {
         Vec::new()
     } else {
-        known.map(|(_, target)| format!("{} must not know {target}", package.name)).collect()
+        known.map(|(_, target)| format!("{} must not depend on {target}", package.name)).collect()
     }
 }
 
@@ -96,7 +96,7 @@ fn edge_fault(room: &str, plan: &[&str], kind: Kind, target: &str) -> Option<Fau
         (Kind::Dev, _) => true,
         (Kind::Normal | Kind::Build, target) => plan.contains(&target),
     };
-    let word = if DEV_ONLY.contains(&target) { "the dev-only room " } else { "" };
+    let word = if DEV_ONLY.contains(&target) { "the dev-only crate " } else { "" };
     (!fine).then(|| format!("{room} must not depend on {word}{target}"))
 }
 

@@ -11,7 +11,7 @@ pub fn broken(pages: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Fault> {
         for target in targets(&page.text) {
             let there = resolve(&page.path, target).is_some_and(|path| exists(&path));
             if !there {
-                faults.push(format!("{} links to {target}, which is not there", page.path));
+                faults.push(format!("{} links to {target}, which does not exist", page.path));
             }
         }
     }

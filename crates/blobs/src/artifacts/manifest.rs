@@ -104,7 +104,7 @@ impl Manifest {
         let read = read_full(opened.content.as_ref(), &mut bytes, 0);
         match read.map_err(|error| BlobError::io("read", self.what(), error))? {
             count if count == len => Ok(bytes),
-            _ => Err(BlobError::Damaged { what: self.what(), why: "it lost its end".to_owned() }),
+            _ => Err(BlobError::Damaged { what: self.what(), why: "its end is missing".to_owned() }),
         }
     }
 

@@ -46,7 +46,7 @@ pub enum AppendError {
         len: u64,
     },
     /// Other bytes are there already.
-    #[error("append to log {what}: other bytes stand at {offset}")]
+    #[error("append to log {what}: different bytes are stored at {offset}")]
     Conflict {
         /// Which log.
         what: String,

@@ -90,7 +90,7 @@ async fn a_hall_is_believed_if_a_known_authority_signed_its_certificate_for_that
     untrusted(named, "another name");
     authority(&server.file("other.pem"));
     let signed = server.ask("localhost", Trust::Authority(server.file("other.pem"))).await;
-    untrusted(signed, "nobody known here has signed it");
+    untrusted(signed, "no trusted authority has signed it");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ impl Writes<'_> {
     /// Writes a change, without a place on the key if it moves.
     fn change(&mut self, change: &Change) -> Result<Option<Mover>, SqlError> {
         let Change { id, expected, life, .. } = change;
-        let standing = self.standing_of(*id)?.ok_or_else(|| damaged("job", "it went away"))?;
+        let standing = self.standing_of(*id)?.ok_or_else(|| damaged("job", "it disappeared"))?;
         let place = key_place(&life.state);
         let moves = place != standing.place;
         row::bind_life(&mut self.change_any, *id, *expected, life)?;

@@ -32,7 +32,7 @@ impl Group {
             return Ok(group);
         }
         group.remove();
-        Err(io::Error::other("not a place for groups that can be killed"))
+        Err(io::Error::other("control groups there have no cgroup.kill"))
     }
 
     pub(super) fn path(&self) -> &Path {

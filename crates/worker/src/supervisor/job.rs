@@ -187,6 +187,6 @@ fn told(status: WaitStatus) -> Status {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => Status::Exit(code),
         (None, Some(signal)) => Status::Signal(signal),
-        (None, None) => Status::NotStarted { reason: "an end of an unknown kind".to_owned() },
+        (None, None) => Status::NotStarted { reason: "unknown exit status".to_owned() },
     }
 }

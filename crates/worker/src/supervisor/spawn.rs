@@ -116,7 +116,7 @@ fn refused(command: &Command, program: &Path, error: &io::Error) -> Status {
         Some(Errno::NOEXEC) => {
             not_executable(program, "neither a program of this machine nor a script with #!")
         }
-        Some(Errno::NOENT) => not_executable(program, "its interpreter is not there"),
+        Some(Errno::NOENT) => not_executable(program, "its interpreter does not exist"),
         Some(Errno::TXTBSY) => not_executable(program, "it is being written"),
         _ => not_started(error),
     }

@@ -63,7 +63,7 @@ async fn a_file_that_cannot_be_run_is_named_with_the_reason() {
     let files = [
         ("plain", "#!/bin/sh\n", 0o644, "permission denied"),
         ("bare", "echo no first line\n", 0o755, "neither a program of this machine nor a script with #!"),
-        ("orphan", "#!/no/such/interpreter\n", 0o755, "its interpreter is not there"),
+        ("orphan", "#!/no/such/interpreter\n", 0o755, "its interpreter does not exist"),
     ];
     for (name, content, mode, reason) in files {
         let path = script_file(directory.path(), name, content, mode);
