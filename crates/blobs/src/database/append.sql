@@ -1,5 +1,5 @@
--- Adds to the end of a file: to its last chunk while that stays small enough to lie in its row, else as a chunk of its
--- own. Another length leaves no file to add to, and a chunk needs one.
+-- Appends to a file: to its last chunk while that is small enough to be stored inline, otherwise as a new chunk. If
+-- the stored length differs, no file row matches and the insert of the chunk fails.
 WITH file AS (
     UPDATE jobhall.blob_files
     SET bytes = $2 + length($3),

@@ -1,4 +1,5 @@
--- Adds to a file that is empty, or not there yet. Another length leaves no file to add to, and a chunk needs one.
+-- Writes to a file that is empty or does not exist yet. If the stored length differs, no file row matches and the
+-- insert of the chunk fails.
 WITH file AS (
     INSERT INTO jobhall.blob_files (name, bytes, tail, touched_ms)
     VALUES ($1, length($3), 0, coalesce($4, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))

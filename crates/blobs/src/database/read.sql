@@ -1,4 +1,4 @@
--- The bytes of a file from an offset on, at most so many: from the chunk that has the first of them.
+-- Reads a limited number of bytes of a file from an offset, beginning with the chunk that contains the offset.
 SELECT
     greatest(at, $2) AS from_at,
     substring(data FROM (greatest($2 - at, 0) + 1)::int FOR ($2 + $3 - greatest(at, $2))::int) AS part

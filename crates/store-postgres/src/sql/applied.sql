@@ -1,2 +1,2 @@
--- The migrations that ran.
+-- The applied migrations.
 SELECT n, name, checksum FROM jobhall.migrations ORDER BY n

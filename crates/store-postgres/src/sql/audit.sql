@@ -1,2 +1,2 @@
--- Acts below a number, the newest first.
+-- Audit entries below a number, newest first.
 SELECT n, at, who, act, subject, detail FROM jobhall.audit WHERE n < $1 ORDER BY n DESC LIMIT $2

@@ -1,2 +1,2 @@
--- Which process of which server answers.
+-- Identifies the server process behind this connection.
 SELECT pg_backend_pid() || ' since ' || pg_postmaster_start_time()

@@ -1,2 +1,2 @@
--- A commit begins.
+-- Begins the transaction of a commit.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE

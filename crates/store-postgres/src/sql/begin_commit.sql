@@ -1,2 +1,2 @@
--- The fence, and the number of the commit.
+-- Checks the fence and sets the number of the commit.
 SELECT jobhall.begin_commit($1, $2)

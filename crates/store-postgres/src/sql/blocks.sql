@@ -1,2 +1,2 @@
--- The ranges that are not closed.
+-- The id blocks that are not closed.
 SELECT first, last, live FROM jobhall.blocks ORDER BY first

@@ -1,6 +1,7 @@
--- The hot one: changes that are believed to meet the rev they were decided on. A live job keeps its place on the key, an
--- ended one gives it up. A row is missed when its rev is another, when it waits for its key and so would move, and when
--- a successor waits for the key that it gives up; then the count tells, and the units are decided on what is stored.
+-- The hot path: changes that are expected to match the rev they were decided on. A live job keeps its key, an ended
+-- job releases it. A row does not match if its rev differs, if the job waits for its key and would have to move, or
+-- if a successor waits for the key that the job releases. The row count then differs from the expected one, and the
+-- units are decided again on the stored rows.
 WITH changed AS (
     UPDATE jobhall.jobs AS job SET
         rev = new.rev, state = new.state, claim = new.claim, attempt = new.attempt, lost = new.lost,

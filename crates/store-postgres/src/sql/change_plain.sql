@@ -1,5 +1,5 @@
--- The hottest one: `change_job` for jobs with nothing particular about them from now on. Rows tell by its number, from 1,
--- what they have in common with others.
+-- The hottest path: `change_job` for jobs whose rarely used columns are all NULL. Each row has the number, from 1,
+-- of the shape whose values it shares with other rows.
 WITH changed AS (
     UPDATE jobhall.jobs AS job SET
         lease = new.lease, rev = ($4::integer[])[new.shape], state = ($5::smallint[])[new.shape],

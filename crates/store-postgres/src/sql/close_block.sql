@@ -1,2 +1,2 @@
--- Every job of these ranges is completed.
+-- Closes id blocks whose jobs are all completed.
 DELETE FROM jobhall.blocks WHERE first = ANY($1::bigint[])

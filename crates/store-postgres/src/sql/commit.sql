@@ -1,2 +1,2 @@
--- Durable when it returns; in a transaction that failed it rolls back.
+-- Commits. The transaction is durable when this returns; a failed transaction is rolled back.
 COMMIT

@@ -1,4 +1,5 @@
--- A stretch of the feed, and up to which number it was pruned; one row without a number if there is none to show.
+-- A range of feed rows, and the number up to which the feed was pruned; a single row without a number if the range
+-- is empty.
 SELECT pruned.value, row.n, row.at, row.entries
 FROM (SELECT value FROM jobhall.meta WHERE name = 'feed_pruned_to') AS pruned
 LEFT JOIN LATERAL (

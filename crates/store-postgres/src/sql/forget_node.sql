@@ -1,2 +1,2 @@
--- A node that stops.
+-- Deletes a node that is stopping.
 DELETE FROM jobhall.nodes WHERE name = $1

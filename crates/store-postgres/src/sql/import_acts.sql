@@ -1,2 +1,2 @@
--- Acts by their numbers.
+-- Audit entries by number.
 SELECT n, at, who, act, subject, detail FROM jobhall.audit WHERE n = ANY($1::bigint[])

@@ -1,4 +1,4 @@
--- How many rows there are of each kind, and the highest id ever lent.
+-- The number of rows of each kind, and the highest id ever allocated.
 SELECT
     greatest((SELECT count(*) FROM jobhall.jobs), (SELECT count(*) FROM jobhall.specs)),
     (SELECT count(*) FROM jobhall.attempts), (SELECT count(*) FROM jobhall.groups),

@@ -1,2 +1,2 @@
--- Locks the row of the leadership, so that no node starts or commits meanwhile; returns who leads, if any node does.
+-- Locks the leadership row, so that no node starts or commits meanwhile. Returns the current leader, if any.
 SELECT node, url, until > clock_timestamp() FROM jobhall.leadership FOR UPDATE

@@ -1,2 +1,2 @@
--- Requests that are not jobs yet.
+-- Inbox rows that are not jobs yet.
 SELECT id, body FROM jobhall.inbox ORDER BY id LIMIT $1

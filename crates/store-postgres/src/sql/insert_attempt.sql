@@ -1,4 +1,4 @@
--- Attempts that ended while their jobs went on.
+-- Stores attempts that ended while their jobs continue.
 INSERT INTO jobhall.attempts (
     job, claim, lease, worker, assigned_at, accepted_at, started_at, ended_at, outcome, error
 )

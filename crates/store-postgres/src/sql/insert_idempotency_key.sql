@@ -1,4 +1,5 @@
--- Submit keys that are believed to be new. One that is known leaves its row out; then the count tells.
+-- Inserts idempotency keys that are expected to be new. An existing key is skipped; the row count then differs from
+-- the expected one.
 WITH inserted AS (
     INSERT INTO jobhall.idempotency_keys (scope, key, body, answer, at)
     SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[])

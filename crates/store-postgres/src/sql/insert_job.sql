@@ -1,4 +1,5 @@
--- New jobs' narrow rows. An id or a place on a key that is taken leaves its row out; then the count tells.
+-- Inserts the narrow rows of new jobs. A row whose id or key is taken is skipped; the row count then differs from
+-- the expected one.
 WITH inserted AS (
     INSERT INTO jobhall.jobs (
         id, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, lease, worker, assigned_at,

@@ -1,5 +1,5 @@
--- `insert_job` for jobs with nothing particular about them: no key, queued or assigned. Rows tell by its number, from 1,
--- what they have in common with others.
+-- `insert_job` for jobs whose rarely used columns are all NULL: no key, queued or assigned. Each row has the
+-- number, from 1, of the shape whose values it shares with other rows.
 INSERT INTO jobhall.jobs (
     id, lease, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at, worker, assigned_at, accepted_at,
     started_at

@@ -1,4 +1,4 @@
--- New jobs' immutable part.
+-- Inserts the specs of new jobs.
 INSERT INTO jobhall.specs (
     id, type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at,
     retry_of, params, uses, avoid, windows, throttle_factor, total_ms, silence_ms, after, after_any, parent,

@@ -1,5 +1,5 @@
--- `insert_spec` for jobs that ask for nothing in particular. Rows tell by its number, from 1, what they have in common
--- with others.
+-- `insert_spec` for jobs whose rarely used columns are all NULL. Each row has the number, from 1, of the shape
+-- whose values it shares with other rows.
 INSERT INTO jobhall.specs (
     id, key, params, type, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at
 )

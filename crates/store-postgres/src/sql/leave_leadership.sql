@@ -1,4 +1,4 @@
--- Gives the leadership back, so that the next may take it at once.
+-- Releases the leadership, so that another node can take it immediately.
 WITH gone AS (
     UPDATE jobhall.leadership SET until = clock_timestamp() WHERE epoch = $1 RETURNING node
 ), told AS (SELECT pg_notify('jobhall_leadership', 'free') FROM gone)

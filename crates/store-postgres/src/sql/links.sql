@@ -1,4 +1,4 @@
--- Links in order, behind ($1, $2).
+-- Links in order, after ($1, $2).
 SELECT parent, call, job
 FROM jobhall.links
 WHERE (parent, call) > ($1::bigint, $2::text)

@@ -1,6 +1,6 @@
--- Jobs of one stretch of ids, newest first. $3 is a set of state codes as bits; NULL in $4 to $6 and in $8 to $12 does
--- not restrict. $12 is a tag in quotes, which no tag has inside. The stretch bounds the walk, so that a rare filter over
--- millions of rows cannot hold a connection for long. The order of the columns is that of row::job.
+-- Jobs of one range of ids, newest first. $3 is a set of state codes as bits. NULL in $4 to $6 and in $8 to $12
+-- means no restriction. $12 is a tag in quotes; a tag contains no quotes. The range bounds the scan, so that a rare
+-- filter over millions of rows cannot occupy a connection for long. row::job reads the columns in this order.
 SELECT
     jobs.id, jobs.rev, jobs.state, jobs.claim, jobs.attempt, jobs.lost, jobs.snoozed, jobs.unaccepted, jobs.run_at,
     jobs.updated_at, jobs.lease, jobs.worker, jobs.assigned_at, jobs.accepted_at, jobs.started_at, jobs.behind,

@@ -1,4 +1,5 @@
--- The nodes seen within the last $1 milliseconds, which of them leads, and which has been silent for ten seconds.
+-- The nodes seen within the last $1 milliseconds, with whether each leads and whether it was last seen more than
+-- ten seconds ago.
 SELECT nodes.name, nodes.url, nodes.version,
     (extract(epoch FROM nodes.started) * 1000)::bigint, (extract(epoch FROM nodes.seen) * 1000)::bigint,
     leadership.node = nodes.name AND leadership.until > clock_timestamp(),

@@ -1,5 +1,5 @@
--- Open jobs of one block, in id order. The range over the primary key stands in for an index over state, which every
--- claim and every end would have to pay for. The order of the columns is that of row::job.
+-- Open jobs of one block, in id order. Scanning a range of the primary key avoids an index on state, which every
+-- claim and every end would have to update. row::job reads the columns in this order.
 SELECT
     jobs.id, jobs.rev, jobs.state, jobs.claim, jobs.attempt, jobs.lost, jobs.snoozed, jobs.unaccepted, jobs.run_at,
     jobs.updated_at, jobs.lease, jobs.worker, jobs.assigned_at, jobs.accepted_at, jobs.started_at, jobs.behind,

@@ -1,4 +1,5 @@
--- Feed rows from the oldest number on while they are older than $1, so that no hole opens. Tells how many.
+-- Deletes feed rows older than $1, from the lowest number on, so that the numbers have no gap. Returns the number
+-- of rows.
 WITH kept AS (SELECT min(n) AS n FROM jobhall.feed WHERE at >= $1),
     gone AS (DELETE FROM jobhall.feed USING kept WHERE kept.n IS NULL OR feed.n < kept.n RETURNING feed.n),
     pruned AS (

@@ -1,2 +1,2 @@
--- Groups that have ended; an open one is left alone.
+-- Deletes groups that have ended; an open group is kept.
 DELETE FROM jobhall.groups WHERE id = ANY($1::bigint[]) AND open IS NULL

@@ -1,2 +1,2 @@
--- Submit keys stored before this moment. Tells how many.
+-- Deletes idempotency keys stored before this time. Returns the number of rows.
 WITH gone AS (DELETE FROM jobhall.idempotency_keys WHERE at < $1 RETURNING 1) SELECT count(*) FROM gone

@@ -1,4 +1,4 @@
--- Groups, after their revs were compared.
+-- Writes groups, after their revs were compared.
 INSERT INTO jobhall.groups (
     id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts, open
 )

@@ -1,4 +1,4 @@
--- Jobs as decided units leave them, after the places that move were released.
+-- Writes jobs as decided units leave them, after the keys that move were released.
 WITH changed AS (
     UPDATE jobhall.jobs AS job SET
         rev = new.rev, state = new.state, claim = new.claim, attempt = new.attempt, lost = new.lost,

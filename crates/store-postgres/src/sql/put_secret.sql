@@ -1,2 +1,2 @@
--- What nodes know each other by, made once.
+-- Stores the secret that nodes authenticate each other with, if there is none yet.
 INSERT INTO jobhall.hall (one, secret) VALUES (true, $1) ON CONFLICT DO NOTHING

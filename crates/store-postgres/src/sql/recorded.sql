@@ -1,3 +1,3 @@
--- How many things the schema holds, and whether its migrations are recorded.
+-- The number of relations in the schema, and whether the table of migrations exists.
 SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('jobhall')),
     to_regclass('jobhall.migrations') IS NOT NULL

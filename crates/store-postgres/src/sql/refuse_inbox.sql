@@ -1,2 +1,2 @@
--- Puts a request aside that cannot be a job.
+-- Marks an inbox row that cannot become a job.
 SELECT jobhall.refuse($1, $2, $3)

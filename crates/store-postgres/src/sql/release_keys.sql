@@ -1,2 +1,2 @@
--- Releases places on keys before they are taken.
+-- Releases keys before other jobs take them.
 UPDATE jobhall.jobs SET live_key = NULL, next_key = NULL WHERE id = ANY($1::bigint[])

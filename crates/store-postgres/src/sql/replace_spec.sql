@@ -1,5 +1,5 @@
--- What is asked for from now on: params that a retry verdict brought, or an edit. Type, key, queue, parent, group and
--- creation never change.
+-- Replaces the mutable part of specs: params from a retry verdict, or an edit. Type, key, queue, parent, group and
+-- creation time never change.
 UPDATE jobhall.specs AS spec SET
     needs = new.needs, priority = new.priority, max_attempts = new.max_attempts, backoff = new.backoff,
     backoff_ms = new.backoff_ms, backoff_cap_ms = new.backoff_cap_ms, retry_on = new.retry_on, params = new.params,

@@ -1,2 +1,2 @@
--- What nodes know each other by.
+-- The secret that nodes authenticate each other with.
 SELECT secret FROM jobhall.hall

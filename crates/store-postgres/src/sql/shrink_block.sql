@@ -1,2 +1,2 @@
--- Only these jobs of the range are open.
+-- Records that only these jobs of the block are open.
 UPDATE jobhall.blocks SET live = $2 WHERE first = $1

@@ -1,2 +1,2 @@
--- Several reads of one state.
+-- Begins a transaction in which several reads see one snapshot.
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY

@@ -1,5 +1,5 @@
--- What a writer must know when it begins: the highest feed number ever given, the number of the last commit and of the
--- last act.
+-- What a writer reads when it starts: the highest feed number ever used, and the numbers of the last commit and of
+-- the last audit entry.
 SELECT
     greatest(
         (SELECT coalesce(max(n), 0) FROM jobhall.feed),

@@ -1,5 +1,5 @@
--- For each (type, key, moment) the newest success that ended at that moment or later. Walks the key's jobs from the
--- newest id: retention bounds how many there are, and the first hit ends the walk.
+-- For each (type, key, time), the newest success that ended at that time or later. Scans the key's jobs from the
+-- newest id; retention bounds their number, and the first match ends the scan.
 SELECT success.id
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS wanted (type, key, since)
 CROSS JOIN LATERAL (

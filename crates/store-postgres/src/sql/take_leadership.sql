@@ -1,2 +1,2 @@
--- takes the leadership, or tells who has it.
+-- Takes the leadership, or returns which node has it.
 SELECT mine, epoch, node, url, left_ms FROM jobhall.take_leadership($1, $2, $3, $4)

@@ -1,2 +1,2 @@
--- IMMEDIATE: the only writer takes the lock at once, so nothing later in the transaction can find it taken.
+-- IMMEDIATE: the only writer takes the lock at once, so no later statement of the transaction can fail to get it.
 BEGIN IMMEDIATE

@@ -1,5 +1,5 @@
--- Any change, after its rev was compared: for jobs whose place on the key changes, and for units that need to be
--- looked at in stages.
+-- Any change, after its rev was compared: for jobs whose place on the key changes, and for units that are checked
+-- in stages.
 UPDATE jobs SET
     rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,
     run_at = ?10, updated_at = ?11, lease = ?12, worker = ?13, assigned_at = ?14, accepted_at = ?15,

@@ -1,5 +1,5 @@
--- A claim, accept, start or retry of a job that keeps its place on the key. Touches no key column, so
--- no index. Misses (0 rows) when the rev is another, and when the job waits for its key: then its place changes.
+-- A claim, accept, start or retry of a job that keeps its key. Writes no key column, so it updates no index.
+-- Matches no row if the rev differs, or if the job waits for its key and would have to move.
 UPDATE jobs SET
     rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,
     run_at = ?10, updated_at = ?11, lease = ?12, worker = ?13, assigned_at = ?14, accepted_at = ?15,

@@ -1,2 +1,2 @@
--- Every job of the range is completed.
+-- Closes an id block whose jobs are all completed.
 DELETE FROM blocks WHERE first = ?1

@@ -1,5 +1,5 @@
--- The end of a job, which gives up its key. Misses (0 rows) when the rev is another, and when a
--- successor waits for the key: then the unit must move that one too.
+-- The end of a job, which releases its key. Matches no row if the rev differs, or if a successor waits for the key:
+-- then the unit must move the successor too.
 UPDATE jobs SET
     rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,
     run_at = ?10, updated_at = ?11, lease = ?12, worker = ?13, assigned_at = ?14, accepted_at = ?15,

@@ -1,4 +1,4 @@
--- The other hot one: `complete_job` for a job with nothing particular about its end.
+-- The second hot path: `complete_job` for a job whose rarely used columns are all NULL.
 UPDATE jobs SET
     rev = ?3, state = ?4, claim = ?5, attempt = ?6, lost = ?7, snoozed = ?8, unaccepted = ?9,
     run_at = ?10, updated_at = ?11, lease = ?12, worker = ?13, assigned_at = ?14, accepted_at = ?15,

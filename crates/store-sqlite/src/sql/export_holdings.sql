@@ -1,4 +1,4 @@
--- How many rows there are of each kind. A job without both its rows is counted, so that it is missed later.
+-- The number of rows of each kind. A job that lacks one of its two rows is counted, so that the export notices it.
 SELECT
     max((SELECT count(*) FROM jobs), (SELECT count(*) FROM specs)), (SELECT count(*) FROM attempts),
     (SELECT count(*) FROM groups), (SELECT count(*) FROM links), (SELECT count(*) FROM settings),

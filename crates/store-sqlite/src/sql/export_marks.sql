@@ -1,4 +1,4 @@
--- Numbers that are given once: ids, feed rows, acts.
+-- The high-water marks of numbers that are never reused: ids, feed rows, audit entries.
 SELECT
     (SELECT value FROM meta WHERE name = 'last_id'),
     max(

@@ -1,2 +1,2 @@
--- A stretch of the feed.
+-- A range of feed rows.
 SELECT n, at, entries FROM feed WHERE n > ?1 ORDER BY n LIMIT ?2

@@ -1,4 +1,4 @@
--- Groups below ?1, newest first. The order of the columns is that of groups::group.
+-- Groups below ?1, newest first. groups::group reads the columns in this order.
 SELECT id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts
 FROM groups
 WHERE id < ?1

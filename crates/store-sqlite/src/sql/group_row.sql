@@ -1,4 +1,4 @@
--- One group. The order of the columns is that of groups::group.
+-- One group. groups::group reads the columns in this order.
 SELECT id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts
 FROM groups
 WHERE id = ?1

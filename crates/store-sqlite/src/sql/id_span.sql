@@ -1,2 +1,2 @@
--- The lowest and the highest id there is; NULL where there is no job.
+-- The lowest and the highest job id; NULL if there are no jobs.
 SELECT (SELECT min(id) FROM jobs), (SELECT max(id) FROM jobs)

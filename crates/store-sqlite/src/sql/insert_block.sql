@@ -1,2 +1,2 @@
--- Lends a range of ids.
+-- Allocates a block of ids.
 INSERT INTO blocks (first, last, live) VALUES (?1, ?2, NULL)

@@ -1,2 +1,2 @@
--- What one commit changed.
+-- Inserts the feed row of a commit.
 INSERT INTO feed (n, at, entries) VALUES (?1, ?2, ?3)

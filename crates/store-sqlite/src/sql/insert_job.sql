@@ -1,5 +1,5 @@
--- A new job's narrow row. No row is written, and no error raised, when the id or a place on the key is taken: the
--- caller then looks which it was.
+-- Inserts the narrow row of a new job. If the id or the key is taken, no row is written and no error is raised; the
+-- caller then finds out which of them it was.
 INSERT INTO jobs (
     id, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at,
     lease, worker, assigned_at, accepted_at, started_at, cancel, again, error,

@@ -1,2 +1,2 @@
--- A migration that ran.
+-- Records an applied migration.
 INSERT INTO migrations (n, name, checksum) VALUES (?1, ?2, ?3)

@@ -1,4 +1,4 @@
--- A new job's narrow row, if there is nothing particular about it: see `insert_job`.
+-- `insert_job` for a job whose rarely used columns are all NULL.
 INSERT INTO jobs (
     id, rev, state, claim, attempt, lost, snoozed, unaccepted, run_at, updated_at,
     lease, worker, assigned_at, accepted_at, started_at

@@ -1,4 +1,4 @@
--- A new job's immutable part, of one that asks for nothing in particular.
+-- Inserts the spec of a new job whose rarely used columns are all NULL.
 INSERT INTO specs (
     id, type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on,
     created_at, retry_of, params

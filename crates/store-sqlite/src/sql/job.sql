@@ -1,4 +1,4 @@
--- One whole job. The order of the columns is that of row::job.
+-- One whole job. row::job reads the columns in this order.
 SELECT
     jobs.id, jobs.rev, jobs.state, jobs.claim, jobs.attempt, jobs.lost, jobs.snoozed, jobs.unaccepted,
     jobs.run_at, jobs.updated_at, jobs.lease, jobs.worker, jobs.assigned_at, jobs.accepted_at, jobs.started_at,

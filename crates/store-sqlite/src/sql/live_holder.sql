@@ -1,2 +1,2 @@
--- The live job of a key. `IS NOT NULL` is implied by the comparison, so the partial index serves.
+-- The live job of a key. The comparison implies `IS NOT NULL`, so the partial index is used.
 SELECT id FROM jobs WHERE live_key = ?1

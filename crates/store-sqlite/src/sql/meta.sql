@@ -1,2 +1,2 @@
--- A number that outlives the rows it comes from.
+-- A counter that outlives the rows it was derived from.
 SELECT value FROM meta WHERE name = ?1

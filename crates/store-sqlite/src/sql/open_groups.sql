@@ -1,5 +1,5 @@
--- Groups below ?1 that have not ended, newest first (the rowid is the index's last column). The order of the columns is
--- that of groups::group.
+-- Groups below ?1 that have not ended, newest first (the rowid is the index's last column). groups::group reads the
+-- columns in this order.
 SELECT id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts
 FROM groups
 WHERE open = 1 AND id < ?1

@@ -1,2 +1,2 @@
--- The attempts of a removed job.
+-- Deletes the attempts of a removed job.
 DELETE FROM attempts WHERE job = ?1

@@ -1,2 +1,2 @@
--- Acts before this moment.
+-- Deletes audit entries older than this time.
 DELETE FROM audit WHERE at < ?1

@@ -1,2 +1,2 @@
--- Feed rows up to this number.
+-- Deletes feed rows up to this number.
 DELETE FROM feed WHERE n <= ?1

@@ -1,2 +1,2 @@
--- Submit keys stored before this moment.
+-- Deletes idempotency keys stored before this time.
 DELETE FROM idempotency_keys WHERE at < ?1

@@ -1,2 +1,2 @@
--- A completed job; an open one is left alone.
+-- Deletes a completed job; an open job is kept.
 DELETE FROM jobs WHERE id = ?1 AND state >= 8

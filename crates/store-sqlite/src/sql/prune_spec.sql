@@ -1,2 +1,2 @@
--- The immutable part of a removed job.
+-- Deletes the spec of a removed job.
 DELETE FROM specs WHERE id = ?1

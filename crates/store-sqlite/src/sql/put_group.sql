@@ -1,4 +1,4 @@
--- A group, after its rev was compared.
+-- Writes a group, after its rev was compared.
 INSERT INTO groups (id, rev, name, owner, tags, retry_of, created_at, closed, cancel, ended_at, verdict, counts, open)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ON CONFLICT (id) DO UPDATE SET

@@ -1,2 +1,2 @@
--- A number that outlives the rows it comes from.
+-- Sets a counter that outlives the rows it was derived from.
 UPDATE meta SET value = ?2 WHERE name = ?1

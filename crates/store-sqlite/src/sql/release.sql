@@ -1,2 +1,2 @@
--- The unit stands.
+-- Keeps the changes of the unit.
 RELEASE unit

@@ -1,2 +1,2 @@
--- The links of a parent that has ended.
+-- Deletes the links of a parent that has ended.
 DELETE FROM links WHERE parent = ?1

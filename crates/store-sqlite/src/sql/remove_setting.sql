@@ -1,2 +1,2 @@
--- A setting that is no more, after its rev was compared.
+-- Deletes a setting, after its rev was compared.
 DELETE FROM settings WHERE kind = ?1 AND name = ?2

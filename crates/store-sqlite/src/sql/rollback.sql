@@ -1,2 +1,2 @@
--- As if the transaction had not been.
+-- Rolls the transaction back.
 ROLLBACK

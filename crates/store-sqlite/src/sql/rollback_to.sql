@@ -1,2 +1,2 @@
--- As if the unit had not been.
+-- Rolls the unit back.
 ROLLBACK TO unit

@@ -1,2 +1,2 @@
--- Before a unit that writes several rows and may still be refused.
+-- Precedes a unit that writes several rows and may still be refused.
 SAVEPOINT unit

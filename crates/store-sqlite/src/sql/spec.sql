@@ -1,4 +1,4 @@
--- What was asked for, for a caller that does not have it. The order of the columns is that of row::spec.
+-- The spec of a job, for a caller that does not have it. row::spec reads the columns in this order.
 SELECT
     type, key, queue, needs, priority, max_attempts, backoff, backoff_ms, backoff_cap_ms, retry_on, created_at,
     retry_of, params,
