@@ -1,8 +1,8 @@
-//! What a user may call an artifact.
+//! Names that users give to artifacts.
 //!
-//! Such a name never becomes a path in here, but it does in archives and downloads on other people's machines. So it
-//! must be harmless on all of them: a name that means something to a shell or to Windows is refused like one that
-//! climbs out of its directory.
+//! A name never becomes a path in this store, but it does in archives and downloads on other machines. It must be
+//! harmless on all of them: a name with a meaning to a shell or to Windows is refused, as is one that leads out of
+//! its directory.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! What attempts keep: a manifest per attempt that says which name stands for which object.
+//! Artifacts of attempts: one manifest per attempt maps names to objects.
 //!
-//! The manifest is named by its attempt, like the log, so a stale worker reaches only its own, and retention removes
-//! both by the same rule. It lies beside the objects and not in the store of jobs because that store need not know of
-//! files: a put writes no row, and a store of another kind needs no table for it.
+//! The manifest is named after its attempt, like the log. A stale worker can therefore write only to its own
+//! manifest, and retention removes log and manifest by the same rule. The manifest is stored beside the objects and
+//! not in the job store: a put writes no row there, and a job store needs no table for artifacts.
 //!
-//! A manifest is one file of records that is only ever appended to, and synced with each: ten thousand artifacts are
-//! ten thousand small writes and not as many rewrites. Of two records with one name the last counts. A record that is
-//! not sound at the end was never acknowledged; anywhere else it is damage, and an error to whoever reads.
+//! A manifest is an append-only file of records, synced after each record, so ten thousand artifacts cost ten
+//! thousand small writes and no rewrites. If two records have the same name, the last one counts. An invalid record
+//! at the end was never acknowledged and is ignored. An invalid record anywhere else is damage, and reading it
+//! fails.
 
 mod manifest;
 mod record;

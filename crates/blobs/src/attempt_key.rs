@@ -1,4 +1,4 @@
-//! Which attempt a log belongs to.
+//! The key of an attempt, by which its log and its manifest are named.
 
 use std::fmt;
 use std::str::FromStr;

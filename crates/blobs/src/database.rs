@@ -1,13 +1,14 @@
-//! Files in tables of a database that all nodes of a hall reach.
+//! Files in tables of a database that all nodes of a hall share.
 //!
-//! A file is a row with its length and its chunks. Unlike a directory, the tables are shared: at a take-over the node
-//! before may still be at work. So nothing here relies on what is remembered. A write names the length it was decided
-//! on, in the transaction that changes it; a removal names the time; and where the epoch of the leadership is known, every
-//! transaction holds on to it (`FOR KEY SHARE`), so that a node which lost the leadership writes nothing at all.
+//! A file is a row with its length, plus its chunks. Unlike a directory, the tables are shared: during a take-over
+//! the previous node may still be writing. Nothing here therefore relies on cached state. A write names the length
+//! it was decided on, in the transaction that changes it; a removal names the time it was decided on. Where the
+//! epoch of the leadership is known, every transaction locks the leadership row (`FOR KEY SHARE`), so that a node
+//! which lost the leadership cannot write.
 //!
-//! A write is one transaction in one round trip: all its statements are sent at once, and each of them fails where its
-//! condition does not hold, which undoes the rest. Statements have no names and sessions no state, so a pooler that
-//! changes connections between transactions is fine.
+//! A write is one transaction in one round trip: all statements are sent at once, and each of them fails if its
+//! condition does not hold, which rolls back the others. Statements are unnamed and sessions have no state, so a
+//! pooler may change connections between transactions.
 
 mod connection;
 mod content;

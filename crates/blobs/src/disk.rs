@@ -1,4 +1,4 @@
-//! Files below a directory that one process has open.
+//! Files in a directory that one process has open.
 
 mod folder;
 mod temps;

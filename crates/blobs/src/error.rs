@@ -1,4 +1,4 @@
-//! What can go wrong below the rules.
+//! Errors of the blob store.
 
 use std::io;
 

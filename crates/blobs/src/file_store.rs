@@ -1,8 +1,8 @@
-//! Where files are kept: below a directory, or in a database.
+//! Where files are kept: in a directory or in a database.
 //!
-//! Everything that objects, manifests and logs promise is written once, on top of this: named files that are added to
-//! at their end, read anywhere, made young and removed. Both places give them names of the same form. What they do not
-//! have in common is told by the methods: a directory must be synced, a database is shared with other nodes.
+//! Objects, manifests and logs are implemented once, on top of this interface: named files that can be appended to,
+//! read at any offset, touched and removed. Both implementations use names of the same form. The methods describe
+//! where they differ: a directory must be synced, a database is shared with other nodes.
 
 use std::fmt;
 use std::io;

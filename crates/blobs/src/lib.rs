@@ -1,28 +1,28 @@
 //! Logs, artifacts and results, on the file system or in PostgreSQL.
 //!
-//! Three kinds of data live here because they are written differently. An *object* is whole when it arrives: it is named
-//! by the BLAKE3 hash of its content, stored once however often it comes, and checked every time it is read. A *log*
-//! grows while someone watches it: it is named by its attempt, so that a stale worker reaches only its own. A *manifest*
-//! says which objects an attempt keeps as its artifacts, and under which names.
+//! Three kinds of data are stored here, and each is written differently. An *object* is complete when it arrives:
+//! it is named by the BLAKE3 hash of its content, stored once, and checked every time it is read. A *log* grows
+//! while it is being read: it is named after its attempt, so that a stale worker can write only to its own log. A
+//! *manifest* lists the objects that an attempt keeps as its artifacts, with their names.
 //!
 //! ```text
 //!   <data>/blobs/           0700, every file 0600, no symbolic link is followed below it
 //!     objects/ab/cdef…      content, named by its hash; written in tmp/, synced, renamed, directory synced
 //!     artifacts/11/17-1     the manifest of an attempt
-//!     logs/11/17-1          the bytes an attempt wrote, exactly
-//!     logs/11/17-1.idx      when each chunk came, on which stream, and its check sum
-//!     tmp/                  objects on their way in
-//!     quarantine/           objects that no longer are what their name says
+//!     logs/11/17-1          the exact bytes that an attempt wrote
+//!     logs/11/17-1.idx      time, stream and check sum of each chunk
+//!     tmp/                  objects that are still being written
+//!     quarantine/           objects whose content no longer matches their name
 //!     lock                  held while a process has this open
 //! ```
 //!
-//! A hall of several nodes has the same files in tables of its database ([`Blobs::in_database`]), in chunks of up to
-//! 256 KiB: the node that speaks for the hall changes, and its directory with it. All rules are written once, on top of a
-//! place that keeps named files (`file_store.rs`).
+//! A hall of several nodes keeps the same files in tables of its database ([`Blobs::in_database`]), in chunks of up
+//! to 256 KiB, because a directory would not move to the next leader. All rules are implemented once, on top of an
+//! interface for named files (`file_store.rs`).
 //!
-//! No file in there is named by a user: what a user calls an artifact is an [`ArtifactName`], and stands in a manifest
-//! beside the [`Digest`]. Everything blocks; async callers use their blocking pool, and learn of new log bytes by a callback
-//! ([`Logs::tail`]). The clock is the caller's: times are arguments, in milliseconds since 1970.
+//! No file is named by a user: the user's name of an artifact is an [`ArtifactName`], which is stored in a manifest
+//! beside the [`Digest`]. All calls block; async callers use their blocking pool, and a callback ([`Logs::tail`])
+//! notifies them of new log bytes. The caller provides the clock: times are arguments, in milliseconds since 1970.
 #![forbid(unsafe_code)]
 
 mod artifact_name;

@@ -1,12 +1,13 @@
-//! Logs of attempts: append-only, readable by byte ranges, watchable while they grow.
+//! Logs of attempts: append-only, readable by byte range, and readable while they grow.
 //!
-//! A log is two files. The first has the bytes that the attempt wrote and nothing else, so that a byte range of the
-//! log is a byte range of the file. The second has one record of fixed size per chunk: when it came, on which stream,
-//! where it is and its check sum; marks for "cut here at the limit" and "complete" are records too. What counts as the
-//! log is what the last sound record says: a crash between the two writes leaves bytes that nobody was told of.
+//! A log is two files. The first contains exactly the bytes that the attempt wrote, so a byte range of the log is a
+//! byte range of the file. The second is an index with one record of fixed size per chunk: its time, stream, offset
+//! and check sum. The marks for "truncated at the limit" and "complete" are records too. The last valid record
+//! defines the length of the log: a crash between the two writes leaves bytes that were never acknowledged and do
+//! not count.
 //!
-//! Appending is idempotent by offset, so a worker that lost an answer sends the chunk again. A sound record is never
-//! given up: damage in the middle of a log shows as an error to whoever reads there, not as a shorter log.
+//! Appends are idempotent by offset, so a worker that lost a reply sends the chunk again. A valid record is never
+//! discarded: damage in the middle of a log is an error for a reader of that part, not a shorter log.
 
 mod append;
 mod index;

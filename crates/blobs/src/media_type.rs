@@ -1,4 +1,4 @@
-//! What kind of bytes an artifact has.
+//! The media type of an artifact.
 
 use std::fmt;
 use std::sync::Arc;

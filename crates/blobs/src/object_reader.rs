@@ -1,7 +1,7 @@
-//! Reading an object while checking it.
+//! Reads an object and checks its hash.
 //!
-//! The hash is known only at the end, so the last chunk is held back until it matches: whoever copies a damaged object
-//! gets an error and never as many bytes as were promised.
+//! The hash is known only at the end, so the last chunk is held back until the hash matches: a reader of a damaged
+//! object gets an error, and never as many bytes as announced.
 
 use std::io::{self, Read};
 use std::mem;

@@ -1,13 +1,13 @@
-//! Content, stored once under the name of its hash.
+//! Content-addressed objects, each stored once.
 //!
 //! ```text
-//!   put: tmp/1-7 ── write, hash ──▶ there already? ── yes ──▶ touch it
+//!   put: tmp/1-7 ── write, hash ──▶ exists already? ── yes ──▶ touch it
 //!                                        └─ no ──▶ sync, rename to objects/ab/cdef…, sync objects/ab
 //! ```
 //!
-//! Touching and renaming on one side and removing by the collector on the other happen under the lock of that
-//! directory, so a put that has returned has its object, young. Where other nodes reach the same objects, a removal also
-//! names the time that it was decided on, and whoever comes second to a name looks again.
+//! Puts touch or rename, and the collector removes, under the lock of the object's directory. After a put has
+//! returned, its object therefore exists and was touched recently. Where other nodes share the objects, a removal
+//! also names the touch time it was decided on, and a put that finds its name taken checks again.
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, MutexGuard};

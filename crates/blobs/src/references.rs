@@ -1,8 +1,8 @@
-//! Which objects are referred to, in a fixed amount of memory.
+//! The set of referenced objects, in a fixed amount of memory.
 //!
-//! Every reference sets three bits of a field, and an object with all its bits set counts as referred to. With few bits
-//! set hardly any object without a reference is spared by chance, and with ten million references fewer than one in a
-//! hundred is. It is spared once: the next walk sets other bits.
+//! This is a Bloom filter: every reference sets three bits, and an object whose bits are all set counts as
+//! referenced. With ten million references, fewer than one in a hundred unreferenced objects is kept by mistake,
+//! and with fewer references hardly any. Such an object is kept for one walk only: the next walk sets other bits.
 
 use crate::Digest;
 

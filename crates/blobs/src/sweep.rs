@@ -1,16 +1,16 @@
 //! Garbage collection.
 //!
-//! An object goes when nothing refers to it and nobody has touched it for an hour; the hour is for references that are
-//! still being committed. A log and a manifest go when their attempt is gone, under the same age. What this code never
-//! put there is counted and left alone.
+//! An object is removed if nothing refers to it and it was not touched for an hour; the hour covers references that
+//! are still being committed. A log and a manifest are removed if their attempt no longer exists, subject to the
+//! same age. Files that this code did not create are counted and left alone.
 //!
-//! Manifests are walked before objects, so that every reference is known by then. One that comes later is to an object
-//! that was touched for it, and that is young. A manifest that cannot be read might refer to anything: after that no
-//! object goes until a walk that could read all of them.
+//! Manifests are read before objects, so that every reference is known by then. A later reference is to an object
+//! that was touched for it and is therefore too young to be removed. An unreadable manifest might refer to any
+//! object: after it, no object is removed until a walk has read all manifests.
 //!
-//! Removing is safe against a put of the same content at that moment: the age is looked at again under the lock that
-//! the put touches the object under. It comes in slices, so that it never holds up anything for long. Whenever it is
-//! broken off, by a crash too, what is left is either whole or what the next walk removes.
+//! A removal is safe against a concurrent put of the same content: it checks the age again under the lock that the
+//! put holds while it touches the object. The work is done in slices, so that it never blocks anything for long. If
+//! it is interrupted, by a crash too, each remaining file is either intact or removed by the next walk.
 
 use std::ops::AddAssign;
 

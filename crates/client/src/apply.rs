@@ -1,4 +1,5 @@
-//! A worker that is a function: it is given one job, runs while the lease holds, and its end is the attempt's.
+//! A worker that is a function: it takes one job, runs while the lease holds, and the function's result is the
+//! outcome of the attempt.
 
 use std::any::Any;
 use std::error::Error;

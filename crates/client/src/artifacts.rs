@@ -1,4 +1,4 @@
-//! Artifacts, listed and read back. What is read is hashed here too, so that what arrives is what was kept.
+//! Lists and reads artifacts. The client also hashes what it reads, to check that it is what was stored.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! How often and after which pauses something is tried again.
+//! The number of retries, and the pauses between them.
 
 use std::time::Duration;
 

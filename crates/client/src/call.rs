@@ -1,4 +1,4 @@
-//! One call: request, answer, and what is done when it fails.
+//! One call: request, reply, and error handling.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

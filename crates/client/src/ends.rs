@@ -1,4 +1,4 @@
-//! Waiting for the ends of jobs, told by events instead of asking again and again.
+//! Waits for jobs to end, by events instead of polling.
 
 use std::collections::{BTreeSet, VecDeque};
 

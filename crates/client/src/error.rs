@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a hall.
+//! Errors of the client.
 
 use jobhall_protocol::{Code, Problem};
 use serde::Deserialize;

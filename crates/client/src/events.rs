@@ -1,4 +1,4 @@
-//! What happens in a hall, as it happens.
+//! The stream of events of a hall.
 
 use std::collections::VecDeque;
 use std::time::Duration;

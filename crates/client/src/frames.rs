@@ -1,4 +1,4 @@
-//! A log in frames: each chunk with its time and stream.
+//! A log as frames: each chunk with its time and stream.
 
 use bytes::{Buf, BytesMut};
 use jobhall_protocol::{LogFrame, LogStream, NDJSON};

@@ -1,4 +1,4 @@
-//! Groups: made, followed and ended as one.
+//! Groups: create, follow and end them.
 
 use std::time::Duration;
 

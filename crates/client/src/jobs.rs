@@ -1,4 +1,4 @@
-//! Submitting, showing and ending jobs.
+//! Submits, reads and ends jobs.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
-//! The typed client of a hall: one method per route, and streams for what does not end.
+//! The typed client of a Jobhall server: one method per route, and streams for endless replies.
 //!
-//! It knows the wire ([`jobhall_protocol`]) and nothing of engine or store. It tells three kinds of trouble apart,
-//! because people fix them differently: nobody answers, the hall says no, or what answers is not a hall.
+//! It depends on the wire types ([`jobhall_protocol`]) and not on engine or store. It distinguishes three kinds of
+//! errors, because their fixes differ: no server answers, the server refuses the request, or the reply did not come
+//! from a Jobhall server.
 #![forbid(unsafe_code)]
 
 mod apply;

@@ -1,4 +1,4 @@
-//! Logs of attempts: parts of them, and what is still being written.
+//! Logs of attempts: parts of a log, and logs that are still being written.
 
 use bytes::Bytes;
 use jobhall_protocol::Code;

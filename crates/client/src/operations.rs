@@ -1,4 +1,4 @@
-//! Changing many jobs at once.
+//! Operations that change many jobs.
 
 use jobhall_protocol::{Operation, Page, StartOperation};
 use reqwest::Method;

@@ -1,5 +1,5 @@
-//! Where a hall is: at one address, or at several, of which any will do. Calls go to one until it fails, then to the
-//! next, so that a client outlives each single node.
+//! The addresses of a hall: one or several, all equivalent. Calls go to one address until it fails and then to the
+//! next, so that a client survives the loss of any single node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

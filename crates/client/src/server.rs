@@ -1,4 +1,4 @@
-//! The hall as a whole: its workers, types and health.
+//! The server as a whole: its workers, types and health.
 
 use jobhall_protocol::{Node, Page, Queue, QueueSettings, SetQueue, SetType, Stats, TypeSettings, Worker};
 use reqwest::Method;

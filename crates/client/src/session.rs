@@ -1,4 +1,4 @@
-//! A worker's session: one WebSocket, frames of many messages in both directions.
+//! A worker's session: one WebSocket, with frames of several messages in both directions.
 //!
 //! ```no_run
 //! # use jobhall_client::{Client, ClientError};

@@ -1,4 +1,4 @@
-//! Server-sent events: bytes in, events out, whatever the chunks they come in.
+//! A parser for server-sent events that accepts chunks of any size.
 
 /// The most bytes of one event; more is not an event of a hall.
 const EVENT_BYTES: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! What the process of a job asks for, and what someone outside tells of work that was started.
+//! Calls that the process of a job makes for sub-jobs, and reports about external work.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who may do what, and who did.
+//! Tokens and the audit log.
 
 use jobhall_protocol::{Act, CreateToken, CreatedToken, Join, Moved, Page, Progress, Token};
 use reqwest::Method;

@@ -1,7 +1,7 @@
-//! Whom a client believes: a hall behind `https` must show a certificate that someone known vouches for.
+//! Which servers a client trusts: a server behind `https` must present a certificate signed by a trusted authority.
 //!
-//! There is one provider of cryptography in the program (ring), and it is named here instead of being installed for
-//! the whole process, so that no other library can choose another one first.
+//! The program has one cryptography provider (ring). It is named here instead of being installed for the whole
+//! process, so that no other library can install a different one first.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

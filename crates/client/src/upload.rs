@@ -1,4 +1,5 @@
-//! Putting a file as an artifact. It is hashed on its way, so that what the hall keeps is what was sent.
+//! Uploads a file as an artifact. The file is hashed while it is sent, to check that the server stored what was
+//! sent.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! The worker's side: vacancies, and words about attempts under their leases.
+//! The worker's side: vacancies, and reports about attempts under their leases.
 
 use std::time::Duration;
 

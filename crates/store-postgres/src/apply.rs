@@ -1,13 +1,13 @@
 //! How units are applied.
 //!
-//! Nearly every unit is refused by nobody, and only the leader writes. So the writes of all units are sent
-//! at once together with their COMMIT, each statement telling the server how many rows it must meet; only when one
-//! meets another number is the transaction undone, and what the units touch is read and decided on as the reference
-//! does.
+//! Almost no unit is refused, and only the leader writes. The writes of all units are therefore sent at once,
+//! together with their COMMIT, and each statement states how many rows it must match. Only if a statement matches
+//! another number is the transaction rolled back; the rows that the units touch are then read, and the units are
+//! decided as in the reference store.
 //!
 //! ```text
-//!   plain units ──▶ BEGIN · fence · changes · inserts · company · feed · COMMIT   in one go
-//!                                      │ a surprise: rolled back
+//!   plain units ──▶ BEGIN · fence · changes · inserts · side rows · feed · COMMIT   in one round trip
+//!                                      │ a row count differs: rolled back
 //!   the others  ──▶ BEGIN · fence · read what they touch ──▶ Excerpt decides ──▶ writes · COMMIT
 //! ```
 

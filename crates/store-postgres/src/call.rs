@@ -1,4 +1,4 @@
-//! What callers ask of the writer, and how they are answered.
+//! Calls to the writer, and their replies.
 
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
 use tokio::sync::oneshot;

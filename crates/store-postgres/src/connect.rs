@@ -1,4 +1,4 @@
-//! Ways to the server: the URL, and what it says of TLS.
+//! Connecting to the server: the URL and its TLS options.
 
 mod listen;
 mod tls;

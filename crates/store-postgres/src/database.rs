@@ -1,4 +1,4 @@
-//! The database that the nodes of a hall share: opening it, asking for its leadership, and who else is there.
+//! The database that the nodes of a hall share: opens it, requests its leadership, and lists the other nodes.
 
 use std::fmt;
 use std::sync::Arc;

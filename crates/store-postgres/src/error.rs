@@ -1,4 +1,4 @@
-//! What can go wrong below the rules, sorted by what it means for a transaction.
+//! Errors of the database, classified by what they mean for a transaction.
 
 use std::error::Error as _;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! Taking over all that another store held, in one transaction: it is all there or nothing is, whatever dies meanwhile.
+//! Imports the content of another store in one transaction: all of it or nothing, whatever fails meanwhile.
 //!
-//! The transaction locks the row of the leadership, so no node starts before it ends. Every portion is read back and compared row by
-//! row before the next one comes; at the end the tables are counted.
+//! The transaction locks the leadership row, so that no node starts before it ends. Every chunk is read back and
+//! compared row by row before the next one is written. At the end the rows of all tables are counted.
 
 mod check;
 

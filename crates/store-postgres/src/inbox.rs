@@ -1,9 +1,10 @@
-//! The inbox: what `jobhall.submit` leaves in the transactions of other programs (`migrations/0004_submit.sql`).
+//! The inbox: requests that `jobhall.submit` stores in the transactions of other programs
+//! (`migrations/0004_submit.sql`).
 //!
 //! ```text
-//!   a program's transaction ── jobhall.submit ──▶ inbox ── rows ──▶ the engine's submit, under the row's number
+//!   a program's transaction ── jobhall.submit ──▶ inbox ── rows ──▶ the engine's submit, with the row's number as key
 //!                                                   ▲                      │
-//!                                                   └── the row goes in the transaction that stores the job
+//!                                                   └── the row is deleted in the transaction that stores the job
 //! ```
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Leadership: which node has it, for how long, and what ends it.
+//! Leadership: which node holds it, for how long, and what ends it.
 //!
-//! The database's row says until when the leadership is held, by its clock. This node believes a little less: its term counts
-//! from the moment before the request was sent, by the monotonic clock. So it stops speaking before anybody can take
-//! the leadership over, without the clocks agreeing on the time.
+//! The row in the database says until when the leadership is held, by the database's clock. The node assumes a
+//! shorter term, which begins just before the request was sent, by the node's monotonic clock. The node therefore
+//! stops acting as leader before another node can take the leadership, without synchronized clocks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

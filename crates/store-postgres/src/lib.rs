@@ -1,16 +1,16 @@
-//! The store that several nodes share: PostgreSQL, with one writer under the fence of the leadership.
+//! The store that several nodes share: PostgreSQL, with one writer fenced by the leadership.
 //!
 //! ```text
 //!   Database ── leadership(node) ──▶ Theirs(holder): this node follows
 //!      │                  └──▶ Mine(Postgres): this node runs the engine
 //!      │                            │ commit, take_block, … ──▶ channel ──▶ writer task ──▶ one transaction for all
 //!      │                            │ jobs, feed, …         ──▶ pool of connections
-//!      └── nodes, secret            └ renews the leadership by itself; `lost` tells when it is another's
+//!      └── nodes, secret            └ renews the leadership by itself; `lost` resolves when another node has it
 //! ```
 //!
-//! At any time one node leads, by a row of the database (`migrations/0002_desk.sql`). Every commit takes that
-//! row at its epoch inside its transaction, so what a node sends after it was taken over commits nothing (`writer`).
-//! The tables are those of the embedded store. Every statement is a file in `sql/`.
+//! At most one node leads at any time, according to a row of the database (`migrations/0002_desk.sql`). Every
+//! commit locks that row at its epoch inside its transaction, so a node that was replaced cannot commit anything
+//! (`writer`). The tables are those of the embedded store. Every statement is a file in `sql/`.
 #![forbid(unsafe_code)]
 
 mod apply;

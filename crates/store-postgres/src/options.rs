@@ -1,4 +1,4 @@
-//! What a caller may choose.
+//! Options of the store.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The reads of the port. One that needs several statements takes a snapshot for them.
+//! The reads of the port. A read of several statements runs on one snapshot.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Jobs as rows: how lives become columns, and how a row is read back. Lossless: what comes back equals what went in.
+//! Jobs as rows: how lives become columns, and how a row is read. The conversion is lossless.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Rows that are alike but for a few columns. Of the jobs of one commit most say the same in nearly every column, so each
-//! such saying, a shape, is sent once, and a row tells which one it has. The server takes a column that is sent whole
-//! apart value by value, which costs more than the row itself.
+//! Rows that differ only in a few columns. Most jobs of one commit have the same values in nearly every column.
+//! Each such combination of values, a shape, is sent once, and a row refers to its shape by number. The server
+//! unpacks an array parameter value by value, which costs more than the row itself.
 
 /// Shapes of one statement. The server looks a shape up by counting from the first.
 const MOST: usize = 128;

@@ -1,4 +1,4 @@
-//! What was asked for as columns and as a row.
+//! Specs as columns and as a row.
 
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{

@@ -1,4 +1,4 @@
-//! The answer that a idempotency key stands for, as a text: JSON `[[job, disposition code], …]`.
+//! The stored answer of an idempotency key as text: JSON `[[job, disposition code], …]`.
 
 use jobhall_core::{Disposition, JobId, Submitted};
 

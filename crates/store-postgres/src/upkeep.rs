@@ -1,4 +1,4 @@
-//! The set verbs: blocks of ids, and what upkeep removes.
+//! Blocks of ids, and the deletes of maintenance.
 
 use jobhall_core::{GroupId, JobId, Time};
 use jobhall_store::{Block, BlockChange, Prune, Pruned};

@@ -1,4 +1,4 @@
-//! One connection, and how statements travel on it: all that are known are sent before the first answer is read.
+//! One connection with pipelining: all statements that are known are sent before the first reply is read.
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::join_all;

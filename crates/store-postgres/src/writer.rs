@@ -1,13 +1,13 @@
-//! The one task that writes. It takes every commit that waits into one transaction and answers them all; it never
-//! lingers for more to come: while one transaction syncs, the next one's calls gather by themselves.
+//! The one task that writes. It puts all waiting commits into one transaction and answers them together. It does
+//! not delay a transaction to collect more: while one transaction syncs, the calls for the next one queue up.
 //!
 //! ```text
-//!   calls ──▶ waiting ──▶ sent ──▶ answers     two at a time, so that the server goes from one to the next (`ahead`)
-//!                │ not plain, behind a pooler, or doubted: alone, with what it touches read first (`transaction`)
-//!                │ the server said no: rolled back, nothing was written, goes on
-//!                │ the connection broke: connects again; was COMMIT sent, the numbers of the commits tell their fate:
-//!                │     set by it: answered as decided; not set: set in its place, so that it never can be; done again
-//!                │ fenced, or the leadership's term is over: stops
+//!   calls ──▶ waiting ──▶ sent ──▶ replies     two at a time, so that the server goes from one to the next (`ahead`)
+//!                │ not plain, behind a pooler, or in doubt: alone, with what it touches read first (`transaction`)
+//!                │ the server refused: rolled back, nothing was written, continues
+//!                │ the connection broke: reconnects. If COMMIT was sent, the commit number decides:
+//!                │     set by the commit: answered as decided; not set: a tombstone sets it; repeated
+//!                │ fenced, or the term of the leadership is over: stops
 //! ```
 
 mod ahead;

@@ -1,11 +1,11 @@
 //! How units are applied inside an open transaction.
 //!
-//! Nearly every unit is refused by nobody, so the changes are tried at once, each by one guarded statement; only when
-//! one misses is the unit undone and looked at in the four stages that the port describes.
+//! Almost no unit is refused. The changes are therefore tried at once, each with one guarded statement. Only if one
+//! matches no row is the unit rolled back and checked in the four stages that the port describes.
 //!
 //! ```text
-//!   idempotency key, checks, settings ──▶ guarded updates ── all hit ──▶ inserts ──▶ what comes with it
-//!                        │                  │ a miss
+//!   idempotency key, checks, settings ──▶ guarded updates ── all match ──▶ inserts ──▶ side rows
+//!                        │                  │ one does not
 //!                        └── conflict ──▶ stages: revs, then keys released and taken, then inserts
 //! ```
 

@@ -1,4 +1,4 @@
-//! What callers ask of the writer, and how they are answered: after the transaction is durable, or with its error.
+//! Calls to the writer, and their replies: after the transaction is durable, or with its error.
 
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
 use tokio::sync::oneshot;

@@ -1,4 +1,5 @@
-//! The file before SQLite sees it: on a file system that keeps promises, no symbolic link, private, and ours alone.
+//! Checks of the file before SQLite opens it: a suitable file system, no symbolic link, private permissions, an
+//! exclusive lock.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -1,4 +1,4 @@
-//! Connections: one that writes, some that read, and how they are set up.
+//! Connections: one writer, several readers, and their setup.
 
 use std::path::Path;
 

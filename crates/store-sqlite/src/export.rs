@@ -1,7 +1,7 @@
-//! Reading all that a file holds, for moving it to another store.
+//! Reads the whole content of a file, to move it to another store.
 //!
-//! The file is locked as a hall locks it, so that no hall runs meanwhile, and opened without any right to change it.
-//! What comes out is bounded by rows and by bytes, however large the file is.
+//! The file is locked as a server locks it, so that no server runs meanwhile, and opened read-only. The export is
+//! read in chunks bounded by rows and by bytes, however large the file is.
 
 use std::path::Path;
 

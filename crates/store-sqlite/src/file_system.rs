@@ -1,10 +1,10 @@
-//! Which file systems a store refuses. SQLite's write-ahead log needs shared memory between connections and a sync
-//! that means it; a file system over the network, or shared between machines, promises neither, and two halls on two
-//! machines would not see each other's lock.
+//! Which file systems a store refuses. SQLite's write-ahead log needs shared memory between connections and a
+//! reliable sync. A network or cluster file system guarantees neither, and two servers on two machines would not
+//! see each other's lock.
 //!
-//! FUSE is refused as a whole: its magic number does not tell sshfs, s3fs, rclone, GlusterFS and the shared folders of
-//! Docker Desktop (virtiofs) from a local mergerfs or ntfs-3g, and for most of the former a sync is answered before
-//! anything is durable. Whoever has only that can use PostgreSQL.
+//! FUSE is refused as a whole: its magic number does not distinguish sshfs, s3fs, rclone, GlusterFS and the shared
+//! folders of Docker Desktop (virtiofs) from a local mergerfs or ntfs-3g, and most of the former acknowledge a sync
+//! before the data is durable. Users who have no other file system can use PostgreSQL.
 
 use std::io;
 use std::path::Path;

@@ -1,13 +1,14 @@
 //! The embedded store: SQLite with one writer thread and group commit.
 //!
 //! ```text
-//!   commit, take_block, … ──▶ bounded channel ──▶ writer thread ──▶ one transaction for all that waits
+//!   commit, take_block, … ──▶ bounded channel ──▶ writer thread ──▶ one transaction for all waiting calls
 //!   jobs, feed, …         ──▶ bounded channel ──▶ reader threads ─▶ one snapshot per read
 //! ```
 //!
-//! One process has the file, by a lock beside it (`place`). The file is in WAL mode with full syncs, so an answer
-//! means that the disk has it (`database`, `writer`). A job is two rows: what was asked for, and a narrow one that the
-//! two or three later writes replace (`migrations/0001_jobs.sql`). Every statement is a file in `sql/`.
+//! One process has the file open, guarded by a lock file beside it (`data_dir`). The file is in WAL mode with full
+//! syncs, so a reply means that the data is on disk (`database`, `writer`). A job is two rows: its spec, and a
+//! narrow row that the two or three later writes replace (`migrations/0001_jobs.sql`). Every statement is a file in
+//! `sql/`.
 #![forbid(unsafe_code)]
 
 mod apply;

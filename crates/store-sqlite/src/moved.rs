@@ -1,5 +1,5 @@
-//! The mark of a file whose hall goes on elsewhere: `<path>.moved`, with a line that says where. It is beside the file,
-//! because a move changes nothing in that, and whoever wants the file all the same removes it.
+//! The marker of a file whose content was moved to another store: `<path>.moved`, with a line that says where. It
+//! is a separate file, because a move does not change the database file. To use the file anyway, remove the marker.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What a caller, mostly a test, may choose.
+//! Options of the store, used mostly by tests.
 
 use std::fmt;
 use std::io;

@@ -1,5 +1,5 @@
-//! Threads that read. Own threads, so that a read needs no runtime around it; each opens its connection when its first
-//! read comes.
+//! Threads that read. They are separate threads, so that a read needs no async runtime. Each opens its connection
+//! at its first read.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

@@ -1,4 +1,4 @@
-//! Jobs as rows: how a life is bound, and how a row is read back. Lossless: what comes back equals what went in.
+//! Jobs as rows: how a life is bound, and how a row is read. The conversion is lossless.
 
 use std::sync::Arc;
 

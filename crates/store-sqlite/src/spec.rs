@@ -1,4 +1,4 @@
-//! What was asked for as a row: how it is bound, and how it is read back.
+//! Specs as rows: how a spec is bound, and how it is read.
 
 use jobhall_core::needs::{Needs, Uses};
 use jobhall_core::{

@@ -1,5 +1,5 @@
-//! The prepared statements of a connection, each from the file of its name: prepared once, so that the hot path looks
-//! no SQL text up.
+//! The prepared statements of a connection, one per file in `sql/`. They are prepared once, so that the hot path
+//! looks up no SQL text.
 
 use rusqlite::{Connection, PrepFlags, Statement};
 

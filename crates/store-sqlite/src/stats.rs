@@ -1,4 +1,4 @@
-//! What the writer has done, counted.
+//! Counters of the writer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

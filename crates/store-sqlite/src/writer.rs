@@ -1,17 +1,18 @@
-//! The one thread that writes. It takes every call that waits into one transaction, commits, and answers them all; it
-//! never lingers for more to come: while one transaction syncs, the next one's calls gather by themselves.
+//! The one thread that writes. It puts all waiting calls into one transaction, commits, and answers them together.
+//! It does not delay a transaction to collect more: while one transaction syncs, the calls for the next one queue
+//! up.
 //!
 //! ```text
-//!   calls ──▶ BEGIN · apply · apply · … ──▶ COMMIT ──▶ answers ──▶ checkpoint, if due
+//!   calls ──▶ BEGIN · apply · apply · … ──▶ COMMIT ──▶ replies ──▶ checkpoint, if due
 //!                        │                     │
-//!                        │ trouble             │ disk full: rolled back, nothing was written, goes on
-//!                        ▼                     │ anything else: nobody knows; answers so, and stops
+//!                        │ error               │ disk full: rolled back, nothing was written, continues
+//!                        ▼                     │ other errors: outcome unknown; replies so, and stops
 //!             rolled back, nothing was written,
-//!             goes on (stops if the file is damaged)
+//!             continues (stops if the file is damaged)
 //! ```
 //!
-//! After a failed sync the kernel may have dropped what was to be written, so trying again could acknowledge what is
-//! not there: the writer stops, and a restart reads what the disk has.
+//! After a failed sync the kernel may have dropped the dirty pages, and a retry could acknowledge data that is not
+//! on disk. The writer therefore stops, and a restart reads what is on disk.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Who did what. Entries are added with the unit that does it and never changed; only their age removes them.
+//! The audit log. Entries are added in the unit of the action and never changed. They are removed only by age.
 
 use jobhall_core::Time;
 

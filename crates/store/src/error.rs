@@ -1,4 +1,4 @@
-//! What can go wrong below the rules.
+//! Errors of a store.
 
 use thiserror::Error;
 

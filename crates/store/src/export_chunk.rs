@@ -1,4 +1,4 @@
-//! What a store holds, in portions, so that another store can take it over whole.
+//! The content of a store in chunks, so that another store can import all of it.
 
 use std::fmt;
 

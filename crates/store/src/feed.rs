@@ -1,4 +1,4 @@
-//! The feed: one packed row per commit that says what changed. It is the source of events with resume.
+//! The feed: one packed row per commit, with what changed. It is the source of the resumable event stream.
 
 use jobhall_core::{JobId, StateName, Time};
 

@@ -1,5 +1,5 @@
-//! Jobs that other programs asked for in transactions of their own. What they leave are requests; the engine makes
-//! jobs of them as of any other.
+//! Jobs that other programs submit in their own transactions. They store requests; the engine turns them into jobs
+//! like any other request.
 
 use crate::{Later, StoreError};
 

@@ -1,14 +1,14 @@
-//! The port to durable storage. Small on purpose: one commit verb for decided changes, three set verbs for upkeep,
-//! and reads.
+//! The port to durable storage. It is deliberately small: one commit operation for decided changes, three bulk
+//! operations for maintenance, and reads.
 //!
-//! Stores decide nothing. The engine decides in `core` on the copy it has; a store applies the result if the stored
-//! `rev` is still the one that was decided on, and otherwise refuses and hands back the row as it stands. [`Memory`]
-//! is the reference: what it does is what the rules mean, and `store-conformance` compares every other store with it.
+//! Stores decide nothing. The engine decides in `core` on its copy of a job. A store applies the result if the
+//! stored `rev` is still the one that was decided on; otherwise it refuses and returns the stored row. [`Memory`]
+//! is the reference: its behaviour defines the rules, and `store-conformance` compares every other store with it.
 //!
 //! ```text
 //!   engine ── commit([Unit, Unit, …]) ──▶ one durable transaction, one feed row
 //!                 each Unit: all or nothing          │
-//!          ◀── [Done | Refused([Conflict…]), …] ─────┘  a refused unit leaves the others standing
+//!          ◀── [Done | Refused([Conflict…]), …] ─────┘  a refused unit does not affect the others
 //! ```
 #![forbid(unsafe_code)]
 

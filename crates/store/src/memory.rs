@@ -1,7 +1,7 @@
-//! The reference store: plain maps under one lock. What it does is what the rules of the port mean.
+//! The reference store: plain maps under one lock. Its behaviour defines the rules of the port.
 //!
-//! Where a database guards by `rev` alone, this one also asks `core` whether the step could have come out of the
-//! transition function, and panics if not: a wrong step is a bug of the caller, and tests should hear of it.
+//! A database guards only by `rev`. This store also asks `core` whether the step is a possible result of the
+//! transition function, and panics if not: a wrong step is a bug of the caller, and tests should fail.
 
 mod apply;
 mod excerpt;

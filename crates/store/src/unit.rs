@@ -1,4 +1,4 @@
-//! What a commit carries, and what comes back.
+//! The content of a commit, and its result.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A server of one's own, and the databases in it.
+//! A PostgreSQL server for one test, and the databases in it.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,15 +1,16 @@
-//! Dev only: PostgreSQL clusters and poolers that live as long as a test. Real servers, with `fsync` on, in temporary
-//! directories, reached through unix sockets only.
+//! For tests only: PostgreSQL clusters and poolers that live as long as a test. They are real servers, with `fsync`
+//! on, in temporary directories, reachable only through unix sockets.
 //!
 //! ```text
-//!   Cluster::start()  ── a server of the test's own: it may be stopped, paused, promoted; gone when it is dropped
-//!   Cluster::shared() ── one server for all tests that run at the time; gone seconds after the last of them
-//!   Database          ── one database of either
-//!   Pooler            ── a pgbouncer in transaction mode before a cluster
+//!   Cluster::start()  ── a server for one test, which may stop, pause or promote it; removed when it is dropped
+//!   Cluster::shared() ── one server for all tests that run at the time; removed seconds after the last of them
+//!   Database          ── one database in either
+//!   Pooler            ── a pgbouncer in transaction mode in front of a cluster
 //! ```
 //!
-//! `initdb` takes a second, so it runs once per machine and version; clusters begin as copies of what it made.
-//! PostgreSQL refuses to run as root: then its programs run as `postgres`, or as `nobody` where there is no such user.
+//! `initdb` takes a second, so it runs once per machine and version, and clusters start as copies of its result.
+//! PostgreSQL refuses to run as root: as root, its programs run as `postgres`, or as `nobody` if there is no such
+//! user.
 #![forbid(unsafe_code)]
 
 mod cluster;

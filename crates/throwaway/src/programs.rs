@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are, and who runs them.
+//! Finds PostgreSQL's programs, and the user that runs them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,9 +1,9 @@
-//! One server for all tests that run at the time, whatever process they are in.
+//! One server for all tests that run at the time, in any process.
 //!
-//! Every process that uses it holds a shared lock on `users`. A keeper, a shell of its own session, starts the server
-//! and looks every second whether it could have that lock for itself; when it could ten times in a row, nobody came
-//! back: it stops the server and removes the directory, aside, because hundreds of databases take a while. The lock on `gate`
-//! keeps coming and going apart.
+//! Every process that uses the server holds a shared lock on `users`. A keeper, a shell in a separate session,
+//! starts the server and tries every second to take that lock exclusively. After ten successes in a row no test
+//! uses the server any more: the keeper stops the server and removes the directory, after renaming it, because
+//! removing hundreds of databases takes a while. The lock on `gate` serializes starting and stopping.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;

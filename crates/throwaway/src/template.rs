@@ -1,4 +1,4 @@
-//! What `initdb` made, kept for the next cluster.
+//! Keeps the result of `initdb` for the next cluster.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

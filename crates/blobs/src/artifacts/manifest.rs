@@ -1,4 +1,4 @@
-//! The manifest of one attempt: its file, and what is known of it.
+//! The manifest of one attempt: its file and its state in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

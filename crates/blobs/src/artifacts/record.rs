@@ -1,4 +1,4 @@
-//! One record of a manifest: a head of 63 bytes, little-endian, and two texts.
+//! One record of a manifest: a header of 63 bytes, little-endian, followed by two strings.
 //!
 //! ```text
 //!   0       8        12      20     28       60         62          63
@@ -6,8 +6,8 @@
 //!                                            the name   the type
 //! ```
 //!
-//! The check is the first eight bytes of the BLAKE3 hash of all behind it. The number is covered, so an old record at a
-//! wrong place is not taken for one.
+//! The check is the first eight bytes of the BLAKE3 hash of everything after it. It covers the number, so an old
+//! record in a wrong position is not accepted.
 
 use super::Artifact;
 use crate::{ArtifactName, Digest, MEDIA_TYPE_BYTES, MediaType, NAME_BYTES};

@@ -1,4 +1,4 @@
-//! What the records of a manifest say together, and what may be added to them.
+//! The state that the records of a manifest add up to, and the limits on adding to it.
 
 use std::collections::BTreeMap;
 

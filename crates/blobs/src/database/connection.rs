@@ -1,4 +1,4 @@
-//! Asking the database from a thread that may wait.
+//! Queries from a thread that may block.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Reading a file out of its chunks.
+//! Reads a file from its chunks.
 
 use std::io;
 

@@ -1,7 +1,8 @@
-//! Files on their way in.
+//! Files that are still being written.
 //!
-//! One of up to a chunk waits in memory and is stored with its name at once, which is what most results are. Of a longer
-//! one chunk after chunk is stored under a temporary name, so that memory stays bounded, and the last with the rename.
+//! A file of at most one chunk is buffered in memory and stored under its final name at once; most results are that
+//! small. The chunks of a longer file are stored one by one under a temporary name, so that memory stays bounded,
+//! and the last chunk is stored together with the rename.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Transactions of a few statements that are sent together.
+//! Transactions of a few statements, sent together.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! A directory held open. Files are reached from it by one name, never by a path, and a symbolic link is refused at
-//! every level: nothing that someone plants below the directory of blobs can lead out of it.
+//! A directory held open. Files in it are opened by a single name, never by a path, and symbolic links are refused
+//! at every level, so nothing planted in the blob directory can lead out of it.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

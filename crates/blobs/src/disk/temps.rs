@@ -1,4 +1,5 @@
-//! Files on their way in. They live in the same file system as the objects, so that a rename finishes them.
+//! Files that are still being written. They are in the same file system as the objects, so that a rename completes
+//! them.
 
 use std::collections::HashSet;
 use std::fs::File;

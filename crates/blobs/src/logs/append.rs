@@ -1,4 +1,4 @@
-//! Where a chunk goes: what of it is known, what is new, and what is past the limit.
+//! Decides which part of a chunk is already stored, which part is new, and which part is past the limit.
 
 use thiserror::Error;
 

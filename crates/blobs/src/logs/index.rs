@@ -1,4 +1,4 @@
-//! The two files of a log, and what they say together.
+//! The two files of a log and the state they describe.
 
 use super::record::{Kind, RECORD_BYTES, Record};
 use crate::BlobError;

@@ -1,4 +1,4 @@
-//! What is known of a log.
+//! The properties of a log.
 
 /// A log at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Lines with times, made from chunks. A line belongs to one stream and has the time of its first byte; chunks of the
-//! other stream may lie within it.
+//! Splits chunks into lines with times. A line belongs to one stream and has the time of its first byte; chunks of
+//! the other stream may be interleaved with it.
 
 use super::record::Stream;
 use super::view::Entry;

@@ -1,5 +1,5 @@
-//! One log in use. Its files are opened for each operation: with thousands of attempts running, files held open would
-//! use up the limit of the process. What they hold is remembered.
+//! One log in use. Its files are opened for each operation: with thousands of running attempts, open files would
+//! exhaust the limit of the process. The state of the files is cached.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Ranges of bytes, as HTTP has them.
+//! Byte ranges as in HTTP.
 
 use std::ops::Range;
 

@@ -6,8 +6,8 @@
 //!                                   the data    record itself
 //! ```
 //!
-//! Both checks are the first four bytes of a BLAKE3 hash. That of the record covers its number as well, so that an
-//! old record at a wrong place is not taken for one.
+//! Both checks are the first four bytes of a BLAKE3 hash. The check of the record also covers its number, so an old
+//! record in a wrong position is not accepted.
 
 pub(super) const RECORD_BYTES: usize = 28;
 const CHECKED: usize = 24;

@@ -1,7 +1,7 @@
-//! Following a log while it grows.
+//! Follows a log while it grows.
 //!
-//! A tail holds an offset and hands out what lies behind it, so it can neither skip nor repeat. Waiting is left to the
-//! caller, because an async server must not hold a thread for it: [`Wake`] is called after every change.
+//! A tail holds an offset and returns what comes after it, so it neither skips nor repeats bytes. Waiting is left
+//! to the caller, because an async server must not block a thread for it: [`Wake`] is called after every change.
 //!
 //! ```text
 //!   loop {
@@ -13,8 +13,9 @@
 //!   }
 //! ```
 //!
-//! The callback is registered before the first look, and a change is visible before the callback is called. So no
-//! wake-up is lost as long as the signal is remembered until someone waits for it, as a permit, a flag or a counter is.
+//! The callback is registered before the first read, and a change is visible before the callback is called. No
+//! wake-up is lost as long as the signal is remembered until the caller waits for it, as with a permit, a flag or a
+//! counter.
 
 use std::collections::BTreeMap;
 use std::fmt;

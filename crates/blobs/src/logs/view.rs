@@ -1,4 +1,4 @@
-//! Reading a part of a log, checked chunk by chunk.
+//! Reads part of a log and checks each chunk.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What applied units leave besides their jobs. Of several writes of one thing the last one counts.
+//! The rows that applied units write besides their jobs. If a row is written several times, the last write counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

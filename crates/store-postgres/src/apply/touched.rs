@@ -1,4 +1,5 @@
-//! Reads all that some units touch: two goes, because the keys of stored jobs are known only when those are read.
+//! Reads all rows that a set of units touches, in two steps: the keys of stored jobs are known only after the jobs
+//! are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 

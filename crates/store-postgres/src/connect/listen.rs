@@ -1,4 +1,5 @@
-//! Hearing from the database that something is new, such as who leads. A hint: who misses it sees it when it looks.
+//! Notifications (LISTEN) from the database, for example about a new leader. They are hints: a node that misses one
+//! finds the change when it polls.
 
 use std::future::poll_fn;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! `sslmode` and `sslrootcert` of a URL. The driver knows neither `verify-full` nor `sslrootcert`, so they are taken
-//! out of the URL and seen to here.
+//! `sslmode` and `sslrootcert` of a URL. The driver supports neither `verify-full` nor `sslrootcert`, so both are
+//! removed from the URL and handled here.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reading a portion back. Whatever comes out otherwise than it went in is named.
+//! Reads a chunk back and names the first thing that differs.
 
 use std::collections::HashMap;
 use std::fmt::Display;

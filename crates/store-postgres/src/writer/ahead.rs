@@ -1,8 +1,8 @@
-//! Commits that are sent before the one in front is answered: the server goes from one to the next without waiting for
-//! this node to hear, decide and write.
+//! Pipelined commits: a commit is sent before the previous one is answered, so that the server continues without
+//! waiting for this node to receive, decide and write.
 //!
-//! What is sent behind another counts on it by its number: if the one in front comes to nothing, whatever the reason,
-//! the turn of those behind never comes, and they come to nothing too. Then they are done again, in their order.
+//! A pipelined commit names the number of the commit before it. If that commit fails, for whatever reason, the
+//! later ones fail too, and all of them are repeated in order.
 
 use std::collections::VecDeque;
 use std::mem;

@@ -1,4 +1,5 @@
-//! One transaction, as often as it takes: an answer that was not heard is found out, not guessed.
+//! One transaction, retried until it succeeds. If a reply is lost, the outcome is read from the database, not
+//! guessed.
 
 use std::sync::Arc;
 use std::time::Duration;

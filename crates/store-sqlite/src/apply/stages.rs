@@ -1,4 +1,5 @@
-//! The long way of a unit: all conflicts of its first stage that has any, or the changes whose place on a key moves.
+//! The slow path of a unit: returns all conflicts of the first stage that has any, or the changes whose place on a
+//! key moves.
 
 use jobhall_core::JobId;
 use jobhall_store::{Change, Conflict, KeyPlace, Unit, key_place};

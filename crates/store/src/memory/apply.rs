@@ -1,4 +1,4 @@
-//! How the reference applies units: mutate, and undo when a stage finds a conflict.
+//! How the reference applies units: it changes the maps and undoes the changes if a stage finds a conflict.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The rules of the reference over a part of another store: one that has read all that some units touch decides them
-//! here, and writes what comes out. So the stages and the order of conflicts are written once.
+//! Applies the rules of the reference to part of another store. A store that has read all rows that some units
+//! touch decides the units here and writes the result. The stages and the order of conflicts are therefore
+//! implemented once.
 
 use jobhall_core::{Group, Job, JobId, Submitted, Time};
 
