@@ -1,4 +1,4 @@
-//! The acceptance page: which promise is proven by which test.
+//! The acceptance page: which requirement is proven by which test.
 //!
 //! ```text
 //! docs/acceptance.toml (rows) ──┐
@@ -6,8 +6,8 @@
 //! nextest ── junit.xml (tests) ─┘
 //! ```
 //!
-//! Nextest runs once, with its ordinary output on the terminal, and leaves a JUnit file that is read afterwards.
-//! It runs under a profile of its own, so a plain `cargo nextest run` beside it cannot replace the file.
+//! Nextest runs once, with its ordinary output on the terminal, and writes a JUnit file that is read afterwards. It
+//! runs under a separate profile, so a plain `cargo nextest run` at the same time cannot replace the file.
 
 use std::fmt;
 use std::fs;

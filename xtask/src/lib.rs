@@ -1,6 +1,6 @@
-//! Chores of the house, kept as plain functions so that each can be tested on planted input.
+//! Maintenance tasks of the repository, written as plain functions so that each can be tested on planted input.
 //!
-//! [`acceptance`] turns one real test run into `docs/acceptance.md`. [`tidy`] holds the rules on the shape of
+//! [`acceptance`] turns one real test run into `docs/acceptance.md`. [`tidy`] contains the rules on the shape of
 //! the tree; the tests in `xtask/tests/` apply them to this repository and prove that each can fail.
 
 use std::path::PathBuf;

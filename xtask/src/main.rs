@@ -1,4 +1,4 @@
-//! The command line of the chores; `cargo run -p xtask -- help` lists them.
+//! The command line of the tasks; `cargo run -p xtask -- help` lists them.
 
 use std::io::{self, Write};
 use std::path::Path;

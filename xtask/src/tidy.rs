@@ -1,7 +1,7 @@
 //! Rules on the shape of the tree.
 //!
-//! A rule is a function from plain inputs to a list of [`Fault`]s, so that a test can plant one and see it caught.
-//! The tests in `xtask/tests/` feed the rules with this repository.
+//! A rule is a function from plain inputs to a list of [`Fault`]s, so that a test can plant a fault and check that
+//! it is caught. The tests in `xtask/tests/` apply the rules to this repository.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! The words of a command line, taken one option at a time.
+//! Parses a command line, one option at a time.
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! Windows and schedules of a run, and the simulator's own idea of when a window is open: minutes of the day, written
-//! down by hand, that know nothing of the grammar or of zones.
+//! Windows and schedules of a run, and an independent model of when a window is open: minutes of the day, written
+//! by hand, without the grammar or time zones.
 //!
-//! They are thrown apart from the rest of the script, so that a run without them is the run it always was.
+//! They are drawn separately from the rest of the script, so that a run without them is unchanged.
 
 use std::sync::Arc;
 

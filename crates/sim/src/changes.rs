@@ -1,5 +1,5 @@
-//! What people change while jobs wait: limits and pauses of queues, holds, edits. It has chances of its own, so that the
-//! rest of a script is the same with and without it.
+//! What operators change while jobs wait: limits and pauses of queues, holds, edits. They are drawn separately, so
+//! that the rest of a script is the same with and without them.
 
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{JobId, QueueConfig, TypeConfig};

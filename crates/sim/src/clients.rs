@@ -1,4 +1,4 @@
-//! Clients: they submit, cancel, retry, look and configure, and repeat what was not answered.
+//! Clients: they submit, cancel, retry, read and configure, and repeat requests that were not answered.
 
 use jobhall_core::{Failure, GroupId, JobId};
 use jobhall_engine::{Answer, IdempotencyKey, Rejected, Request, Submit, Ticket};

@@ -1,4 +1,4 @@
-//! What can happen in a run, who asked for it, and what waits to go wrong.
+//! The events of a run, their origins, and pending faults.
 
 use jobhall_core::AttemptId;
 use jobhall_engine::{Answer, Effect, Rejected, Request, SessionId, StoreReply, Ticket};

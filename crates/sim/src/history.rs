@@ -1,4 +1,5 @@
-//! Complete histories of runs, to prove that a change of the engine keeps its behaviour: record with both, compare.
+//! Complete histories of runs, to prove that a change of the engine preserves its behaviour: record with both
+//! versions, then compare.
 //!
 //! A recording is text. A line `seed N` begins a run; every other line is one of these, with the virtual time in
 //! milliseconds first:
@@ -14,11 +15,12 @@
 //! MS commit NUMBER | how many units
 //! MS commit NUMBER.UNIT KIND | one row of a unit
 //! MS reply NUMBER | the reply to a commit, or to a part of it
-//! MS result NUMBER.UNIT | what became of a unit, counted from the first of that reply
+//! MS result NUMBER.UNIT | the result of a unit, counted from the first of that reply
 //! MS end | the violation, if there was one
 //! ```
 //!
-//! A step is what one input (start, crash, request, reply) brings about at its moment, or the clock at another.
+//! A step is everything that one input (start, crash, request, reply) causes at its moment, or that the clock
+//! causes at another.
 
 mod compare;
 mod record;

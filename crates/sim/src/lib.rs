@@ -1,10 +1,10 @@
-//! The engine under a seed: the real kernel on the reference store, with a virtual clock, virtual clients and workers,
-//! a network and a store that fail, and checkers that keep their own books.
+//! Deterministic simulation of the engine: the real kernel on the reference store, with a virtual clock, virtual
+//! clients and workers, a failing network and a failing store, and independent checkers.
 //!
-//! One seed is one run, and the same run every time: no time, no threads, no order that depends on a hash. A run is a
-//! [script](crate::run()) of some hundred actions written down from the seed, then a calm in which everything must end.
-//! [`Plant`] puts a known bug around the engine; the tests show that each is caught by the checker meant for it.
-//! [`BlackBox`] holds a real hall to the same rules, as far as they can be judged by who only spoke to it.
+//! A seed determines a run completely: no real time, no threads, no order that depends on a hash. A run is a
+//! [script](crate::run()) of some hundred actions generated from the seed, followed by a calm phase in which
+//! everything must end. [`Plant`] puts a known bug around the engine; the tests show that the intended checker
+//! catches each. [`BlackBox`] checks a real hall by the same rules, as far as its messages allow.
 #![forbid(unsafe_code)]
 
 mod calendar;

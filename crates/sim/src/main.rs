@@ -1,4 +1,4 @@
-//! Runs seeds or a script and prints what occurred or what failed; records histories and compares them.
+//! Runs seeds or a script and prints a summary or the failure; records and compares histories.
 
 mod args;
 

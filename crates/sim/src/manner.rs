@@ -1,4 +1,4 @@
-//! What a worker makes of a job: thrown from the seed and the attempt, so the same attempt always goes the same way.
+//! How a worker handles a job: derived from the seed and the attempt, so the same attempt always behaves the same.
 
 use jobhall_core::{AttemptId, Failure, JobId, Json, Key, Outcome, Report, Verdict, When};
 use jobhall_engine::{Indicator, SubmitJob};

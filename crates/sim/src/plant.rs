@@ -1,4 +1,4 @@
-//! Bugs planted around the engine, to prove that each checker sees what it is there to see.
+//! Bugs planted around the engine, to prove that each checker catches its kind of bug.
 
 use crate::check::Invariant;
 

@@ -1,4 +1,4 @@
-//! The queue of what is to happen, in order of time, and of entry among equals.
+//! The queue of future events, ordered by time and then by insertion.
 
 use std::collections::BTreeMap;
 

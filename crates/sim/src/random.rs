@@ -1,5 +1,5 @@
-//! Chance under a seed. Most throws are named (`roll`): they depend on the seed and on what they are for, not on how
-//! many throws came before, so that a run stays much the same when an action is dropped from its script.
+//! Seeded randomness. Most draws are named (`roll`): they depend on the seed and on their purpose, not on the
+//! number of earlier draws, so that a run changes little when an action is dropped from its script.
 
 /// Spreads the bits of a number over all 64.
 pub(crate) fn mix(mut x: u64) -> u64 {

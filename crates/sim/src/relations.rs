@@ -1,5 +1,5 @@
-//! What jobs of a run have to do with each other: those they come after, the groups they are in, and types whose work
-//! goes on outside. It has chances of its own, so that the rest of a script is the same with and without it.
+//! Relations between the jobs of a run: dependencies, groups, and types with external work. They are drawn
+//! separately, so that the rest of a script is the same with and without them.
 
 use jobhall_core::{Failure, GroupId, TypeConfig};
 use jobhall_engine::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};

@@ -1,6 +1,6 @@
-//! What will be done in a run, written down before it begins. Everything else (how long a commit takes, what a worker
-//! makes of a job) is thrown by name, so a script with an action less is still the same run, and a failure can be
-//! shrunk by leaving actions out.
+//! The actions of a run, generated before it begins. Everything else (the duration of a commit, how a worker
+//! handles a job) is drawn by name, so a script without one action is otherwise the same run, and a failure can be
+//! shrunk by dropping actions.
 
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
 use jobhall_engine::{Config, OnDuplicate, SubmitJob};

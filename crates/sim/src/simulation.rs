@@ -1,4 +1,4 @@
-//! The hall of a run: the real kernel, its clocks, its store and the wires to it, moved by a queue of events.
+//! The simulated hall: the real kernel, its clocks, its store and its connections, driven by a queue of events.
 //!
 //! ```text
 //!   clients, workers ──Arrive──▶ Kernel ──units──▶ commits ──Apply──▶ Vault
@@ -6,8 +6,8 @@
 //!          └──Answered, Tell──────┘ └────────────Told─────────────────┘
 //! ```
 //!
-//! Every arrow takes its time and may be cut by a crash, which raises `epoch`: what belongs to an earlier epoch is
-//! dropped when its moment comes.
+//! Every arrow takes time and may be cut by a crash. A crash raises `epoch`, and events of an earlier epoch are
+//! dropped when they are due.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,5 @@
-//! The store's side of a run: commits are applied in order and late, fail, or end unknown; so does all else.
+//! The store's side of a run: commits are applied in order and with delay, fail, or have an unknown outcome; so do
+//! all other requests.
 
 use jobhall_engine::{StoreReply, StoreRequest};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};

@@ -1,4 +1,4 @@
-//! What occurred how often: a run that never sees a refusal proves nothing about refusals.
+//! Counts what occurred: a run without refusals proves nothing about refusals.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The story of a run: one line per event, each with the jobs it is about, and a hash over all of it.
+//! The trace of a run: one line per event, each with the jobs it concerns, and a hash over all lines.
 
 use std::collections::BTreeSet;
 

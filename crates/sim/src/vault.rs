@@ -1,5 +1,5 @@
-//! The store of a run: the reference store, with room for planted bugs. Every read goes through the same fixes, so
-//! what a bug did to a row is what everyone sees from then on.
+//! The store of a run: the reference store, with hooks for planted bugs. Every read applies the same hooks, so a
+//! row that a bug changed stays changed for all readers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

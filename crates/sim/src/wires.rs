@@ -1,4 +1,5 @@
-//! The wires between the kernel and everyone else: what goes over them is counted, noted, checked, delayed and lost.
+//! The connections between the kernel and everything else: messages on them are counted, recorded, checked, delayed
+//! and lost.
 
 use jobhall_core::JobId;
 use jobhall_core::needs::Abilities;

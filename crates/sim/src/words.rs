@@ -1,5 +1,5 @@
-//! The small vocabulary of a run, and the simulator's own idea of which worker suits which job and what it has to use:
-//! tables, written by hand, that know nothing of the grammar.
+//! The values used in a run, and an independent model of which worker matches which job and which resources it
+//! uses: tables, written by hand, without the grammar.
 
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{JobSpec, Key, QueueName, TypeName, WorkerName};

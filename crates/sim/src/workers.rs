@@ -1,4 +1,5 @@
-//! Workers: they come, renew, offer vacancies, take jobs and report; and they die, hang, come back and lie.
+//! Workers: they connect, renew, offer vacancies, take jobs and report; they also die, hang, return and send false
+//! reports.
 
 mod external;
 

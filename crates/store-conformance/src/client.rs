@@ -1,5 +1,5 @@
-//! A plain client of one store, for the rules: it has a clock that ticks at every look, ids from a block of its own,
-//! and a word for each move of a job.
+//! A simple client of one store, for the rules: it has a clock that advances at every read, an id block, and a
+//! method for each move of a job.
 
 use std::cell::Cell;
 

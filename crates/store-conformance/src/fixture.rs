@@ -1,4 +1,4 @@
-//! A store under test, and how it is opened again.
+//! A store under test, and how to reopen it.
 
 use std::fmt;
 use std::pin::pin;

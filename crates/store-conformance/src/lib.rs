@@ -1,5 +1,5 @@
-//! One suite that every store must pass. A backend says how an empty store is made, and gets one test per rule of
-//! the port, two tests under concurrency, and a model-based test against the reference:
+//! One suite that every store must pass. A backend provides a function that opens an empty store, and gets one test
+//! per rule of the port, two concurrency tests, and a model-based test against the reference:
 //!
 //! ```ignore
 //! use jobhall_store_conformance::{Fixture, conformance_suite};
@@ -12,8 +12,8 @@
 //! conformance_suite!(open, durable);
 //! ```
 //!
-//! The rules are written down one by one so that a failure says what is broken; the model finds what nobody thought
-//! of writing down. That both can fail is proven by planted faults (`tests/planted_faults.rs`).
+//! Each rule is a separate test, so that a failure says what is broken; the model-based test finds what no rule
+//! covers. Planted faults prove that both can fail (`tests/planted_faults.rs`).
 #![forbid(unsafe_code)]
 
 mod client;

@@ -1,7 +1,8 @@
-//! All that a store holds, as text, read through the port. Tests of migrations compare it with a file in the repository.
+//! The whole content of a store as text, read through the port. Tests of migrations compare it with a file in the
+//! repository.
 //!
-//! The labels are fixed strings. They do not follow the names of Rust types, so a renamed type leaves the file as it is
-//! and a renamed word of the data changes exactly the lines that have it.
+//! The labels are fixed strings. They do not follow the names of Rust types: renaming a type does not change the
+//! file, and renaming a word in the data changes exactly the lines that contain it.
 
 mod jobs;
 mod row;

@@ -1,4 +1,4 @@
-//! Jobs and units made on the spot. Every change comes out of `core`'s transition function, as in the engine.
+//! Sample jobs and units. Every change is made by `core`'s transition function, as in the engine.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a worker can do: what is found on the machine, and what its file says.
+//! What a worker can do: facts detected on the machine, and entries of its configuration file.
 
 use std::collections::BTreeMap;
 use std::fs;

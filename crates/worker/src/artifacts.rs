@@ -1,5 +1,6 @@
-//! The end of an attempt's work: what the job left goes to the hall before its outcome does, so that who sees the end of
-//! a job can have all of it. What cannot be kept is said in the job's log, and is no reason to fail the job.
+//! The end of an attempt's work: artifacts and result are uploaded before the outcome is reported, so that a client
+//! that sees the end of a job can read all of them. A file that cannot be stored is mentioned in the job's log and
+//! does not fail the job.
 
 use std::io;
 use std::path::Path;

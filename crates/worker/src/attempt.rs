@@ -1,4 +1,4 @@
-//! One attempt, from its assignment to its outcome: run the command, pass on its output, obey cancels.
+//! One attempt, from its assignment to its outcome: runs the command, forwards its output, obeys cancels.
 
 use std::sync::Arc;
 use std::time::Duration;

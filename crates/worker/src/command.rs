@@ -1,8 +1,8 @@
-//! What is to be run: an argument list, an exact environment, a directory, and what stands on its input.
+//! What to run: an argument list, an exact environment, a directory, and the standard input.
 //!
-//! There is no shell in between, so nothing in an argument is interpreted. The environment is built from nothing: a
-//! short list of variables of the worker, then what the caller gives. Whatever else the worker holds in its
-//! environment, its own credential before all, cannot reach a job because it is never copied.
+//! There is no shell in between, so no argument is interpreted. The environment starts empty: a short list of the
+//! worker's variables is copied, then the caller's variables are added. The rest of the worker's environment, above
+//! all its credential, cannot reach a job because it is never copied.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! How a command ended, and what it said on its way.
+//! How a command ended, and the chunks of its output.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! From a job to a command, and from the command's end to an outcome: the process contract.
+//! The process contract: turns a job into a command, and the command's end into an outcome.
 
 use jobhall_client::Trust;
 use jobhall_protocol::{

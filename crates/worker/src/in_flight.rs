@@ -1,4 +1,5 @@
-//! What a worker has at hand: attempts, what each was told to do, and what each has to say that was not answered yet.
+//! The attempts of a worker, with the order that each was given and the messages of each that were not answered
+//! yet.
 
 use std::collections::BTreeMap;
 

@@ -1,17 +1,17 @@
-//! The worker's care for child processes: one command runs in one slot, and nothing of it is left afterwards.
+//! Child processes of the worker: one command runs in one slot, and no process of it remains afterwards.
 //!
 //! A slot is a pair of long-lived processes that the worker starts from its own executable:
 //!
 //! ```text
 //!   worker ──socket──┬─▶ monitor    waits; kills everything below when the worker or the supervisor is gone
 //!   (Slots, Running) └──▶ supervisor   runs one command after another, reads its output, ends its whole tree
-//!                           └─▶ command, and whatever it starts
+//!                           └─▶ command, and the processes it starts
 //! ```
 //!
 //! Monitor and supervisor are child subreapers, so a daemon that forked twice and changed its session is still a
-//! descendant and is found. Neither needs anything between fork and exec, so a command costs one `posix_spawn`.
-//! The worker's end of the socket is the life line: closing it, by will or by `kill -9`, ends the slot, and its end
-//! of file reaches the worker only after the last process of the slot is gone.
+//! descendant and is found. Neither needs to run code between fork and exec, so a command costs one `posix_spawn`.
+//! The worker's end of the socket controls the lifetime of the slot: closing it, deliberately or by `kill -9`, ends
+//! the slot, and the worker reads end of file only after the last process of the slot has exited.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -37,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! Whoever makes a binary of this gives it a hidden command that calls [`supervisor::main`], and tells [`Options`] how
-//! it is called.
+//! A binary that uses this crate provides a hidden command that calls [`supervisor::main`], and names that command
+//! in [`Options`].
 #![forbid(unsafe_code)]
 
 mod abilities;

@@ -1,4 +1,4 @@
-//! The connection to the hall while it holds: what is said gathers while the last frame is on its way.
+//! An open connection to the server: messages are collected while the previous frame is being sent.
 
 use std::time::Duration;
 

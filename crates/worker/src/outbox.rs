@@ -1,5 +1,5 @@
-//! An attempt's way to the hall: it hands over what it has to say and waits for the answer, however often the
-//! connection breaks meanwhile.
+//! Sends an attempt's messages to the server: the attempt hands over a message and waits for the reply, however
+//! often the connection breaks meanwhile.
 
 use jobhall_core::AttemptId;
 use jobhall_protocol::{Code, ToServer};

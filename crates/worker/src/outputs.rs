@@ -1,8 +1,7 @@
-//! What a job leaves behind: a file with its result, and a directory of artifacts.
+//! The files that a job leaves: its result and a directory of artifacts.
 //!
-//! Both were made by the job, so nothing in them is trusted. Files are reached from the open directory one name at a
-//! time; a link is not followed, a pipe or device is not read, and a file of someone else that was linked into the
-//! directory is left alone.
+//! The job created both, so neither is trusted. Files are opened relative to the open directory, one name at a
+//! time. Links are not followed, pipes and devices are not read, and a hard link to another user's file is ignored.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Permissions};

@@ -1,4 +1,4 @@
-//! The result that a job left in its file: a small JSON document is the value itself, anything else becomes an artifact.
+//! The result file of a job: a small JSON document becomes the value, anything else becomes an artifact.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};

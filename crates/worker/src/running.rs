@@ -1,7 +1,7 @@
-//! A command that runs: its output as it comes, a way to stop it, and its end.
+//! A running command: its output, a way to stop it, and its end.
 //!
-//! There is no task in between: whoever asks for the next piece of output reads the slot's socket. One who is slow to
-//! ask slows the command; nothing is stored.
+//! There is no task in between: asking for the next piece of output reads the slot's socket. A slow reader slows
+//! the command; nothing is buffered.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The slots of a worker: at most so many commands at once, each in a pair of processes kept for the next one.
+//! The slots of a worker: a limited number of concurrent commands, each in a pair of processes that the next
+//! command reuses.
 
 use std::ffi::OsString;
 use std::io;

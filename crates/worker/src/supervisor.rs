@@ -1,14 +1,16 @@
-//! The two processes of a slot, as the hidden command of the binary runs them.
+//! The two processes of a slot, run by the hidden command of the binary.
 //!
-//! Both are single-threaded and know no async: a thread that ends would take a parent-death signal with it, and a
-//! supervisor is to be small, quick to start and easy to reason about. They learn of each other's death through pidfds
-//! and of the worker's through the socket, never through signals, so nothing can be lost or delivered too early.
+//! Both are single-threaded and use no async: the exit of a thread would trigger a parent-death signal, and a
+//! supervisor should be small, quick to start and easy to reason about. They learn of each other's death through
+//! pidfds and of the worker's through the socket, never through signals, so no notification is lost or delivered
+//! too early.
 //!
-//! A signal that stops a service reaches every process of it. Monitor and supervisor catch TERM, INT and HUP and go on:
-//! it is the worker that decides, and closes the socket. Catching, not ignoring, because a command would inherit
-//! the ignoring.
+//! A signal that stops a service reaches every process of it. Monitor and supervisor catch TERM, INT and HUP and
+//! continue: the worker decides, and closes the socket. They catch the signals instead of ignoring them, because a
+//! command would inherit ignored signals.
 //!
-//! Their names do not hold the product's: `pkill -9 jobhall` ends the worker, and they clean up behind it.
+//! Their process names do not contain the product's name: `pkill -9 jobhall` ends the worker, and they clean up
+//! after it.
 
 mod group;
 mod job;

@@ -1,7 +1,8 @@
-//! The term of the leases: when they were last renewed for sure, and when something is to be done about it.
+//! The term of the leases: when they were last certainly renewed, and when the worker must act.
 //!
-//! The hall counts from the moment it hears a renewal, which is later than the moment it was sent. Counting from the
-//! latter, a worker stops what it has before the hall can give it to another.
+//! The server counts from when it receives a renewal, which is later than when the renewal was sent. The worker
+//! counts from when it was sent, and therefore stops its attempts before the server can assign them to another
+//! worker.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The vacancy loop: one session with the hall gives credit for the slots that are free, takes what is assigned, and
-//! keeps all leases alive. It comes back when the connection breaks, with what it has at hand.
+//! The vacancy loop: one session with the server grants credit for free slots, receives assignments, and renews all
+//! leases. If the connection breaks, the loop reconnects and names the attempts it still has.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

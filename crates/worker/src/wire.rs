@@ -1,7 +1,7 @@
-//! What worker and supervisor say to each other: frames of a length, a kind and fields.
+//! The protocol between worker and supervisor: frames of a length, a kind and fields.
 //!
-//! Binary, because arguments, variables and output are bytes and not text, and because a frame of output is then
-//! one copy. Both ends are the same executable, so there are no versions.
+//! It is binary, because arguments, variables and output are bytes and not text, and because a frame of output is
+//! then copied only once. Both ends are the same executable, so there are no versions.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

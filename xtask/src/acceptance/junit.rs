@@ -1,7 +1,7 @@
 //! A reader for the one JUnit file that nextest writes.
 //!
-//! It understands tags and their attributes, no more: in well-formed XML a raw `<` outside of a comment or CDATA
-//! section begins a tag, so text and captured output cannot be taken for one. What it does not expect, it refuses.
+//! It parses only tags and their attributes: in well-formed XML a raw `<` outside of a comment or CDATA section
+//! begins a tag, so text and captured output cannot be mistaken for one. Unexpected input is refused.
 
 /// One test that ran.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
-//! Which rows a test claims to prove, read from its name.
+//! The rows that a test claims to prove, read from its name.
 //!
 //! The last segment of the path counts: `claims::l14_l15_one_of_two_wins` proves L14 and L15. Ids come first,
-//! joined by `_`, and end where the first word that is no id begins.
+//! joined by `_`, and end at the first word that is not an id.
 
 use super::rows::RowId;
 

@@ -1,4 +1,4 @@
-//! The page itself: sorted, without times, so that the same tests give the same bytes.
+//! The page: sorted and without times, so that the same tests give the same bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The list of promises, as written in `docs/acceptance.toml`.
+//! The list of requirements in `docs/acceptance.toml`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Decisions are numbered from 1, each number once, none left out.
+//! Decision records are numbered from 1, without duplicates or gaps.
 
 use super::Fault;
 

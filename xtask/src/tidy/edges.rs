@@ -1,7 +1,8 @@
-//! Which room may know which.
+//! Which crate may depend on which.
 //!
-//! A room is a directory below `crates/`. Dev-only rooms (`sim`, `store-conformance`, `throwaway`) exist for tests and benches:
-//! nothing that ships stands on them. Dev-dependencies on the other rooms are free, except that `core` takes none.
+//! A crate here is a directory below `crates/`. Dev-only crates (`sim`, `store-conformance`, `throwaway`) exist for
+//! tests and benches: nothing that ships depends on them. Dev-dependencies on the other crates are allowed, except
+//! that `core` has none.
 
 use super::Fault;
 use super::manifests::{Dependency, Kind, Package};

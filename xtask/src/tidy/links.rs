@@ -1,4 +1,4 @@
-//! Links from one page of the repository to another file of it.
+//! Links from pages of the repository to its files.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What cargo knows of the packages, and what their manifests must say.
+//! The packages according to cargo, and requirements on their manifests.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! How many modules the `lib.rs` of a crate lists. More than a screen of them hides what belongs together.
+//! The number of modules that the `lib.rs` of a crate lists. A list longer than a screen hides the structure.
 
 use super::ratchet::{self, Found, Listed};
 use super::source;

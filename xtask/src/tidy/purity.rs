@@ -1,5 +1,5 @@
-//! What `core` and `kernel` must not touch: files, network, clock, threads, processes, environment, randomness, async;
-//! and, in `kernel`, logging.
+//! What `core` and `kernel` must not use: files, network, clock, threads, processes, environment, randomness,
+//! async; and, in `kernel`, logging.
 
 use super::source;
 use super::{Fault, File};

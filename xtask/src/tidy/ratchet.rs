@@ -1,4 +1,4 @@
-//! Counts that may only fall: a limit for every file, and a list of the files that are above it today.
+//! Counts that may only decrease: a limit for every file, and a list of the files that currently exceed it.
 //!
 //! A listed count must be exact. When a file improves, its entry has to be lowered in the same change, so that the
 //! list never allows more than the tree needs.

@@ -1,8 +1,8 @@
-//! Tests do not sleep: a fixed pause is too short on a slow machine and wasted on a fast one. They wait for a signal,
-//! use virtual time, or look again and again until a condition holds, with an end to it.
+//! Tests do not sleep: a fixed pause is too short on a slow machine and wasted on a fast one. They wait for a
+//! signal, use virtual time, or poll a condition with a time limit.
 //!
-//! A sleep is fine
-//! - in a function that looks again until a condition holds, which its name says: `wait_…`, `poll_…`, `until…`,
+//! A sleep is allowed
+//! - in a function that polls until a condition holds, as its name says: `wait_…`, `poll_…`, `until…`,
 //!   `eventually…`;
 //! - in a test with tokio's paused clock (`start_paused`), where a sleep takes no time;
 //! - in `tests/chaos/`, where a random pause between two faults is part of the schedule of faults.

@@ -1,4 +1,4 @@
-//! Rust source made plain enough to look for words in it: without comments, literals and test modules.
+//! Simplifies Rust source for searching: removes comments, literals and test modules.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which file of the server knows HTTP status codes: `error.rs`, which turns every kind of error into a response.
+//! Which file of the server uses HTTP status codes: `error.rs`, which turns every kind of error into a response.
 
 use super::ratchet::{self, Found, Listed};
 use super::source;

@@ -1,4 +1,4 @@
-//! Words that must not stay in the tree, and files that have grown too long.
+//! Words that must not remain in the tree, and files that are too long.
 
 use super::{Fault, File};
 

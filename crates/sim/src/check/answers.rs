@@ -1,4 +1,4 @@
-//! What is answered must be so.
+//! Checks that answers are true.
 
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, Submitted, WorkerName};
 use jobhall_engine::{Answer, Rejected, Request, Shown, Ticket};

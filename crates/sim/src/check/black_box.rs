@@ -1,10 +1,10 @@
-//! A real hall, judged from outside by the same rules: what clients and workers sent and were told, and the store as
-//! the hall left it.
+//! Checks a real hall from outside by the same rules: the messages that clients and workers sent and received, and
+//! the final content of the store.
 //!
-//! In a run of the simulator the checkers see every commit. Of a real hall they see the rows at the end and the feed,
-//! which has one row per commit: enough for what was acknowledged (I1), for ends (I2), for claims and who ended them
-//! (I3), for keys at every commit (I4), for cancels (I5), for the store (I6) and for the end of it all (I7). What
-//! needs the kernel's own moments (order, suitable workers, renewals) is not judged here.
+//! In a run of the simulator the checkers see every commit. Of a real hall they see the final rows and the feed,
+//! which has one row per commit. That is enough to check acknowledged requests (I1), ends (I2), claims and what
+//! ended them (I3), keys at every commit (I4), cancels (I5), the store (I6) and termination (I7). Rules about
+//! single moments in the kernel (order, matching workers, renewals) are not checked here.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the kernel says it counted, against the rows: queue by queue and state by state.
+//! Compares the kernel's counts with the rows, by queue and by state.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! Credit: no session is given more than its worker gave it credit for. The slot of a waiting attempt is added to that,
-//! and taken away when it goes on.
+//! Credit: no session is assigned more jobs than its worker gave credit for. A waiting attempt adds its slot to the
+//! credit, and takes it back when it continues.
 //!
-//! It is settled when a claim is decided: words that arrive while it is on its way to the store come too late for it.
-//! What a moment changes counts for the whole moment, because the kernel may have decided before it heard of that.
+//! Credit is checked when a claim is decided; messages that arrive while the claim is being stored come too late
+//! for it. All changes of one moment count for the whole moment, because the kernel may have decided before it
+//! received them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! Jobs that come after others: none starts before those have ended, and as its client wanted them to.
+//! Dependencies: no job starts before the jobs it depends on have ended as its client required.
 //!
-//! A release may be in memory only until the claim, so what is stored as blocked may be claimed at once.
+//! A release may exist only in memory until the claim, so a job that is stored as blocked may be claimed.
 
 use jobhall_core::{Job, JobId, StateName, Unsuccessful};
 use jobhall_store::Unit;

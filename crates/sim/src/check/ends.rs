@@ -1,4 +1,4 @@
-//! How leases end: by the holder's word, by silence, or by a cancel, and by nothing else.
+//! How leases end: by a report of the holder, by expiry, or by a cancel, and in no other way.
 
 use jobhall_core::{Failure, Job, JobId, Json, LeaseId, Leased, Outcome, Report, State, StopWhy, WorkerName};
 

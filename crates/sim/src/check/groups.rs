@@ -1,7 +1,8 @@
-//! Groups: their members are counted anew from the rows, whenever the kernel tells what it counted and when one ends.
+//! Groups: their members are recounted from the rows whenever the kernel reports its counts and whenever a group
+//! ends.
 //!
-//! What a verdict is made of is written here a second time: one failure is enough, then one cancel, and an empty group
-//! has succeeded.
+//! The rules for a verdict are implemented here a second time: one failure decides, then one cancel, and an empty
+//! group has succeeded.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who has what: sessions, assignments, and the decisions to take a lease away, each looked at when it is made.
+//! Leases: sessions, assignments, and decisions to end a lease, each checked when it is made.
 
 use jobhall_core::{AttemptId, Job, JobId, JobStatus, State, StopWhy, Timeouts};
 use jobhall_engine::{Assignment, SessionId};

@@ -1,7 +1,7 @@
-//! Places that waiting attempts lend: to those they wait for, and to one of them at a time.
+//! Places that waiting attempts lend: to the jobs they wait for, and to one of them at a time.
 //!
-//! A chain of jobs on one place takes as much as its heaviest. Which stands on which place is the kernel's choice; so a
-//! claim is wrong where no choice has room for it.
+//! A chain of jobs on one place uses as much as its heaviest job. The kernel chooses which job is on which place,
+//! so a claim is wrong only if no choice has space for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
-//! Limits: no claim is decided that a limit of its queue or its type, as somebody configured it, does not let through.
+//! Limits: no claim is decided that exceeds a configured limit of its queue or its type.
 //!
-//! The weights of all leased jobs and of all claims on their way are added up anew for each claim; so are the starts of
-//! every stretch of time that ends with it. While a configuration is on its way the kernel may go by the old or the new one.
+//! For each claim, the weights of all leased jobs and of all pending claims are added up again, and so are the
+//! starts in every period that ends with it. While a configuration change is pending, the kernel may use the old or
+//! the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The checkers: their own bookkeeping of what was asked, answered, assigned and stored, against which every event
-//! is held. They never ask the engine; what they know of the rules is written here a second time.
+//! The checkers: they record independently what was requested, answered, assigned and stored, and compare every
+//! event with it. They never query the engine; the rules are implemented here a second time.
 
 mod answers;
 mod black_box;

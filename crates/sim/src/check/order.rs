@@ -1,7 +1,7 @@
-//! Order: whoever is given a job is given the first of the ready jobs that suit it.
+//! Order: a worker is assigned the first ready job that it matches.
 //!
-//! It can be stated from outside for jobs that the kernel certainly knew to be ready: stored as queued, due at the last
-//! tick and now, not part of a unit on its way or just come back, not being read.
+//! From outside this can be checked only for jobs that the kernel certainly knew to be ready: stored as queued, due
+//! at the last tick and now, not part of a pending or just answered unit, not being read.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What every commit does to the rows.
+//! Checks the effect of every commit on the rows.
 
 use jobhall_core::{Blocked, Job, JobId, JobSpec, Key, State, StateName, TypeName, Unsuccessful};
 use jobhall_store::{Committed, FeedEntry, StoredIdempotencyKey, Unit};

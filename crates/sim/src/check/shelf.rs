@@ -1,4 +1,4 @@
-//! What the checkers look up. The store of a run has it, and so has a copy of the store that a real hall left behind.
+//! The lookups of the checkers. The store of a run implements them, and so does a copy of the store of a real hall.
 
 use jobhall_core::{Job, JobId, PastAttempt};
 use jobhall_store::{Block, FeedPage};

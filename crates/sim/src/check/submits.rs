@@ -1,4 +1,4 @@
-//! What a submit is answered must be in the store, as it was asked for.
+//! Checks that an acknowledged submit is stored as it was requested.
 
 use jobhall_core::{Disposition, Job, JobId, State, Submitted, Time};
 use jobhall_engine::{Submit, SubmitJob};

@@ -1,7 +1,7 @@
-//! Ticks: each has one job and never another, and none is left out where all are to be made.
+//! Ticks: each has exactly one job, and none is skipped where all must be run.
 //!
-//! Schedules of a run come at even distances from 1970 and have neither jitter nor windows, so a job's time is its tick.
-//! What is stored of a schedule is read as text: nothing here is shared with the engine.
+//! Schedules of a run have a fixed interval counted from 1970 and neither jitter nor windows, so a job's time is
+//! its tick. Stored schedules are read as text: nothing here is shared with the engine.
 
 use std::collections::BTreeSet;
 

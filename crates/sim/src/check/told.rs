@@ -1,5 +1,5 @@
-//! Outcomes that others tell: each ends the attempt that it is told of, once, whether it comes before or after the worker
-//! says that the work has started; and where a cancel was first it ends nothing.
+//! External outcomes: each ends the attempt that it names, once, whether it arrives before or after the worker
+//! reports that the work has started. After a cancel it ends nothing.
 
 use jobhall_core::{Job, JobId, JobStatus, Report, State, StateName, WaitFor};
 

@@ -1,4 +1,5 @@
-//! What jobs use of their workers, counted anew from the rows: never more than a worker has, and given back exactly.
+//! Resources that jobs use on their workers, recounted from the rows: never more than a worker has, and released
+//! exactly.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The whole store, looked at now and then: nothing changed behind anyone's back, and a restart would find all.
+//! Checks the whole store from time to time: no unreported change, and a restart would find everything.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Writes down everything that goes into the engine and everything that comes out, with all fields.
+//! Records all inputs and all outputs of the engine, with all fields.
 
 use std::fmt::{Debug, Display, Write};
 

@@ -1,4 +1,4 @@
-//! Scripts as JSON files: a seed names another script once scripts are written differently, a file stays what it is.
+//! Scripts as JSON files. A seed yields another script when the generator changes; a file stays the same.
 
 use jobhall_engine::Config;
 use serde::{Deserialize, Serialize};

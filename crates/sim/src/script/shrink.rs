@@ -1,4 +1,5 @@
-//! The shortest script that still fails the same way: cut after the violation, then drop actions, large pieces first.
+//! Shrinks a failing script: cuts it after the violation, then drops actions, large pieces first, while it fails
+//! the same way.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Work that goes on outside: a worker only starts it, and someone else tells the outcome, in whatever order.
+//! External work: a worker only starts it, and another party reports the outcome, in any order.
 
 use jobhall_core::AttemptId;
 use jobhall_engine::{Answer, Assignment, Rejected, Request};

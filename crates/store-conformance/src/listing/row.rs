@@ -1,4 +1,4 @@
-//! One line: a head, then labels with values.
+//! One line: a heading, then labels with values.
 
 use std::fmt;
 

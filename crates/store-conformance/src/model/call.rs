@@ -1,4 +1,4 @@
-//! The verbs of the port as values, so that the same call can be made on two stores and the answers compared.
+//! The operations of the port as values, so that two stores can run the same call and the answers can be compared.
 
 use jobhall_core::retention::Completed;
 use jobhall_core::{Group, GroupId, Job, JobId, PastAttempt};

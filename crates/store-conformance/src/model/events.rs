@@ -1,4 +1,4 @@
-//! Which event a sketch stands for, given the job it meets.
+//! Turns a sketch into an event, given the job it applies to.
 
 use jobhall_core::{Dice, Event, Failure, Job, Json, LeaseId, Report, State, Time, Verdict, When};
 

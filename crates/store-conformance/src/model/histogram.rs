@@ -1,4 +1,4 @@
-//! What a run has exercised: a model test that is always refused, or never, proves little.
+//! Counts what a run has exercised: a model test that is always refused, or never, proves little.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Turns sketches into units, on the jobs of the moment. Every change is a real transition of `core`; what makes a
-//! unit wrong is its timing: an older copy, another rev, a key that someone else holds.
+//! Turns sketches into units on the current jobs. Every change is a real transition of `core`. A unit is wrong only
+//! by its timing: an outdated copy, a different rev, a key that another job holds.
 
 use jobhall_core::{
     Decision, Disposition, Event, Group, Job, JobId, JobSpec, Json, Key, Step, Submitted, Time, transition,

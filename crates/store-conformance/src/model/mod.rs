@@ -1,10 +1,10 @@
 //! The model-based test: random operations on the store and on the reference, with equal answers after each and
 //! equal states at intervals.
 //!
-//! An **operation** is one unit of a commit, or one call of another verb. A run has many sequences of moderate
-//! length, each on a fresh store and each with a seed of its own, so that a failure shrinks fast and can be had again
-//! alone: `JOBHALL_SEED` sets the seed of the first sequence, `JOBHALL_OPERATIONS` how many operations there are at
-//! least. Without them every run is the same.
+//! An **operation** is one unit of a commit, or one call of another kind. A run has many sequences of moderate
+//! length, each on an empty store and each with its own seed, so that a failure shrinks fast and can be reproduced
+//! alone: `JOBHALL_SEED` sets the seed of the first sequence, `JOBHALL_OPERATIONS` the minimum number of
+//! operations. Without them every run is the same.
 
 mod call;
 mod events;

@@ -1,5 +1,5 @@
-//! Random operations, drawn without knowledge of the state: numbers that the model turns into real calls on the jobs
-//! it has at that moment. So any subsequence still makes sense, and proptest can leave operations out when it shrinks.
+//! Random operations, drawn without knowledge of the state: numbers that the model turns into real calls on the
+//! current jobs. Any subsequence is therefore still valid, and proptest can drop operations when it shrinks.
 
 use proptest::collection::vec;
 use proptest::option::weighted;

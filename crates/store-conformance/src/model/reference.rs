@@ -1,4 +1,4 @@
-//! The reference machine: the in-memory store, a clock, ids, and the memory of older copies that stale writers need.
+//! The reference machine: the in-memory store, a clock, ids, and older copies of jobs for stale writers.
 
 use jobhall_core::{GroupId, Job, JobId, StateName};
 use jobhall_store::{BlockChange, Committed, JobFilter, Memory, Prune, Unit};

@@ -1,4 +1,4 @@
-//! Units about what jobs have to do with others: groups, links, and jobs that are asked for otherwise.
+//! Units about relations between jobs: groups, links, and replaced specs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a change carries besides the new life: a past attempt, other params, the wish for the spec.
+//! What a change carries besides the new life: a past attempt, new params, a request for the spec.
 
 use jobhall_core::{Event, Job, JobSpec, Json, PastAttempt, Report, Verdict, When};
 use jobhall_store::{Change, Store, Unit};

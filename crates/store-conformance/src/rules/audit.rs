@@ -1,4 +1,4 @@
-//! Acts, added with their unit and never changed.
+//! Audit entries, added with their unit and never changed.
 
 use jobhall_store::{AuditEntry, AuditRow, Check, Prune, Store, Unit};
 

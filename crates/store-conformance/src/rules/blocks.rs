@@ -1,4 +1,4 @@
-//! Id blocks, and the open jobs found by them.
+//! Id blocks, and the open jobs found through them.
 
 use jobhall_core::{Job, JobId};
 use jobhall_store::{Block, BlockChange, Store};

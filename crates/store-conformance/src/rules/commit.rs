@@ -1,4 +1,4 @@
-//! What one commit does: guarded by rev, all or nothing per unit, in order.
+//! The effect of one commit: guarded by rev, all or nothing per unit, in order.
 
 use std::sync::Arc;
 

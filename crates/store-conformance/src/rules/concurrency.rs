@@ -1,4 +1,4 @@
-//! The rules that matter most, under many threads.
+//! The most important rules, under many threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What was acknowledged outlives the store that acknowledged it.
+//! Acknowledged data survives a restart of the store.
 
 use jobhall_core::{Event, JobId};
 use jobhall_store::{AuditEntry, BlockChange, Conflict, Prune, SettingKind, SettingWrite, Store, Unit};

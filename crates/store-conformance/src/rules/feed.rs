@@ -1,4 +1,4 @@
-//! The feed: one packed row per commit, numbered without hole.
+//! The feed: one packed row per commit, numbered without gaps.
 
 use jobhall_core::{Job, StateName};
 use jobhall_store::{FeedEntry, FeedPage, FeedRow, Prune, Store, Unit};

@@ -1,8 +1,8 @@
-//! The rules of the port, one function each. A rule gets a fresh store and panics when the store breaks it; its
+//! The rules of the port, one function each. A rule gets an empty store and panics if the store violates it; its
 //! documentation is the rule in words.
 //!
-//! The lists at the end name every rule once: backends make tests of them ([`crate::conformance_suite`]), the
-//! planted faults look rules up by name ([`RULES`]).
+//! The lists at the end name every rule once: backends generate tests from them ([`crate::conformance_suite`]), and
+//! the planted faults look rules up by name ([`RULES`]).
 
 pub mod attempts;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! Reuse: a success of the same (type, key) that is young enough makes an insert needless.
+//! Reuse: a recent enough success of the same (type, key) makes an insert unnecessary.
 
 use jobhall_core::{Job, Report, Time, Verdict, When};
 use jobhall_store::{Conflict, Insert, Store, Unit};

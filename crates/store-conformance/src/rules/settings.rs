@@ -1,4 +1,4 @@
-//! Settings, guarded by a rev of their own.
+//! Settings, guarded by their own rev.
 
 use jobhall_core::{Event, Job};
 use jobhall_store::{Conflict, Prune, Setting, SettingKind, SettingWrite, Store, Unit};

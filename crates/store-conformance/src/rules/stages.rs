@@ -1,4 +1,5 @@
-//! The four stages in which a unit is looked at. The first stage with a conflict refuses, and lists all it found.
+//! The four stages in which a unit is checked. The first stage with a conflict refuses the unit and lists all its
+//! conflicts.
 
 use jobhall_core::Event;
 use jobhall_store::{Check, Conflict, SettingKind, SettingWrite, Store, Unit};

@@ -1,4 +1,4 @@
-//! What upkeep removes.
+//! What maintenance deletes.
 
 use jobhall_core::{Event, Time};
 use jobhall_store::{Insert, Prune, Pruned, Store, Unit};

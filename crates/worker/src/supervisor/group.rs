@@ -1,11 +1,12 @@
-//! A control group for a slot: a second hold on its processes, where the worker was given a place for groups.
+//! A control group for a slot: a second way to find its processes, if the worker was given a directory for control
+//! groups.
 //!
-//! Subreapers alone leave one gap: when monitor and supervisor are both killed, nobody is left to clean up. The group
-//! still knows what was theirs, and the next slot in the same place sweeps it. Besides, `cgroup.kill` ends in one
-//! step whatever forks faster than `/proc` can be read.
+//! Subreapers alone leave one gap: if monitor and supervisor are both killed, no process is left to clean up. The
+//! group still contains their processes, and the next slot in the same directory sweeps it. Also, `cgroup.kill`
+//! ends in one step processes that fork faster than `/proc` can be read.
 //!
-//! Only the monitor kills by group, because the supervisor is in it: moving the supervisor out and in around every command
-//! would cost more than the command.
+//! Only the monitor kills by group, because the supervisor is in it: moving the supervisor out and in around every
+//! command would cost more than the command.
 
 use std::fs;
 use std::io;

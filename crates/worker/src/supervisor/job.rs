@@ -1,8 +1,8 @@
-//! One command from its start to the end of the last process it left.
+//! One command, from its start to the end of the last process it left.
 //!
 //! ```text
 //!   running ──end──▶ leftovers? ──none──▶ drain the pipes ──▶ ended
-//!      │                 │ TERM, its grace                        ▲
+//!      │                 │ TERM, then the grace period            ▲
 //!      └──stop: TERM─────┴──────▶ grace over: KILL until none is left
 //! ```
 

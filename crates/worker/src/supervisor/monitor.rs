@@ -1,8 +1,9 @@
-//! The monitor: starts the supervisor, waits until either the worker or the supervisor is gone, and leaves nothing.
+//! The monitor: starts the supervisor, waits until the worker or the supervisor is gone, and then ends all
+//! processes of the slot.
 //!
-//! It exists because a supervisor can be killed like any process. What then loses its parent comes to the monitor, which
-//! is the next subreaper up, and not to the worker, which may have children that are none of this slot's business.
-//! When the monitor is the one that is killed, the supervisor notices and cleans up in the same way.
+//! It exists because a supervisor can be killed like any process. The orphans are then reparented to the monitor,
+//! which is the next subreaper up, and not to the worker, which may have unrelated children. If the monitor is
+//! killed, the supervisor notices and cleans up in the same way.
 
 use std::ffi::OsString;
 use std::io;

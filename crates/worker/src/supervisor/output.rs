@@ -1,8 +1,8 @@
-//! A command's output on its way from its pipes to the worker: exact up to the limit, counted past it.
+//! Forwards a command's output from its pipes to the worker: exactly up to the limit, only counted past it.
 //!
-//! The pipes are read only while the worker takes what was read before, so a slow reader slows the command and costs
-//! no memory. Past the limit they are read and forgotten, because a command must not fail or hang for having said
-//! too much.
+//! The pipes are read only while the worker accepts earlier output, so a slow reader slows the command and costs no
+//! memory. Past the limit the output is read and discarded, because a command must not fail or hang for writing too
+//! much.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,5 @@
-//! The supervisor: one loop over the socket, the monitor's life, and the pipes and the end of the command it runs.
+//! The supervisor: one loop over the socket, the monitor's pidfd, and the pipes and the exit of the command it
+//! runs.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

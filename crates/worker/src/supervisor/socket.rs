@@ -1,4 +1,4 @@
-//! The supervisor's end of the socket: orders in, reports out, neither ever waiting for the other.
+//! The supervisor's end of the socket: reads orders and writes reports, without one blocking the other.
 
 use std::io;
 use std::os::fd::AsFd;

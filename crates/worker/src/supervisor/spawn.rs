@@ -1,7 +1,7 @@
-//! Starting a command: one `posix_spawn`, and a clear word where it fails.
+//! Starts a command with one `posix_spawn`, and reports clearly why it failed.
 //!
-//! The program is looked up here, in the command's own `PATH`, for two reasons: the end can then name what was
-//! searched, and the standard library would otherwise have to fork and exec, a quarter slower.
+//! The program is looked up here, in the command's `PATH`, for two reasons: the error can name what was searched,
+//! and the standard library would otherwise have to fork and exec, which is a quarter slower.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,8 +1,9 @@
-//! The tree of processes below this one: finding it, signalling it, ending it, and knowing that it is gone.
+//! The tree of processes below this one: finds it, signals it, ends it, and detects that it is gone.
 //!
-//! This process is a subreaper, so whatever a command starts stays below it whatever it does to its parents, group
-//! or session. That no child is left, which `wait` answers without a scan, therefore means that nothing is left.
-//! Only when something is left is `/proc` read; the `children` files there are not on every kernel, `stat` is.
+//! This process is a subreaper, so all descendants of a command stay below it, whatever they do to their parents,
+//! group or session. If `wait` reports that there are no children, no descendants are left; that needs no scan.
+//! `/proc` is read only if some are left. It is read through `stat`, because the `children` files do not exist on
+//! every kernel.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
