@@ -146,7 +146,7 @@ impl Artifacts {
         manifest.read(|state| state.kept.values().for_each(|kept| tell(&kept.digest)))
     }
 
-    /// Removes a manifest that nobody uses, if it is old; its bytes.
+    /// Removes a manifest that is not in use, if it is old; returns its size in bytes.
     pub(crate) fn remove(
         &self,
         attempt: AttemptKey,
@@ -157,7 +157,7 @@ impl Artifacts {
             return Ok(None);
         }
         known.remove(&attempt);
-        // Nobody can open it meanwhile: that begins with the lock held here.
+        // It cannot be opened meanwhile: opening takes the lock held here.
         Manifest::new(attempt, self.file_store.clone()).remove(is_old)
     }
 

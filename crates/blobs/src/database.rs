@@ -32,7 +32,7 @@ use transaction::{Statement, Transaction, signed, unsigned};
 /// The most bytes of one chunk.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
-/// The database of a hall, and how to reach it.
+/// How to connect to the database of a hall.
 #[derive(Clone)]
 pub struct Database {
     /// Connections. Transactions may come to another connection each.

@@ -140,7 +140,7 @@ impl FileStore for Disk {
         Ok(touched.unwrap_or(false))
     }
 
-    /// Nobody else touches it: the caller sees to that within this process, and there is no other.
+    /// No other thread uses the file: the caller ensures it within this process, and no other process has it open.
     fn remove(&self, name: &Name, _modified_ms: u64) -> Result<bool, BlobError> {
         Ok(self.within(name.shelf, |folder| folder.remove(&name.file))?.unwrap_or(false))
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why the file system or the database did not do what was asked. Reads well after "failed to".
 #[derive(Debug, Error)]
 pub enum BlobError {
-    /// No room: the disk, or the user's share of it. The same may work later, and nothing half-written counts.
+    /// The disk or the user's quota is full. A retry may work later; a partial write does not count.
     #[error("{doing} {what}: the disk is full")]
     Full {
         /// What was being done.
@@ -29,7 +29,7 @@ pub enum BlobError {
         /// How that shows.
         why: String,
     },
-    /// Something stands in the directory that this code never put there; it is left alone.
+    /// The directory contains an entry that this code did not create; it is left alone.
     #[error("use {what}: {why}")]
     Odd {
         /// Which file.
@@ -37,7 +37,7 @@ pub enum BlobError {
         /// What it is.
         why: &'static str,
     },
-    /// What is there is not what was remembered, or another node speaks for the hall now. Nothing was written.
+    /// The stored state differs from the cached state, or another node leads now. Nothing was written.
     #[error("write {what}: another node has written to it")]
     Overtaken {
         /// Which file.
@@ -50,7 +50,7 @@ pub enum BlobError {
         doing: &'static str,
         /// To which file.
         what: String,
-        /// What was heard instead.
+        /// The error instead.
         why: String,
     },
     /// Another process has the directory open.
@@ -59,7 +59,7 @@ pub enum BlobError {
         /// The lock file.
         what: String,
     },
-    /// A sync of this log failed before. Nobody knows what the disk holds, so nothing more is promised for it.
+    /// An earlier sync of this log failed. The content of the disk is unknown, so further writes are refused.
     #[error("write {what}: an earlier sync of it failed")]
     Broken {
         /// Which log.
@@ -97,7 +97,7 @@ impl BlobError {
         }
     }
 
-    /// Whether there was no room.
+    /// Whether the disk was full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, BlobError::Full { .. })

@@ -161,6 +161,6 @@ pub(crate) trait Temp {
     /// Gives it its name, durably, in place of a damaged file that has it.
     ///
     /// # Errors
-    /// [`BlobError::Overtaken`] when someone else has just stored it.
+    /// [`BlobError::Overtaken`] when another writer has just stored it.
     fn name(&mut self, name: &Name) -> Result<(), BlobError>;
 }

@@ -65,7 +65,7 @@ use database::Tables;
 use disk::Disk;
 use file_store::FileStore;
 
-/// The blobs of a hall, open. What is known of live logs and of objects on their way in is kept in memory.
+/// The open blobs of a hall. The state of live logs and of incoming objects is kept in memory.
 #[derive(Debug)]
 pub struct Blobs {
     file_store: Arc<dyn FileStore>,
@@ -84,8 +84,8 @@ impl Blobs {
         Ok(Blobs::at(Arc::new(Disk::open(path)?)))
     }
 
-    /// Opens the blobs in a database, making their tables where missing. Every node opens them anew when it begins to
-    /// speak for the hall. This blocks, as everything here does: not for the threads of an async runtime.
+    /// Opens the blobs in a database, creating missing tables. Every node opens them again when it begins to
+    /// lead. Like all calls here, this blocks: do not call it on the threads of an async runtime.
     ///
     /// # Errors
     /// The database cannot be reached, or does not let its tables be made.
@@ -118,7 +118,7 @@ impl Blobs {
     /// young first, so that no collection takes it before its reference is seen.
     ///
     /// # Errors
-    /// [`BlobError::Missing`] when the object is not there, or which limit stands in the way.
+    /// [`BlobError::Missing`] when the object does not exist, or the limit that was exceeded.
     pub fn keep(&self, attempt: AttemptKey, artifact: &Artifact) -> Result<(), KeepError> {
         if !self.objects.touch(&artifact.digest, artifact.at_ms)? {
             return Err(BlobError::Missing { what: format!("object {}", artifact.digest) }.into());
@@ -132,7 +132,7 @@ impl Blobs {
         &self.logs
     }
 
-    /// Removes in one go everything that [`Sweep`] would remove in slices.
+    /// Removes at once everything that [`Sweep`] would remove in slices.
     ///
     /// # Errors
     /// The first file that could not be looked at or removed ends it; what was removed stays removed.

@@ -170,7 +170,7 @@ impl Logs {
         log
     }
 
-    /// Removes a log that nobody uses, if it is still as old as it looked; whether it did, and its bytes.
+    /// Removes a log that is not in use, if its age is still the same; returns whether it did, and its size.
     pub(crate) fn remove(
         &self,
         attempt: AttemptKey,
@@ -181,7 +181,7 @@ impl Logs {
             return Ok(None);
         }
         known.remove(&attempt);
-        // Nobody can open it meanwhile: that begins with the lock held here.
+        // It cannot be opened meanwhile: opening takes the lock held here.
         Log::new(attempt, self.file_store.clone()).remove(is_old)
     }
 }

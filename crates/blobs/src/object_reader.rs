@@ -104,7 +104,7 @@ impl Read for ObjectReader {
     }
 }
 
-/// Reads until there is no room or no more.
+/// Reads until the buffer is full or the input ends.
 pub(crate) fn read_full(content: &dyn Content, out: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < out.len() {

@@ -217,7 +217,7 @@ impl Sweep {
         if wanted || is_old()?.is_none() || (verdicts.referenced)(digest) {
             return Ok(Collected::default());
         }
-        // The question above may have taken its time; someone may have put the same content since.
+        // The query above may have taken long; the same content may have been put since.
         let _shard = objects.lock(digest);
         let Some(found) = is_old()? else { return Ok(Collected::default()) };
         let removed = objects.remove(digest, found.modified_ms)?;

@@ -22,7 +22,7 @@ use crate::work::{AttemptRef, safe_part};
 pub enum Applied {
     /// There was nothing to do for as long as the vacancy waited.
     Idle,
-    /// A job was worked on, and the hall knows how that ended.
+    /// A job was run, and its outcome was reported.
     Ended {
         /// `{job}-{claim}`.
         attempt: String,
@@ -31,7 +31,7 @@ pub enum Applied {
         /// The job's state after it.
         state: String,
     },
-    /// The job went to someone else or could not be kept: the function was stopped, and nothing reported.
+    /// The lease was lost or could not be renewed: the function was stopped, and nothing was reported.
     Lost {
         /// `{job}-{claim}`.
         attempt: String,
@@ -45,10 +45,10 @@ enum Stop {
 }
 
 impl Client {
-    /// Waits for one job that the vacancy suits and runs the function on it, whatever number of slots it names.
+    /// Waits for one job that matches the vacancy and runs the function on it, whatever number of slots it names.
     ///
     /// What the function gives back is the job's result. An error fails the attempt with its message and those of its
-    /// sources, and so does a panic. It runs as a task of its own: it may take any time, as its lease is renewed beside it,
+    /// sources, and so does a panic. It runs as a separate task: it may take any time, its lease is renewed meanwhile,
     /// and is dropped where it waits when a cancel is heard, which is with a renewal, when the lease is lost, or when
     /// this future is dropped.
     ///
@@ -70,7 +70,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// The hall refused a word or could not be reached. An attempt that had begun comes back when its lease is over.
+    /// The server refused a message or could not be reached. A begun attempt is retried when its lease expires.
     pub async fn apply<F, W, V, E>(&self, vacancy: &Vacancy, work: F) -> Result<Applied, ClientError>
     where
         F: FnOnce(Assigned) -> W + Send + 'static,
@@ -121,7 +121,7 @@ impl Client {
         }
     }
 
-    /// Reports an end. A result that the hall does not take is a failure which says why.
+    /// Reports an outcome. A result that the server refuses becomes a failure with the reason.
     async fn tell(&self, held: RenewedAttempt, report: OutcomeReport) -> Result<Applied, ClientError> {
         let (outcome, moved) = match self.outcome(lease(&held), &report).await {
             Err(ClientError::Problem(problem))

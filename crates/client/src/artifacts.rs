@@ -14,7 +14,7 @@ impl Client {
     /// A page of the artifacts of an attempt, by its id or number; of the last one if none is given.
     ///
     /// # Errors
-    /// There is no such job or attempt, or the hall could not be reached.
+    /// There is no such job or attempt, or the server could not be reached.
     pub async fn artifacts(
         &self,
         job: u64,
@@ -64,7 +64,7 @@ pub struct ArtifactReader {
     patience: Backoff,
 }
 
-/// What the hall said of the whole.
+/// Digest and size of the whole artifact, as the server announced them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Whole {
     digest: String,
@@ -75,7 +75,7 @@ impl ArtifactReader {
     /// The next bytes, or none at the end, when all of them are known to be right.
     ///
     /// # Errors
-    /// There is no such artifact, the bytes are not what was kept, or the hall stayed away for too long.
+    /// There is no such artifact, the bytes do not match its digest, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             match self.step().await {

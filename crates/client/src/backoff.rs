@@ -22,12 +22,12 @@ impl Backoff {
         Backoff { failures: 0, tries: TRIES }
     }
 
-    /// For a stream that should outlive a restart of the hall: about half a minute.
+    /// For a stream that should outlive a restart of the server: about half a minute.
     pub(crate) fn of_a_stream() -> Backoff {
         Backoff { failures: 0, tries: 12 }
     }
 
-    /// For a worker, which comes back whenever the hall does.
+    /// For a worker, which reconnects without end.
     #[must_use]
     pub fn of_a_worker() -> Backoff {
         Backoff { failures: 0, tries: u32::MAX }

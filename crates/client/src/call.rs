@@ -23,7 +23,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// The most bytes of an answer that are read into memory.
 const ANSWER_BYTES: usize = 64 << 20;
 
-/// A hall, as its clients and workers see it. Cheap to clone; clones share connections.
+/// A client of a Jobhall server, for clients and workers. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A call that failed, and whether it surely was not heard.
+/// A failed call, and whether it certainly did not reach the server.
 struct Tried {
     error: ClientError,
     unsent: bool,
@@ -62,7 +62,7 @@ static ROUTE: LazyLock<Url> = LazyLock::new(|| Url::parse("http://hall").expect(
 /// A request that can be made again.
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// The route, wherever the hall is.
+    /// The route, without the address of the server.
     pub(crate) url: Url,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Option<(Bytes, &'static str)>,
@@ -106,8 +106,8 @@ impl Call {
 }
 
 impl Client {
-    /// A client of the hall at `base_url`, such as `http://127.0.0.1:7450`, that believes whom this machine believes.
-    /// Where a hall has several nodes, all of them may be named, with commas between.
+    /// A client of the server at `base_url`, such as `http://127.0.0.1:7450`, with this machine's trusted certificates.
+    /// If a hall has several nodes, all of them may be named, separated by commas.
     ///
     /// # Errors
     /// The address is not a URL that this client can speak to, or the token has characters no header can carry.
@@ -131,20 +131,20 @@ impl Client {
         let http =
             reqwest::Client::builder().connect_timeout(CONNECT).tcp_keepalive(KEEPALIVE).tcp_nodelay(true);
         let tls = if places.any_tls() { tls_config(&trust)? } else { no_tls()? };
-        // No hall redirects; whoever does might want the token.
+        // A Jobhall server never redirects; another server might do so to obtain the token.
         let http = http.tls_backend_preconfigured(ClientConfig::clone(&tls)).redirect(Policy::none());
-        // A hall on this machine is not behind a proxy, and one elsewhere is named by its own address.
+        // A server on this machine is not behind a proxy, and a remote one is named by its own address.
         let http = http.no_proxy().build().map_err(|error| wrong(error.to_string()))?;
         Ok(Client { http, places, token: token.map(|token| Secret(token.to_owned())), trust, tls })
     }
 
-    /// Where the hall is; all its addresses, with commas between, if there are several.
+    /// The address of the server, or several addresses separated by commas.
     #[must_use]
     pub fn base_url(&self) -> &str {
         self.places.named()
     }
 
-    /// The next call goes to the next node, if several are named: this one does not answer as it should.
+    /// Makes the next call go to the next node, if several are named, because this one did not answer properly.
     pub fn go_on(&self) {
         self.places.leave(&self.places.now());
     }
@@ -155,7 +155,7 @@ impl Client {
         &self.trust
     }
 
-    /// How it speaks TLS, for connections of another kind to the same hall.
+    /// The TLS configuration, for connections of another kind to the same server.
     #[must_use]
     pub fn tls(&self) -> Arc<ClientConfig> {
         self.tls.clone()
@@ -177,7 +177,7 @@ impl Client {
         Call { method, url, headers: Vec::new(), body: None, timeout: Some(ANSWER), repeatable }
     }
 
-    /// Makes the call, again at another node or after a pause if nobody could take it and that does no harm; the answer
+    /// Makes the call; retries it at another node or after a pause if no node accepted it and that is safe; the answer
     /// has a good status.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response, ClientError> {
         let mut patience = if call.repeatable { Backoff::of_a_call() } else { Backoff::none() };

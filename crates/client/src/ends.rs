@@ -9,7 +9,7 @@ use crate::call::Client;
 use crate::error::ClientError;
 use crate::events::{Events, ended, is_end};
 
-/// Jobs as they end. It goes on over lost connections and restarts of the hall.
+/// Jobs as they end. It continues over lost connections and restarts of the server.
 #[derive(Debug)]
 pub struct Ends {
     client: Client,
@@ -24,7 +24,7 @@ impl Ends {
     /// The next job that has ended, or none if all have.
     ///
     /// # Errors
-    /// There is no such job, or the hall stayed away for too long.
+    /// There is no such job, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Job>, ClientError> {
         if !self.opened {
             // The stream is opened before the first look, so no end can fall between them.

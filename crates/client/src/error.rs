@@ -9,7 +9,7 @@ use crate::trust;
 /// Why a call did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClientError {
-    /// Nobody answered there.
+    /// No server answered at the address.
     #[error("no server answers at {url}: {why}")]
     Unreachable {
         /// Where it was tried.
@@ -28,16 +28,16 @@ pub enum ClientError {
     /// Whom to believe could not be settled.
     #[error("{0}")]
     Trust(String),
-    /// The hall said no.
+    /// The server refused the request.
     #[error(transparent)]
     Problem(Problem),
-    /// What answered does not speak as a hall does.
+    /// The reply did not come from a Jobhall server.
     #[error("the reply did not come from a Jobhall server: {0}")]
     Protocol(String),
 }
 
 impl ClientError {
-    /// The code of a problem, if the hall told one.
+    /// The code of a problem, if the server returned one.
     #[must_use]
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -46,7 +46,7 @@ impl ClientError {
         }
     }
 
-    /// A request for a session that was answered otherwise. Of the body there may be no more than its beginning.
+    /// A request for a session that was refused. The body may be truncated.
     pub(crate) fn from_upgrade(status: u16, body: &[u8]) -> ClientError {
         match (ClientError::from_answer(status, body), code_of(status)) {
             (ClientError::Protocol(_), Some(code)) if status < 500 => {
@@ -69,7 +69,7 @@ impl ClientError {
         })
     }
 
-    /// Whether the same may work in a moment: nobody answers, or the hall is stopping, full or between two nodes.
+    /// Whether a retry may succeed soon: no server answers, or the server is stopping, overloaded or without a leader.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         let passes = |code| matches!(code, Code::Unavailable | Code::NoLeader | Code::OutcomeUnknown);
@@ -81,7 +81,7 @@ impl ClientError {
         ClientError::of_way(url, error, deepest(error))
     }
 
-    /// An error on the way to the hall; it may be about its certificate.
+    /// An error of the connection to the server; it may concern the certificate.
     pub(crate) fn of_way(url: &str, error: &(dyn std::error::Error + 'static), why: String) -> ClientError {
         let url = url.to_owned();
         match trust::distrust(error) {

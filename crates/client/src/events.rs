@@ -11,7 +11,7 @@ use crate::call::{Call, Client};
 use crate::error::ClientError;
 use crate::sse::{Event, Parser};
 
-/// The hall sends a heartbeat more often than this; a stream that is silent for longer is dead.
+/// The server sends heartbeats more often than this; a stream that is silent for longer is dead.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Events that go on over lost connections, from the last one seen.
@@ -29,10 +29,10 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event, or none if there will be no more: the job has ended, or the hall says so.
+    /// The next event, or none at the end: the job has ended, or the server says so.
     ///
     /// # Errors
-    /// The hall refused the stream, or stayed away for too long.
+    /// The server refused the stream, or stayed away for too long.
     pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
         loop {
             if let Some(event) = self.here.pop_front() {
@@ -47,12 +47,12 @@ impl Events {
         }
     }
 
-    /// Opens the stream now: what happens from here on will be told.
+    /// Opens the stream now: it returns all events from here on.
     ///
     /// # Errors
-    /// The hall refused the stream, or stayed away for too long.
+    /// The server refused the stream, or stayed away for too long.
     pub async fn open(&mut self) -> Result<(), ClientError> {
-        // The first bytes say where the stream stands, so a break behind them leaves no gap.
+        // The first bytes give the position of the stream, so a break after them leaves no gap.
         while self.here.is_empty() && !self.over && self.parser.last_id().is_empty() {
             match self.step().await {
                 Ok(More::Never) => self.over = true,
@@ -90,7 +90,7 @@ impl Events {
                 let events = self.parser.push(&chunk);
                 let events = events.map_err(|_| ClientError::Protocol("an event is too long".to_owned()))?;
                 self.over |= self.job.is_some() && events.iter().any(|event| ended(event).is_some());
-                // A hall that stops says so; the stream goes on with the next one.
+                // A server announces that it stops; the stream continues with the next one.
                 self.here.extend(events.into_iter().filter(|event| event.name != "closing"));
                 Ok(More::Bytes)
             }
@@ -133,13 +133,13 @@ impl Events {
     }
 }
 
-/// The job that this event tells the end of.
+/// The job that this event reports the end of.
 pub(crate) fn ended(event: &Event) -> Option<u64> {
     let change = serde_json::from_str::<Change>(&event.data).ok()?;
     is_end(&change.state).then_some(change.id)
 }
 
-/// Whether a job in this state can change no more.
+/// Whether this state is final.
 pub(crate) fn is_end(state: &str) -> bool {
     ["succeeded", "failed", "crashed", "cancelled"].contains(&state)
 }
@@ -158,7 +158,7 @@ impl Client {
         Events { group: Some(group), ..self.events(None, after) }
     }
 
-    /// Events of the whole hall, or of one job, behind the event with this id if one is given.
+    /// Events of the whole hall, or of one job, after the event with this id if one is given.
     #[must_use]
     pub fn events(&self, job: Option<u64>, after: Option<&str>) -> Events {
         Events {

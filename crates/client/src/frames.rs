@@ -8,7 +8,7 @@ use crate::backoff::Backoff;
 use crate::call::{Client, parse};
 use crate::error::ClientError;
 
-/// The longest line that a hall writes, with room to spare.
+/// More than the longest line that a server writes.
 const LINE_BYTES: usize = 16 << 20;
 
 /// Which frames of which log.
@@ -36,10 +36,10 @@ pub struct LogFrames {
 }
 
 impl LogFrames {
-    /// The next frame with its bytes, or none when the attempt has ended, or the hall stops: look at the job to know.
+    /// The next frame with its bytes, or none when the attempt has ended, or the server stops: look at the job to know.
     ///
     /// # Errors
-    /// There is no such log, or the hall stayed away for too long.
+    /// There is no such log, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<(LogFrame, Vec<u8>)>, ClientError> {
         loop {
             match self.step().await {

@@ -12,7 +12,7 @@ use crate::error::ClientError;
 /// Between two looks at a group that is followed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A group that is followed. It goes on over lost connections and restarts of the hall.
+/// A group that is followed. It continues over lost connections and restarts of the server.
 #[derive(Debug)]
 pub struct GroupFollow {
     client: Client,
@@ -22,10 +22,10 @@ pub struct GroupFollow {
 }
 
 impl GroupFollow {
-    /// The group as it is now, or none if its end has been told.
+    /// The group as it is now, or none if its end was already returned.
     ///
     /// # Errors
-    /// There is no such group, or the hall stayed away for too long.
+    /// There is no such group, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Group>, ClientError> {
         if self.ended {
             return Ok(None);
@@ -53,10 +53,10 @@ impl GroupFollow {
 }
 
 impl Client {
-    /// Makes a group with its jobs, all or nothing. With an idempotency key it is repeated when nobody answers.
+    /// Makes a group with its jobs, all or nothing. With an idempotency key it is repeated when no reply arrives.
     ///
     /// # Errors
-    /// The hall refused it or could not be reached.
+    /// The server refused it or could not be reached.
     pub async fn create_group(&self, group: &CreateGroup, key: Option<&str>) -> Result<Group, ClientError> {
         self.read(&keyed(self.api(Method::POST, &["groups"]).json(group)?, key)).await
     }
@@ -64,7 +64,7 @@ impl Client {
     /// One group with its members counted.
     ///
     /// # Errors
-    /// There is no such group, or the hall could not be reached.
+    /// There is no such group, or the server could not be reached.
     pub async fn group(&self, id: u64) -> Result<Group, ClientError> {
         self.read(&self.api(Method::GET, &["groups", &id.to_string()])).await
     }
@@ -72,17 +72,17 @@ impl Client {
     /// A page of groups, newest first.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn groups(&self, limit: u32, cursor: Option<&str>) -> Result<Page<Group>, ClientError> {
         let cursor = cursor.map(|cursor| ("cursor", cursor.to_owned()));
         let pairs: Vec<_> = [("limit", limit.to_string())].into_iter().chain(cursor).collect();
         self.read(&self.api(Method::GET, &["groups"]).query(&pairs)).await
     }
 
-    /// A group takes no more jobs; saying it again changes nothing.
+    /// Closes a group to new jobs; repeating it changes nothing.
     ///
     /// # Errors
-    /// There is no such group, or the hall could not be reached.
+    /// There is no such group, or the server could not be reached.
     pub async fn close_group(&self, id: u64) -> Result<Group, ClientError> {
         self.read(&self.of_group(id, "close").repeatable()).await
     }
@@ -90,16 +90,16 @@ impl Client {
     /// Ends all jobs of a group; doing it again changes nothing.
     ///
     /// # Errors
-    /// It has already ended, or the hall could not be reached.
+    /// It has already ended, or the server could not be reached.
     pub async fn cancel_group(&self, id: u64, why: &Cancel) -> Result<Group, ClientError> {
         self.read(&self.of_group(id, "cancel").json(why)?.repeatable()).await
     }
 
     /// Makes a new group of what failed in an ended one, and gives it. With an idempotency key it is repeated when
-    /// nobody answers.
+    /// no reply arrives.
     ///
     /// # Errors
-    /// It has not ended, nothing failed, or the hall could not be reached.
+    /// It has not ended, nothing failed, or the server could not be reached.
     pub async fn retry_group(&self, id: u64, key: Option<&str>) -> Result<Group, ClientError> {
         self.read(&keyed(self.of_group(id, "retry"), key)).await
     }

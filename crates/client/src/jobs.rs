@@ -34,7 +34,7 @@ pub struct JobFilter {
     pub created_after: Option<Timestamp>,
     /// Submitted before this moment.
     pub created_before: Option<Timestamp>,
-    /// So many on a page; the hall's default if none.
+    /// The size of a page; the server's default if none.
     pub limit: Option<u32>,
 }
 
@@ -114,12 +114,12 @@ impl Jobs {
 }
 
 impl Client {
-    /// Submits one job. With an idempotency key it is repeated when nobody answers; without one it is not.
+    /// Submits one job. With an idempotency key it is repeated when no reply arrives; without one it is not.
     ///
     /// # Errors
-    /// The hall refused it or could not be reached.
+    /// The server refused it or could not be reached.
     pub async fn submit(&self, job: &SubmitJob, key: Option<&str>) -> Result<Submitted, ClientError> {
-        // As an array of one: only that answer tells the disposition.
+        // As an array of one: only that reply contains the disposition.
         let submitted = self.submit_many(std::slice::from_ref(job), key).await?;
         submitted.into_iter().next().ok_or_else(|| ClientError::Protocol("no reply for a job".to_owned()))
     }
@@ -127,7 +127,7 @@ impl Client {
     /// Submits many jobs, all or none.
     ///
     /// # Errors
-    /// The hall refused them or could not be reached.
+    /// The server refused them or could not be reached.
     pub async fn submit_many(
         &self,
         jobs: &[SubmitJob],
@@ -151,7 +151,7 @@ impl Client {
     /// One job with its attempts.
     ///
     /// # Errors
-    /// There is no such job, or the hall could not be reached.
+    /// There is no such job, or the server could not be reached.
     pub async fn job(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::GET, id, None)).await
     }
@@ -159,7 +159,7 @@ impl Client {
     /// A page of jobs.
     ///
     /// # Errors
-    /// The filter is wrong, or the hall could not be reached.
+    /// The filter is wrong, or the server could not be reached.
     pub async fn jobs(&self, filter: &JobFilter, cursor: Option<&str>) -> Result<Page<Job>, ClientError> {
         self.read(&self.api(Method::GET, &["jobs"]).query(&filter.pairs(cursor))).await
     }
@@ -173,7 +173,7 @@ impl Client {
     /// Cancels a job and gives it as it is then; doing it again changes nothing.
     ///
     /// # Errors
-    /// It has already ended, or the hall could not be reached.
+    /// It has already ended, or the server could not be reached.
     pub async fn cancel(&self, id: u64, why: &Cancel) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("cancel")).json(why)?.repeatable()).await
     }
@@ -181,7 +181,7 @@ impl Client {
     /// Makes a new job like an ended one, and gives it.
     ///
     /// # Errors
-    /// It has not ended, or the hall could not be reached.
+    /// It has not ended, or the server could not be reached.
     pub async fn retry(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("retry"))).await
     }
@@ -189,7 +189,7 @@ impl Client {
     /// Changes a job that no worker has, and gives it as it is then.
     ///
     /// # Errors
-    /// A worker has it, it has ended, the change is wrong, or the hall could not be reached.
+    /// A worker has it, it has ended, the change is wrong, or the server could not be reached.
     pub async fn edit(&self, id: u64, edit: &EditJob) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::PATCH, id, None).json(edit)?.repeatable()).await
     }
@@ -197,7 +197,7 @@ impl Client {
     /// Keeps a job from being given to a worker; doing it again changes nothing.
     ///
     /// # Errors
-    /// It has ended, or the hall could not be reached.
+    /// It has ended, or the server could not be reached.
     pub async fn hold(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("hold")).repeatable()).await
     }
@@ -205,7 +205,7 @@ impl Client {
     /// Keeps it back no longer; doing it again changes nothing.
     ///
     /// # Errors
-    /// It has ended, or the hall could not be reached.
+    /// It has ended, or the server could not be reached.
     pub async fn release(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("release")).repeatable()).await
     }
@@ -213,7 +213,7 @@ impl Client {
     /// Has a job run at once, whatever its time, its backoff and its windows.
     ///
     /// # Errors
-    /// A worker has it, it has ended, or the hall could not be reached.
+    /// A worker has it, it has ended, or the server could not be reached.
     pub async fn run_now(&self, id: u64) -> Result<Job, ClientError> {
         self.read(&self.of_job(Method::POST, id, Some("run_now"))).await
     }
@@ -221,7 +221,7 @@ impl Client {
     /// Why a job is not running.
     ///
     /// # Errors
-    /// There is no such job, or the hall could not be reached.
+    /// There is no such job, or the server could not be reached.
     pub async fn explain(&self, id: u64) -> Result<Explanation, ClientError> {
         self.read(&self.of_job(Method::GET, id, Some("explain"))).await
     }
@@ -229,7 +229,7 @@ impl Client {
     /// The result of a success.
     ///
     /// # Errors
-    /// There is none, or the hall could not be reached.
+    /// There is none, or the server could not be reached.
     pub async fn result(&self, id: u64) -> Result<Box<RawValue>, ClientError> {
         self.read(&self.of_job(Method::GET, id, Some("result"))).await
     }

@@ -75,10 +75,10 @@ pub struct LogFollow {
 }
 
 impl LogFollow {
-    /// The next bytes, or none when the attempt has ended, or the hall stops: look at the job to know.
+    /// The next bytes, or none when the attempt has ended, or the server stops: look at the job to know.
     ///
     /// # Errors
-    /// There is no such log, or the hall stayed away for too long.
+    /// There is no such log, or the server was unreachable for too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             match self.step().await {
@@ -109,7 +109,7 @@ impl LogFollow {
             let range = LogRange::From(self.offset);
             let call = self.client.log_call(self.job, self.attempt.as_deref(), range, true).within(None);
             let response = self.client.send_once(&call).await?;
-            // A hall need not heed the range when it is followed.
+            // A server may ignore the range when the log is followed.
             self.skip = if response.status() == StatusCode::PARTIAL_CONTENT { 0 } else { self.offset };
             self.response = Some(response);
         }

@@ -7,10 +7,10 @@ use crate::call::Client;
 use crate::error::ClientError;
 
 impl Client {
-    /// Starts an operation. It is not repeated when nobody answers: look at the list before trying again.
+    /// Starts an operation. It is not repeated when no reply arrives: look at the list before trying again.
     ///
     /// # Errors
-    /// The hall refused it or could not be reached.
+    /// The server refused it or could not be reached.
     pub async fn start_operation(&self, operation: &StartOperation) -> Result<Operation, ClientError> {
         self.read(&self.api(Method::POST, &["operations"]).json(operation)?).await
     }
@@ -18,7 +18,7 @@ impl Client {
     /// How far an operation is.
     ///
     /// # Errors
-    /// There is no such operation, or the hall could not be reached.
+    /// There is no such operation, or the server could not be reached.
     pub async fn operation(&self, id: u64) -> Result<Operation, ClientError> {
         self.read(&self.api(Method::GET, &["operations", &id.to_string()])).await
     }
@@ -26,7 +26,7 @@ impl Client {
     /// The newest operations, at most so many.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn operations(&self, limit: u32) -> Result<Vec<Operation>, ClientError> {
         let call = self.api(Method::GET, &["operations"]).query(&[("limit", limit.to_string())]);
         let page: Page<Operation> = self.read(&call).await?;
@@ -36,7 +36,7 @@ impl Client {
     /// Stops an operation; doing it again changes nothing.
     ///
     /// # Errors
-    /// It has already ended, or the hall could not be reached.
+    /// It has already ended, or the server could not be reached.
     pub async fn cancel_operation(&self, id: u64) -> Result<Operation, ClientError> {
         let call = self.api(Method::POST, &["operations", &id.to_string(), "cancel"]);
         self.read(&call.repeatable()).await

@@ -11,9 +11,9 @@ use crate::error::ClientError;
 /// A sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alive {
-    /// The version of the hall, if it tells.
+    /// The version of the server, if it returns one.
     pub version: Option<String>,
-    /// The hall's clock, as the HTTP date of its answer.
+    /// The server's clock, from the HTTP date of its reply.
     pub date: Option<String>,
 }
 
@@ -22,12 +22,12 @@ pub struct Alive {
 pub struct Versioned<T> {
     /// The thing.
     pub value: T,
-    /// Names this version of it, if the hall tells.
+    /// The version tag, if the server returns one.
     pub version: Option<String>,
 }
 
 impl Client {
-    /// Whether the hall is there. Needs no token.
+    /// Whether the server is alive. Needs no token.
     ///
     /// # Errors
     /// It is not.
@@ -41,7 +41,7 @@ impl Client {
         Ok(Alive { version: told.or(named), date })
     }
 
-    /// Whether the hall takes work. Needs no token.
+    /// Whether the server accepts work. Needs no token.
     ///
     /// # Errors
     /// It does not, and says which check failed; or it could not be reached.
@@ -50,10 +50,10 @@ impl Client {
         self.body(response).await.map(drop)
     }
 
-    /// All workers the hall knows.
+    /// All known workers.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn workers(&self) -> Result<Vec<Worker>, ClientError> {
         self.whole_list("workers").await
     }
@@ -61,15 +61,15 @@ impl Client {
     /// The nodes of the hall, by name.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn nodes(&self) -> Result<Vec<Node>, ClientError> {
         self.whole_list("nodes").await
     }
 
-    /// All queues that the hall knows.
+    /// All known queues.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn queues(&self) -> Result<Vec<Queue>, ClientError> {
         self.whole_list("queues").await
     }
@@ -77,7 +77,7 @@ impl Client {
     /// One queue.
     ///
     /// # Errors
-    /// There is no such queue, or the hall could not be reached.
+    /// There is no such queue, or the server could not be reached.
     pub async fn queue(&self, name: &str) -> Result<Queue, ClientError> {
         self.read(&self.api(Method::GET, &["queues", name])).await
     }
@@ -85,7 +85,7 @@ impl Client {
     /// What is configured for a queue, by its queue, with the version of the settings.
     ///
     /// # Errors
-    /// There is no such queue, or the hall could not be reached.
+    /// There is no such queue, or the server could not be reached.
     pub async fn queue_settings(&self, name: &str) -> Result<Versioned<Queue>, ClientError> {
         self.versioned(&self.api(Method::GET, &["queues", name])).await
     }
@@ -93,7 +93,7 @@ impl Client {
     /// Configures a queue; what is missing in the settings stays as it is. With a version, only that one is changed.
     ///
     /// # Errors
-    /// The settings are wrong, the version is another, or the hall could not be reached.
+    /// The settings are wrong, the version differs, or the server could not be reached.
     pub async fn set_queue(
         &self,
         name: &str,
@@ -111,7 +111,7 @@ impl Client {
     /// Gives a queue its defaults again.
     ///
     /// # Errors
-    /// Nobody configured it, or the hall could not be reached.
+    /// It was never configured, or the server could not be reached.
     pub async fn reset_queue(&self, name: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["queues", name])).await.map(drop)
     }
@@ -119,7 +119,7 @@ impl Client {
     /// The hall as a whole.
     ///
     /// # Errors
-    /// The hall could not be reached, or does not let this token look.
+    /// The server could not be reached, or does not let this token read.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
         self.read(&self.api(Method::GET, &["stats"])).await
     }
@@ -127,7 +127,7 @@ impl Client {
     /// All types and what is configured for them.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn types(&self) -> Result<Vec<TypeSettings>, ClientError> {
         self.whole_list("types").await
     }
@@ -135,7 +135,7 @@ impl Client {
     /// What is configured for a type.
     ///
     /// # Errors
-    /// There is no such type, or the hall could not be reached.
+    /// There is no such type, or the server could not be reached.
     pub async fn type_settings(&self, name: &str) -> Result<Versioned<TypeSettings>, ClientError> {
         self.versioned(&self.api(Method::GET, &["types", name])).await
     }
@@ -143,7 +143,7 @@ impl Client {
     /// Configures a type; what is missing in the settings stays as it is. With a version, only that one is changed.
     ///
     /// # Errors
-    /// The settings are wrong, the version is another, or the hall could not be reached.
+    /// The settings are wrong, the version differs, or the server could not be reached.
     pub async fn set_type(
         &self,
         name: &str,
@@ -161,7 +161,7 @@ impl Client {
     /// Gives a type its defaults again.
     ///
     /// # Errors
-    /// There is no such type, or the hall could not be reached.
+    /// There is no such type, or the server could not be reached.
     pub async fn reset_type(&self, name: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["types", name])).await.map(drop)
     }

@@ -38,10 +38,10 @@ use crate::call::{CONNECT, Client};
 use crate::error::ClientError;
 use crate::places::Place;
 
-/// How long the hall has to answer a request for a session, and then a hello.
+/// The time limit for the reply to a request for a session, and then to a hello.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// A way to the hall, bare or encrypted.
+/// A connection to the server, plain or encrypted.
 trait Way: AsyncRead + AsyncWrite + Unpin + Send + Debug {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Debug> Way for T {}
@@ -51,7 +51,7 @@ type Socket = WebSocketStream<Box<dyn Way>>;
 /// A session that has begun.
 #[derive(Debug)]
 pub struct Session {
-    /// What the hall said to the hello.
+    /// The server's reply to the hello.
     pub welcome: Welcome,
     sender: SessionSender,
     receiver: SessionReceiver,
@@ -66,7 +66,7 @@ pub struct SessionSender {
     url: String,
 }
 
-/// The half that hears.
+/// The receiving half.
 #[derive(Debug)]
 pub struct SessionReceiver {
     stream: SplitStream<Socket>,
@@ -78,7 +78,7 @@ impl Client {
     /// Opens a session, in MessagePack.
     ///
     /// # Errors
-    /// The hall cannot be reached, or refused the hello.
+    /// The server cannot be reached, or refused the hello.
     pub async fn session(&self, hello: Hello) -> Result<Session, ClientError> {
         self.session_in(Encoding::MessagePack, hello).await
     }
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// The one place where the way to the hall is made, bare or encrypted.
+    /// Opens the connection to the server, plain or encrypted.
     async fn connect(&self, place: Place<'_>, url: &Url) -> Result<Box<dyn Way>, ClientError> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let port = url.port_or_known_default().unwrap_or(80);
@@ -196,7 +196,7 @@ impl Session {
         self.receiver.next().await
     }
 
-    /// Speaks and hears apart from each other. Whoever only speaks is cut by the hall in the end.
+    /// Splits into a sending and a receiving half. The server closes a session whose client never receives.
     #[must_use]
     pub fn split(self) -> (SessionSender, SessionReceiver) {
         (self.sender, self.receiver)
@@ -204,7 +204,7 @@ impl Session {
 
     /// Leaves for good: what it still has is lost at once.
     pub async fn leave(mut self) {
-        // One who leaves does not care whether that was heard: the session ends by itself.
+        // Whether the goodbye arrives does not matter: the session ends by itself.
         let _ = self.sender.send(&[ToServer::Leave {}]).await;
         let rest = async { while self.receiver.next().await.is_ok() {} };
         let _ = tokio::time::timeout(ANSWER, rest).await;
@@ -227,7 +227,7 @@ impl SessionSender {
         self.sink.flush().await.map_err(|error| gone(&self.url, &error))
     }
 
-    /// A message that cannot be written takes those before it along, so that nobody sends half of what was meant.
+    /// If one message cannot be encoded, none before it is sent either, so that no half of a batch is sent.
     fn push(&mut self, message: &ToServer) -> Result<bool, ClientError> {
         self.frame.push(message).map_err(|error| {
             self.frame.take();

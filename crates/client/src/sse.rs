@@ -1,6 +1,6 @@
 //! A parser for server-sent events that accepts chunks of any size.
 
-/// The most bytes of one event; more is not an event of a hall.
+/// The most bytes of one event; a Jobhall server sends no longer ones.
 const EVENT_BYTES: usize = 1 << 20;
 
 /// One event.
@@ -47,7 +47,7 @@ impl Parser {
     /// Takes bytes and gives the events they complete.
     ///
     /// # Errors
-    /// An event is longer than any that a hall sends.
+    /// An event is longer than any that a Jobhall server sends.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         for &byte in bytes {

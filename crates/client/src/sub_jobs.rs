@@ -9,22 +9,22 @@ use crate::artifacts::segment;
 use crate::call::{Client, parse};
 use crate::error::ClientError;
 
-/// A request that waits is answered within this time, whatever it asked for.
+/// A waiting request is answered within this time, whatever time it asked for.
 const WAIT: Duration = Duration::from_secs(90);
 
 impl Client {
-    /// Asks for a job from inside one. Asked again by the same name it is the same job, so it may be repeated.
+    /// Submits a sub-job from inside a job. The same name always gives the same job, so the call may be repeated.
     ///
     /// # Errors
-    /// The hall refused it or could not be reached.
+    /// The server refused it or could not be reached.
     pub async fn call(&self, attempt: &str, job: &SubJob) -> Result<Called, ClientError> {
         self.read(&self.api(Method::POST, &["attempts", attempt, "jobs"]).json(job)?.repeatable()).await
     }
 
-    /// Waits, from inside a job, for jobs that it asked for; none if they were not over after the time that is given.
+    /// Waits, from inside a job, for its sub-jobs; none if they have not ended within the given time.
     ///
     /// # Errors
-    /// The hall refused it or could not be reached.
+    /// The server refused it or could not be reached.
     pub async fn wait_for(&self, attempt: &str, wait: &Wait) -> Result<Option<Waited>, ClientError> {
         let call = self.api(Method::POST, &["attempts", attempt, "wait"]).json(wait)?.repeatable();
         let response = self.send(&call.within(Some(WAIT))).await?;
@@ -34,10 +34,10 @@ impl Client {
         parse(&self.body(response).await?).map(Some)
     }
 
-    /// Tells the outcome of work that a worker has only started, by its type and key.
+    /// Reports the outcome of work that a worker has only started, by its type and key.
     ///
     /// # Errors
-    /// There is no such job, its outcome was told otherwise, or the hall could not be reached.
+    /// There is no such job, another outcome was reported, or the server could not be reached.
     pub async fn complete(
         &self,
         job_type: &str,

@@ -10,15 +10,15 @@ impl Client {
     /// All tokens, without their secrets.
     ///
     /// # Errors
-    /// This token may not, or the hall could not be reached.
+    /// This token is not allowed to, or the server could not be reached.
     pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
         self.whole_list("tokens").await
     }
 
-    /// Makes a token; its secret is told this once.
+    /// Creates a token; its secret is returned only here.
     ///
     /// # Errors
-    /// The wish is wrong, the name is taken, or the hall could not be reached.
+    /// The request is wrong, the name is taken, or the server could not be reached.
     pub async fn create_token(&self, wanted: &CreateToken) -> Result<CreatedToken, ClientError> {
         self.read(&self.api(Method::POST, &["tokens"]).json(wanted)?).await
     }
@@ -26,7 +26,7 @@ impl Client {
     /// Takes a token away.
     ///
     /// # Errors
-    /// There is no such token, or the hall could not be reached.
+    /// There is no such token, or the server could not be reached.
     pub async fn revoke_token(&self, id: &str) -> Result<(), ClientError> {
         self.send(&self.api(Method::DELETE, &["tokens", id])).await.map(drop)
     }
@@ -34,7 +34,7 @@ impl Client {
     /// Exchanges the join token that this client shows for a worker's own credential. Not repeated: it works once.
     ///
     /// # Errors
-    /// It was used or is too old, the name is taken, or the hall could not be reached.
+    /// It was used or is too old, the name is taken, or the server could not be reached.
     pub async fn join(&self, name: &str) -> Result<CreatedToken, ClientError> {
         let join = Join { name: name.to_owned() };
         self.read(&self.api(Method::POST, &["join"]).json(&join)?).await
@@ -43,7 +43,7 @@ impl Client {
     /// A page of what was done, newest first.
     ///
     /// # Errors
-    /// This token may not, or the hall could not be reached.
+    /// This token is not allowed to, or the server could not be reached.
     pub async fn audit(&self, limit: usize, cursor: Option<&str>) -> Result<Page<Act>, ClientError> {
         let cursor = cursor.map(|cursor| ("cursor", cursor.to_owned()));
         let pairs: Vec<_> = [("limit", limit.to_string())].into_iter().chain(cursor).collect();
@@ -53,7 +53,7 @@ impl Client {
     /// Tells how far the attempt is that this client's token belongs to.
     ///
     /// # Errors
-    /// The attempt has ended, or the hall could not be reached.
+    /// The attempt has ended, or the server could not be reached.
     pub async fn own_progress(&self, attempt: &str, progress: &Progress) -> Result<Moved, ClientError> {
         self.read(&self.api(Method::POST, &["attempts", attempt, "progress"]).json(progress)?).await
     }

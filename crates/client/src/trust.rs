@@ -26,10 +26,10 @@ pub enum Trust {
     Certificate(PathBuf),
 }
 
-/// How TLS is spoken with a hall: for `https` and for `wss`.
+/// The TLS configuration, for `https` and for `wss`.
 ///
 /// # Errors
-/// A file cannot be read or has no certificate in it, or this machine knows no authority at all.
+/// A file cannot be read or has no certificate in it, or this machine has no trusted authority at all.
 pub fn tls_config(trust: &Trust) -> Result<Arc<ClientConfig>, ClientError> {
     let config = match trust {
         Trust::System => with_roots(system()?)?,
@@ -50,7 +50,7 @@ pub fn tls_config(trust: &Trust) -> Result<Arc<ClientConfig>, ClientError> {
     Ok(Arc::new(config))
 }
 
-/// For a hall without TLS: nobody is believed, so nothing can come of a certificate.
+/// For a server without TLS: no certificate is trusted.
 pub(crate) fn no_tls() -> Result<Arc<ClientConfig>, ClientError> {
     with_roots(RootCertStore::empty()).map(Arc::new)
 }
@@ -74,7 +74,7 @@ fn with_roots(roots: RootCertStore) -> Result<ClientConfig, ClientError> {
 
 fn system() -> Result<RootCertStore, ClientError> {
     let mut roots = RootCertStore::empty();
-    // A machine may have certificates that nobody can read any more; the others still count.
+    // A machine may have unreadable certificates; the others still count.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         let words = "this machine has no trusted certificate authorities; name the server's with --ca FILE";
@@ -112,7 +112,7 @@ impl ServerCertVerifier for Only {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        // The first of a chain is the hall's own.
+        // The first of a chain is the server's.
         match self.certificates.first() {
             Some(own) if own == end_entity => Ok(ServerCertVerified::assertion()),
             _ => Err(CertificateError::ApplicationVerificationFailure.into()),

@@ -22,12 +22,12 @@ const PIECE: usize = 256 * 1024;
 /// Pieces that may wait for a slow connection; then reading waits.
 const AHEAD: usize = 2;
 
-/// A file on its way to the hall.
+/// A file that is being uploaded.
 #[derive(Debug)]
 pub struct Upload<'a> {
     /// `{job}-{claim}`.
     pub attempt: &'a str,
-    /// The lease, unless the token itself stands for the attempt.
+    /// The lease, unless the token itself identifies the attempt.
     pub lease: Option<&'a str>,
     /// What it is to be called.
     pub name: &'a str,
@@ -45,16 +45,16 @@ pub enum UploadError {
     /// The file could not be read, or changed while it was read.
     #[error("failed to read the file: {0}")]
     File(io::Error),
-    /// The hall did not take it.
+    /// The server refused it.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
 
 impl Client {
-    /// Puts a file as an artifact of an attempt. `passed` hears how many bytes are on their way.
+    /// Puts a file as an artifact of an attempt. `passed` is called with the number of bytes sent.
     ///
     /// # Errors
-    /// The lease is lost, the name or size is not allowed, or the hall could not be reached. It is not repeated here.
+    /// The lease is lost, the name or size is not allowed, or the server could not be reached. It is not repeated here.
     pub async fn put_artifact(
         &self,
         upload: Upload<'_>,
@@ -70,7 +70,7 @@ impl Client {
         let (pieces, source) = mpsc::channel(AHEAD);
         let reading = tokio::task::spawn_blocking(move || read(file, size, &pieces, &passed));
         let answer = match self.send_body(&call, body(source)).await {
-            // The hall has decided, whatever of the file it has not seen.
+            // The server has replied before it read the whole file.
             Err(error @ ClientError::Problem(_)) => return Err(error.into()),
             answer => answer,
         };
@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-/// Reads a file piece by piece; its hash, or none if nobody wanted the rest.
+/// Reads a file piece by piece; returns its hash, or none if the receiver is gone.
 fn read(
     file: File,
     size: u64,

@@ -19,7 +19,7 @@ const MARGIN_S: u64 = 15;
 const BEFORE_THE_END: Duration = Duration::from_secs(5);
 
 /// How long work may go on under a lease, counted from the moment that its last renewal was sent: it is stopped before the
-/// hall can give it to another.
+/// server can assign it to another worker.
 #[must_use]
 pub fn safe_part(lease: Duration) -> Duration {
     lease - BEFORE_THE_END.min(lease / 2)
@@ -38,7 +38,7 @@ impl Client {
     /// Waits for jobs; none when the time is over. Not repeated: each poll is a new statement.
     ///
     /// # Errors
-    /// The hall refused it or could not be reached.
+    /// The server refused it or could not be reached.
     pub async fn vacancies(&self, vacancy: &Vacancy) -> Result<Assignments, ClientError> {
         let within = Duration::from_secs(vacancy.wait_s.saturating_add(MARGIN_S));
         let call = self.api(Method::POST, &["vacancies"]).json(vacancy)?.within(Some(within));
@@ -52,7 +52,7 @@ impl Client {
     /// Takes an assigned attempt.
     ///
     /// # Errors
-    /// The lease is lost, or the hall could not be reached.
+    /// The lease is lost, or the server could not be reached.
     pub async fn accept(&self, lease: AttemptRef<'_>) -> Result<Moved, ClientError> {
         self.read(&self.of_attempt(lease, "accept").repeatable()).await
     }
@@ -60,7 +60,7 @@ impl Client {
     /// Tells how far an attempt is.
     ///
     /// # Errors
-    /// The lease is lost, or the hall could not be reached.
+    /// The lease is lost, or the server could not be reached.
     pub async fn progress(&self, lease: AttemptRef<'_>, progress: &Progress) -> Result<Moved, ClientError> {
         self.read(&self.of_attempt(lease, "progress").json(progress)?).await
     }
@@ -68,7 +68,7 @@ impl Client {
     /// Adds to the log at `offset`. The offset makes a repeated chunk harmless.
     ///
     /// # Errors
-    /// The lease is lost, the chunk does not fit what is there, or the hall could not be reached.
+    /// The lease is lost, the chunk does not fit what is there, or the server could not be reached.
     pub async fn append_log(
         &self,
         lease: AttemptRef<'_>,
@@ -81,10 +81,10 @@ impl Client {
         self.read(&call.repeatable()).await
     }
 
-    /// Ends an attempt. The hall answers a repeated report as it did the first, so it is repeated when nobody answers.
+    /// Ends an attempt. The server answers a repeated report like the first, so it is repeated when no reply arrives.
     ///
     /// # Errors
-    /// The lease is lost, or the hall could not be reached.
+    /// The lease is lost, or the server could not be reached.
     pub async fn outcome(&self, lease: AttemptRef<'_>, report: &OutcomeReport) -> Result<Moved, ClientError> {
         self.read(&self.of_attempt(lease, "outcome").json(report)?.repeatable()).await
     }
@@ -92,7 +92,7 @@ impl Client {
     /// Renews leases.
     ///
     /// # Errors
-    /// The hall could not be reached.
+    /// The server could not be reached.
     pub async fn renew(&self, renewals: &Renewals) -> Result<Renewed, ClientError> {
         let call = self.api(Method::POST, &["renewals"]).json(renewals)?;
         self.read(&call.within(Some(Duration::from_secs(10))).repeatable()).await

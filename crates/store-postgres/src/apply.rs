@@ -37,7 +37,7 @@ pub(crate) struct Numbers {
     pub(crate) act: u64,
 }
 
-/// What is to be written, and what the callers will hear once it is.
+/// The writes, and the replies to the callers once they are committed.
 pub(crate) struct Plan {
     /// The writes.
     pub(crate) steps: Vec<Step>,
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
     pub(crate) numbers: Numbers,
 }
 
-/// The writes of units that are believed to be refused by nobody; none if they need to be looked at.
+/// The writes of units that are expected not to be refused; none if they must be checked first.
 pub(crate) fn believed(calls: &[Vec<Unit>], numbers: Numbers) -> Result<Option<Plan>, PgError> {
     let units = || calls.iter().flatten();
     if !units().all(is_plain) || !distinct(units()) {
@@ -104,7 +104,7 @@ fn touched_ids(unit: &Unit) -> impl Iterator<Item = JobId> {
     changed.chain(unit.inserts.iter().map(|insert| insert.job.id))
 }
 
-/// Keys of inserts that stand before an end: all changes are written before all inserts, so such an insert would take a
+/// Keys of inserts that come before an end: all changes are written before all inserts, so such an insert would take a
 /// place that was not free at its turn. They must be free from the beginning.
 fn keys_wanted_before_an_end(calls: &[Vec<Unit>]) -> Vec<String> {
     let units: Vec<&Unit> = calls.iter().flatten().collect();

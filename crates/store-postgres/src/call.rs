@@ -3,7 +3,7 @@
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Prune, Pruned, Unit};
 use tokio::sync::oneshot;
 
-/// Where an answer goes. A caller that no longer waits is no trouble.
+/// The channel of a reply. The caller may have stopped waiting.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
 
 /// One call of the port.

@@ -65,7 +65,7 @@ impl Connector {
         macro_rules! connect {
             ($tls:expr) => {{
                 let (client, connection) = self.config.connect($tls).await?;
-                // Its end is heard of by whoever asks the client next.
+                // The next use of the client reports its end.
                 let task = tokio::spawn(async move {
                     let _ = connection.await;
                 });

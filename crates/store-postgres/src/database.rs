@@ -52,7 +52,7 @@ pub struct NodeSeen {
 pub(crate) struct Home(Option<Runtime>);
 
 impl Home {
-    /// Does something there, and tells when it is done; callers need no runtime of their own.
+    /// Runs a future there and returns its result; callers need no runtime.
     pub(crate) fn run<T: Send + 'static>(
         self: &Arc<Home>,
         doing: impl Future<Output = T> + Send + 'static,
@@ -60,7 +60,7 @@ impl Home {
         let (reply, answer) = oneshot::channel();
         if let Some(runtime) = &self.0 {
             runtime.spawn(async move {
-                // A caller that no longer waits is no trouble.
+                // The caller may have stopped waiting.
                 let _ = reply.send(doing.await);
             });
         }
@@ -81,14 +81,14 @@ impl Drop for Home {
     }
 }
 
-/// The database of a hall. Clones speak to the same one.
+/// The database of a hall. Clones use the same one.
 #[derive(Clone)]
 pub struct Database {
     pub(crate) home: Arc<Home>,
     pub(crate) connector: Connector,
     pub(crate) pool: Pool,
     pub(crate) options: Options,
-    /// Hears of the leadership; a clone of it is never told when nobody can listen.
+    /// Receives changes of the leadership; never notified if listening is not possible.
     changes: watch::Receiver<()>,
 }
 
@@ -128,7 +128,7 @@ impl Database {
         Ok(Database { home, connector, pool, options, changes })
     }
 
-    /// takes the leadership if it is free or its time is over; tells who has it otherwise. Being asked also tells the others
+    /// Takes the leadership if it is free or expired; otherwise returns who has it. The call also shows the others
     /// that the node is there, so a follower asks every second or so.
     pub fn lead(&self, node: Node) -> Later<Result<Leadership, StoreError>> {
         let database = self.clone();
@@ -159,8 +159,8 @@ impl Database {
         Postgres::begin(self, holder.epoch, term).await.map(|store| Leadership::Mine(Arc::new(store)))
     }
 
-    /// Waits until the leadership may have changed hands, and no longer than this. The database tells it at once, over the
-    /// direct URL if a pooler stands in between; without one the time simply passes.
+    /// Waits until the leadership may have changed, and no longer than this. The database notifies of it, over the
+    /// direct URL if a pooler is in between; without one this waits the whole time.
     pub fn changed(&self, at_most: Duration) -> Later<()> {
         let mut changes = self.changes.clone();
         let waiting = self.home.run(async move {
@@ -193,7 +193,7 @@ impl Database {
         self.look("forget a node", step, |_| Ok(()))
     }
 
-    /// What the nodes of the hall know each other by: 64 hexadecimal digits, made by the first that opened the database.
+    /// The secret that nodes authenticate each other with: 64 hexadecimal digits, made by the first node.
     pub fn secret(&self) -> Later<Result<String, StoreError>> {
         self.look(
             "read the secret of the hall",
@@ -276,8 +276,8 @@ async fn open(connector: &Connector, list: &[Migration]) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Whether a pooler in transaction mode is seen to stand in between: two connections at once have the same server process,
-/// or one has another by and by. Other clients of the pooler may hide that, so [`PgError`] tells of it too.
+/// Whether a pooler in transaction mode is detected: two open connections have the same server process,
+/// or the process of one changes. Other clients of the pooler may hide that, so [`PgError`] detects it too.
 async fn is_pooled(connector: &Connector, client: &ClientWrapper) -> Result<bool, PgError> {
     let other = connector.connect().await?;
     let mut seen = Vec::new();

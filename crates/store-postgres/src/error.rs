@@ -61,8 +61,8 @@ impl PgError {
         self.code() == Some(&SqlState::DISK_FULL)
     }
 
-    /// Whether the connection is of no more use, so that nobody knows what came of the transaction. An error that the
-    /// server tells and lives on rolls back for certain.
+    /// Whether the connection is unusable, so that the outcome of the transaction is unknown. An error that the
+    /// server reports without closing the connection certainly rolls back.
     pub(crate) fn is_broken(&self) -> bool {
         match self {
             PgError::Late => true,

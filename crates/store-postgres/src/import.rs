@@ -31,7 +31,7 @@ impl std::fmt::Debug for Import {
 }
 
 impl Database {
-    /// Begins to take over what another store held. The hall must be empty, and no node may hold its leadership.
+    /// Begins the import of another store. The database must be empty, and no node may hold its leadership.
     pub fn import(&self) -> Later<Result<Import, StoreError>> {
         let database = self.clone();
         // The connection lives on the store's own runtime.
@@ -64,7 +64,7 @@ impl Import {
         self.database.connector.wire(&self.client)
     }
 
-    /// Who leads, if anyone does. From here on nobody takes it.
+    /// The current leader, if any. From here on no node can take the leadership.
     async fn holder(&self) -> Result<Option<String>, PgError> {
         let rows = self.wire().ask(Step::new(include_str!("sql/import_leadership.sql"))).await?;
         let leadership = rows.first().ok_or_else(|| damaged("leadership", "it is missing"))?;
@@ -107,7 +107,7 @@ impl Import {
         };
         let set = [
             put("last_id", marks.last_id),
-            // As if every feed row had been pruned: whoever followed it is told to begin anew.
+            // As if every feed row had been pruned: readers of the feed must start again.
             put("feed_pruned_to", marks.last_feed),
             put("last_act", marks.last_act),
         ];

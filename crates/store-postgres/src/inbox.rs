@@ -26,7 +26,7 @@ const CHANNEL: &str = "jobhall_inbox";
 /// connection, and a program may want none to be said (`jobhall.notify`).
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The step that takes rows of the inbox away with the idempotency keys that stand for them. A row that is not there ends the
+/// The step that deletes the inbox rows of these idempotency keys. A missing row ends the
 /// transaction: its job was made, or the request was taken back.
 pub(crate) fn taking(keys: &[&StoredIdempotencyKey]) -> Result<Option<Step>, PgError> {
     let of_inbox = keys.iter().filter(|key| key.scope == INBOX_SCOPE);
@@ -41,7 +41,7 @@ pub(crate) fn taking(keys: &[&StoredIdempotencyKey]) -> Result<Option<Step>, PgE
 pub(crate) struct Rows {
     database: Database,
     epoch: u64,
-    /// Hears of new ones; none where nobody can listen.
+    /// Receives notifications of new rows; none where listening is not possible.
     heard: Option<Arc<Mutex<watch::Receiver<()>>>>,
 }
 
@@ -95,7 +95,7 @@ impl Inbox for Rows {
             let Some(heard) = heard else { return tokio::time::sleep(LOOK).await };
             let mut heard = heard.lock().await;
             if let Ok(Err(_)) = tokio::time::timeout(LOOK, heard.changed()).await {
-                // Nobody listens any more.
+                // There is no receiver any more.
                 tokio::time::sleep(LOOK).await;
             }
         });

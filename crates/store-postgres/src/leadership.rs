@@ -89,7 +89,7 @@ impl Term {
         self.lost.borrow().clone().unwrap_or_else(|| "the writer ended unexpectedly".to_owned())
     }
 
-    /// Waits until it may no longer, and tells why.
+    /// Waits until it may no longer, and returns why.
     pub(crate) async fn lost(&self) -> String {
         let mut told = self.lost.subscribe();
         while self.stands() {
@@ -108,12 +108,12 @@ fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A term as the database is told it.
+/// A term as a parameter of a statement.
 pub(crate) fn term_ms(options: &Options) -> i64 {
     i64::try_from(options.term.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Renews the leadership on a connection of its own until it is lost or given back.
+/// Renews the leadership on a separate connection until it is lost or released.
 pub(crate) async fn renew(connector: Connector, options: Options, epoch: u64, term: Arc<Term>) {
     let mut client = None;
     let mut pause = options.renew_every;

@@ -8,7 +8,7 @@ use crate::row::{StoredStop, StoredWait, number, to_json};
 use crate::shapes::Shapes;
 use crate::wire::{LeaseBytes, Step};
 
-/// The text that stands for a (type, key). A type has no `/`, so no two pairs have the same.
+/// The text for a (type, key). A type contains no `/`, so the text is unique.
 pub(crate) fn key_text(job_type: &str, key: &str) -> String {
     format!("{job_type}/{key}")
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Point {
     /// A transaction is decided, nothing of it is sent.
     Begin,
-    /// A transaction is committed, nobody was answered.
+    /// A transaction is committed, no caller was answered.
     Committed,
     /// Before the leadership is renewed.
     Renew,
@@ -27,19 +27,19 @@ pub enum Fault {
 /// Called at every [`Point`]; for tests.
 pub type Hook = Arc<dyn Fn(Point) -> Option<Fault> + Send + Sync>;
 
-/// How a database is opened. The defaults are meant for every hall; only the URL must be told.
+/// How a database is opened. The defaults are meant for production; only the URL is required.
 #[derive(Clone)]
 pub struct Options {
     /// Where the database is: `postgres://user:password@host:port/name`, a socket directory percent-encoded as the
-    /// host. `sslmode` may be `disable`, `prefer` (the default: TLS if there is any), `require` (TLS, whoever answers)
+    /// host. `sslmode` may be `disable`, `prefer` (the default: TLS if there is any), `require` (TLS, any certificate)
     /// or `verify-full` (TLS, and the certificate must be for this host). `sslrootcert` names a file of trusted
     /// certificates, or `system` for those of the system (the default of `verify-full`); with it, `require` checks as
     /// `verify-full` does. Several hosts parted by commas: the one that takes writes is used.
     pub url: String,
-    /// Whether a pooler in transaction mode stands in between: then statements are not prepared, and nothing is left in
+    /// Whether a pooler in transaction mode is in between: then statements are not prepared, and nothing is left in
     /// a session.
     pub pooled: bool,
-    /// A way past the pooler on which the database can tell that the leader has changed. Without one, a node
+    /// A URL past the pooler, on which the database notifies of a new leader. Without one, a node
     /// behind a pooler sees that when it looks.
     pub direct_url: Option<String>,
     /// How many connections read.
@@ -52,7 +52,7 @@ pub struct Options {
     pub term: Duration,
     /// How often it is renewed.
     pub renew_every: Duration,
-    /// How long a read is tried again while the database is away.
+    /// How long a read is retried while the database is unreachable.
     pub patience: Duration,
     /// Looks on, waits or breaks something; for tests.
     pub hook: Option<Hook>,

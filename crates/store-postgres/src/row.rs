@@ -19,7 +19,7 @@ use crate::spec;
 pub(crate) struct StoredStop {
     pub(crate) at: i64,
     pub(crate) failure: Failure,
-    /// Whether it is for its time; otherwise someone asked for it.
+    /// Whether the timeout caused it; otherwise it was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) timed_out: bool,
 }

@@ -50,7 +50,7 @@ impl<'r, R> Shapes<'r, R> {
         self.numbers.clone()
     }
 
-    /// What the rows have in a column of their own.
+    /// The columns that each row has separately.
     pub(crate) fn rows<T>(&self, column: impl Fn(&R) -> T) -> Vec<T> {
         self.rows.iter().map(column).collect()
     }

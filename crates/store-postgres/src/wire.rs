@@ -81,7 +81,7 @@ impl Step {
 enum Encoded {
     Null,
     Bytes(BytesMut),
-    /// It has no such form; told when it is sent.
+    /// It cannot be encoded; reported when it is sent.
     Unfit(String),
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Wire<'c> {
 }
 
 impl Wire<'_> {
-    /// Sends the steps without waiting in between, and tells what each gave up to the first that failed.
+    /// Sends the steps without waiting in between, and returns the result of each up to the first that failed.
     pub(crate) async fn send(&self, steps: &[Step]) -> Result<Vec<Vec<Row>>, PgError> {
         self.send_prepared(steps, &self.prepare(steps).await?).await
     }

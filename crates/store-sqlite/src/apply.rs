@@ -31,7 +31,7 @@ pub(crate) fn run(statement: &mut Statement<'_>) -> Result<usize, SqlError> {
     Ok(statement.raw_execute()?)
 }
 
-/// The text that stands for a (type, key). A type has no `/`, so no two pairs have the same.
+/// The text for a (type, key). A type contains no `/`, so the text is unique.
 fn key_text(job_type: &str, key: &str) -> String {
     let mut text = String::with_capacity(job_type.len() + 1 + key.len());
     text.push_str(job_type);
@@ -204,7 +204,7 @@ impl Writes<'_> {
         Ok(true)
     }
 
-    /// Inserts what can be inserted, and lists what stands against the others.
+    /// Inserts the jobs without conflicts, and returns the conflicts of the others.
     fn insert_all(&mut self, unit: &Unit) -> Result<Vec<Conflict>, SqlError> {
         let mut conflicts = Vec::new();
         for insert in &unit.inserts {

@@ -20,13 +20,13 @@ pub(crate) enum Call {
     Prune(Prune, Reply<Pruned>),
 }
 
-/// A caller whose call is part of a transaction. If the writer panics from here on, nobody knows what came of it.
+/// A caller whose call is part of a transaction. If the writer panics from here on, the outcome is unknown.
 struct Begun<T>(Option<Reply<T>>);
 
 impl<T> Begun<T> {
     fn tell(mut self, result: Result<T, CommitError>) {
         if let Some(reply) = self.0.take() {
-            // A caller that no longer waits is no trouble.
+            // The caller may have stopped waiting.
             let _ = reply.send(result);
         }
     }
@@ -52,7 +52,7 @@ fn answer<T: Send + 'static>(reply: Reply<T>, result: Result<T, CommitError>) ->
     })
 }
 
-/// The answer of a call that found trouble: that of its transaction, which cannot have been committed.
+/// The reply to a call that failed: the error of its transaction, which cannot have been committed.
 fn failure<T: Send + 'static>(reply: Reply<T>) -> Answer {
     answer(reply, Err(CommitError::NotCommitted { full: false, message: "rolled back".to_owned() }))
 }

@@ -45,7 +45,7 @@ pub(crate) fn failed(verb: &str, path: &Path, error: &io::Error) -> StoreError {
     StoreError::new(format!("failed to {verb} {}: {error}", path.display()))
 }
 
-/// A link could lead the hall, which may run as root, to someone else's file.
+/// A link could lead the server, which may run as root, to another user's file.
 fn refuse_symlink(path: &Path) -> Result<(), StoreError> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {

@@ -45,7 +45,7 @@ fn refuse_old_sqlite(version: i32) -> Result<(), StoreError> {
 }
 
 /// Opens the writer's connection and brings the schema up to date. The file is first looked at without any right to
-/// change it: one of a newer hall stays as it is, byte for byte.
+/// change it: a file of a newer version is not changed at all.
 pub(crate) fn open_writer(
     path: &Path,
     list: &[Migration],

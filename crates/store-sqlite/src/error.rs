@@ -27,7 +27,7 @@ impl SqlError {
         self.code() == Some(ErrorCode::DiskFull)
     }
 
-    /// Whether someone else holds SQLite's own lock, so that nothing was tried.
+    /// Whether another connection holds SQLite's lock, so that nothing was tried.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }

@@ -26,7 +26,7 @@ const ROWS: usize = 1_000;
 /// A portion of jobs ends with the one that makes it this large, by its params, result and what it failed of.
 const BYTES: usize = 8 << 20;
 
-/// Where the walk over a file stands.
+/// The position of the walk over a file.
 #[derive(Clone, Debug)]
 enum Stage {
     Settings,
@@ -39,20 +39,20 @@ enum Stage {
     End,
 }
 
-/// A file that is read from its beginning to its end. It is nobody else's as long as this lives.
+/// A file that is read from its beginning to its end. No other process can open it while this value lives.
 #[derive(Debug)]
 pub struct Export {
     conn: Connection,
     stage: Stage,
-    /// Goes last: nobody else may have the file before it is closed.
+    /// Dropped last: the file must be closed before another process may lock it.
     place: DataDir,
 }
 
 impl Export {
-    /// Opens a file that no hall has open.
+    /// Opens a file that no server has open.
     ///
     /// # Errors
-    /// There is no such file, a hall runs on it, or it is none of this version.
+    /// There is no such file, a server has it open, or it is not of this version.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Export, StoreError> {
         let path = path.as_ref();
         if !path.exists() {
@@ -72,7 +72,7 @@ impl Export {
         moved::read(&self.place.path)
     }
 
-    /// Marks it as moved there, so that no hall opens it any more, or as not moved.
+    /// Marks it as moved there, so that no server opens it any more, or as not moved.
     pub fn set_moved_to(&self, to: Option<&str>) -> Result<(), StoreError> {
         moved::set(&self.place.path, to)
     }

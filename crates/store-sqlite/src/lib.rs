@@ -62,7 +62,7 @@ pub struct Sqlite {
     readers: Readers,
     shared: Arc<Shared>,
     waiting: usize,
-    /// Goes last: nobody else may have the file before it is closed.
+    /// Dropped last: the file must be closed before another process may lock it.
     _place: DataDir,
 }
 
@@ -103,7 +103,7 @@ impl Sqlite {
                 let message = format!("{waiting} calls are waiting for the disk already");
                 return Err(CommitError::NotCommitted { full: false, message });
             }
-            // A call that nobody answers was never part of a transaction that could have been committed.
+            // A call without a reply was never part of a transaction that could have been committed.
             answer.await.unwrap_or_else(|_| Err(stopped(&shared)))
         })
     }
@@ -132,7 +132,7 @@ impl Drop for Sqlite {
         self.readers.stop();
         self.calls = None;
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has told so, and its callers have heard that it stopped.
+            // The panic was printed, and the callers were answered that the writer stopped.
             let _ = writer.join();
         }
     }

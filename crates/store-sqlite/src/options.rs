@@ -36,7 +36,7 @@ pub enum Fault {
 /// Called at every [`Point`]; for tests.
 pub type Hook = Arc<dyn Fn(Point) -> Option<Fault> + Send + Sync>;
 
-/// How a store is opened. The defaults are meant for every hall.
+/// How a store is opened. The defaults are meant for production.
 #[derive(Clone)]
 pub struct Options {
     /// How many calls may wait for the writer, and how many reads for a reader; one more is refused.

@@ -15,7 +15,7 @@ use crate::error::SqlError;
 use crate::options::Options;
 use crate::statements::Reads;
 
-/// A read: gets the statements, or why there are none, and answers whoever asked.
+/// A read: gets the statements, or why there are none, and answers the caller.
 type Read = Box<dyn FnOnce(Result<&mut Reads<'_>, StoreError>) + Send>;
 
 /// The threads and the way to them.
@@ -53,7 +53,7 @@ impl Readers {
             let result = reads.and_then(|reads| {
                 on_snapshot(reads, read).map_err(|trouble| failed("read", &path, &trouble))
             });
-            // Nobody waits any more: nothing is lost.
+            // The caller stopped waiting: nothing is lost.
             let _ = reply.send(result);
         });
         let refused = match self.reads.as_ref().map(|reads| reads.try_send(read)) {
@@ -73,7 +73,7 @@ impl Readers {
     pub(crate) fn stop(&mut self) {
         self.reads = None;
         for thread in self.threads.drain(..) {
-            // A reader that panicked has told so, and there is nothing to save.
+            // The panic was printed, and a reader has nothing to save.
             let _ = thread.join();
         }
     }

@@ -19,7 +19,7 @@ use crate::spec;
 struct StoredStop {
     at: i64,
     failure: Failure,
-    /// Whether it is for its time; otherwise someone asked for it.
+    /// Whether the timeout caused it; otherwise it was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     timed_out: bool,
 }

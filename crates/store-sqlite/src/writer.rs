@@ -65,7 +65,7 @@ struct Writer<'c> {
     wal_pages_before: i32,
 }
 
-/// The thread. `ready` hears whether it could begin.
+/// The thread. `ready` receives whether it could start.
 pub(crate) fn serve(task: Task, ready: &SyncSender<Result<(), SqlError>>) {
     let Task { mut conn, path, calls, shared, options } = task;
     let wal_pages = Arc::new(AtomicI32::new(0));
@@ -150,7 +150,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Commits; tells what the callers must hear if that did not work.
+    /// Commits; returns the error for the callers if that failed.
     fn commit(&mut self) -> Option<CommitError> {
         let done = self.fault(Point::Commit).and_then(|()| run(&mut self.writes.commit));
         let done = done.and_then(|_| self.fault(Point::Committed));
@@ -164,7 +164,7 @@ impl Writer<'_> {
         Some(self.unknown(&trouble))
     }
 
-    /// Rolls back; tells what the callers must hear.
+    /// Rolls back; returns the error for the callers.
     fn give_up(&mut self, trouble: &SqlError) -> CommitError {
         // Some errors, such as a full disk, roll back by themselves.
         if !self.writes.conn.is_autocommit()
@@ -199,7 +199,7 @@ impl Writer<'_> {
     }
 
     /// Copies the write-ahead log into the file, after the callers were answered. A full disk or a reader in the way
-    /// only puts it off; a failed sync stops the writer, as nobody knows what the file has.
+    /// only puts it off; a failed sync stops the writer, because the content of the file is unknown.
     fn checkpoint_if_due(&mut self) -> ControlFlow<()> {
         if self.wal_pages.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
             return ControlFlow::Continue(());
@@ -224,7 +224,7 @@ impl Writer<'_> {
     fn count(&mut self, calls: usize, rows: usize) {
         let pages = self.wal_pages.load(Ordering::Relaxed);
         let before = std::mem::replace(&mut self.wal_pages_before, pages);
-        // Fewer than before: the log was begun anew.
+        // Fewer than before: the log was restarted.
         let written = if pages >= before { pages - before } else { pages };
         let counters = &self.shared.counters;
         add(&counters.transactions, 1);

@@ -13,13 +13,13 @@ pub enum CommitError {
         /// What the store said.
         message: String,
     },
-    /// Nobody knows whether it was written. The store takes no more commits; only a restart tells.
+    /// It is unknown whether it was written. The store accepts no further commits; a restart shows the outcome.
     #[error("it is unknown whether it was written; a restart will show: {message}")]
     Unknown {
         /// What the store said.
         message: String,
     },
-    /// The store takes no more commits.
+    /// The store accepts no further commits.
     #[error("the store has stopped: {message}")]
     Stopped {
         /// Why.
@@ -33,7 +33,7 @@ pub enum CommitError {
 pub struct StoreError {
     /// What the store said.
     pub message: String,
-    /// Nobody answered there: the same may work in a moment.
+    /// The store did not answer: a retry may succeed soon.
     pub away: bool,
 }
 
@@ -43,7 +43,7 @@ impl StoreError {
         StoreError { message: message.into(), away: false }
     }
 
-    /// The same of a store that does not answer.
+    /// The same for a store that does not answer.
     #[must_use]
     pub fn away(message: impl Into<String>) -> StoreError {
         StoreError { message: message.into(), away: true }

@@ -8,7 +8,7 @@ use crate::Block;
 use crate::audit::AuditRow;
 use crate::unit::{Link, Setting, StoredIdempotencyKey};
 
-/// A stretch of what a store holds. The feed is not among it: whoever follows it reads the jobs anew.
+/// A chunk of a store's content. The feed is not included: its readers read the jobs again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportChunk {
     /// Configuration, tokens, schedules and operations.

@@ -66,7 +66,7 @@ impl News {
 pub struct FeedPage {
     /// Rows in order, without hole.
     pub rows: Vec<FeedRow>,
-    /// Numbers up to this one have been pruned: a reader that stands below it has missed something.
+    /// Numbers up to this one have been pruned: a reader below it has missed rows.
     pub pruned_to: u64,
 }
 

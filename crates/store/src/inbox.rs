@@ -10,7 +10,7 @@ pub const INBOX_SCOPE: &str = "sql:inbox";
 /// A request for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxRow {
-    /// Its number, as the program was told.
+    /// The row's number, as returned to the program.
     pub id: u64,
     /// The job, as the API takes it.
     pub body: String,

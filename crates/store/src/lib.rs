@@ -141,7 +141,7 @@ pub struct JobPage {
 
 /// Durable storage of one hall.
 pub trait Store: Send + Sync + 'static {
-    /// Applies the units in order in one durable transaction; a refused unit leaves no trace and the others stand.
+    /// Applies the units in order in one durable transaction; a refused unit changes nothing, the others are applied.
     /// The answer comes after the transaction is durable. Calls take effect in the order they were made.
     fn commit(&self, units: Vec<Unit>) -> Later<Result<Committed, CommitError>>;
 
@@ -209,13 +209,13 @@ pub trait Store: Send + Sync + 'static {
     /// Feed rows after `after`, at most `limit`, and the oldest number that is still there.
     fn feed(&self, after: u64, limit: usize) -> Later<Result<FeedPage, StoreError>>;
 
-    /// Whether this store may still speak for the hall. One that several nodes share may be another node's by now;
-    /// then what was remembered of it counts no more.
+    /// Whether this store may still write for the hall. If several nodes share the store, another node may lead by now;
+    /// cached state is then no longer valid.
     fn stands(&self) -> bool {
         true
     }
 
-    /// Jobs that other programs asked for in transactions of their own, if the store knows such.
+    /// Jobs that other programs submitted in their own transactions, if the store supports that.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
     }

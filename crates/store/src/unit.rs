@@ -73,7 +73,7 @@ pub struct Change {
     pub want_spec: bool,
 }
 
-/// A new job. It takes the place of its key that [`key_place`] tells.
+/// A new job. It takes the place of its key that [`key_place`] returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Insert {
     /// The job.
@@ -205,7 +205,7 @@ pub struct StoredIdempotencyKey {
     pub scope: String,
     /// The key.
     pub key: String,
-    /// A digest of the request it stands for.
+    /// A digest of its request.
     pub body: u128,
     /// What was answered.
     pub answer: Vec<Submitted>,
@@ -234,11 +234,11 @@ pub struct Committed {
 /// Why a unit was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The job has another rev than expected; here it is as it stands, if it exists.
+    /// The job's rev differs from the expected one; this is the stored job, if it exists.
     Stale {
         /// The job that was to change.
         id: JobId,
-        /// As it stands.
+        /// As stored.
         job: Option<Job>,
     },
     /// A checked job is completed or does not exist.
@@ -274,14 +274,14 @@ pub enum Conflict {
     Group {
         /// Position among the groups.
         write: usize,
-        /// As it stands.
+        /// As stored.
         stored: Option<Box<Group>>,
     },
     /// The setting has another rev; here it is, if it exists.
     Setting {
         /// Position among the settings.
         write: usize,
-        /// As it stands.
+        /// As stored.
         stored: Option<Setting>,
     },
 }

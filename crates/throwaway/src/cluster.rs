@@ -29,7 +29,7 @@ pub enum Stop {
     Immediate,
 }
 
-/// A server of one's own. It is stopped and removed when it is dropped, also by a test that panics.
+/// A server for one test. It is stopped and removed when it is dropped, also by a test that panics.
 #[derive(Debug)]
 pub struct Cluster {
     directory: PathBuf,
@@ -118,7 +118,7 @@ impl Cluster {
         Database::create(&self.directory, self.port, &format!("throwaway_{n}"), true)
     }
 
-    /// Runs statements in a database, and tells what they print: rows as lines, columns parted by `|`.
+    /// Runs statements in a database, and returns their output: rows as lines, columns separated by `|`.
     pub fn sql(&self, database: &str, text: &str) -> String {
         sql(&self.directory, self.port, database, text)
     }
@@ -185,14 +185,14 @@ impl Cluster {
         standby
     }
 
-    /// Makes a standby the primary. It waits for no standby of its own.
+    /// Makes a standby the primary. The new primary waits for no standby.
     pub fn promote(&self) {
         self.sql("postgres", "SELECT pg_promote()");
         self.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = ''");
         self.sql("postgres", "SELECT pg_reload_conf()");
     }
 
-    /// A pooler in transaction mode before it, with so many connections of its own to a database.
+    /// A pooler in transaction mode in front of it, with this many connections to a database.
     pub fn pgbouncer(&self, connections: u32) -> Pooler {
         Pooler::start(&self.directory, self.port, connections)
     }
@@ -219,7 +219,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.stop(Stop::Immediate);
         let left = if self.owns_directory { &self.directory } else { &self.data };
-        // A test that fails to remove a directory below /tmp has still told what it had to tell.
+        // Failing to remove a directory below /tmp does not affect the result of a test.
         let _ = fs::remove_dir_all(left);
     }
 }
@@ -250,7 +250,7 @@ impl Database {
         url(&self.directory, self.port, &self.name)
     }
 
-    /// Runs statements in it, and tells what they print.
+    /// Runs statements in it, and returns their output.
     pub fn sql(&self, text: &str) -> String {
         sql(&self.directory, self.port, &self.name, text)
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::cluster::{poll, url};
 use crate::programs::{OWNER, demote, own, owned};
 
-/// Sockets are told apart by their port in the name.
+/// Sockets are distinguished by the port in their name.
 const PORT: u16 = 6432;
 
 /// A pooler; it ends when it is dropped.

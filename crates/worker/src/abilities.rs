@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use jobhall_core::needs::{Abilities, SelectorError};
 use jobhall_protocol::{Ability, WorkerFile};
 
-/// The abilities of this machine and this file as text; the file's word stands where both speak.
+/// The abilities of this machine and this file as text; where both define one, the file wins.
 pub fn abilities(file: &WorkerFile) -> Result<String, SelectorError> {
     let mut known = detected();
     known.extend(file.abilities.iter().map(|(name, value)| (name.clone(), value.clone())));

@@ -18,13 +18,13 @@ use crate::executor;
 use crate::outputs::{self, Outputs};
 use crate::result::{self, Left};
 
-/// Uploads of one attempt at once: each waits for the hall's disk.
+/// Concurrent uploads of one attempt: each waits for the server's disk.
 const AT_ONCE: usize = 4;
 /// Lines about what was not kept.
 const NOTES: usize = 20;
-/// Pause between two tries to reach the hall.
+/// Pause between two tries to reach the server.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Uploads of one file that break although the hall answers; then the file is given up.
+/// The most uploads of one file that may break although the server answers; then the file is skipped.
 const BROKEN: u32 = 10;
 
 /// The value of a success, or why it is none.
@@ -39,7 +39,7 @@ enum Put {
     Stopped,
 }
 
-/// The way of an attempt's files to the hall.
+/// Uploads an attempt's files to the server.
 #[derive(Clone)]
 pub(crate) struct Uploads {
     pub(crate) client: Client,
@@ -129,7 +129,7 @@ impl Uploads {
         }
     }
 
-    /// Puts one file, however often the hall is away, until the attempt is cancelled or lost.
+    /// Uploads one file, however often the server is unreachable, until the attempt is cancelled or lost.
     async fn put(&self, folder: &Path, path: &Path, name: &str, media_type: &str) -> Put {
         let mut broken = 0;
         while self.goes_on() {
@@ -150,7 +150,7 @@ impl Uploads {
             match put {
                 Ok(_) => return Put::Kept,
                 Err(UploadError::File(error)) => return Put::Refused(error.to_string()),
-                // The session tells the same, or the outcome will be refused.
+                // The session reports the same, or the outcome will be refused.
                 Err(UploadError::Client(error)) if is_lost(&error) => return Put::Stopped,
                 Err(UploadError::Client(error)) if is_passing(&error) => {
                     broken += u32::from(self.is_broken(&error).await);
@@ -165,13 +165,13 @@ impl Uploads {
         Put::Stopped
     }
 
-    /// Whether only this upload could not reach the hall.
+    /// Whether only this upload could not reach the server.
     async fn is_broken(&self, error: &ClientError) -> bool {
         matches!(error, ClientError::Unreachable { .. }) && self.client.livez().await.is_ok()
     }
 }
 
-/// Whether the hall said that the attempt is not this worker's any more.
+/// Whether the server replied that this worker no longer has the attempt.
 fn is_lost(error: &ClientError) -> bool {
     matches!(error, ClientError::Problem(problem) if matches!(problem.code, Code::LeaseLost | Code::NotFound))
 }

@@ -22,7 +22,7 @@ const GATHER_BYTES: usize = 256 * 1024;
 const GATHER: Duration = Duration::from_millis(100);
 /// How long a command has between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// Pause before something is sent again that the hall could not take.
+/// Pause before a message that the server could not accept is sent again.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// What an attempt must do, in rising order.
@@ -32,7 +32,7 @@ pub(crate) enum Order {
     Go,
     /// Stop, and report that it was cancelled.
     Cancel,
-    /// Stop at once and report nothing: it is someone else's now.
+    /// Stop at once and report nothing: the lease is lost.
     Lost,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Attempt {
     pub file: Arc<WorkerFile>,
     pub attempt: AttemptId,
     pub lease: LeaseId,
-    /// What the job's process may show to the hall.
+    /// The token with which the job's process authenticates to the server.
     pub token: String,
     pub job: AssignedJob,
     pub spare: Spare,
@@ -101,7 +101,7 @@ impl Attempt {
         }
     }
 
-    /// Adds words of the worker's own to the log.
+    /// Adds a message of the worker to the log.
     async fn say(&mut self, gathered: &mut Gathered, words: &str) {
         if words.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl Attempt {
         gathered.bytes.extend_from_slice(words.as_bytes());
     }
 
-    /// Passes on the output until the command has ended, and stops it when told to.
+    /// Forwards the output until the command has ended, and stops the command when ordered to.
     async fn follow(&mut self, mut running: Running, gathered: &mut Gathered) -> Ended {
         let mut obeyed = Order::Go;
         loop {
@@ -157,8 +157,8 @@ impl Attempt {
         }
     }
 
-    /// Sends what has gathered. The hall being away is waited out: the child's pipe fills meanwhile. A cancel is obeyed
-    /// all the same.
+    /// Sends the collected output. Waits while the server is unreachable; the child's pipe fills meanwhile. A cancel is
+    /// obeyed in that time too.
     async fn pass_on(&mut self, gathered: &mut Gathered, running: &Running) {
         let Some(piece) = gathered.piece(self.attempt, self.lease) else { return };
         let stopper = running.stopper();
@@ -176,7 +176,7 @@ impl Attempt {
         }
     }
 
-    /// Sends until the hall has taken it or never will.
+    /// Sends until the server has accepted it or never will.
     async fn deliver(&self, messages: Vec<ToServer>) {
         loop {
             match self.outbox.send(messages.clone()).await {
@@ -189,8 +189,8 @@ impl Attempt {
         }
     }
 
-    /// Tells the last of the output and the outcome, until the hall has heard it or the lease is lost. An outcome that
-    /// the hall cannot accept becomes a crash: an attempt without an end would be held for ever.
+    /// Sends the last output and the outcome until the server has accepted it or the lease is lost. An outcome that
+    /// the server cannot accept becomes a crash: an attempt without an outcome would stay leased for ever.
     async fn report(&mut self, mut report: OutcomeReport, gathered: &mut Gathered) {
         let mut second = false;
         while *self.order.borrow() < Order::Lost {
@@ -250,7 +250,7 @@ impl Gathered {
     }
 }
 
-/// A crash that was the worker's or the hall's doing, not the command's.
+/// A crash caused by the worker or the server, not by the command.
 pub(crate) fn broken(reason: &str, error: &dyn std::fmt::Display) -> OutcomeReport {
     executor::report(Outcome::Crashed, Some(executor::refused(reason, error.to_string())))
 }

@@ -196,10 +196,10 @@ impl Command {
 /// Why a command was not even handed to a slot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The argument list is empty, or its first word is.
+    /// The argument list is empty, or its first argument is.
     #[error("the command names no program")]
     NoProgram,
-    /// A NUL byte would end the word early.
+    /// A NUL byte would end the string early.
     #[error("{place} holds a NUL byte")]
     NulByte {
         /// Which part of the command.

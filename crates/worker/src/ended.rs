@@ -36,7 +36,7 @@ pub enum Status {
     /// There is no such program.
     #[error("no program {program:?} in {searched}")]
     NotFound {
-        /// The first word of the command.
+        /// The first argument of the command.
         program: String,
         /// The `PATH` that was searched, or the directory that a relative path starts from.
         searched: String,

@@ -46,7 +46,7 @@ fn exec_command(exec: Exec) -> Result<Command, Failure> {
     Ok(command.stdin(exec.stdin.unwrap_or_default().into_bytes()))
 }
 
-/// Adds what every job's process is told.
+/// Adds the variables that every job's process gets.
 pub(crate) fn with_contract(
     command: Command,
     job: &AssignedJob,
@@ -64,7 +64,7 @@ pub(crate) fn with_contract(
         .env("JOBHALL_OUTPUT", left.output())
 }
 
-/// Adds the way back to the hall: a token that dies with the lease, and whom to believe.
+/// Adds access to the server: a token that expires with the lease, and the trusted certificates.
 pub fn with_access(command: Command, token: &str, trust: &Trust) -> Command {
     let command = command.env("JOBHALL_TOKEN", token);
     match trust {
@@ -80,7 +80,7 @@ pub(crate) fn outcome(ended: &Ended, cancelled: bool, external: bool, value: Val
         return report(Outcome::Cancelled, None);
     }
     match &ended.status {
-        // The work goes on outside: someone else tells what comes of it.
+        // The work continues outside: another party reports its outcome.
         Status::Exit(0) if external => report(Outcome::Started, None),
         Status::Exit(0) => match value {
             Ok(value) => OutcomeReport { value, ..report(Outcome::Succeeded, None) },

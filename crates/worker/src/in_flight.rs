@@ -76,7 +76,7 @@ impl InFlight {
         self.lose_where(|_| true);
     }
 
-    /// Tells those whose command still runs that they are lost. An outcome that was not answered yet harms nobody: a
+    /// Marks the attempts whose command still runs as lost. An outcome that was not answered yet is harmless: a
     /// server that has given the job to another refuses it.
     pub fn lose_running(&mut self) {
         self.lose_where(|holding| !holding.free);
@@ -117,7 +117,7 @@ impl InFlight {
         outbound.flat_map(|message| message.messages.iter().cloned()).collect()
     }
 
-    /// Passes on what the hall said about an attempt.
+    /// Forwards a message of the server about an attempt.
     pub fn hear(&mut self, message: ToWorker) {
         match message {
             ToWorker::Cancel { attempt, .. } => self.tell(attempt, Order::Cancel),
@@ -138,7 +138,7 @@ impl InFlight {
     fn answer(&mut self, attempt: AttemptId, to: Word, reply: Reply) {
         let Some(holding) = self.0.get_mut(&attempt) else { return };
         if let Some(message) = holding.message.take_if(|message| last(message) == Some(to)) {
-            // Whoever no longer waits for it has ended, which its task tells.
+            // A receiver that no longer waits has ended, which its task reports.
             let _ = message.reply.send(reply);
         }
     }

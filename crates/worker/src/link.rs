@@ -9,12 +9,12 @@ use tokio::task::JoinHandle;
 
 /// Messages put into one frame at most.
 const GATHERED: usize = 1_024;
-/// How long the hall has to take a goodbye.
+/// The time limit for the server to accept a goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// See the module. Dropping it breaks the connection.
 pub(crate) struct Link {
-    /// Without a bound of its own: an attempt says nothing more until it was answered, and there are as many as slots.
+    /// Unbounded: an attempt sends nothing more until it was answered, and there are as many attempts as slots.
     to_writer: mpsc::UnboundedSender<ToServer>,
     from_server: SessionReceiver,
     writer: JoinHandle<()>,
@@ -27,18 +27,18 @@ impl Link {
         Link { to_writer, from_server, writer: tokio::spawn(write(sender, said)) }
     }
 
-    /// Says something. Whether it is heard shows in what comes back.
+    /// Queues a message. Only the replies show whether it arrived.
     pub fn say(&self, message: ToServer) {
         // A writer that has ended has done so because the connection broke, which the reader learns.
         let _ = self.to_writer.send(message);
     }
 
-    /// The next frame of the hall. Nothing is lost when the returned future is dropped.
+    /// The next frame of the server. Nothing is lost when the returned future is dropped.
     pub async fn next(&mut self) -> Result<Vec<ToWorker>, ClientError> {
         self.from_server.next().await
     }
 
-    /// Leaves for good, and waits until the hall has heard it.
+    /// Closes the session, and waits until the server has received that.
     pub async fn leave(mut self) {
         self.say(ToServer::Leave {});
         let closed = async { while self.next().await.is_ok() {} };

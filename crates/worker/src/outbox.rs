@@ -15,7 +15,7 @@ pub(crate) struct OutboundMessage {
     pub reply: oneshot::Sender<Reply>,
 }
 
-/// The hall's answer.
+/// The server's reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// It was taken.

@@ -22,10 +22,10 @@ const DEPTH: usize = 32;
 
 /// The name of the directory for artifacts.
 const OUTPUT: &str = "output";
-/// The mode of the directories: nobody else's.
+/// The mode of the directories: accessible only to the owner.
 const MODE: u32 = 0o700;
 
-/// Where a job leaves its result and its artifacts: a directory of its own, gone with this.
+/// The directory in which a job leaves its result and its artifacts; removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     folder: tempfile::TempDir,
@@ -37,7 +37,7 @@ pub(crate) struct Outputs {
 pub(crate) struct Spare(Arc<Mutex<Vec<Outputs>>>);
 
 impl Spare {
-    /// One that nobody has touched.
+    /// A new, empty one.
     pub(crate) fn take(&self) -> io::Result<Outputs> {
         let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.map_or_else(Outputs::new, Ok)

@@ -48,7 +48,7 @@ pub(crate) fn look(path: &Path) -> io::Result<Left> {
     media_type(file, size).map(Left::File)
 }
 
-/// The value, if the hall takes it as one.
+/// The value, if the server accepts it as one.
 fn value(text: &[u8]) -> Option<Box<RawValue>> {
     let json = Json::parse_bytes("result", text, usize::try_from(INLINE_RESULT_BYTES).ok()?).ok()?;
     RawValue::from_string(json.as_str().to_owned()).ok()

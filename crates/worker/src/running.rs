@@ -104,7 +104,7 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// The command's process, once its start has been heard of.
+    /// The command's process id, once its start was reported.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.pid

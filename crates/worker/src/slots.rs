@@ -102,7 +102,7 @@ impl Slots {
         Slot { pool: Arc::clone(&self.0), _place: Some(place) }
     }
 
-    /// A slot for a command that the hall has given: a free one, or one more where commands wait for others. The hall
+    /// A slot for an assigned command: a free one, or an additional one where commands wait for others. The server
     /// counts those as if they did not run.
     #[must_use]
     pub fn take(&self) -> Slot {
@@ -144,7 +144,7 @@ impl Pool {
 }
 
 impl Slot {
-    /// Hands a command over. Whether it could be started is told by how it ends.
+    /// Sends a command to the slot. Its end reports whether it could be started.
     ///
     /// # Errors
     /// When the command cannot be, or the slot's own processes cannot be started.
@@ -195,7 +195,7 @@ impl Supervisor {
     }
 }
 
-/// A job can read the environment of its ancestors, so the slot's processes get no more than a job does.
+/// A job can read the environment of its ancestors, so the slot's processes get only what a job gets.
 fn monitor(options: &Options, socket: OwnedFd) -> io::Result<Child> {
     let mut program = Program::new(&options.program);
     program

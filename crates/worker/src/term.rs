@@ -71,7 +71,7 @@ impl Term {
         self.asked.is_some_and(|asked| now >= asked + self.part(6))
     }
 
-    /// The hall has renewed.
+    /// The server has renewed the leases.
     pub fn renewed(&mut self) {
         if let Some(asked) = self.asked.take() {
             self.since = asked;

@@ -29,12 +29,12 @@ const OUTBOUND: usize = 1_024;
 /// A job that ends within this time is accepted by its outcome, which saves a frame.
 const ACCEPT: Duration = Duration::from_millis(20);
 
-/// How a worker is told to end.
+/// How a worker is asked to shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shutdown {
     /// Go on.
     None,
-    /// Take no more jobs, finish those at hand.
+    /// Take no further jobs, finish the running ones.
     Drain,
     /// Stop everything now.
     Now,
@@ -42,7 +42,7 @@ pub enum Shutdown {
 
 /// What a worker works with.
 pub struct WorkerOptions {
-    /// The way to the hall, with the worker's credential.
+    /// The client, with the worker's credential.
     pub client: Client,
     /// Who it is and what it runs.
     pub file: WorkerFile,
@@ -52,7 +52,7 @@ pub struct WorkerOptions {
     pub shutdown: watch::Receiver<Shutdown>,
 }
 
-/// Works until told to end; an error if the worker's file makes no sense.
+/// Works until shutdown; an error if the worker's file is invalid.
 pub async fn run(options: WorkerOptions) -> Result<(), SelectorError> {
     let WorkerOptions { client, file, slots, shutdown } = options;
     let hello = Hello { abilities: abilities(&file)?, accepts: accepts(&file), ..Hello::default() };
@@ -105,7 +105,7 @@ async fn due(first: Option<&(Instant, AttemptId, LeaseId)>) {
 
 type Connecting = Pin<Box<dyn Future<Output = Result<Session, ClientError>> + Send>>;
 
-/// The way to the hall.
+/// The state of the connection to the server.
 enum Way {
     /// None until this moment.
     Away(Instant),
@@ -121,7 +121,7 @@ enum News {
     Try,
     /// The answer to a hello that was said at this moment.
     Answer(Result<Session, ClientError>, Instant),
-    /// What the hall says.
+    /// Messages of the server.
     Frame(Result<Vec<ToWorker>, ClientError>),
 }
 
@@ -145,7 +145,7 @@ struct Worker {
     slots: Slots,
     count: u64,
     hello: Hello,
-    /// The name it was given here, until it was compared with what the hall calls it.
+    /// The configured name, until it was compared with the name that the server uses.
     named: Option<String>,
     in_flight: InFlight,
     /// What the last hello named.
@@ -158,7 +158,7 @@ struct Worker {
     term: Term,
     /// What is to be accepted, and when; the earliest first.
     accepts: VecDeque<(Instant, AttemptId, LeaseId)>,
-    /// Assignments heard of in this session.
+    /// Assignments received in this session.
     heard: i64,
     /// The credit last given in this session.
     said: Option<i64>,
@@ -222,7 +222,7 @@ impl Worker {
         self.way = Way::Opening(connecting, Instant::now());
     }
 
-    /// The connection is gone, or did not come to be. Commands go on as long as their lease surely lives.
+    /// The connection broke or could not be opened. Commands continue as long as their lease certainly holds.
     fn away(&mut self, why: &str) {
         tracing::warn!(why, "the server is unreachable");
         let pause = self.patience.pause().unwrap_or_default();
@@ -297,7 +297,7 @@ impl Worker {
         self.in_flight.add(attempt, lease, task, order);
     }
 
-    /// Accepts what is due. One that has told its end by now needs no such word.
+    /// Accepts what is due. An attempt that has reported its end by now needs no accept.
     fn accept(&mut self) {
         let now = Instant::now();
         while let Some((_, attempt, lease)) = self.accepts.pop_front_if(|(at, ..)| *at <= now) {
@@ -324,9 +324,9 @@ impl Worker {
         }
     }
 
-    /// Says how many jobs may come in all: those that came, and one for each slot that is free. So nothing that crosses
-    /// on the wire can make it wrong. Commands that wait for others are counted here as all are; the hall knows of them and
-    /// gives more accordingly, which makes the room here less than none.
+    /// Sends how many jobs may be assigned in total: those received, and one per free slot. So no message that crosses
+    /// on the wire can make it wrong. Commands that wait for others are counted like the rest; the server knows them and
+    /// assigns more accordingly, which makes the number of free slots here negative.
     fn credit(&mut self, wants_jobs: bool) {
         let room = self.count.cast_signed() - self.in_flight.busy() as i64;
         let total = self.heard + if wants_jobs { room } else { room.min(0) };

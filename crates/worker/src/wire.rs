@@ -18,7 +18,7 @@ pub(crate) const MOST_CHUNK: usize = 64 << 10;
 /// kernel and eight of length here.
 const MOST_FRAME: usize = MOST_STDIN + 9 * MOST_WORDS + MOST_CHUNK;
 
-/// The most room that is kept once a large frame has been read.
+/// The most buffer capacity that is kept after a large frame was read.
 const MOST_IDLE: usize = 1 << 20;
 
 /// A frame that no end of this version would send.
@@ -106,7 +106,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Where to append what arrives; always with room for a full chunk.
+    /// Where to append what arrives; always with capacity for a full chunk.
     pub(crate) fn space(&mut self) -> &mut Vec<u8> {
         self.bytes.drain(..self.read);
         self.read = 0;

@@ -11,16 +11,16 @@ const PREFIX: &str = "jobhall-";
 const DEV_ONLY: [&str; 3] = ["sim", "store-conformance", "throwaway"];
 const APPLICATION: &[&str] = &["engine", "tree", "core", "store", "blobs"];
 
-/// Packages that `core` may stand on.
+/// Packages that `core` may depend on.
 const CORE_ALLOWED: &[&str] = &["jiff", "serde", "serde_json"];
 
-/// Packages that `kernel` may stand on.
+/// Packages that `kernel` may depend on.
 const KERNEL_ALLOWED: &[&str] = &["jobhall-core", "jobhall-store", "lru", "serde", "serde_json", "thiserror"];
 
 /// Packages that nothing below `kernel` may bring in: a runtime, randomness, logging.
 const KERNEL_BANNED: [&str; 3] = ["tokio", "rand", "tracing"];
 
-/// The rooms that `room` may depend on, or none for a room that is not in the plan.
+/// The crates that the crate `room` may depend on, or none for a crate that is not in the plan.
 fn allowed(room: &str) -> Option<&'static [&'static str]> {
     Some(match room {
         "core" | "blobs" | "tree" | "throwaway" => &[],
@@ -53,7 +53,7 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Every dependency between rooms that the plan does not allow.
+/// Every dependency between crates that the plan does not allow.
 #[must_use]
 pub fn forbidden(packages: &[Package]) -> Vec<Fault> {
     packages.iter().flat_map(faults_of).collect()
@@ -101,7 +101,7 @@ fn edge_fault(room: &str, plan: &[&str], kind: Kind, target: &str) -> Option<Fau
     (!fine).then(|| format!("{room} must not depend on {word}{target}"))
 }
 
-/// Whatever `core` and `kernel` stand on beyond their short lists; tests of them may use more.
+/// Every dependency of `core` and `kernel` beyond their short lists; their tests may use more.
 #[must_use]
 pub fn impure(packages: &[Package]) -> Vec<Fault> {
     let rooms = [("core", CORE_ALLOWED), ("kernel", KERNEL_ALLOWED)];
@@ -119,7 +119,7 @@ fn impure_room(packages: &[Package], room: &str, allowed: &[&str]) -> Vec<Fault>
 }
 
 /// Every package that `kernel` must not bring in, even by way of others. `tree` are the names of all packages that
-/// `package` stands on.
+/// `package` depends on.
 #[must_use]
 pub fn brought_in(package: &str, tree: &[String]) -> Vec<Fault> {
     let banned = KERNEL_BANNED.iter().filter(|banned| tree.iter().any(|name| name == *banned));

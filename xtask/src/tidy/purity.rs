@@ -31,7 +31,7 @@ pub const CORE: &[Banned] = &[
 /// What `kernel` must not touch besides: it returns what is to be logged.
 pub const KERNEL: &[Banned] = &[&["tracing"]];
 
-/// Every banned word in the files that ship; `files` are the sources of one crate, `lists` what it must not touch.
+/// Every banned word in the files that ship; `files` are the sources of one crate, `lists` what it must not use.
 #[must_use]
 pub fn touched(files: &[File], lists: &[&[Banned]]) -> Vec<Fault> {
     let banned = lists.concat();

@@ -21,7 +21,7 @@ struct Known {
     state: Option<State>,
     /// The entry of the file is on the disk.
     durable: bool,
-    /// A sync failed: nobody knows what the disk holds.
+    /// A sync failed: the content of the disk is unknown.
     broken: bool,
 }
 

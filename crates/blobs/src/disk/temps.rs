@@ -76,7 +76,7 @@ impl file_store::Temp for Temp<'_> {
             self.disk.temps.folder.rename(&self.name, folder, &name.file)?;
             self.renamed = true;
             if let Err(error) = folder.sync() {
-                // Nobody knows whether the entry will last, and a later sync may wrongly say it does: begin anew.
+                // The entry may not be durable, and a later sync may wrongly report that it is: start again.
                 let _ = folder.remove(&name.file);
                 return Err(error);
             }

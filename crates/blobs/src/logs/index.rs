@@ -5,7 +5,7 @@ use crate::BlobError;
 use crate::file_store::Opened;
 use crate::object_reader::read_full;
 
-/// What the files of a log hold, found out when the log is first used and kept up to date by whoever writes.
+/// The state of a log's files, read when the log is first used and updated by each write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) len: u64,
@@ -89,7 +89,7 @@ impl Files {
         }
     }
 
-    /// The marks stand at the end: complete last, cut before it.
+    /// The marks are at the end: complete last, cut before it.
     fn with_marks(&self, state: State, last: Record) -> Result<State, BlobError> {
         let finished = last.kind == Kind::Finished;
         let before = match state.records {

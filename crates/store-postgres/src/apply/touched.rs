@@ -103,7 +103,7 @@ fn successes(units: &[&Unit]) -> Step {
     Step::new(include_str!("../sql/success_since.sql")).with(types).with(keys).with(since)
 }
 
-/// Whoever has a place on a key that a unit may want or give up.
+/// The jobs that hold or wait for a key that a unit may take or release.
 async fn holders(wire: &Wire<'_>, units: &[&Unit], jobs: &[Job]) -> Result<Vec<JobId>, PgError> {
     let wanted = units.iter().flat_map(|unit| &unit.inserts).filter_map(|insert| key_of(&insert.job));
     let keys: BTreeSet<String> = wanted.chain(jobs.iter().filter_map(key_of)).collect();

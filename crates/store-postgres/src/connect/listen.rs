@@ -15,8 +15,8 @@ use crate::error::PgError;
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl Connector {
-    /// Listens on a connection of its own, made again whenever it breaks, until nobody wants to hear it any more. It also
-    /// tells when it begins: what was said before is not heard.
+    /// Listens on a separate connection, reopened whenever it breaks, until there is no receiver any more. It also
+    /// notifies when it begins: earlier notifications are not received.
     pub(crate) async fn listen(self, channel: &'static str, told: watch::Sender<()>) {
         while !told.is_closed() {
             let listening = async {

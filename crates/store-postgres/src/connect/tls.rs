@@ -83,7 +83,7 @@ impl Mode {
 }
 
 impl Wanted {
-    /// What the driver is told.
+    /// The driver's setting.
     pub(super) fn mode(&self) -> SslMode {
         match self.mode {
             Mode::Disable => SslMode::Disable,
@@ -135,7 +135,7 @@ impl Wanted {
     }
 }
 
-/// `prefer` and `require` alone hide what travels, from those who only listen: whoever answers is believed.
+/// `prefer` and `require` protect only against passive eavesdropping: any server's certificate is accepted.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

@@ -30,7 +30,7 @@ type Done = Pin<Box<dyn Future<Output = Result<(), PgError>> + Send>>;
 /// A commit that the server has.
 pub(super) struct Sent {
     batch: Batch,
-    /// What the callers will hear once it is committed.
+    /// The replies to the callers once it is committed.
     answers: Vec<Committed>,
     /// The numbers given by then.
     numbers: Numbers,
@@ -62,7 +62,7 @@ impl Writer {
             return Err(batch);
         };
         let last = self.sent.back().map_or(self.line.numbers, |last| last.numbers);
-        // What is wrong with it is told when it is done alone.
+        // Its error is reported when it is run alone.
         let Ok(Some(plan)) = believed(&batch.units, last) else { return Err(batch) };
         let ahead = i64::try_from(self.sent.len()).unwrap_or(i64::MAX);
         let mut steps = Vec::with_capacity(plan.steps.len() + 3);
@@ -111,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// The first came to nothing, or nobody knows what came of it.
+    /// The first failed, or its outcome is unknown.
     async fn failed(&mut self, trouble: &PgError) {
         if trouble.is_fenced() {
             self.line.term.lose("another node leads now");
@@ -134,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// Waits until those behind the first have come to nothing, and leaves the connection without a transaction.
+    /// Waits until those after the first have failed, and leaves the connection without a transaction.
     async fn roll_back(&mut self) {
         let Some(client) = self.line.client.take() else { return };
         let rolling_back = async {

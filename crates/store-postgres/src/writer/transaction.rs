@@ -99,7 +99,7 @@ impl Line {
         CommitError::NotCommitted { full: trouble.is_full(), message }
     }
 
-    /// The connection, made anew if it broke, as long as the leadership is held.
+    /// The connection, reopened if it broke, as long as the leadership is held.
     pub(super) async fn connected(&mut self) -> Result<Arc<ClientWrapper>, CommitError> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -188,7 +188,7 @@ impl Line {
         if wire.prepares {
             wire.send(&self.opening(number)).await?;
         } else {
-            // Behind a pooler a session cannot be told to write nothing outside a transaction: so BEGIN is waited for.
+            // Behind a pooler a session cannot be set to write nothing outside a transaction: so BEGIN is awaited.
             for step in self.opening(number) {
                 wire.ask(step).await?;
             }
@@ -218,7 +218,7 @@ impl Line {
         }
     }
 
-    /// Finds out how many of the commits sent under the next numbers came to be, and sees to it that no more do.
+    /// Finds out how many of the commits sent under the next numbers succeeded, and prevents the others.
     pub(super) async fn settle(&mut self, trouble: &PgError, sent: usize) -> Result<usize, CommitError> {
         let through = self.number + i64::try_from(sent).unwrap_or(i64::MAX);
         tracing::warn!("the outcome of commit {} is unknown: {trouble}", self.number + 1);
@@ -248,9 +248,9 @@ impl Line {
         }
     }
 
-    /// Sets the numbers through this one in the place of the commits that have not; how many have. It waits for a
-    /// commit that is still under way. Numbers that an earlier try of this has set are told from those of commits by
-    /// the first of them, which is noted.
+    /// Sets the numbers up to this one for the commits that did not; returns how many did. It waits for a
+    /// commit that is still running. Numbers that an earlier call set are distinguished from those of commits by
+    /// the first of them, which is stored.
     async fn void(&self, client: &ClientWrapper, through: i64) -> Result<usize, PgError> {
         let wire = self.connector.wire(client);
         let committed = |first: i64| usize::try_from(first - self.number - 1).unwrap_or(0);
@@ -297,7 +297,7 @@ impl Line {
     }
 }
 
-/// What a caller hears when the leadership is lost on the way.
+/// The error for a caller when the leadership is lost meanwhile.
 pub(super) fn stopped_in(why: &str, sent: bool) -> CommitError {
     let message = why.to_owned();
     if sent { CommitError::Unknown { message } } else { CommitError::Stopped { message } }

@@ -56,7 +56,7 @@ fn wait_for_end(supervisor: &Child) -> io::Result<()> {
     let supervisor = pidfd_open(Pid::from_child(supervisor), PidfdFlags::empty())?;
     let worker = io::stdin();
     loop {
-        // Asking for nothing still tells of the other end's closing.
+        // An empty event mask still reports that the other end was closed.
         let mut ends = [
             PollFd::from_borrowed_fd(worker.as_fd(), PollFlags::empty()),
             PollFd::new(&supervisor, PollFlags::IN),

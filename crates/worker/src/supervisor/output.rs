@@ -13,10 +13,10 @@ use super::socket::Reports;
 use crate::ended::Stream;
 use crate::wire::{MOST_CHUNK, Report, put_output};
 
-/// How often the worker hears that output is still coming when none of it is kept.
+/// How often the worker is notified of output while that output is discarded.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What can be in a pipe at most; whoever still writes when the command's tree is gone is none of it.
+/// The most that a pipe can hold; a process that still writes when the command's tree is gone is not part of it.
 const MOST_IN_PIPE: usize = 1 << 20;
 
 /// The two pipes of a command, and what came out of them.
@@ -66,7 +66,7 @@ impl Output {
         }
     }
 
-    /// Takes what is left in the pipes once nobody writes to them; true when all of it was taken.
+    /// Reads the rest of the pipes once no process writes to them; true when all of it was read.
     pub(super) fn drain(&mut self, reports: &mut Reports) -> bool {
         for number in 0..STREAMS.len() {
             let mut drained = 0;

@@ -149,7 +149,7 @@ impl Supervisor {
         self.reports.push(&Report::Ended(Ended::bare(status)));
     }
 
-    /// Output first, so that it stands before the end in the order of reports.
+    /// Output first, so that it precedes the end in the order of reports.
     fn work(&mut self, ready: &[Source]) {
         let Some(job) = &mut self.job else { return };
         for source in ready {

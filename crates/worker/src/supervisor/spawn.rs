@@ -27,7 +27,7 @@ pub(super) struct Spawned {
     pub(super) stderr: OwnedFd,
 }
 
-/// Starts `command` in a process group of its own.
+/// Starts `command` in a new process group.
 pub(super) fn spawn(command: &Command) -> Result<Spawned, Status> {
     let directory = directory(command)?;
     let program = find(command, &directory)?;
@@ -98,7 +98,7 @@ fn find(command: &Command, directory: &Path) -> Result<PathBuf, Status> {
     })
 }
 
-/// The input as a file in memory: nobody has to feed it while the command runs, and no reader can block on it.
+/// The input as a file in memory: it needs no writer while the command runs, and no reader can block on it.
 fn input(bytes: &[u8]) -> rustix::io::Result<OwnedFd> {
     let file = memfd_create(c"stdin", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut written = 0;

@@ -23,7 +23,7 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 /// How often one kill looks again.
 const MOST_LOOKS: usize = 20;
 
-/// One process, told apart from a later one with the same number by the time it started.
+/// One process, distinguished from a later one with the same id by its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Process {
     pub(super) pid: i32,
@@ -59,7 +59,7 @@ fn living() -> Vec<Process> {
     found
 }
 
-/// Asks every process below to end, and wakes those that are stopped so that they hear it.
+/// Sends TERM to every process below, and CONT so that stopped ones receive it.
 pub(super) fn ask_to_end() -> Vec<Process> {
     let processes = living();
     for process in &processes {
@@ -133,7 +133,7 @@ fn stat(pid: i32) -> Option<Stat> {
     parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The name of the program stands in parentheses and may hold any byte, so the fields are counted from its end.
+/// The name of the program is in parentheses and may contain any byte, so the fields are counted from its end.
 fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
     let name_end = line.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&line[name_end + 1..]).ok()?;
