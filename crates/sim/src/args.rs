@@ -7,12 +7,12 @@ use std::str::FromStr;
 pub struct Args(Vec<String>);
 
 impl Args {
-    /// The words behind the program's name.
+    /// The arguments after the program's name.
     pub fn new() -> Args {
         Args(std::env::args().skip(1).collect())
     }
 
-    /// Takes the first word if it is this one.
+    /// Takes the first argument if it is this one.
     pub fn command(&mut self, name: &str) -> bool {
         let found = self.0.first().is_some_and(|word| word == name);
         if found {
@@ -38,7 +38,7 @@ impl Args {
         text.parse().map(Some).map_err(|error| format!("{name} {text}: {error}"))
     }
 
-    /// Takes the first word that is left.
+    /// Takes the first remaining argument.
     pub fn word(&mut self) -> Result<String, String> {
         if self.0.is_empty() { Err("a file is missing".to_owned()) } else { Ok(self.0.remove(0)) }
     }

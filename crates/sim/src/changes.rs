@@ -89,7 +89,7 @@ impl Sim {
         }
     }
 
-    /// In the calm nobody keeps anything back: every job must be able to end.
+    /// In the calm phase nothing is held back: every job must be able to end.
     pub fn let_everything_go(&mut self) {
         let held = self.checker.rows.values().filter(|job| job.life.hold && !job.life.state.is_terminal());
         let held: Vec<JobId> = held.map(|job| job.id).collect();

@@ -134,7 +134,7 @@ impl Sim {
         self.queue.at(self.ms + PATIENCE_MS, Event::Timeout(at, tries));
     }
 
-    /// A client has waited long enough. A submit without a name is not repeated: nobody knows what became of it.
+    /// A client has waited long enough. A submit without an idempotency key is not repeated: its outcome is unknown.
     pub fn timeout(&mut self, at: usize, tries: u32) {
         let call = &mut self.clients.calls[at];
         if call.done || call.tries != tries {

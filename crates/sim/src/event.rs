@@ -13,17 +13,17 @@ pub(crate) enum Event {
     Act(usize),
     /// A request reaches the kernel.
     Arrive(u32, Ticket, Box<Request>),
-    /// An answer reaches whoever asked.
+    /// An answer reaches the caller.
     Answered(u32, Ticket, Box<Result<Answer, Rejected>>),
     /// An effect reaches a worker.
     Tell(u32, SessionId, Box<Effect>),
     /// The store applies the next commit.
     Apply(u32),
-    /// The kernel hears of the next applied commit.
+    /// The kernel receives the result of the next applied commit.
     StoreReply(u32),
     /// The store does something else for the kernel.
     Serve(u32, u64),
-    /// The kernel hears of it.
+    /// The kernel receives the result.
     Served(u32, Box<StoreReply>),
     /// The kernel wakes up by itself.
     Nap(u64),
@@ -35,7 +35,7 @@ pub(crate) enum Event {
     Worker(usize, u32, Box<Step>),
     /// A process that should be dead says something.
     Late(Box<Request>),
-    /// Someone outside tells an outcome.
+    /// An external outcome is reported.
     External(Box<Request>),
     /// Faults stop.
     Calm,

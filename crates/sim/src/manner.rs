@@ -15,7 +15,7 @@ const DEPTH: usize = 3;
 pub(crate) enum Manner {
     /// Accepts, makes progress, reports.
     Work,
-    /// Reports without a word before.
+    /// Reports without an earlier message.
     Brief,
     /// Does nothing.
     Ignore,
@@ -140,7 +140,7 @@ impl Manner {
                 let calls = roll.within(1, 4);
                 let mut steps = vec![(accept, Step::Accept(attempt))];
                 steps.extend((1..=calls).map(|n| (accept + roll.below(600), Step::Call(attempt, n))));
-                // Now and then before it has asked for all of them, or without having been heard.
+                // Sometimes before it has submitted all of them, or without a reply.
                 steps.push((accept + roll.within(300, 1_200), Step::Wait(attempt)));
                 steps
             }
@@ -157,7 +157,7 @@ pub(crate) fn passed(attempt: AttemptId) -> Report {
     Report::Succeeded(Json::value(&format!("\"{attempt}\"")).expect("plain JSON"))
 }
 
-/// How the attempt ends. The reason of a failure is its outcome, so that a row tells it.
+/// How the attempt ends. The reason of a failure is its outcome, so that a row shows it.
 pub(crate) fn report(task: Task<'_>) -> Report {
     let (mut roll, attempt) = (task.roll(42), task.attempt);
     let outcome = roll.weighted(&[
@@ -181,7 +181,7 @@ pub(crate) fn report(task: Task<'_>) -> Report {
     }
 }
 
-/// What someone outside tells of a job; no worker says the same.
+/// The external outcome of a job; no worker reports the same.
 pub(crate) fn completed_external(id: JobId, how: u64) -> Report {
     let failure = |reason| Failure::new(reason, format!("of job {id}, told from outside"));
     match how {
@@ -205,7 +205,7 @@ fn given(roll: &mut Random, attempt: AttemptId) -> Option<Verdict> {
     Some(Verdict { when, params: roll.percent(30).then_some(params) })
 }
 
-/// The word on a retry that a report carries.
+/// The retry verdict that a report carries.
 pub(crate) fn verdict(report: &Report) -> String {
     let verdict = match report {
         Report::Failed(_, v) | Report::Crashed(_, v) | Report::TimedOut(_, v) => v.as_ref(),

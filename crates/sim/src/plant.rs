@@ -45,11 +45,11 @@ pub enum Plant {
     PriorityIgnored,
     /// The kernel's wall clock stops for good when the calm comes.
     ClockStuck,
-    /// The kernel tells what it counted the time before.
+    /// The kernel reports its previous counts.
     CountsOld,
-    /// The kernel hears of larger workers than there are.
+    /// The kernel receives larger resources than the workers have.
     WorkersLarger,
-    /// The kernel hears of more credit than a session with waiting attempts was given.
+    /// The kernel receives more credit than a session with waiting attempts was given.
     CreditRaised,
     /// A start forgets the ticks of the last ten minutes.
     TicksForgotten,
@@ -57,7 +57,7 @@ pub enum Plant {
     LimitsForgotten,
     /// A restart loses what is configured for types as far as it limits them.
     TypeLimitsForgotten,
-    /// After a restart queued sub-jobs of a waiting parent weigh nothing, so that several stand on the place it lends.
+    /// After a restart queued sub-jobs of a waiting parent weigh nothing, so that several use the place it lends.
     LentTwice,
     /// A restart has blocked jobs come after others than they were to.
     AfterForgotten,
@@ -65,13 +65,13 @@ pub enum Plant {
     NeverReleased,
     /// A restart does not see the first completed member of each group.
     MemberForgotten,
-    /// Retention is told that groups have no jobs left which have some.
+    /// Retention is informed that groups have no jobs left although they have some.
     GroupsPruned,
     /// Outcomes from outside become others on their way.
     OutcomeForged,
     /// Attempts that are stopped for their time have no grace.
     NoGrace,
-    /// Nobody hears that what it waited for is over.
+    /// No waiting attempt is notified that its wait is over.
     NeverResumed,
 }
 

@@ -10,7 +10,7 @@ use crate::script::{Action, Wanted};
 use crate::simulation::Sim;
 use crate::words;
 
-/// Jobs of groups have numbers of their own.
+/// Jobs of groups are numbered separately.
 const GROUPED: u64 = 10_000;
 
 /// A job that another comes after.
@@ -45,7 +45,7 @@ pub(crate) enum OfGroup {
     Close(u64),
     /// Cancels it.
     Cancel(u64),
-    /// Makes its failed members anew.
+    /// Retries its failed members.
     Retry(u64),
     /// Looks at it.
     Show(u64),

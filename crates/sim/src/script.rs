@@ -70,7 +70,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether it is trouble rather than a client's wish.
+    /// Whether it is a fault rather than a client's request.
     pub fn is_fault(&self) -> bool {
         !matches!(
             self,
@@ -130,7 +130,7 @@ pub(crate) struct Wanted {
     pub reuse_max_age_ms: Option<u64>,
     /// What the params say; every job has its own.
     pub number: u64,
-    /// Whoever takes it dies.
+    /// A worker that takes it dies.
     pub poison: bool,
     /// What it has to do with others.
     pub relation: Relation,

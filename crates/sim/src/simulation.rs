@@ -29,7 +29,7 @@ use crate::trace::Trace;
 use crate::vault::Vault;
 use crate::workers::Worker;
 
-/// Where the wall clock stands at the start.
+/// The wall clock at the start.
 const WALL: i64 = 1_700_000_000_000;
 /// The longest sleep of the driver.
 const NAP_MS: u64 = 30_000;
@@ -145,7 +145,7 @@ impl Sim {
         Moment { mono: self.ms, wall: wall_at(self.ms, self.offset) }
     }
 
-    /// This moment as the kernel is told.
+    /// This moment as passed to the kernel.
     pub fn now(&mut self) -> Now {
         let Moment { mono, mut wall } = self.moment();
         let mut mono = Mono(mono);
@@ -180,7 +180,7 @@ impl Sim {
         self.checker.sent(&request);
         let at = self.ms + self.delay(origin.wire(), 0);
         self.origins.insert(ticket, origin);
-        // Where nobody listens no connection comes about, and none outlives the process it was made with.
+        // Without a listening process there is no connection, and no connection outlives its process.
         if self.kernel.is_some() {
             self.queue.at(at, Event::Arrive(self.epoch, ticket, Box::new(request)));
         }

@@ -53,7 +53,7 @@ impl Sim {
         committed
     }
 
-    /// The kernel hears of the next commit.
+    /// The kernel receives the result of the next commit.
     pub fn told(&mut self) {
         if self.commits.front().is_none_or(|commit| commit.result.is_none()) {
             return;
@@ -73,7 +73,7 @@ impl Sim {
         kernel.store_replied(now, reply);
     }
 
-    /// Sometimes the kernel hears of a part first, and of the rest later.
+    /// Sometimes the kernel receives part of the results first, and the rest later.
     fn split_first(&mut self) {
         let mut roll = self.roll(&[35, self.ms]);
         let Some(commit) = self.commits.front_mut() else { return };

@@ -25,7 +25,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Notes an event by numbers that tell it apart from others.
+    /// Records an event by numbers that identify it.
     pub fn stir(&mut self, numbers: &[u64]) {
         self.events += 1;
         for &number in numbers {
@@ -33,7 +33,7 @@ impl Trace {
         }
     }
 
-    /// Notes an event in words, if lines are kept.
+    /// Records an event as text, if lines are kept.
     pub fn note(&mut self, at_ms: u64, jobs: &[JobId], text: impl FnOnce() -> String) {
         if self.keep {
             self.lines.push(Line { at_ms, jobs: jobs.to_vec(), text: text() });

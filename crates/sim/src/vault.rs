@@ -88,7 +88,7 @@ impl Vault {
         }
     }
 
-    /// Inserts that were refused because their key is held are stored all the same.
+    /// Inserts that were refused because their key is held are stored anyway.
     fn give_keys_away(&mut self, units: Vec<Unit>, committed: &mut Committed) {
         for (unit, result) in units.into_iter().zip(&mut committed.results) {
             let held = result.as_ref().is_err_and(|conflicts| {
@@ -140,7 +140,7 @@ impl Vault {
         }
     }
 
-    /// Whether a commit that fails is acknowledged all the same.
+    /// Whether a failed commit is acknowledged anyway.
     pub fn lies(&self) -> bool {
         self.plant == Some(Plant::FalseAcknowledgement)
     }

@@ -110,7 +110,7 @@ impl Sim {
             answer => answer,
         };
         match self.plant {
-            // The checkers hear of a worker's credit by its answer.
+            // The checkers learn a worker's credit from its answer.
             Some(Plant::NeverAnswered)
                 if self.wire.percent(2)
                     && !matches!(self.origins.get(&ticket), Some(Origin::Worker(_, _, Purpose::Credit))) => {}
@@ -203,7 +203,7 @@ impl Sim {
         }
     }
 
-    /// Another session, one that does not suit if an assignment is given.
+    /// Another session; if an assignment is given, one that does not match it.
     fn other_session(&self, session: SessionId, unsuited: Option<&Assignment>) -> Option<SessionId> {
         let mut all = self.checker.sessions.iter().filter(|(id, seen)| {
             let unfit = |a: &Assignment| !words::suits(seen.skill, seen.accepts, &a.spec);

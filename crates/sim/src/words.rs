@@ -6,7 +6,7 @@ use jobhall_core::{JobSpec, Key, QueueName, TypeName, WorkerName};
 
 /// Types of jobs; the last goes on outside.
 pub(crate) const TYPES: [&str; 4] = ["exec", "mail", "thumb", "outer"];
-/// How many of them end with their worker's word.
+/// How many of them end with their worker's report.
 pub(crate) const PLAIN: usize = 3;
 /// The one that does not.
 pub(crate) const EXTERNAL: usize = 3;
@@ -14,7 +14,7 @@ pub(crate) const EXTERNAL: usize = 3;
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 /// Queues.
 pub(crate) const QUEUES: [&str; 2] = ["default", "fast"];
-/// What jobs need; the last suits no worker before the calm.
+/// What jobs need; no worker matches the last one before the calm phase.
 pub(crate) const NEEDS: [&str; 5] = ["", "os=linux", "gpu>=1", "lang=rust", "rare"];
 /// What workers can do; the last can do everything.
 pub(crate) const SKILLS: [&str; 5] = [
@@ -29,7 +29,7 @@ pub(crate) const USES: [&str; 6] = ["", "gpu=1", "gpu=2", "mem_gb=1.5", "gpu=1, 
 /// What workers take; the first takes everything.
 pub(crate) const ACCEPTS: [&str; 4] = ["", "queue=fast", "type in (mail,thumb)", "queue!=fast, type!=thumb"];
 
-/// The skill that suits every need.
+/// The skill that matches every need.
 pub(crate) const ABLE: usize = 4;
 
 /// Which skills meet which need, in the order of the tables above.
@@ -73,7 +73,7 @@ pub(crate) fn within(used: Amount, has: Amount) -> bool {
     used.iter().zip(has).all(|(used, has)| *used <= has)
 }
 
-/// Whether a worker of this skill, which accepts so, suits the job.
+/// Whether a worker with this skill and this acceptance matches the job.
 pub(crate) fn suits(skill: usize, accepts: usize, spec: &JobSpec) -> bool {
     let need = NEEDS.iter().position(|text| *text == spec.needs.as_str()).unwrap_or(0);
     let (queue, job_type) = (spec.queue.as_str(), spec.job_type.as_str());

@@ -74,11 +74,11 @@ pub(crate) struct Worker {
     hangs_until: u64,
     runs: BTreeMap<AttemptId, Run>,
     vacancies: BTreeSet<VacancyId>,
-    /// Vacancies whose end was heard of, perhaps before their beginning.
+    /// Vacancies whose end was received, perhaps before their beginning.
     over: BTreeSet<VacancyId>,
     /// Whether it gives credit instead of offering vacancies.
     by_credit: bool,
-    /// Assignments heard of on this connection.
+    /// Assignments received on this connection.
     heard: u64,
 }
 
@@ -150,7 +150,7 @@ impl Sim {
             for attempt in runs {
                 let Some(run) = self.workers[at].runs.get_mut(&attempt) else { continue };
                 run.report = passed(attempt);
-                // Who waits goes on when it is told to, and not before.
+                // A waiting attempt continues when it is notified, and not before.
                 if !run.waits {
                     self.worker_later(at, life, 3_000, Step::Report(attempt));
                 }
@@ -159,7 +159,7 @@ impl Sim {
         }
     }
 
-    /// A worker is in trouble.
+    /// A fault happens to a worker.
     pub fn trouble_worker(&mut self, action: &Action) {
         match *action {
             Action::Die(at, away) => self.die(at, away),
@@ -292,7 +292,7 @@ impl Sim {
         }
     }
 
-    /// A word on an attempt; an outcome is repeated until it is answered.
+    /// A message about an attempt; an outcome is repeated until it is answered.
     fn speak(&mut self, at: usize, attempt: AttemptId, step: &Step) {
         let Some((worker, lease)) = self.workers[at].word(attempt) else { return };
         let life = self.workers[at].life;
@@ -333,7 +333,7 @@ impl Sim {
         }
     }
 
-    /// The hall tells a worker something.
+    /// The server sends a worker a message.
     pub fn tell(&mut self, session: SessionId, effect: Effect) {
         let Some(at) = self.workers.iter().position(|worker| worker.session == Some(session)) else { return };
         if self.ms < self.workers[at].hangs_until {
@@ -389,7 +389,7 @@ impl Sim {
         }
     }
 
-    /// An attempt that waits says so again, in case the word was lost.
+    /// A waiting attempt reports that again, in case the message was lost.
     fn wait_again(&mut self, at: usize) {
         let waiting = self.workers[at].runs.iter().filter(|(_, run)| run.waits);
         let waiting: Vec<_> = waiting.map(|(&attempt, _)| attempt).collect();

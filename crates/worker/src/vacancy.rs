@@ -325,7 +325,7 @@ impl Worker {
     }
 
     /// Sends how many jobs may be assigned in total: those received, and one per free slot. So no message that crosses
-    /// on the wire can make it wrong. Commands that wait for others are counted like the rest; the server knows them and
+    /// on the wire can make it wrong. Commands that wait for others are counted too; the server knows them and
     /// assigns more accordingly, which makes the number of free slots here negative.
     fn credit(&mut self, wants_jobs: bool) {
         let room = self.count.cast_signed() - self.in_flight.busy() as i64;

@@ -165,7 +165,7 @@ impl Checker {
         }
     }
 
-    /// Who is told that it need not wait any more waits for nothing that is open.
+    /// An attempt that is notified that its wait is over waits for no open job.
     fn waited(&mut self, shelf: &impl Shelf, parent: JobId, jobs: &[JobId]) {
         for &id in jobs {
             let open = shelf.row(id).is_some_and(|row| !row.life.state.is_terminal());
@@ -194,7 +194,7 @@ impl Checker {
 
     fn report_known(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName, report: &Report) {
         let end = self.ends.get(&(attempt.job, attempt.claim));
-        // What was told from outside before stands, whatever the worker that started it says.
+        // An earlier external outcome is kept, whatever the worker that started the work reports.
         let told = |end: &End| self.taken.get(&attempt.job).into_iter().flatten().any(|it| end.by.is(it));
         let by = |end: &End| end.lease == lease && end.worker == *worker && told(end);
         if !end.is_some_and(|end| end.repeats(lease, worker, report) || by(end)) {

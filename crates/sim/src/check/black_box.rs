@@ -89,7 +89,7 @@ pub struct BlackBox {
     checker: Checker,
     stored: Stored,
     heard: Vec<(Request, Result<Answer, Rejected>)>,
-    /// When a cancel was heard to have ended a job.
+    /// When a cancel was reported to have ended a job.
     cancelled: BTreeMap<JobId, u64>,
     given: Vec<(AttemptId, LeaseId, Json, u64)>,
 }
@@ -106,7 +106,7 @@ impl BlackBox {
         self.checker.sent(request);
     }
 
-    /// Someone who had sent this heard the answer, at this moment of the observer's clock.
+    /// The sender of this received the answer, at this moment of the observer's clock.
     pub fn heard(&mut self, request: Request, answer: Result<Answer, Rejected>, at: u64) {
         if let (Request::Cancel { id, .. }, Ok(Answer::State(StateName::Cancelled))) = (&request, &answer) {
             let known = self.cancelled.entry(*id).or_insert(at);
@@ -268,7 +268,7 @@ impl BlackBox {
     }
 }
 
-/// All claims of a job that left a trace, oldest first. One that nobody accepted leaves none.
+/// All claims of a job that left a trace, oldest first. A claim that was never accepted leaves none.
 fn claims(stored: &Stored, job: &Job) -> Vec<Claim> {
     let past = stored.attempts.get(&job.id).into_iter().flatten().map(|past| Claim {
         number: past.claim,

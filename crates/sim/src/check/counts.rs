@@ -30,11 +30,11 @@ impl Found {
 }
 
 impl Checker {
-    /// The kernel tells its counts; nothing is on its way to the store.
+    /// The kernel reports its counts; no unit is pending in the store.
     pub fn counted(&mut self, counts: &Counts, latest_wall: Time) {
         let mut found: BTreeMap<QueueName, Found> = BTreeMap::new();
         let (mut ahead, mut open) = (0, Vec::<JobId>::new());
-        // What waits for nobody any more may have been released in memory alone.
+        // A job without open dependencies may have been released only in memory.
         let mut released: BTreeMap<QueueName, u64> = BTreeMap::new();
         let mut released_ahead = 0;
         for job in self.rows.values().filter(|job| !job.life.state.is_terminal()) {

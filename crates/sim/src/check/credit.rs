@@ -34,7 +34,7 @@ struct Total {
 }
 
 impl Credit {
-    /// A worker gives credit. It counts from here on, whether or not it hears of it.
+    /// A worker gives credit. It counts from here on, whether or not the worker receives the reply.
     pub fn given(&mut self, session: SessionId, total: i64, now: u64) {
         let known = self.totals.get(&session).copied();
         let most = known.map_or(total, |known| if known.at == now { known.most } else { known.last });
@@ -53,7 +53,7 @@ impl Credit {
 }
 
 impl Checker {
-    /// The kernel heard what became of units: from here on it knows who waits.
+    /// The kernel received the results of units: from here on it knows which attempts wait.
     pub fn waits_told(&mut self, units: &[Unit], committed: Option<&Committed>) {
         let Some(committed) = committed else { return };
         let stored = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());

@@ -8,7 +8,7 @@ use jobhall_store::Unit;
 use super::{Checker, Invariant};
 
 impl Checker {
-    /// Units leave the kernel: whom they claim must wait for nobody.
+    /// Units leave the kernel: the jobs they claim must have no open dependencies.
     pub(super) fn after_all(&mut self, units: &[Unit]) {
         for unit in units {
             let changed = unit.changes.iter().filter_map(|change| {
@@ -44,7 +44,7 @@ impl Checker {
         }
     }
 
-    /// Whether a blocked job waits for nobody any more, so that the kernel may have released it.
+    /// Whether a blocked job has no open dependencies, so that the kernel may have released it.
     pub(super) fn is_released(&self, job: &Job) -> bool {
         !job.spec.after.is_empty() && job.spec.after.iter().all(|before| self.is_met(job, *before))
     }

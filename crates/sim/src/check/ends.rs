@@ -20,9 +20,9 @@ pub(crate) enum By {
     Success(Outcome, Json),
     /// The holder said so.
     Failure(Outcome, Failure),
-    /// Any word of the holder, after a cancel.
+    /// Any report of the holder, after a cancel.
     Cancel,
-    /// The holder was not heard of.
+    /// The holder sent no renewal in time.
     Silence,
     /// The holder never accepted.
     TakenBack,
@@ -124,7 +124,7 @@ impl Checker {
         self.ends.insert((id, before.life.claim), end);
     }
 
-    /// What ended a claim by a word was the word of its holder.
+    /// A claim that was ended by a report was ended by the report of its holder.
     pub(super) fn holder_said(&mut self, id: JobId, claim: u32, end: &End) {
         let said = self.reports.get(&(id, claim));
         let told = said
@@ -138,7 +138,7 @@ impl Checker {
         });
     }
 
-    /// Params change only by the word of the attempt that ends.
+    /// Params change only by the report of the attempt that ends.
     fn params_moved(&mut self, before: &Job, after: &Job) {
         if before.spec.params == after.spec.params {
             return;
@@ -159,7 +159,7 @@ impl Checker {
     }
 }
 
-/// What ended a lease, as the two rows tell it.
+/// What ended a lease, according to the two rows.
 fn by(before: &Job, after: &Job) -> Option<By> {
     let (old, new) = (&before.life, &after.life);
     let lost = new.lost == old.lost + 1;

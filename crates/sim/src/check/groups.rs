@@ -45,7 +45,7 @@ impl Checker {
         self.rows.values().filter(move |job| job.spec.group == Some(id) && !job.spec.attached)
     }
 
-    /// The members of a group, counted anew.
+    /// The members of a group, recounted.
     fn recount(&self, id: GroupId) -> GroupCounts {
         let mut members: BTreeMap<JobId, usize> = BTreeMap::new();
         for job in self.members(id) {
@@ -140,7 +140,7 @@ impl Checker {
         ));
     }
 
-    /// A retried group is acknowledged: each member that failed and can be made anew was, once.
+    /// A retried group is acknowledged: each failed member that can be retried was retried once.
     pub(super) fn group_retried(&mut self, old: GroupId, new: GroupId) {
         let Some(group) = self.groups.get(&new).cloned() else {
             return self.fail(Invariant::Stored, &[], format!("group {new} is acknowledged, not stored"));
@@ -152,7 +152,7 @@ impl Checker {
         let of = self.members(new).filter_map(|job| job.spec.retry_of);
         of.for_each(|of| *made.entry(of).or_default() += 1);
         let twice: Vec<_> = made.iter().filter(|(_, times)| **times > 1).map(|(id, _)| *id).collect();
-        // A copy is made anew by way of its original; a job with a key may have been joined elsewhere.
+        // A copy is retried through its original; a job with a key may have been joined elsewhere.
         let copies: Vec<_> = self.members(old).filter_map(|job| job.spec.copy_of).collect();
         let failed = self.members(old).filter(|job| {
             let state = job.life.state.name();

@@ -9,7 +9,7 @@ use super::{Checker, Holding, Invariant, Seen};
 use crate::calendar;
 use crate::words;
 
-/// How long an attempt may take where nobody says.
+/// The default timeout of an attempt.
 const DAY_MS: u64 = 24 * 3_600_000;
 
 impl Checker {
@@ -134,7 +134,7 @@ impl Checker {
         }
     }
 
-    /// The kernel heard what became of them.
+    /// The kernel received their results.
     pub fn told(&mut self, units: &[Unit]) {
         for id in units.iter().flat_map(touches) {
             self.touched.insert(id);
@@ -203,7 +203,7 @@ impl Checker {
         }
     }
 
-    /// Whether someone has reported an end of this attempt or that it goes on outside, heard or not.
+    /// Whether an end of this attempt, or that it continues outside, was reported, received or not.
     fn spoke(&self, attempt: AttemptId) -> bool {
         let of = (attempt.job, attempt.claim);
         self.reports.contains_key(&of) || self.started_external.contains_key(&of)

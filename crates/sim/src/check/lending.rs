@@ -12,7 +12,7 @@ use super::Checker;
 /// More borrowers than this are not tried in every way.
 const TRIED: usize = 8;
 
-/// Who stands on whose place: by the lender.
+/// Which job uses whose place, by lender.
 type Standing = BTreeMap<JobId, JobId>;
 
 /// Which links from parents to sub-jobs count.
@@ -45,7 +45,7 @@ impl Checker {
         let lent = lenders.iter().any(|lender| others.iter().any(|other| other.id == *lender));
         let (taken, mut all) = (self.least(others, false, links)?, others.to_vec());
         all.push(job.clone());
-        // On the only place there is, whoever stands on it fits, however heavy.
+        // A job on the only place always fits, however heavy.
         let with = self.least(&all, true, links)?;
         if with <= most || taken == 0 || with <= taken {
             if lent {
@@ -97,7 +97,7 @@ impl Checker {
     }
 }
 
-/// The least that jobs weigh, over all ways to stand.
+/// The least weight of jobs, over all assignments to places.
 fn place(borrowers: &[(JobId, Vec<JobId>)], on: &mut Standing, jobs: &[Job], alone: bool) -> u64 {
     let Some(((job, lenders), rest)) = borrowers.split_first() else { return weight(on, jobs, alone) };
     let mut least = place(rest, on, jobs, alone);
@@ -111,7 +111,7 @@ fn place(borrowers: &[(JobId, Vec<JobId>)], on: &mut Standing, jobs: &[Job], alo
     least
 }
 
-/// What jobs weigh that stand so: each chain as its heaviest.
+/// The weight of jobs with this assignment: each chain as its heaviest.
 fn weight(on: &Standing, jobs: &[Job], alone: bool) -> u64 {
     let above: BTreeSet<_> = on.values().collect();
     let of = |id: JobId| jobs.iter().find(|job| job.id == id).map_or(0, |job| job.spec.throttle_factor);

@@ -53,7 +53,7 @@ pub(super) struct Limited {
     before: BTreeMap<LimitOf, (u64, Vec<QueueConfig>)>,
     /// Jobs whose claim is on its way.
     claiming: BTreeMap<JobId, Job>,
-    /// Jobs of what was configured anew, whose specs the kernel may have to read first, a few at a time.
+    /// Jobs of what was reconfigured, whose specs the kernel may have to read first, a few at a time.
     pub unread: BTreeSet<JobId>,
     /// Claims since the queue was last configured.
     starts: BTreeMap<LimitOf, Vec<Start>>,
@@ -109,7 +109,7 @@ impl Checker {
     /// Whether something may keep a job that is ready.
     pub(super) fn may_be_kept(&self, job: &Job) -> bool {
         let keeps = |config: &QueueConfig| config.paused || !config.limits.is_empty();
-        // Where several are changed together, the kernel hears of one after the other.
+        // If several are changed together, the kernel receives one after the other.
         let just_now = |of: &LimitOf| {
             let before = self.limited.before.get(of).filter(|(at, _)| *at == self.now.mono);
             before.is_some_and(|(_, configs)| configs.iter().any(keeps))
@@ -224,7 +224,7 @@ impl Checker {
         None
     }
 
-    /// The kernel heard what became of units.
+    /// The kernel received the results of units.
     pub fn limits_told(&mut self, units: &[Unit], committed: Option<&Committed>) {
         for (at, unit) in units.iter().enumerate() {
             let stored = committed.is_some_and(|committed| committed.results[at].is_ok());

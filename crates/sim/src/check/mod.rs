@@ -59,7 +59,7 @@ pub enum Invariant {
     External,
     /// Suitable ready jobs go in order of priority, time and id.
     Order,
-    /// Nothing is assigned to a worker that does not suit or is not there.
+    /// Nothing is assigned to a worker that does not match or is not connected.
     Suits,
     /// No session is given more jobs than its worker gave it credit for.
     Credit,
@@ -149,7 +149,7 @@ pub(crate) struct Holding {
     pub since: u64,
 }
 
-/// A worker's word on the end of an attempt.
+/// A worker's report of the end of an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Said {
     pub lease: LeaseId,
@@ -170,7 +170,7 @@ pub(crate) struct Checker {
     pub violation: Option<Violation>,
     pub now: Moment,
     config: Config,
-    /// Units of one call to the kernel can be told apart from those of others.
+    /// Distinguishes the units of one call to the kernel from those of others.
     exact: bool,
     /// The rows as they were last seen.
     pub rows: BTreeMap<JobId, Job>,
@@ -188,7 +188,7 @@ pub(crate) struct Checker {
     /// What workers said about an attempt, whether or not it arrived.
     reports: BTreeMap<(JobId, u32), Vec<Said>>,
     ends: BTreeMap<(JobId, u32), End>,
-    /// What others told about a job, whether or not it arrived.
+    /// External outcomes of a job, whether or not they arrived.
     told: BTreeMap<JobId, Vec<Report>>,
     /// What of that was taken.
     taken: BTreeMap<JobId, Vec<Report>>,
@@ -214,7 +214,7 @@ pub(crate) struct Checker {
     accepted: BTreeSet<AttemptId>,
     /// When attempts of this start of the hall were assigned.
     begun: BTreeMap<AttemptId, u64>,
-    /// When attempts were told to stop for their time.
+    /// When attempts were ordered to stop by a timeout.
     stopped: BTreeMap<AttemptId, u64>,
     started: u64,
     waiting: BTreeMap<Ticket, (Request, u64)>,

@@ -68,7 +68,7 @@ impl Checker {
         stored.chain(new).collect()
     }
 
-    /// A ready job that suits the worker and goes before this rank.
+    /// A ready job that matches the worker and precedes this rank.
     fn better(&self, than: (i32, Time, JobId), worker: &WorkerName, mine: &BTreeSet<JobId>) -> Option<JobId> {
         let mut seen = self.sessions.values().filter(|seen| seen.worker == *worker && !seen.ended);
         let (session, other) = (seen.next()?, seen.next());

@@ -16,7 +16,7 @@ const UNACCEPTED: u16 = 10;
 const FREE: Blocked = Blocked { holder: None, dependencies: false };
 
 impl Checker {
-    /// A commit was applied by the store, whether or not anyone will hear of it.
+    /// A commit was applied by the store, whether or not the reply will arrive.
     pub fn applied(&mut self, vault: &Vault, units: &[Unit], committed: &Committed) {
         self.commits += 1;
         let mut entries = Vec::new();

@@ -46,7 +46,7 @@ impl Checker {
         }
     }
 
-    /// A leased job moved: an outcome that is kept for it was told by someone.
+    /// A leased job moved: an outcome that is stored for it was reported externally.
     pub(super) fn outcome_kept(&mut self, before: &Job, after: &Job) {
         let early = |job: &Job| job.life.state.held().and_then(|held| held.early.clone());
         let (Some(kept), id) = (early(after), before.id) else { return };
@@ -59,14 +59,14 @@ impl Checker {
         self.seen.push(("outside", "told before the start"));
     }
 
-    /// Whether a lease ended because its holder said that the work goes on outside, or by what was told from there.
+    /// Whether a lease ended because its holder reported that the work continues outside, or by its external outcome.
     pub(super) fn said_started(&self, id: JobId, claim: u32, end: &End) -> bool {
         let said = self.started_external.get(&(id, claim));
         match &end.by {
             By::External | By::Cancel => {
                 said.is_some_and(|all| all.contains(&(end.lease, end.worker.clone())))
             }
-            // What was told before ends it, whether its worker says so or is not heard of in time.
+            // An earlier external outcome ends it, whether its worker reports that or its lease expires.
             by => self.taken.get(&id).into_iter().flatten().any(|report| by.is(report)),
         }
     }

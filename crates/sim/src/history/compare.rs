@@ -10,7 +10,7 @@ use super::BAR;
 /// What must be equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Every byte, once the words of the first recording are renamed.
+    /// Every byte, after the renames are applied to the first recording.
     Words,
     /// The lines of each step in any order; of a commit the units, and of a unit the rows, in any order.
     Agenda,

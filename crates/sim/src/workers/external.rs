@@ -7,7 +7,7 @@ use super::Step;
 use crate::event::Event;
 use crate::simulation::Sim;
 
-/// What a worker does of such work: it says that it has started where it would tell the end, and asks for no sub-jobs.
+/// The worker's part of such work: it reports the start instead of the end, and submits no sub-jobs.
 pub(super) fn step(step: Step, external: bool) -> Option<Step> {
     match step {
         Step::Report(attempt) | Step::Wait(attempt) if external => Some(Step::Started(attempt)),
@@ -17,8 +17,8 @@ pub(super) fn step(step: Step, external: bool) -> Option<Step> {
 }
 
 impl Sim {
-    /// Someone outside tells how it ended, before or after the worker says that it has started; or two tell it
-    /// differently, or nobody does.
+    /// The outcome is reported externally, before or after the worker reports the start; or two parties report it
+    /// differently, or none does.
     pub(super) fn complete_external(&mut self, assignment: &Assignment) {
         let Assignment { attempt, number, .. } = *assignment;
         let id = attempt.job;

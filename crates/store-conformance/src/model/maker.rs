@@ -107,7 +107,7 @@ impl Maker<'_> {
         Insert { job: self.keyed(dice), reuse_since: Some(since) }
     }
 
-    /// A job in the next place; in half of the cases of a key that nobody holds, if there is one.
+    /// A job in the next place; in half of the cases of a key that no job holds, if there is one.
     fn waiting(&mut self, dice: u32) -> Job {
         let taken = |dice: u32| self.live(names(dice)).is_some() || names(dice).1.is_none();
         let free = (0..16).map(|n| dice & !15 | (dice + n) & 15).find(|&dice| !taken(dice));
@@ -190,7 +190,7 @@ impl Maker<'_> {
         (!changes.is_empty()).then_some(Unit { changes, ..Unit::default() })
     }
 
-    /// The live job of a key is asked to end, and a new one stands behind it or takes its place at once.
+    /// The live job of a key is asked to end, and a new one waits behind it or takes its place at once.
     fn supersede(&mut self, sketch: &Sketch) -> Option<Unit> {
         let source = self.source(sketch);
         let holders: Vec<&Job> =

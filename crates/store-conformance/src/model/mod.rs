@@ -31,7 +31,7 @@ use call::ask;
 use operation::Operation;
 use reference::{Model, Reference, Turn};
 
-/// Operations of a run, if nobody says otherwise.
+/// The default number of operations of a run.
 pub const OPERATIONS: u64 = 100_000;
 
 /// Calls in one sequence.
@@ -52,7 +52,7 @@ pub fn agrees(open: impl Fn() -> Fixture) {
     agrees_over(OPERATIONS, open);
 }
 
-/// The same over so many operations, if nobody says otherwise: for a store that is far away.
+/// The same with this default number of operations: for a store with a high latency.
 ///
 /// # Panics
 /// If store and reference differ, or the run has not seen everything it should.

@@ -17,7 +17,7 @@ pub enum Shape {
     HandOver,
     /// A new job, unless a success is young enough.
     Reuse,
-    /// A new job in the next place of a key, whoever holds the live one.
+    /// A new job in the next place of a key, whichever job holds the live one.
     Behind,
     /// A new job that replaces the live one of its key.
     Supersede,
@@ -33,7 +33,7 @@ pub enum Shape {
     Pass,
     /// A worker reports something else.
     Fail,
-    /// Nobody accepted.
+    /// The claim was not accepted.
     TakeBack,
     /// The session ended.
     LeaseEnd,
@@ -55,7 +55,7 @@ pub enum Shape {
     Resume,
     /// A worker has started work that goes on outside.
     Start,
-    /// Someone outside tells the outcome.
+    /// An external outcome is reported.
     Tell,
     /// An attempt takes too long.
     TimeOut,

@@ -40,7 +40,7 @@ pub fn acts_come_newest_first_in_pages(store: &dyn Store) {
     assert_eq!(acts(store, Some(1), 2), []);
 }
 
-/// What did not happen is not told.
+/// A refused unit leaves no audit entry.
 pub fn a_refused_unit_leaves_no_act(store: &dyn Store) {
     let client = Client::new(store);
     let unit = Unit { checks: vec![Check::Open(id(999))], ..acting([entry(1, "a")]) };
@@ -48,7 +48,7 @@ pub fn a_refused_unit_leaves_no_act(store: &dyn Store) {
     assert_eq!(acts(store, None, 10), []);
 }
 
-/// The feed tells of jobs only.
+/// The feed contains only jobs.
 pub fn an_act_leaves_no_feed_row(store: &dyn Store) {
     let client = Client::new(store);
     assert_eq!(client.commit([acting([entry(1, "a")])]).feed, None);

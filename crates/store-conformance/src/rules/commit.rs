@@ -87,7 +87,7 @@ pub fn every_state_comes_back_as_it_was_written(store: &dyn Store) {
     assert!(matches!(expected.state, State::Cancelled(_)));
 }
 
-/// A change decided on an older rev is refused with the row as it stands, and nothing is written.
+/// A change decided on an older rev is refused with the stored row, and nothing is written.
 pub fn a_change_decided_on_an_old_rev_gets_the_row_back(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.put(client.fresh(None));
@@ -193,7 +193,7 @@ pub fn results_come_in_the_order_of_the_units(store: &dyn Store) {
     assert_eq!(results, expected);
 }
 
-/// Units of one commit follow each other: a later one stands on what an earlier one did.
+/// Units of one commit follow each other: a later one sees the changes of an earlier one.
 pub fn units_see_what_the_units_before_them_did(store: &dyn Store) {
     let client = Client::new(store);
     let job = client.fresh(Some("k"));
@@ -243,7 +243,7 @@ pub fn l14_of_two_claims_of_one_job_one_wins(store: &dyn Store) {
     assert_eq!(client.get(winner.id), Some(winner));
 }
 
-/// The end of the lease and the late report, decided on the same copy: the first one written stands.
+/// The end of the lease and the late report, decided on the same copy: the first one written wins.
 pub fn g8_of_lease_end_and_late_report_the_first_one_stands(store: &dyn Store) {
     let client = Client::new(store);
     for report_first in [true, false] {

@@ -20,7 +20,7 @@ fn one(store: &dyn Store, unit: Unit) -> Result<(), Vec<Conflict>> {
     committed.results.into_iter().next().expect("one unit has one result").map(drop)
 }
 
-/// What a client was told in one round: the id, and whether it is its own.
+/// A client's answer in one round: the id, and whether the client created the job.
 type Told = (JobId, bool);
 
 fn submit(store: &dyn Store, job: &Job) -> Told {
@@ -33,7 +33,7 @@ fn submit(store: &dyn Store, job: &Job) -> Told {
     }
 }
 
-/// Whatever goes wrong in a round is told at the end: a client that left would keep the others at the barrier.
+/// An error in a round is reported at the end: a client that left would block the others at the barrier.
 fn round(store: &dyn Store, job: &Job, end: &Barrier) -> Option<Told> {
     let told = catch_unwind(AssertUnwindSafe(|| submit(store, job))).ok();
     end.wait();
@@ -45,7 +45,7 @@ fn round(store: &dyn Store, job: &Job, end: &Barrier) -> Option<Told> {
     told.filter(|_| matches!(ended, Ok(Ok(()))))
 }
 
-/// In every round all clients submit a job of the same key at once: one is made, and all the others are told its id.
+/// In every round all clients submit a job of the same key at once: one is created, and all the others get its id.
 /// Then it ends, and the next round begins.
 pub fn h06_g4_sixty_four_clients_on_one_key_get_one_job(store: &dyn Store) {
     let first = take(store, (CLIENTS * ROUNDS) as u64).first.get();
@@ -196,7 +196,7 @@ fn stored_order(store: &dyn Store) -> Order {
 }
 
 /// Claimers race for the same jobs, picked at random from a shared order: every job goes to one of them, the store
-/// remembers that one, and nobody goes home empty-handed.
+/// remembers that one, and every claimer gets a job.
 pub fn l14_no_double_claim_and_no_starved_claimer(store: &dyn Store) {
     let order = Arc::new(stored_order(store));
     let start = Barrier::new(CLAIMERS);

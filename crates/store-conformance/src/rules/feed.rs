@@ -19,7 +19,7 @@ fn numbers(page: &FeedPage) -> Vec<u64> {
     page.rows.iter().map(|row| row.n).collect()
 }
 
-/// Stores one job per moment, each in a commit of its own; the feed has a row for each.
+/// Stores one job per moment, each in a separate commit; the feed has a row for each.
 fn rows_at(store: &dyn Store, moments: &[u64]) {
     let client = Client::new(store);
     for &ms in moments {
@@ -46,7 +46,7 @@ pub fn one_row_per_commit_with_its_changes_in_order(store: &dyn Store) {
     assert_eq!(row.iter().map(|row| (row.n, &row.entries)).collect::<Vec<_>>(), [(4, &entries)]);
 }
 
-/// A row carries the latest moment among its changes, wherever in the commit that one stands.
+/// A row carries the latest moment among its changes, wherever in the commit that change is.
 pub fn the_moment_of_a_row_is_its_latest_change(store: &dyn Store) {
     let client = Client::new(store);
     let jobs = [300, 900, 600].map(|ms| queued(client.id(), spec("t", None, at(ms))));
@@ -55,7 +55,7 @@ pub fn the_moment_of_a_row_is_its_latest_change(store: &dyn Store) {
     assert_eq!(moments, [at(900)]);
 }
 
-/// Numbers begin at 1 and have no hole; the commit tells its own.
+/// Numbers begin at 1 and have no gap; the commit returns its number.
 pub fn numbers_are_dense_from_one(store: &dyn Store) {
     let client = Client::new(store);
     for n in 1..=5 {
@@ -65,7 +65,7 @@ pub fn numbers_are_dense_from_one(store: &dyn Store) {
     assert_eq!(numbers(&page(store, 0, 10)), [1, 2, 3, 4, 5]);
 }
 
-/// What was refused is not told, and a commit of which nothing came has neither row nor number.
+/// A refused unit is not in the feed, and a commit without applied units has neither row nor number.
 pub fn refused_units_leave_no_entry(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.put(client.fresh(Some("k")));

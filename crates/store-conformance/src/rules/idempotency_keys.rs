@@ -57,7 +57,7 @@ pub fn an_old_key_counts_as_forgotten(store: &dyn Store) {
     client.unit(under(&client, &forgotten)).expect("the first one is forgotten");
 }
 
-/// A forgotten key is stored anew, with its new body and moment.
+/// An expired key is stored again, with its new body and moment.
 pub fn a_forgotten_key_is_stored_anew(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(under(&client, &idempotency_key("s", "key", 1, at(500)))).expect("a new key");

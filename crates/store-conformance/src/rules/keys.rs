@@ -47,7 +47,7 @@ pub fn h06_any_number_of_completed_jobs_share_a_key(store: &dyn Store) {
     client.put(client.fresh(Some("k")));
 }
 
-/// From queued to running and back, the key stays with the job, and the conflict shows it as it stands.
+/// From queued to running and back, the key stays with the job, and the conflict shows the stored job.
 pub fn a_key_is_held_through_every_open_state(store: &dyn Store) {
     let client = Client::new(store);
     let mut job = client.put(client.fresh(Some("k")));

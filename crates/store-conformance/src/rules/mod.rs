@@ -33,7 +33,7 @@ pub type Rule = (&'static str, fn(&dyn Store));
 /// A rule about opening a store again, and its name.
 pub type DurableRule = (&'static str, fn(&mut Fixture));
 
-/// A idempotency key that is remembered for ever, with an answer that tells its body.
+/// An idempotency key that never expires, with an answer that contains its body.
 pub(crate) fn idempotency_key(scope: &str, key: &str, body: u128, at: Time) -> StoredIdempotencyKey {
     let body_id = u64::try_from(body).expect("a small body");
     let answer = vec![Submitted { id: id(body_id), disposition: Disposition::Created }];

@@ -84,7 +84,7 @@ pub fn a_success_answers_before_the_holder_of_the_key(store: &dyn Store) {
     assert_eq!(client.refused(too_old), [Conflict::KeyHeld { id: asked.id, job: holder }]);
 }
 
-/// Nobody is served an old result who did not ask for one.
+/// An insert that does not allow reuse never gets an old result.
 pub fn without_a_wish_for_reuse_the_job_is_made(store: &dyn Store) {
     let client = Client::new(store);
     client.succeeded(Some("k"));

@@ -47,7 +47,7 @@ pub fn a_setting_decided_on_another_rev_is_refused(store: &dyn Store) {
     assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "1")]));
 }
 
-/// A removal is guarded like any other write; afterwards the name is free and starts anew.
+/// A removal is guarded like any other write; afterwards the name is free and starts again.
 pub fn a_removed_setting_is_gone(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(writing([write("a", 0, "1"), write("b", 0, "2")])).expect("they are new");
@@ -61,7 +61,7 @@ pub fn a_removed_setting_is_gone(store: &dyn Store) {
     assert_eq!(wait(store.settings()), Ok(vec![stored("a", 1, "3"), stored("b", 1, "2")]));
 }
 
-/// The kind is part of a setting's name; they are told by kind and name.
+/// The kind is part of a setting's name; they are listed by kind and name.
 pub fn settings_of_two_kinds_do_not_meet(store: &dyn Store) {
     let client = Client::new(store);
     let kinds = SettingKind::ALL.map(|kind| SettingWrite { kind, ..write("a", 0, kind.as_str()) });
@@ -76,7 +76,7 @@ pub fn settings_of_two_kinds_do_not_meet(store: &dyn Store) {
     assert_eq!(left, expected);
 }
 
-/// With several writes, the conflict tells which one it is about.
+/// With several writes, the conflict names the one it is about.
 pub fn a_conflict_names_the_write_it_is_about(store: &dyn Store) {
     let client = Client::new(store);
     client.unit(writing([write("b", 0, "1")])).expect("it is new");
@@ -88,7 +88,7 @@ pub fn a_conflict_names_the_write_it_is_about(store: &dyn Store) {
     assert_eq!(conflicts, expected);
 }
 
-/// The feed tells of jobs only.
+/// The feed contains only jobs.
 pub fn a_setting_leaves_no_feed_row(store: &dyn Store) {
     let client = Client::new(store);
     let committed = client.commit([writing([write("a", 0, "1")])]);

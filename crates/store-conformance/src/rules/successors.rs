@@ -39,7 +39,7 @@ pub fn a_successor_takes_over_when_its_holder_ends(store: &dyn Store) {
     }
 }
 
-/// Whoever ends the holder must see to the successor: it would wait for ever.
+/// The unit that ends the holder must also move the successor, which would otherwise wait for ever.
 pub fn a_holder_does_not_leave_its_successor_behind(store: &dyn Store) {
     let client = Client::new(store);
     let holder = client.put(client.fresh(Some("k")));

@@ -20,7 +20,7 @@ pub fn a_prune_leaves_open_jobs_alone(store: &dyn Store) {
     }
 }
 
-/// With a job goes its history, and nobody else's.
+/// The history of a deleted job is deleted too, and no other history.
 pub fn a_prune_takes_the_attempts_along(store: &dyn Store) {
     let client = Client::new(store);
     let lost = || {
