@@ -59,7 +59,7 @@ fn messages_in_json_that_are_none_end_the_session_with_a_reason() {
 fn messages_in_messagepack_that_are_none_end_the_session_with_a_reason() {
     let hall = Guarded::server();
     let binary = |parts: &[&[u8]]| frame(FINAL | BINARY, &parts.concat());
-    let vacancies = [&[0x91, 0x81][..], &packed("vacancies"), &[0x81], &packed("total")].concat();
+    let vacancies = [&[0x91, 0x81][..], &packed("credit"), &[0x81], &packed("total")].concat();
     let whole = [&vacancies[..], &[7]].concat();
     let mut cases = vec![
         ("JSON", frame(FINAL | TEXT, b"[]"), 1003, "jobhall.v1.msgpack"),

@@ -105,7 +105,7 @@ fn the_nodes_are_listed_and_one_that_stops_is_gone() {
     for at in 0..3 {
         let nodes = listed(&crowd, at);
         assert_eq!(nodes.len(), 3, "{nodes:?}");
-        assert_eq!(nodes.iter().filter(|node| node["holder"] == true).count(), 1);
+        assert_eq!(nodes.iter().filter(|node| node["role"] == "leader").count(), 1);
         assert!(nodes.iter().all(|node| node["version"].as_str().is_some_and(|version| !version.is_empty())));
     }
     let holder = crowd.holder(0).unwrap();

@@ -47,7 +47,7 @@ fn nodes_behind_a_pooler_work_and_go_on_without_their_holder() {
 
 #[test]
 fn nodes_with_a_way_past_the_pooler_hear_of_leadership_and_inbox() {
-    let heard = "LISTEN jobhall_leadership, LISTEN jobhall_inbox";
+    let heard = "LISTEN jobhall_inbox, LISTEN jobhall_leadership";
     works_and_goes_on_without_its_holder(Crowd::pooled(2, true), heard);
 }
 

@@ -196,8 +196,7 @@ impl Kernel {
         let marked = group.cancel.is_some() && open.group.cancel.is_none();
         let closed = group.closed;
         open.group = group;
-        let filled = |fill: &Fill| fill.left.is_empty() && fill.ticket.is_none();
-        if closed && self.fills.get(&id.get()).is_some_and(filled) {
+        if closed && self.fills.get(&id.get()).is_some_and(Fill::is_done) {
             self.fills.remove(&id.get());
         }
         if let Some((_, ticket)) = asked {

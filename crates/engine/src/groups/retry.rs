@@ -32,6 +32,13 @@ pub(crate) struct Fill {
     pub(crate) ticket: Option<Ticket>,
 }
 
+impl Fill {
+    /// Whether every member was made and the caller was answered: only the closing of the group is left.
+    pub(super) fn is_done(&self) -> bool {
+        self.left.is_empty() && self.ticket.is_none()
+    }
+}
+
 impl Kernel {
     pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<IdempotencyKey>, ticket: Ticket) {
         if self.groups().get(id).is_some() {
