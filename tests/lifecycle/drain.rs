@@ -60,7 +60,7 @@ fn up_finishes_the_job_at_hand_before_it_ends_and_a_second_signal_does_not_wait(
     eventually("its output", || log(&rig, &id).contains("ready"));
     rig.hall().signal(Signal::TERM);
     // It said so once before, when it was told to stop for the first time.
-    eventually("its word", || rig.said("hall").matches("a second signal stops at once").count() == 2);
+    eventually("its word", || rig.said("hall").matches("a second signal stops immediately").count() == 2);
     rig.hall().signal(Signal::TERM);
     assert_eq!(rig.hall().wait().code(), Some(0), "{}", rig.said("hall"));
     eventually("the end of its processes", || jobhall_tests::marked(rig.mark()).is_empty());

@@ -270,7 +270,7 @@ fn a_move_between_other_things_is_a_mistake_that_is_named() {
     for (from, to, complaint) in [
         ("postgres://x", "postgres://y", "--from: only an embedded store can be moved"),
         (here.as_str(), "sqlite:/tmp", "--to: a hall moves into PostgreSQL only"),
-        ("mysql:x", "postgres://y", "--from: \"mysql:x\" reads neither"),
+        ("mysql:x", "postgres://y", "--from: \"mysql:x\" is neither"),
         (here.as_str(), "postgres://y", "there is no file"),
     ] {
         let output = jobhall().args(["move", "--from", from, "--to", to]).output().unwrap();

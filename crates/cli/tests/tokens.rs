@@ -84,7 +84,7 @@ fn a_worker_with_another_name_than_its_token_is_told_which_counts() {
         assert!(workers.contains('w') && !workers.contains("w2"), "{workers}");
         end(&mut child);
         let said = std::fs::read_to_string(said).unwrap();
-        assert_eq!(said.matches("is called w by its token, and not w2").count(), lines, "{said}");
+        assert_eq!(said.matches("this worker registers as \"w\", not \"w2\"").count(), lines, "{said}");
     }
 }
 

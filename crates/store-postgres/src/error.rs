@@ -154,7 +154,7 @@ mod tests {
                 let error = client.batch_execute(text).await.expect_err("it is wrong");
                 PgError::from(error).while_doing("ask").message
             });
-            assert_eq!(said.contains("(--database-pooled)"), hinted, "{said}");
+            assert_eq!(said.contains("--database-pooled"), hinted, "{said}");
         }
     }
 }

@@ -196,7 +196,7 @@ fn a_file_is_left_as_it_was_and_is_nobody_elses_meanwhile() {
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
     let hall = sqlite(&path);
     let refused = export(&path).unwrap_err();
-    assert!(refused.message.contains("another hall"), "{refused}");
+    assert!(refused.message.contains("another server"), "{refused}");
     drop(hall);
     let missing = export(&directory.path().join("none.db")).unwrap_err();
     assert!(missing.message.contains("there is no file"), "{missing}");

@@ -150,7 +150,7 @@ fn bad_options_are_named_and_no_password_is_told() {
         (url("postgres://u:hidden@%2Fno%2Fsuch%2Fdirectory/d"), "failed to open the database"),
         (url("postgres://u:hidden@h/d?nonsense=1"), "failed to read the database url"),
         (Options { term: Duration::ZERO, ..url("postgres://u:hidden@h/d") }, "the leadership's term must be"),
-        (Options { readers: 0, ..url("postgres://u:hidden@h/d") }, "there must be a connection that reads"),
+        (Options { readers: 0, ..url("postgres://u:hidden@h/d") }, "at least one reading connection"),
     ];
     for (options, part) in cases {
         let message = refusal(options);

@@ -334,7 +334,7 @@ async fn a_file_that_became_shorter_is_told_as_such() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
     let error = client.put_artifact(upload("hello", 9), |_| {}).await.unwrap_err();
-    assert!(matches!(&error, UploadError::File(why) if why.to_string().contains("shorter")), "{error}");
+    assert!(matches!(&error, UploadError::File(why) if why.to_string().contains("shrank")), "{error}");
 }
 
 fn part(status: u16, length: &str, digest: &str, body: &str) -> String {
