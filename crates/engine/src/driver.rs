@@ -27,19 +27,21 @@ use rand::{Rng, SeedableRng};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::answer::{Answer, Rejected, Shown};
-use crate::clock::{Clock, Now};
-use crate::config::Config;
-use crate::counts::{Counts, Takers};
-use crate::effect::{Effect, SessionId, Ticket};
-use crate::explain::Explanation;
-use crate::ids::IdMap;
-use crate::kernel::{Kernel, StoreReply, StoreRequest};
-use crate::queues::Tally;
-use crate::request::{Request, Submit, SubmitJob};
+use crate::clock::Clock;
+use crate::job_log_events::JobLog;
 use crate::watch::{Published, Watch};
 use commit::{Heard, UnderWay, first};
 use gather::Gather;
+use jobhall_core::IdMap;
+use jobhall_kernel::Config;
+use jobhall_kernel::Explanation;
+use jobhall_kernel::Now;
+use jobhall_kernel::Tally;
+use jobhall_kernel::{Answer, Rejected, Shown};
+use jobhall_kernel::{Counts, Takers};
+use jobhall_kernel::{Effect, SessionId, Ticket};
+use jobhall_kernel::{Kernel, StoreReply, StoreRequest};
+use jobhall_kernel::{Request, Submit, SubmitJob};
 use woken::Woken;
 
 pub use gather::Answers;
@@ -104,6 +106,7 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let mut random = StdRng::from_rng(&mut rand::rng());
         let mut kernel = Kernel::new(config, clock.now(), Box::new(move || random.next_u64()));
+        kernel.observe(Box::new(JobLog));
         kernel.restore_settings(store.settings().await?)?;
         kernel.restore_blocks(&store.blocks().await?);
         groups::restore(store.as_ref(), &mut kernel).await?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jobhall_core::schedule::{CatchUp, Overlap};
 use jobhall_core::{Job, JobSpec, Json, Rhythm, Schedule, ScheduleName, Time, Windows, Zone};
-use jobhall_engine::{ScheduleConfig, SubmitJob};
+use jobhall_kernel::{ScheduleConfig, SubmitJob};
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;

@@ -3,7 +3,7 @@
 
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{JobId, QueueConfig, TypeConfig};
-use jobhall_engine::{Edit, Request};
+use jobhall_kernel::{Edit, Request};
 use serde::{Deserialize, Serialize};
 
 use crate::check::LimitOf;

@@ -1,7 +1,7 @@
 //! Clients: they submit, cancel, retry, read and configure, and repeat requests that were not answered.
 
 use jobhall_core::{Failure, GroupId, JobId};
-use jobhall_engine::{Answer, IdempotencyKey, Rejected, Request, Submit, Ticket};
+use jobhall_kernel::{Answer, IdempotencyKey, Rejected, Request, Submit, Ticket};
 
 use crate::calendar::{SCHEDULES, Wish, schedule_name};
 use crate::event::{Event, Origin};

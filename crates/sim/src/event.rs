@@ -1,7 +1,7 @@
 //! The events of a run, their origins, and pending faults.
 
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Effect, Rejected, Request, SessionId, StoreReply, Ticket};
+use jobhall_kernel::{Answer, Effect, Rejected, Request, SessionId, StoreReply, Ticket};
 use jobhall_store::{CommitError, Committed, Unit};
 
 use crate::workers::Step;

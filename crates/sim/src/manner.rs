@@ -1,7 +1,7 @@
 //! How a worker handles a job: derived from the seed and the attempt, so the same attempt always behaves the same.
 
 use jobhall_core::{AttemptId, Failure, JobId, Json, Key, Outcome, Report, Verdict, When};
-use jobhall_engine::{Indicator, SubmitJob};
+use jobhall_kernel::{Indicator, SubmitJob};
 
 use crate::random::{Random, mix};
 use crate::words;

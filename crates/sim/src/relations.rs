@@ -2,7 +2,7 @@
 //! separately, so that the rest of a script is the same with and without them.
 
 use jobhall_core::{Failure, GroupId, TypeConfig};
-use jobhall_engine::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};
+use jobhall_kernel::{After, NewGroup, OnDuplicate, Request, Submit, SubmitJob};
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;

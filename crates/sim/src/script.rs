@@ -3,7 +3,7 @@
 //! shrunk by dropping actions.
 
 use jobhall_core::{Backoff, Json, Outcome, OutcomeSet, RetryPolicy, Time, Timeouts, TypeConfig};
-use jobhall_engine::{Config, OnDuplicate, SubmitJob};
+use jobhall_kernel::{Config, OnDuplicate, SubmitJob};
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::{self, Wish};

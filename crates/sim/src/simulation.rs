@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jobhall_core::{JobId, State, Time};
-use jobhall_engine::{Counts, Effect, Kernel, Mono, Now, Request, StoreRequest, Ticket};
+use jobhall_kernel::{Counts, Effect, Kernel, Mono, Now, Request, StoreRequest, Ticket};
 use jobhall_store::Unit;
 
 use crate::calendar;

@@ -1,7 +1,7 @@
 //! The store's side of a run: commits are applied in order and with delay, fail, or have an unknown outcome; so do
 //! all other requests.
 
-use jobhall_engine::{StoreReply, StoreRequest};
+use jobhall_kernel::{StoreReply, StoreRequest};
 use jobhall_store::{CommitError, Committed, Prune, StoreError, Unit};
 
 use crate::check::Shelf as _;

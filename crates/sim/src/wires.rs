@@ -3,7 +3,7 @@
 
 use jobhall_core::JobId;
 use jobhall_core::needs::Abilities;
-use jobhall_engine::{Answer, Assignment, Effect, Rejected, Request, SessionId, Ticket};
+use jobhall_kernel::{Answer, Assignment, Effect, Rejected, Request, SessionId, Ticket};
 use jobhall_store::{Committed, Unit};
 
 use crate::check::{Seen, Shelf as _};

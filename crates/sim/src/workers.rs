@@ -6,7 +6,7 @@ mod external;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{AttemptId, LeaseId, Report, WorkerName};
-use jobhall_engine::{Answer, Assignment, Effect, Rejected, Request, SessionId, VacancyId};
+use jobhall_kernel::{Answer, Assignment, Effect, Rejected, Request, SessionId, VacancyId};
 
 use crate::event::{Event, Origin, Purpose};
 use crate::manner::{Manner, Task, passed};

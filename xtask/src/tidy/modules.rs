@@ -11,7 +11,6 @@ pub const MOST: usize = 15;
 pub const LISTED: &[Listed] = &[
     ("crates/client/src/lib.rs", 22),
     ("crates/core/src/lib.rs", 26),
-    ("crates/engine/src/lib.rs", 49),
     ("crates/protocol/src/lib.rs", 23),
     ("crates/server/src/lib.rs", 38),
     ("crates/sim/src/lib.rs", 21),

@@ -18,7 +18,7 @@ const PACED: &str = "tests/chaos/";
 /// Files whose tests sleep today.
 pub const LISTED: &[Listed] = &[
     ("crates/cli/tests/artifacts.rs", 1),
-    ("crates/engine/tests/crash.rs", 1),
+    ("crates/engine/tests/engine/crash.rs", 1),
     ("crates/server/tests/http/apply.rs", 1),
     ("crates/server/tests/http/audit.rs", 1),
     ("crates/server/tests/http/followers.rs", 2),

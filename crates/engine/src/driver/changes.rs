@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jobhall_core::{JobId, QueueConfig, QueueName, ScheduleName, StateName, Submitted, TypeConfig, TypeName};
 
 use super::{Engine, gone, unexpected};
-use crate::answer::{Answer, Rejected};
-use crate::edit::Edit;
-use crate::request::Request;
-use crate::schedules::{ScheduleConfig, ShownSchedule};
+use jobhall_kernel::Edit;
+use jobhall_kernel::Request;
+use jobhall_kernel::{Answer, Rejected};
+use jobhall_kernel::{ScheduleConfig, ShownSchedule};
 
 impl Engine {
     /// The configuration of every known type: name, revision, content.

@@ -8,9 +8,9 @@ use std::vec;
 use jobhall_store::{CommitError, Committed, Conflict, Done, FeedRow, Later, News, Unit};
 
 use super::{Driver, SLICE};
-use crate::clock::Now;
-use crate::kernel::StoreReply;
 use crate::watch::Published;
+use jobhall_kernel::Now;
+use jobhall_kernel::StoreReply;
 
 /// A commit in progress, with its changes if there are watchers.
 pub(super) struct UnderWay {

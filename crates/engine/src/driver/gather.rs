@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use super::gone;
-use crate::answer::{Answer, Rejected};
+use jobhall_kernel::{Answer, Rejected};
 
 type One = Result<Answer, Rejected>;
 

@@ -4,10 +4,10 @@ use jobhall_core::{Failure, Group, GroupCounts, GroupId, GroupVerdict, JobId, Su
 use jobhall_store::{Member, Store, StoreError};
 
 use super::{Engine, unexpected};
-use crate::answer::{Answer, Rejected};
-use crate::groups::{NewGroup, ShownGroup};
-use crate::kernel::Kernel;
-use crate::request::{IdempotencyKey, Request, Submit};
+use jobhall_kernel::Kernel;
+use jobhall_kernel::{Answer, Rejected};
+use jobhall_kernel::{IdempotencyKey, Request, Submit};
+use jobhall_kernel::{NewGroup, ShownGroup};
 
 /// Members read at once.
 const PAGE: usize = 5_000;

@@ -128,7 +128,7 @@ mod tests {
     use std::task::{Context, Wake};
 
     use super::*;
-    use crate::effect::{Ended, VacancyId};
+    use jobhall_kernel::{Ended, VacancyId};
 
     #[derive(Default)]
     struct Woken(AtomicUsize);

@@ -6,9 +6,9 @@ use tokio::sync::oneshot;
 
 use super::mailbox::{self, mailbox};
 use super::{Command, Engine, Reply, gone, unexpected};
-use crate::answer::{Answer, Rejected};
-use crate::effect::{Assignment, Ended, SessionId, VacancyId};
-use crate::request::{Indicator, Request};
+use jobhall_kernel::{Answer, Rejected};
+use jobhall_kernel::{Assignment, Ended, SessionId, VacancyId};
+use jobhall_kernel::{Indicator, Request};
 
 /// An event for a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

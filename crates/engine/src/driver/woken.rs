@@ -4,8 +4,8 @@ use jobhall_store::{CommitError, Committed};
 use tokio::sync::mpsc;
 
 use super::{Command, Driver, Reply};
-use crate::answer::Rejected;
-use crate::kernel::StoreReply;
+use jobhall_kernel::Rejected;
+use jobhall_kernel::StoreReply;
 
 /// What woke the driver.
 pub(super) enum Woken {

@@ -1,7 +1,7 @@
 //! Checks that answers are true.
 
 use jobhall_core::{AttemptId, JobId, LeaseId, Report, State, StateName, Submitted, WorkerName};
-use jobhall_engine::{Answer, Rejected, Request, Shown, Ticket};
+use jobhall_kernel::{Answer, Rejected, Request, Shown, Ticket};
 
 use super::ends::{By, End};
 use super::shelf::Shelf;

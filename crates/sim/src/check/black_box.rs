@@ -12,7 +12,7 @@ use jobhall_core::{
     AttemptId, Job, JobId, Json, Key, LeaseId, Outcome, PastAttempt, Report, State, StateName, Submitted,
     Time, TypeName,
 };
-use jobhall_engine::{Answer, Config, Rejected, Request, Ticket};
+use jobhall_kernel::{Answer, Config, Rejected, Request, Ticket};
 use jobhall_store::{Block, FeedEntry, FeedPage};
 
 use super::ends::{By, End};

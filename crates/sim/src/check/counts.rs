@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{JobId, QueueName, State, StateName, Time};
-use jobhall_engine::{Counts, Tally};
+use jobhall_kernel::{Counts, Tally};
 
 use super::{Checker, Invariant};
 use crate::calendar;

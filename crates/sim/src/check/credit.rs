@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{AttemptId, JobId, JobStatus, State, WorkerName};
-use jobhall_engine::SessionId;
+use jobhall_kernel::SessionId;
 use jobhall_store::{Committed, Unit};
 
 use super::{Checker, Invariant, Seen};

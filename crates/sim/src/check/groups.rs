@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use jobhall_core::{Group, GroupCounts, GroupId, GroupVerdict, Job, JobId, StateName, Unsuccessful};
-use jobhall_engine::ShownGroup;
+use jobhall_kernel::ShownGroup;
 use jobhall_store::{GroupWrite, Unit};
 
 use super::{Checker, Invariant};

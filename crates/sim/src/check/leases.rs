@@ -1,7 +1,7 @@
 //! Leases: sessions, assignments, and decisions to end a lease, each checked when it is made.
 
 use jobhall_core::{AttemptId, Job, JobId, JobStatus, State, StopWhy, Timeouts};
-use jobhall_engine::{Assignment, SessionId};
+use jobhall_kernel::{Assignment, SessionId};
 use jobhall_store::Unit;
 
 use super::ends::{By, End};

@@ -26,7 +26,7 @@ use std::fmt;
 use jobhall_core::{
     AttemptId, Group, GroupId, Job, JobId, Key, LeaseId, Report, Submitted, Time, TypeName, WorkerName,
 };
-use jobhall_engine::{Config, Request, SessionId, Ticket};
+use jobhall_kernel::{Config, Request, SessionId, Ticket};
 use jobhall_store::FeedEntry;
 
 pub use black_box::{BlackBox, Name, Stored};

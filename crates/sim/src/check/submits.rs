@@ -1,7 +1,7 @@
 //! Checks that an acknowledged submit is stored as it was requested.
 
 use jobhall_core::{Disposition, Job, JobId, State, Submitted, Time};
-use jobhall_engine::{Submit, SubmitJob};
+use jobhall_kernel::{Submit, SubmitJob};
 
 use super::shelf::Shelf;
 use super::{Checker, Invariant};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use jobhall_core::{Job, JobId, State, WorkerName};
-use jobhall_engine::WorkerUse;
+use jobhall_kernel::WorkerUse;
 
 use super::{Checker, Invariant, Seen};
 use crate::words::{self, Amount};

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display, Write};
 
 use jobhall_core::{Job, JobStatus, LeaseId, Submitted};
-use jobhall_engine::{Answer, Effect, Rejected, Request, StoreReply, StoreRequest, Ticket};
+use jobhall_kernel::{Answer, Effect, Rejected, Request, StoreReply, StoreRequest, Ticket};
 use jobhall_store::{Change, Committed, Insert, Unit};
 
 use super::BAR;

@@ -1,6 +1,6 @@
 //! Scripts as JSON files. A seed yields another script when the generator changes; a file stays the same.
 
-use jobhall_engine::Config;
+use jobhall_kernel::Config;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! External work: a worker only starts it, and another party reports the outcome, in any order.
 
 use jobhall_core::AttemptId;
-use jobhall_engine::{Answer, Assignment, Rejected, Request};
+use jobhall_kernel::{Answer, Assignment, Rejected, Request};
 
 use super::Step;
 use crate::event::Event;

@@ -1,0 +1,289 @@
+//! Answers of the kernel.
+
+use jobhall_core::QueueConfig;
+use jobhall_core::limits::LimitError;
+use jobhall_core::{
+    AttemptId, DelayError, Dependency, GroupId, IllegalTransition, Job, JobId, PastAttempt, QueueName,
+    RetryError, ScheduleError, ScheduleName, StateName, Submitted, TimeoutError, TypeConfig, TypeName,
+};
+use thiserror::Error;
+
+use crate::api::effect::{SessionId, VacancyId};
+use crate::api::request::Indicator;
+use crate::explain::Explanation;
+use crate::groups::ShownGroup;
+use crate::matching::resources::WorkerUse;
+use crate::schedules::ShownSchedule;
+use crate::stats::counts::{Counts, Takers};
+use crate::stats::queues::Tally;
+
+/// A job as shown to users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The job; live attempts are in the engine's state, which may be ahead of the store.
+    pub job: Job,
+    /// Ended attempts, oldest first, without the last one of a completed job.
+    pub past: Vec<PastAttempt>,
+    /// The latest progress of a live attempt.
+    pub progress: Vec<Indicator>,
+    /// The expected duration of a live attempt, if it has exceeded it.
+    pub longer_than_ms: Option<u64>,
+    /// Whether it was in memory (a completed job that is only stored is read into the cache).
+    pub cached: bool,
+}
+
+/// A successful answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// One entry per submitted job, in order.
+    Submitted(Vec<Submitted>),
+    /// A group was created, with these jobs.
+    GroupCreated {
+        /// Its id.
+        id: GroupId,
+        /// One entry per job created with it, in order.
+        jobs: Vec<Submitted>,
+    },
+    /// A group and its members.
+    Group(Box<ShownGroup>),
+    /// The job's state after the request.
+    State(StateName),
+    /// Everything that is known about a job.
+    Shown(Box<Shown>),
+    /// Why a job is not running.
+    Explained(Box<Explanation>),
+    /// All counts.
+    Counts(Box<Counts>),
+    /// Every worker that is present or has resources in use, by name.
+    Workers(Vec<WorkerUse>),
+    /// A queue with its open jobs and the workers that could take them; none if it is unknown.
+    Queue(Option<(Tally, Takers)>),
+    /// Queues with their open jobs, by name.
+    Queues(Vec<(QueueName, Tally)>),
+    /// A session, and which of the attempts that the worker brought it keeps.
+    Session {
+        /// Its id.
+        session: SessionId,
+        /// These attempts continue.
+        kept: Vec<AttemptId>,
+        /// These attempts are lost: stop them.
+        lost: Vec<AttemptId>,
+    },
+    /// The number of jobs removed.
+    Removed(u64),
+    /// All known types, with the revision and content of their configuration.
+    Types(Vec<(TypeName, u32, TypeConfig)>),
+    /// All schedules, by name.
+    Schedules(Vec<ShownSchedule>),
+    /// All configured queues, with the revision and content of their configuration, by name.
+    QueueConfigs(Vec<(QueueName, u32, QueueConfig)>),
+    /// The current revision of a type's or queue's configuration, or the version of a schedule.
+    Rev(u32),
+    /// A vacancy is open.
+    Vacancy(VacancyId),
+    /// The jobs that an attempt waits for.
+    Waited {
+        /// The jobs.
+        jobs: Vec<JobId>,
+        /// Whether they have ended, and the attempt resumes.
+        over: bool,
+    },
+    /// The request was applied.
+    Noted,
+}
+
+/// Why the kernel rejected a request. Nothing was written, except where the variant says that this is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Rejected {
+    /// A live job of the same (type, key) exists.
+    #[error("type {job_type} with this key is held by job {holder}")]
+    KeyHeld {
+        /// The type.
+        job_type: TypeName,
+        /// The live job.
+        holder: JobId,
+    },
+    /// Two jobs of one submit have the same (type, key) and do not both join.
+    #[error("jobs {first} and {second} of this submit have the same type and key")]
+    KeyTwice {
+        /// Position of the first.
+        first: usize,
+        /// Position of the second.
+        second: usize,
+    },
+    /// The idempotency key was used for another request.
+    #[error("this idempotency key was used for another request")]
+    IdempotencyKeyReused,
+    /// A number or text is outside its bounds.
+    #[error("{field} of {given} is outside {least} to {most}")]
+    Bound {
+        /// The field.
+        field: &'static str,
+        /// The given value.
+        given: u64,
+        /// The minimum.
+        least: u64,
+        /// The maximum.
+        most: u64,
+    },
+    /// The retry policy is not acceptable.
+    #[error(transparent)]
+    Retry(#[from] RetryError),
+    /// The time-outs are not acceptable.
+    #[error(transparent)]
+    Timeouts(#[from] TimeoutError),
+    /// The delay of a verdict is not acceptable.
+    #[error(transparent)]
+    Delay(#[from] DelayError),
+    /// There is no such job.
+    #[error("there is no job {0}")]
+    NoSuchJob(JobId),
+    /// A dependency of a submitted job does not exist, or is outside the caller's scope.
+    #[error("after: there is no job {0}")]
+    NoSuchDependency(JobId),
+    /// A dependency of a submitted job has ended without success.
+    #[error("after: job {id} has ended without success ({how}), and after_any is not set", how = how_word(*.how))]
+    DependencyEnded {
+        /// The job that ended.
+        id: JobId,
+        /// How it ended.
+        how: Dependency,
+    },
+    /// Submitted jobs depend on each other in a cycle: positions, each dependent on the next, the last on the first.
+    #[error("after: jobs {} of this submit wait for each other", circle_words(.0))]
+    Circle(Vec<usize>),
+    /// A submitted job depends on one that does not precede it.
+    #[error(
+        "after: job #{job} names #{before}, but a job can only come after earlier ones of the same submit"
+    )]
+    NotEarlier {
+        /// Its position.
+        job: usize,
+        /// The position it refers to.
+        before: usize,
+    },
+    /// There is no such group.
+    #[error("there is no group {0}")]
+    NoSuchGroup(GroupId),
+    /// The group accepts no more members.
+    #[error("group {0} is closed: it takes no more jobs")]
+    GroupClosed(GroupId),
+    /// The group has ended, so the request is no longer possible.
+    #[error("group {0} has ended")]
+    GroupEnded(GroupId),
+    /// The group has not ended.
+    #[error("group {0} has not ended: only an ended group is retried")]
+    GroupOpen(GroupId),
+    /// Every member of the group succeeded.
+    #[error("nothing of group {0} failed")]
+    NothingToRetry(GroupId),
+    /// The number of open groups has reached its maximum.
+    #[error("the hall has {0} open groups, which is its limit")]
+    GroupsFull(usize),
+    /// A job cannot serve a group or be a copy in it.
+    #[error("{field}: {why}")]
+    NotInGroup {
+        /// The field that requests it.
+        field: &'static str,
+        /// The reason.
+        why: &'static str,
+    },
+    /// The type's configuration was changed by another request.
+    #[error("the configuration of type {job_type} was changed by someone else")]
+    Changed {
+        /// The type.
+        job_type: TypeName,
+        /// The current revision; 0 if there is none.
+        rev: u32,
+    },
+    /// The schedule is not acceptable.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The job of a schedule has a field that such a job cannot have.
+    #[error("{0} has no place in the job of a schedule")]
+    NotScheduled(&'static str),
+    /// The number of schedules has reached its maximum.
+    #[error("there are {0} schedules, which is the limit")]
+    SchedulesFull(usize),
+    /// There is no such schedule.
+    #[error("there is no schedule {0}")]
+    NoSuchSchedule(ScheduleName),
+    /// The schedule was changed by another request.
+    #[error("the schedule {name} was changed by someone else")]
+    ScheduleChanged {
+        /// The schedule.
+        name: ScheduleName,
+        /// The current version; 0 if there is none.
+        version: u32,
+    },
+    /// The queue's configuration was changed by another request.
+    #[error("the configuration of queue {queue} was changed by someone else")]
+    QueueChanged {
+        /// The queue.
+        queue: QueueName,
+        /// The current revision; 0 if there is none.
+        rev: u32,
+    },
+    /// The limits are not acceptable.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The session does not exist or has ended.
+    #[error("there is no such session any more")]
+    NoSuchSession,
+    /// The work of its jobs does not continue outside.
+    #[error("type {0} is not external: its jobs end with the worker's own outcome")]
+    NotExternal(TypeName),
+    /// An attempt can wait only for its sub-jobs.
+    #[error("job {job} is not a sub-job of job {parent}")]
+    NotSubJob {
+        /// The job that would wait.
+        parent: JobId,
+        /// The other one.
+        job: JobId,
+    },
+    /// The lease is not, or no longer, the current one.
+    #[error("lease lost: attempt {0} is not the current one, or not this worker's")]
+    LeaseLost(AttemptId),
+    /// The event does not apply.
+    #[error(transparent)]
+    Event(IllegalTransition),
+    /// The number of open jobs has reached its maximum.
+    #[error("the hall has {0} open jobs, which is its limit")]
+    Full(usize),
+    /// The store could not write; nothing was written.
+    #[error("failed to store: {message}")]
+    Storage {
+        /// Whether the disk is full.
+        full: bool,
+        /// The store's message.
+        message: String,
+    },
+    /// The store lost the result of the write; a restart shows whether it was written.
+    #[error("stopped, and it is unknown whether this was stored: {0}")]
+    Unknown(String),
+    /// The engine has stopped.
+    #[error("the engine has stopped: {0}")]
+    Stopped(String),
+    /// Other requests changed the same object repeatedly.
+    #[error("too many others changed the same job at once; try again")]
+    Contended,
+}
+
+fn how_word(how: Dependency) -> &'static str {
+    match how {
+        Dependency::Met => "succeeded",
+        Dependency::Failed => "failed",
+        Dependency::Cancelled => "cancelled",
+    }
+}
+
+/// Describes a cycle in words, with at most its first few positions.
+fn circle_words(circle: &[usize]) -> String {
+    const FEW: usize = 8;
+    let mut words: Vec<_> = circle.iter().take(FEW).map(|at| format!("#{at}")).collect();
+    if circle.len() > FEW {
+        words.push(format!("… ({} in all)", circle.len()));
+    }
+    words.extend(circle.first().map(|at| format!("#{at}")));
+    words.join(" → ")
+}

@@ -1,0 +1,220 @@
+//! Sessions of workers. A session owns its leases, and survives the loss of its connection.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use jobhall_core::needs::{Abilities, Accepts};
+use jobhall_core::{AttemptId, JobId, LeaseId, WorkerName};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::api::time::Mono;
+use crate::attempts::timing::Timing;
+use crate::kernel::{AgendaItem, Kernel};
+use crate::matching::board::ProfileId;
+use crate::matching::resources::Allocation;
+
+/// The session of a worker.
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    pub worker: WorkerName,
+    /// None for a session that is known only by its leases, after a restart.
+    pub profile: Option<ProfileId>,
+    pub until: Mono,
+    pub connected: bool,
+    pub attempts: BTreeSet<JobId>,
+    pub vacancies: BTreeSet<VacancyId>,
+    /// Attempts that wait for jobs: their slots are free.
+    pub suspended: BTreeSet<JobId>,
+    /// Suspended attempts whose wait is over, in order.
+    pub ready: VecDeque<JobId>,
+    /// The vacancy that represents the session's credit, if the worker gave one.
+    pub credit: Option<VacancyId>,
+}
+
+/// The session that holds a live attempt, and when to check the attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Hold {
+    pub session: SessionId,
+    /// When it was assigned, or found at start.
+    pub since: Mono,
+    /// When to check it: it is not accepted yet, or not stored yet.
+    pub check: Option<Mono>,
+    /// Its time limits.
+    pub timing: Timing,
+    /// What it uses of its worker.
+    pub allocation: Allocation,
+}
+
+impl Kernel {
+    fn add_session(&mut self, worker: WorkerName, profile: Option<ProfileId>) -> SessionId {
+        let id = SessionId(self.secret());
+        let until = self.now.mono.plus_ms(self.config.lease_ms);
+        let connected = profile.is_some();
+        let (attempts, vacancies) = (BTreeSet::new(), BTreeSet::new());
+        let (suspended, ready, credit) = (BTreeSet::new(), VecDeque::new(), None);
+        self.workers.entry(worker.clone()).or_default().sessions.insert(id);
+        let state =
+            SessionState { worker, profile, until, connected, attempts, vacancies, suspended, ready, credit };
+        self.sessions.insert(id, state);
+        self.deadlines.sessions.insert((until, id));
+        id
+    }
+
+    /// Opens a session for a worker. Attempts that it still has and still holds move to the new session. A pending
+    /// cancel of one of them is sent after the answer, because the answer announces the session.
+    pub(crate) fn open_session(
+        &mut self,
+        worker: &WorkerName,
+        abilities: Abilities,
+        accepts: Accepts,
+        attempts: &[(AttemptId, LeaseId)],
+        ticket: Ticket,
+    ) {
+        let profile = self.board.join(abilities, accepts);
+        let session = self.add_session(worker.clone(), Some(profile));
+        let (mut kept, mut lost) = (Vec::new(), Vec::new());
+        for &(attempt, lease) in attempts {
+            if self.is_current(attempt, lease, worker) {
+                self.move_to(attempt.job, session);
+                kept.push((attempt, lease));
+            } else {
+                lost.push(attempt);
+            }
+        }
+        let told = kept.iter().map(|&(attempt, _)| attempt).collect();
+        self.answer(ticket, Ok(Answer::Session { session, kept: told, lost }));
+        for (attempt, lease) in kept {
+            self.run(AgendaItem::Keep(attempt, lease).into());
+        }
+    }
+
+    /// Whether this is the current attempt of its job, and held by this worker.
+    pub(crate) fn is_current(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
+        self.open.get(&attempt.job.get()).is_some_and(|entry| {
+            let held = entry.life.state.held();
+            entry.life.claim == attempt.claim
+                && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker)
+        })
+    }
+
+    fn move_to(&mut self, id: JobId, session: SessionId) {
+        let (since, timing) = (self.now.mono, Timing::default());
+        let new = Hold { session, since, check: None, timing, allocation: None };
+        let hold = self.holders.entry(id.get()).or_insert(new);
+        let before = std::mem::replace(&mut hold.session, session);
+        self.take_slot(id, before);
+        if let Some(state) = self.sessions.get_mut(&before) {
+            state.attempts.remove(&id);
+        }
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.attempts.insert(id);
+        }
+        self.balance(id);
+        if self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs()) {
+            self.lend_slot(id);
+            self.ready_again(id, session);
+        }
+    }
+
+    /// Queues an attempt whose wait is over in its new session, which first announces its free slots.
+    fn ready_again(&mut self, id: JobId, session: SessionId) {
+        let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
+        if let Some(state) = self.sessions.get_mut(&session).filter(|_| over) {
+            state.ready.push_back(id);
+        }
+    }
+
+    /// Sets the time at which a live attempt is checked, replacing any other.
+    pub(crate) fn arm(&mut self, id: JobId, at: Mono) {
+        if let Some(hold) = self.holders.get_mut(&id.get()) {
+            if let Some(before) = hold.check.replace(at) {
+                self.deadlines.checks.remove(&(before, id));
+            }
+            self.deadlines.checks.insert((at, id));
+        }
+    }
+
+    /// Registers a leased job found at start: its worker has one full term to reconnect.
+    pub(crate) fn orphan(&mut self, id: JobId, worker: WorkerName) {
+        let known = self.sessions.iter().find(|(_, state)| state.profile.is_none() && state.worker == worker);
+        let session = match known {
+            Some((&session, _)) => session,
+            None => self.add_session(worker, None),
+        };
+        self.move_to(id, session);
+    }
+
+    /// Removes the holder of a job.
+    pub(crate) fn let_go(&mut self, id: JobId) {
+        let Some(hold) = self.holders.remove(&id.get()) else { return };
+        if let Some(at) = hold.check {
+            self.deadlines.checks.remove(&(at, id));
+        }
+        if let Some(at) = hold.timing.at {
+            self.deadlines.timeouts.remove(&(at, id));
+        }
+        self.take_slot(id, hold.session);
+        if let Some(state) = self.sessions.get_mut(&hold.session) {
+            state.attempts.remove(&id);
+        }
+        self.free(hold.allocation);
+    }
+
+    pub(crate) fn renew(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+        let until = self.now.mono.plus_ms(self.config.lease_ms);
+        let state = self.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
+        self.deadlines.sessions.remove(&(state.until, session));
+        state.until = until;
+        self.deadlines.sessions.insert((until, session));
+        self.resume_ready(session);
+        Ok(Answer::Noted)
+    }
+
+    pub(crate) fn disconnect(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+        let state = self.sessions.get_mut(&session).ok_or(Rejected::NoSuchSession)?;
+        state.connected = false;
+        let worker = state.worker.clone();
+        for vacancy in state.vacancies.clone() {
+            self.end_vacancy(vacancy, Ended::Gone);
+        }
+        self.gone(&worker);
+        Ok(Answer::Noted)
+    }
+
+    pub(crate) fn close_session(&mut self, session: SessionId) -> Result<Answer, Rejected> {
+        self.disconnect(session)?;
+        self.end_session(session);
+        Ok(Answer::Noted)
+    }
+
+    /// Ends a session and all its leases.
+    pub(crate) fn end_session(&mut self, session: SessionId) {
+        let Some(state) = self.sessions.get(&session) else { return };
+        for vacancy in state.vacancies.clone() {
+            self.end_vacancy(vacancy, Ended::Gone);
+        }
+        let Some(state) = self.sessions.remove(&session) else { return };
+        self.deadlines.sessions.remove(&(state.until, session));
+        if let Some(profile) = state.profile {
+            self.board.part(profile);
+        }
+        if let Some(worker) = self.workers.get_mut(&state.worker) {
+            worker.sessions.remove(&session);
+        }
+        self.gone(&state.worker);
+        for id in state.attempts {
+            if let Some(entry) = self.open.get(&id.get()) {
+                let claim = entry.life.claim;
+                self.run(AgendaItem::LeaseEnd(id, claim, session).into());
+            }
+        }
+        self.effect(Effect::SessionEnded(session));
+    }
+
+    /// A session of this worker takes no more jobs: what was reserved there is moved elsewhere.
+    fn gone(&mut self, worker: &WorkerName) {
+        self.keep_elsewhere(worker);
+        self.forget_worker(worker);
+        self.reconsider();
+    }
+}

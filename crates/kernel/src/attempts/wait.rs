@@ -1,0 +1,313 @@
+//! Attempts that wait for jobs. Their slot is free meanwhile; they resume before their worker gets a new job.
+//!
+//! The slot of a waiting attempt is added to its session's credit, and removed when the attempt resumes. The awaited
+//! jobs are kept in memory only: after a restart they are all sub-jobs of the attempt's job, until the worker repeats
+//! its request.
+
+use std::collections::BTreeSet;
+
+use jobhall_core::bounds::WAITERS;
+use jobhall_core::{AttemptId, Decision, Event, JobId, State, transition};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::{Effect, SessionId, Ticket};
+use crate::api::request::Request;
+use crate::api::time::Mono;
+use crate::attempts::session::SessionState;
+use crate::jobs::entry::Busy;
+use crate::kernel::{AgendaItem, Kernel, Task};
+
+/// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
+const LENT: usize = 1_000;
+
+/// What an attempt waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Wait {
+    /// All awaited jobs.
+    all: Vec<JobId>,
+    /// The awaited jobs that have not ended.
+    pub open: BTreeSet<JobId>,
+    /// The requests to be answered when it resumes, and until when each wants to wait.
+    told: Vec<(Ticket, Mono)>,
+}
+
+impl Kernel {
+    /// Lets an attempt wait for jobs that it asked for; for an open job that is not busy, and by its holder.
+    pub(crate) fn wait(&mut self, id: JobId, task: Task) {
+        let AgendaItem::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what
+        else {
+            return;
+        };
+        let (attempt, lease, wait_ms, ticket) = (*attempt, *lease, *wait_ms, *ticket);
+        let jobs = match self.awaited(id, jobs.as_deref()) {
+            Ok(jobs) => jobs,
+            Err(refused) => return self.answer(ticket, Err(refused)),
+        };
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        if entry.waits_for_jobs() {
+            self.note_wait(id, jobs);
+            self.tell_later(id, ticket, wait_ms);
+            self.look_at_wait(id);
+            return self.break_cycle(id);
+        }
+        if jobs.iter().all(|job| !self.open.contains_key(&job.get())) {
+            return self.answer(ticket, Ok(Answer::Waited { jobs, over: true }));
+        }
+        let event = Event::Wait { claim: attempt.claim, lease };
+        match transition(&entry.life, &event, self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Same) => self.answer_state(id, ticket),
+            Err(refusal) => self.answer(ticket, Err(Rejected::Event(refusal))),
+        }
+    }
+
+    /// Returns the awaited jobs: those that are named, or all that the parent asked for.
+    fn awaited(&self, parent: JobId, named: Option<&[JobId]>) -> Result<Vec<JobId>, Rejected> {
+        let own: BTreeSet<JobId> = self.links.of(parent).collect();
+        match named {
+            None => Ok(own.into_iter().collect()),
+            Some(named) => match named.iter().find(|job| !own.contains(job)) {
+                Some(&job) => Err(Rejected::NotSubJob { parent, job }),
+                None => Ok(named.to_vec()),
+            },
+        }
+    }
+
+    fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>) {
+        self.forget_awaited(id);
+        let open: BTreeSet<_> =
+            jobs.iter().copied().filter(|job| self.open.contains_key(&job.get())).collect();
+        for job in &open {
+            self.waiters.entry(job.get()).or_default().insert(id);
+        }
+        // An attempt that was about to resume has more to wait for.
+        let session = self.holders.get(&id.get()).map(|hold| hold.session).filter(|_| !open.is_empty());
+        if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
+            state.ready.retain(|ready| *ready != id);
+        }
+        let wait = self.waits.entry(id.get()).or_default();
+        (wait.all, wait.open) = (jobs, open);
+        self.lend_limits(id);
+    }
+
+    /// Lends the limit places of a waiting attempt to all jobs it waits for, and to those that they wait for in turn.
+    /// Jobs that wait for this one do the same.
+    fn lend_limits(&mut self, id: JobId) {
+        let borrowers = self.behind_all(id);
+        let (mut lenders, mut next) = (BTreeSet::from([id]), vec![id]);
+        while let Some(id) = next.pop().filter(|_| lenders.len() < LENT) {
+            let waiters = self.waiters.get(&id.get()).into_iter().flatten();
+            next.extend(waiters.filter(|waiter| lenders.insert(**waiter)));
+        }
+        for lender in lenders {
+            self.lend(lender, &borrowers);
+        }
+    }
+
+    /// Everything that must end before an attempt can resume: the jobs it waits for, their dependencies and the
+    /// holders of their keys, the jobs that those wait for, and so on.
+    fn behind_all(&self, id: JobId) -> Vec<JobId> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
+            let awaited = self.waits.get(&id.get()).into_iter().flat_map(|wait| wait.open.iter().copied());
+            let entry = self.open.get(&id.get());
+            let blocked = entry.filter(|entry| matches!(entry.life.state, State::Blocked(_)));
+            let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
+            let holder = blocked.and_then(|entry| match entry.life.state {
+                State::Blocked(blocked) => blocked.holder,
+                _ => None,
+            });
+            let all = awaited.chain(after.iter().copied()).chain(holder);
+            next.extend(all.filter(|job| self.open.contains_key(&job.get()) && found.insert(*job)));
+        }
+        found.into_iter().collect()
+    }
+
+    fn forget_awaited(&mut self, id: JobId) {
+        let Some(wait) = self.waits.get_mut(&id.get()) else { return };
+        for job in std::mem::take(&mut wait.open) {
+            if let Some(waiters) = self.waiters.get_mut(&job.get()) {
+                waiters.remove(&id);
+                if waiters.is_empty() {
+                    self.waiters.remove(&job.get());
+                }
+            }
+        }
+    }
+
+    /// Keeps a request until it can be answered, or for this time; a request with no wait time is answered
+    /// immediately.
+    fn tell_later(&mut self, id: JobId, ticket: Ticket, wait_ms: u64) {
+        if wait_ms == 0 {
+            return self.waits_on(id, ticket);
+        }
+        let until = self.now.mono.plus_ms(wait_ms);
+        let wait = self.waits.entry(id.get()).or_default();
+        wait.told.push((ticket, until));
+        let most = (wait.told.len() > WAITERS).then(|| wait.told.remove(0));
+        self.deadlines.waits.insert((until, id, ticket));
+        if let Some((ticket, until)) = most {
+            self.deadlines.waits.remove(&(until, id, ticket));
+            self.waits_on(id, ticket);
+        }
+    }
+
+    /// Answers a request that the attempt still waits.
+    pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket) {
+        let Some(wait) = self.waits.get_mut(&id.get()) else { return };
+        wait.told.retain(|(told, _)| *told != ticket);
+        let jobs = wait.all.clone();
+        self.answer(ticket, Ok(Answer::Waited { jobs, over: false }));
+    }
+
+    /// The attempt is durably suspended: its slot is free.
+    pub(crate) fn suspended(&mut self, id: JobId, task: &Task) {
+        let AgendaItem::Request(Request::Wait { jobs, wait_ms, .. }, ticket) = &task.what else { return };
+        let jobs = self.awaited(id, jobs.as_deref()).unwrap_or_default();
+        self.stop_clock(id);
+        self.note_wait(id, jobs);
+        self.tell_later(id, *ticket, *wait_ms);
+        self.lend_slot(id);
+        self.break_cycle(id);
+    }
+
+    /// At start: a waiting attempt waits for all jobs that it asked for and that have not ended.
+    pub(crate) fn wait_again(&mut self, id: JobId) {
+        let jobs = self.links.of(id).collect();
+        self.note_wait(id, jobs);
+        self.lend_slot(id);
+        self.look_at_wait(id);
+    }
+
+    /// The slot of a waiting attempt counts as free for its session.
+    pub(crate) fn lend_slot(&mut self, id: JobId) {
+        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.suspended.insert(id);
+        }
+        self.count_lent(session);
+    }
+
+    /// The attempt is no longer held, or it resumes: its slot no longer counts as free.
+    pub(crate) fn take_slot(&mut self, id: JobId, session: SessionId) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        state.ready.retain(|ready| *ready != id);
+        if state.suspended.remove(&id) {
+            self.count_lent(session);
+        }
+    }
+
+    pub(crate) fn count_lent(&mut self, session: SessionId) {
+        let Some(state) = self.sessions.get(&session) else { return };
+        let (lent, credit) = (state.suspended.len(), state.credit);
+        let Some((id, vacancy)) = credit.and_then(|id| Some((id, self.vacancies.get_mut(&id)?))) else {
+            return;
+        };
+        vacancy.lent = lent as u64;
+        if vacancy.free() == 0 {
+            let (profile, turn) = (vacancy.profile, vacancy.turn);
+            self.board.unpark(profile, (turn, id));
+        }
+    }
+
+    /// A job has ended: attempts that wait for it have one job less to wait for.
+    pub(crate) fn awaited_ended(&mut self, job: JobId) {
+        for id in self.waiters.remove(&job.get()).unwrap_or_default() {
+            if let Some(wait) = self.waits.get_mut(&id.get()) {
+                wait.open.remove(&job);
+            }
+            self.look_at_wait(id);
+        }
+    }
+
+    /// Checks whether everything that an attempt waits for has ended.
+    pub(crate) fn look_at_wait(&mut self, id: JobId) {
+        let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
+        let waits = self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs());
+        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session).filter(|_| over && waits)
+        else {
+            return;
+        };
+        if let Some(state) = self.sessions.get_mut(&session)
+            && !state.ready.contains(&id)
+        {
+            state.ready.push_back(id);
+        }
+        self.resume_ready(session);
+    }
+
+    /// Resumes attempts whose wait is over, in order, as far as their worker has room.
+    pub(crate) fn resume_ready(&mut self, session: SessionId) {
+        let ready: Vec<_> = match self.sessions.get(&session) {
+            Some(state) => state.ready.iter().copied().collect(),
+            None => return,
+        };
+        for id in ready {
+            if self.can_resume(session, id) {
+                self.resume_or_later(id);
+            }
+        }
+    }
+
+    /// Whether a worker has room for an attempt whose wait is over: a slot, what its job uses, and the places it has
+    /// lent. A polling worker has not announced slots and manages them itself.
+    fn can_resume(&self, session: SessionId, id: JobId) -> bool {
+        let Some(state) = self.sessions.get(&session).filter(|state| state.connected) else { return false };
+        let credit = state.credit.and_then(|credit| self.vacancies.get(&credit));
+        let slot = credit.is_none_or(|credit| credit.free() > 0);
+        slot && state.ready.contains(&id) && self.leaves_uses(state, id) && self.borrower(id).is_none()
+    }
+
+    /// Whether the worker has enough resources left for a job, regardless of a reservation.
+    fn leaves_uses(&self, state: &SessionState, id: JobId) -> bool {
+        let uses = self.uses_of(id);
+        let profile = state.profile.and_then(|profile| self.board.profile(profile));
+        let taken = self.workers.get(&state.worker).map(|worker| &worker.taken);
+        uses.is_empty()
+            || profile.zip(taken).is_some_and(|((abilities, _), taken)| taken.leaves(abilities, &uses))
+    }
+
+    fn resume_or_later(&mut self, id: JobId) {
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let claim = entry.life.claim;
+        if entry.busy == Busy::Free {
+            return self.resume(id, claim);
+        }
+        let in_line = self.in_line.entry(id.get()).or_default();
+        if !in_line.iter().any(|task| matches!(task.what, AgendaItem::Resume(..))) {
+            in_line.push(AgendaItem::Resume(id, claim).into());
+        }
+    }
+
+    /// Resumes the attempt, if its worker still has room.
+    pub(crate) fn resume(&mut self, id: JobId, claim: u32) {
+        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
+        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        if !self.can_resume(session, id) {
+            return;
+        }
+        let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Resume, self.now.wall) else { return };
+        self.take_slot(id, session);
+        self.live(id, *step);
+        let jobs = self.end_wait(id, |jobs| Ok(Answer::Waited { jobs, over: true }));
+        self.effect(Effect::Resumed(session, AttemptId { job: id, claim }, jobs));
+    }
+
+    /// Removes the wait of an attempt, and answers the pending requests.
+    fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
+        self.forget_awaited(id);
+        let Some(wait) = self.waits.remove(&id.get()) else { return Vec::new() };
+        self.end_lending(id);
+        for (ticket, until) in wait.told {
+            self.deadlines.waits.remove(&(until, id, ticket));
+            self.answer(ticket, answer(wait.all.clone()));
+        }
+        wait.all
+    }
+
+    /// The attempt is no longer held: it waits for nothing.
+    pub(crate) fn wait_lost(&mut self, id: JobId, claim: u32) {
+        let attempt = AttemptId { job: id, claim };
+        self.end_wait(id, |_| Err(Rejected::LeaseLost(attempt)));
+    }
+}

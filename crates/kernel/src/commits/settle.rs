@@ -1,0 +1,239 @@
+//! Settling a commit: each unit is applied, decided again on what the store returned, or reverted in memory.
+
+use jobhall_store::{CommitError, Committed, Conflict, Done};
+
+use crate::api::answer::Rejected;
+use crate::api::effect::Effect;
+use crate::commits::step::StepPending;
+use crate::groups::GroupPending;
+use crate::jobs::load::storage;
+use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task};
+use crate::matching::vacancy::ClaimPending;
+use crate::relations::cascade::CascadePending;
+use crate::schedules::{SchedulePending, Tick};
+use crate::settings::queues::QueuePending;
+use crate::settings::types::SettingPending;
+use crate::submit::Plan;
+
+/// A unit in flight.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    Step(Box<StepPending>),
+    Claim(Box<ClaimPending>),
+    Submit(Box<Plan>),
+    Save(jobhall_core::JobId, u32),
+    Setting(Box<SettingPending>),
+    DependenciesMet(Vec<jobhall_core::JobId>),
+    Cascade(Box<CascadePending>),
+    Group(Box<GroupPending>),
+    /// The removal of links of parents that have ended.
+    Unlinked,
+    Schedule(Box<SchedulePending>),
+    Ticks(Box<Tick>),
+    Queue(Box<QueuePending>),
+}
+
+impl Kernel {
+    pub(crate) fn settle(&mut self, pending: Vec<Pending>, result: Result<Committed, CommitError>) {
+        match result {
+            Ok(committed) => {
+                self.storage_trouble = None;
+                for (pending, result) in pending.into_iter().zip(committed.results) {
+                    match result {
+                        Ok(done) => self.done(pending, done),
+                        Err(conflicts) => self.conflicted(pending, conflicts),
+                    }
+                }
+            }
+            Err(error) => {
+                self.storage_failed(&error);
+                for pending in pending {
+                    self.undone(pending, &error);
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, pending: Pending, done: Done) {
+        match pending {
+            Pending::Step(pending) => self.step_stored(*pending),
+            Pending::Claim(pending) => self.claimed(*pending, done.specs.into_iter().next()),
+            Pending::Submit(plan) => self.submitted(*plan),
+            Pending::Save(id, _) => self.saved(id),
+            Pending::Setting(pending) => self.setting_stored(*pending),
+            Pending::DependenciesMet(ids) => self.dependencies_met_stored(ids),
+            Pending::Cascade(pending) => self.cascaded(*pending),
+            Pending::Group(pending) => self.group_stored(*pending),
+            Pending::Unlinked => {}
+            Pending::Schedule(pending) => self.schedule_stored(*pending),
+            Pending::Ticks(tick) => self.ticks_passed(&tick),
+            Pending::Queue(pending) => self.queue_stored(*pending),
+        }
+    }
+
+    fn conflicted(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
+        match pending {
+            Pending::Step(pending) => self.step_conflicted(*pending, conflicts),
+            Pending::Claim(pending) => self.claim_conflicted(*pending, conflicts),
+            Pending::Submit(plan) => self.submit_conflicted(*plan, conflicts),
+            Pending::Save(id, _) => {
+                self.learn_all(conflicts);
+                self.make_free(id);
+            }
+            Pending::Setting(pending) => self.setting_conflicted(*pending, conflicts),
+            Pending::DependenciesMet(ids) => {
+                self.learn_all(conflicts);
+                self.dependencies_met_not_stored(ids);
+            }
+            Pending::Cascade(pending) => self.cascade_conflicted(*pending, conflicts),
+            Pending::Group(pending) => self.group_conflicted(*pending, conflicts),
+            Pending::Unlinked => {}
+            Pending::Schedule(pending) => self.schedule_conflicted(*pending, conflicts),
+            Pending::Ticks(tick) => self.ticks_conflicted(&tick, conflicts),
+            Pending::Queue(pending) => self.queue_conflicted(*pending, conflicts),
+        }
+    }
+
+    /// Applies what the store returned about jobs in conflict.
+    pub(crate) fn learn_all(&mut self, conflicts: Vec<Conflict>) {
+        for conflict in conflicts {
+            match conflict {
+                Conflict::Stale { id, job } => self.learn(id, job),
+                Conflict::Successor { id, job } => self.learn_successor(id, job),
+                _ => {}
+            }
+        }
+    }
+
+    fn step_conflicted(&mut self, pending: StepPending, conflicts: Vec<Conflict>) {
+        let StepPending { id, task, released, follow_up, .. } = pending;
+        if let Some(job) = follow_up {
+            self.blocks.ended(job.id);
+        }
+        self.learn_all(conflicts);
+        if let Some((next, _)) = released {
+            self.make_free(next);
+        }
+        self.again(task);
+        self.make_free(id);
+    }
+
+    /// Decides a task again, a limited number of times. It precedes tasks that wait for the job.
+    pub(crate) fn again(&mut self, task: Task) {
+        if task.rounds >= ROUNDS {
+            return self.give_up(task, Rejected::Contended);
+        }
+        let task = Task { rounds: task.rounds + 1, ..task };
+        match task.what.job().filter(|id| self.open.contains_key(&id.get())) {
+            Some(id) => self.in_line.entry(id.get()).or_default().insert(0, task),
+            None => self.run(task),
+        }
+    }
+
+    /// Answers a request with the rejection; a task of the engine itself is tried again later.
+    pub(crate) fn give_up(&mut self, task: Task, refused: Rejected) {
+        match task.what {
+            AgendaItem::Request(..) | AgendaItem::Submit(_) => self.answer_task(&task, Err(refused)),
+            AgendaItem::Tick(name) => self.look_later(&name),
+            _ => {
+                self.postponed.push(Task { rounds: 0, ..task });
+                self.rest();
+            }
+        }
+    }
+
+    /// Nothing was written (or the result is unknown): memory keeps its state.
+    pub(crate) fn undone(&mut self, pending: Pending, error: &CommitError) {
+        let refused = storage(error);
+        match pending {
+            Pending::Step(pending) => {
+                let StepPending { id, task, released, follow_up, .. } = *pending;
+                if let Some(job) = follow_up {
+                    self.blocks.ended(job.id);
+                }
+                self.give_up(task, refused);
+                self.make_free(id);
+                if let Some((next, _)) = released {
+                    self.make_free(next);
+                }
+            }
+            Pending::Claim(pending) => self.claim_undone(*pending),
+            Pending::Submit(plan) => self.submit_undone(*plan, refused),
+            Pending::Save(id, claim) => {
+                self.postponed.push(AgendaItem::Save(id, claim).into());
+                self.make_free(id);
+            }
+            Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::DependenciesMet(ids) => self.dependencies_met_not_stored(ids),
+            Pending::Cascade(pending) => self.cascade_undone(*pending),
+            Pending::Group(pending) => self.group_undone(&pending, refused),
+            // They are found again at the next start.
+            Pending::Unlinked => {}
+            Pending::Schedule(pending) => self.answer(pending.ticket, Err(refused)),
+            Pending::Ticks(tick) => self.ticks_undone(&tick.name),
+            Pending::Queue(pending) => self.answer(pending.ticket, Err(refused)),
+        }
+    }
+
+    /// The store could not write: matching pauses, or the engine stops if the store has stopped.
+    pub(crate) fn storage_failed(&mut self, error: &CommitError) {
+        self.storage_trouble = Some((self.now.mono, error.to_string()));
+        self.observer.write_failed(error);
+        match error {
+            CommitError::NotCommitted { .. } => self.rest(),
+            CommitError::Unknown { message } | CommitError::Stopped { message } => self.stop(message),
+        }
+    }
+
+    pub(crate) fn rest(&mut self) {
+        self.rest_until = Some(self.now.mono.plus_ms(self.config.storage_rest_ms));
+    }
+
+    /// Memory can no longer be trusted: every pending request is rejected, and only a restart continues.
+    pub(crate) fn stop(&mut self, message: &str) {
+        if self.stopped.is_some() {
+            return;
+        }
+        self.stopped = Some(message.to_owned());
+        self.effect(Effect::Stop(message.to_owned()));
+        let in_line = std::mem::take(&mut self.in_line).into_values().flatten();
+        let reading = std::mem::take(&mut self.reading).into_values();
+        let reading = reading.flat_map(|reading| reading.now.into_iter().chain(reading.later));
+        let for_groups = std::mem::take(&mut self.in_line_for_group).into_values().flatten();
+        let for_ids = std::mem::take(&mut self.for_ids);
+        let for_links = std::mem::take(&mut self.links.waiting);
+        let waiting = in_line.chain(reading).chain(for_groups).chain(for_ids);
+        let waiting: Vec<_> = waiting.chain(for_links).collect();
+        for task in waiting {
+            self.answer_task(&task, Err(Rejected::Stopped(message.to_owned())));
+        }
+        self.refuse_pending_reads(message);
+        self.refuse_outbox(message);
+    }
+
+    /// Another node may be the leader. The result of the units in flight is unknown here.
+    pub fn fall(&mut self, message: &str) {
+        self.stop(message);
+        let error = CommitError::Unknown { message: message.to_owned() };
+        for pending in std::mem::take(&mut self.in_flight).into_values().flatten() {
+            self.undone(pending, &error);
+        }
+    }
+
+    /// Rejects requests that wait for a read, or for a group to be filled.
+    fn refuse_pending_reads(&mut self, message: &str) {
+        let stopped = || Rejected::Stopped(message.to_owned());
+        for fill in std::mem::take(&mut self.fills).into_values() {
+            if let Some(ticket) = fill.ticket {
+                self.answer(ticket, Err(stopped()));
+            }
+        }
+        for awaited in std::mem::take(&mut self.pending_reads).into_values() {
+            match awaited {
+                PendingRead::Plan(plan, _) => self.reply(plan.reply_to, Err(stopped())),
+                PendingRead::RetryGroup(_, _, ticket) => self.answer(ticket, Err(stopped())),
+                _ => {}
+            }
+        }
+    }
+}

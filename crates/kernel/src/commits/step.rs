@@ -1,0 +1,240 @@
+//! Carrying out a decided step of one job: the unit to be stored, and the consequences once it is stored.
+
+use std::sync::Arc;
+
+use jobhall_core::{Decision, Event, Job, JobId, JobSpec, JobStatus, Reason, StateName, Step, transition};
+use jobhall_store::{Change, Insert, Unit};
+
+use crate::api::answer::Answer;
+use crate::api::effect::Effect;
+use crate::commits::settle::Pending;
+use crate::jobs::entry::Busy;
+use crate::kernel::{AgendaItem, Kernel, Task};
+
+/// A step in flight to the store.
+#[derive(Debug)]
+pub(crate) struct StepPending {
+    pub id: JobId,
+    pub step: Step,
+    /// The new spec, if it changes.
+    pub spec: Option<Arc<JobSpec>>,
+    /// The task that caused it; it is decided again if the store reports a conflict.
+    pub task: Task,
+    /// The successor that is released by the end of this job.
+    pub released: Option<(JobId, JobStatus)>,
+    /// The follow-up that is created by the end of this job.
+    pub follow_up: Option<Job>,
+}
+
+impl Kernel {
+    /// Sends a step of a job that is not busy. It may have to wait for ids or for the job's successor.
+    pub(crate) fn send_step(&mut self, id: JobId, step: Step, task: Task) {
+        let spec = self.replaced(id, &step);
+        self.send_respecced(id, step, spec, task);
+    }
+
+    /// Sends a step together with a new spec.
+    pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<JobSpec>>, task: Task) {
+        let released = match self.promote_successor(id, &step) {
+            Ok(released) => released,
+            Err(busy) => return self.in_line.entry(busy.get()).or_default().push(task),
+        };
+        let Ok(follow_up) = self.follow_up(id, &step) else {
+            self.for_ids.push(task);
+            return self.ask_for_ids(1);
+        };
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let mut changes = vec![Change {
+            id,
+            expected: entry.stored_rev,
+            life: step.life.clone(),
+            spec: spec.clone(),
+            past: step.past.clone(),
+            want_spec: false,
+        }];
+        if let Some((next, life)) = &released {
+            let expected = self.open.get(&next.get()).map_or(0, |entry| entry.stored_rev);
+            changes.push(change(*next, expected, life.clone()));
+        }
+        let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
+        self.make_busy(id, Busy::Unit);
+        if let Some((next, _)) = &released {
+            self.make_busy(*next, Busy::Unit);
+        }
+        let pending = StepPending { id, step, spec, task, released, follow_up };
+        let over = pending.step.life.state.is_terminal() && self.links.has(id);
+        let unlinked = over.then_some(id).into_iter().collect();
+        self.send(Unit { changes, inserts, unlinked, ..Unit::default() }, Pending::Step(Box::new(pending)));
+    }
+
+    /// The new spec after a step that changes the params.
+    fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<JobSpec>> {
+        let params = step.params.clone()?;
+        let spec = self.open.get(&id.get())?.spec.as_ref()?;
+        Some(Arc::new(JobSpec { params, ..(**spec).clone() }))
+    }
+
+    /// The successor that this step releases; an error with its id if it is busy.
+    fn promote_successor(&self, id: JobId, step: &Step) -> Result<Option<(JobId, JobStatus)>, JobId> {
+        if !step.life.state.is_terminal() {
+            return Ok(None);
+        }
+        let Some(&next) = self.successors.get(&id.get()) else { return Ok(None) };
+        let Some(entry) = self.open.get(&next.get()) else { return Ok(None) };
+        if entry.busy != Busy::Free {
+            return Err(next);
+        }
+        match transition(&entry.life, &Event::KeyFreed, self.now.wall) {
+            Ok(Decision::Step(step)) => Ok(Some((next, step.life))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The job that `run_again` requested; an error if no id is available yet.
+    fn follow_up(&mut self, id: JobId, step: &Step) -> Result<Option<Job>, ()> {
+        let Some(again) = &step.follow_up else { return Ok(None) };
+        let Some(spec) = self.open.get(&id.get()).and_then(|entry| entry.spec.clone()) else {
+            return Ok(None);
+        };
+        let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
+        let now = self.now.wall;
+        // It is independent: it has no dependencies, and no group, which may have ended.
+        let spec = JobSpec {
+            params: again.params.clone(),
+            created_at: now,
+            retry_of: None,
+            parent: None,
+            after: Box::default(),
+            after_any: false,
+            group: None,
+            attached: false,
+            copy_of: None,
+            ..(*spec).clone()
+        };
+        Ok(Some(Job { id, spec: Arc::new(spec), life: JobStatus::queued(now, now) }))
+    }
+
+    /// The step is stored.
+    pub(crate) fn step_stored(&mut self, pending: StepPending) {
+        let StepPending { id, step, spec, task, released, follow_up } = pending;
+        self.totals.stepped(&step);
+        self.observer.stepped(id, &step);
+        if let Some(past) = &step.past {
+            self.note_had(id, &past.worker);
+        }
+        let Step { life, reason, .. } = step;
+        let name = life.name(self.now.wall);
+        if let Some(spec) = spec {
+            self.respec(id, spec);
+        }
+        let (claim, terminal, held) = (life.claim, life.state.is_terminal(), life.state.held().is_some());
+        if terminal {
+            // Before its resources are freed: attempts that waited for it resume before other jobs get them.
+            self.awaited_ended(id);
+        }
+        self.stored(id, life);
+        if !held && matches!(task.what, AgendaItem::TimeOut(..) | AgendaItem::Cycle(..)) {
+            self.revoke(id, claim);
+        }
+        self.tell_holder(id, claim, reason);
+        match reason {
+            Reason::Suspended if held => self.suspended(id, &task),
+            _ => self.answer_task(&task, Ok(Answer::State(name))),
+        }
+        if !held {
+            self.let_go(id);
+            self.wait_lost(id, claim);
+            self.progress.remove(&id.get());
+            self.await_external(id);
+        }
+        if terminal {
+            self.finish(id);
+        } else {
+            self.make_free(id);
+        }
+        if reason == Reason::Suspended && held {
+            self.look_at_wait(id);
+            self.fill_credit(id);
+        }
+        if let Some((next, life)) = released {
+            self.stored(next, life);
+            self.make_free(next);
+        }
+        if let Some(job) = follow_up {
+            self.totals.submitted(self.now);
+            self.observer.submitted(&job);
+            self.admit(job);
+        }
+    }
+
+    /// Revokes an attempt that ended without a report of its worker.
+    fn revoke(&mut self, id: JobId, claim: u32) {
+        if let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) {
+            self.effect(Effect::Revoke(session, jobhall_core::AttemptId { job: id, claim }));
+        }
+    }
+
+    /// Offers the slot of an attempt that has begun to wait to other jobs.
+    fn fill_credit(&mut self, id: JobId) {
+        let session = self.holders.get(&id.get()).map(|hold| hold.session);
+        let credit = session.and_then(|session| self.sessions.get(&session)).and_then(|state| state.credit);
+        if let Some(credit) = credit {
+            self.fill(credit);
+        }
+    }
+
+    /// Notifies the worker of a step that it did not cause itself.
+    pub(crate) fn tell_holder(&mut self, id: JobId, claim: u32, reason: Reason) {
+        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
+        let attempt = jobhall_core::AttemptId { job: id, claim };
+        match reason {
+            Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
+            Reason::TimeOutRequested => self.stop_for_time(session, attempt),
+            Reason::Lost | Reason::TooManyLostLeases | Reason::TakenBack | Reason::Unaccepted => {
+                self.effect(Effect::Revoke(session, attempt));
+            }
+            _ => {}
+        }
+    }
+
+    /// The store returned another job that waits for the key of this one.
+    pub(crate) fn learn_successor(&mut self, id: JobId, next: Job) {
+        self.successors.insert(id.get(), next.id);
+        if !self.open.contains_key(&next.id.get()) {
+            self.admit(next);
+        }
+    }
+
+    /// The store returned a state of the job that differs from memory.
+    pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
+        match job {
+            Some(job) if !job.life.state.is_terminal() => {
+                if let Some(entry) = self.open.get_mut(&id.get()) {
+                    entry.stored_rev = job.life.rev;
+                    entry.life = job.life;
+                    entry.time_is_stored();
+                    entry.spec = Some(job.spec);
+                    entry.recount(&mut self.board.queues, self.now.wall);
+                    self.find_share(id);
+                    self.follow_limits(id);
+                }
+            }
+            Some(job) => {
+                self.stored(id, job.life);
+                self.finish(id);
+            }
+            None => {
+                if self.take_out(id).is_some() {
+                    self.let_go(id);
+                    self.cascade.over(id);
+                    self.dependency_ended(id, StateName::Succeeded);
+                }
+            }
+        }
+    }
+}
+
+/// A plain change of a stored job.
+pub(crate) fn change(id: JobId, expected: u32, life: JobStatus) -> Change {
+    Change { id, expected, life, spec: None, past: None, want_spec: false }
+}

@@ -1,0 +1,286 @@
+//! Groups: create, close, cancel and end. A group that has ended is only in the store.
+//!
+//! A group ends with one write after its last member. A cancel is first stored as a mark; then the group's jobs are
+//! ended in slices. A server that stops in between finds the mark and the jobs at its next start, and continues.
+
+pub(crate) mod membership;
+mod retry;
+
+use jobhall_core::bounds::TAGS;
+use jobhall_core::{
+    Failure, Group, GroupCounts, GroupId, GroupState, Job, JobId, Key, Owner, StateName, Tag,
+};
+use jobhall_store::{Conflict, GroupWrite, Member, Unit};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::Ticket;
+use crate::api::request::Request;
+use crate::commits::settle::Pending;
+use crate::groups::membership::{Groups, Membership};
+use crate::kernel::{AgendaItem, Kernel};
+use crate::relations::cascade::CascadeCause;
+
+pub(crate) use retry::Fill;
+
+/// A group to be created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewGroup {
+    /// A name for users.
+    pub name: Option<Key>,
+    /// The owner.
+    pub owner: Option<Owner>,
+    /// Tags for filtering.
+    pub tags: Vec<Tag>,
+    /// Whether it accepts no members other than those created with it.
+    pub closed: bool,
+}
+
+impl NewGroup {
+    pub(crate) fn check(&self) -> Result<(), Rejected> {
+        let (given, most) = (self.tags.len() as u64, TAGS as u64);
+        if given > most { Err(Rejected::Bound { field: "tags", given, least: 0, most }) } else { Ok(()) }
+    }
+
+    pub(crate) fn make(self, id: GroupId, created_at: jobhall_core::Time) -> Group {
+        let mut tags = self.tags;
+        tags.sort_unstable();
+        tags.dedup();
+        Group {
+            id,
+            rev: 1,
+            name: self.name,
+            owner: self.owner,
+            tags: tags.into(),
+            retry_of: None,
+            created_at,
+            closed: self.closed,
+            cancel: None,
+            end: None,
+        }
+    }
+}
+
+/// A group as shown to users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownGroup {
+    /// The group.
+    pub group: Group,
+    /// Its state.
+    pub state: GroupState,
+    /// The counts of its members.
+    pub counts: GroupCounts,
+}
+
+impl ShownGroup {
+    /// A group with these members; one that has ended keeps the counts of its end.
+    pub fn new(group: Group, counts: GroupCounts) -> ShownGroup {
+        let counts = group.end.map_or(counts, |end| end.counts);
+        ShownGroup { state: group.state(&counts), group, counts }
+    }
+}
+
+/// A write of a group in flight.
+#[derive(Debug)]
+pub(crate) struct GroupPending {
+    group: Group,
+    /// The request that caused it; none if the engine did.
+    asked: Option<(Request, Ticket)>,
+}
+
+impl Kernel {
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.board.queues.groups
+    }
+
+    pub(crate) fn groups_mut(&mut self) -> &mut Groups {
+        &mut self.board.queues.groups
+    }
+
+    /// At start, before the open jobs: restores a group that has not ended, with all its members.
+    pub fn restore_group(&mut self, group: Group, members: &[Member]) {
+        let id = group.id;
+        self.groups_mut().add(group);
+        self.groups_mut().restore(id, members);
+    }
+
+    /// At start, after the open jobs: continues pending operations on groups.
+    pub(crate) fn begin_groups(&mut self) {
+        let open = self.groups().open.values();
+        let cancelled: Vec<_> =
+            open.filter(|open| open.group.cancel.is_some()).map(|open| open.group.id).collect();
+        for id in cancelled {
+            self.cancel_members(id);
+        }
+        self.groups_mut().find_losers();
+        self.begin_fills();
+    }
+
+    /// Counts an open job into its group.
+    pub(crate) fn join_group(&mut self, part: &Membership, state: StateName) {
+        self.groups_mut().step(part, None, Some(state));
+    }
+
+    /// Registers a new job that may be a copy: it is counted with its original, which is still open.
+    pub(crate) fn expect_copy(&mut self, job: &Job) {
+        let part = Membership::of(job.id, &job.spec).filter(|part| part.root != part.id && !part.attached);
+        let root = part.as_ref().and_then(|part| self.open.get(&part.root.get()));
+        if let (Some(root), Some(part)) = (root.map(|entry| entry.counted), part) {
+            self.groups_mut().copied(&part, root);
+        }
+    }
+
+    /// Returns why a group is being cancelled, if it is.
+    pub(crate) fn group_cancel(&self, id: GroupId) -> Option<Failure> {
+        self.groups().cancel(id).cloned()
+    }
+
+    /// Checks whether jobs may be added to this group.
+    pub(crate) fn check_joinable(&self, id: GroupId) -> Result<(), Rejected> {
+        let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
+        if open.group.is_joinable() { Ok(()) } else { Err(Rejected::GroupClosed(id)) }
+    }
+
+    pub(crate) fn show_group(&self, id: GroupId) -> Result<Answer, Rejected> {
+        let open = self.groups().get(id).ok_or(Rejected::NoSuchGroup(id))?;
+        Ok(Answer::Group(Box::new(ShownGroup::new(open.group.clone(), open.counts))))
+    }
+
+    /// Every group that has not ended, with the counts of its members, by id.
+    pub fn groups_counted(&self) -> Vec<ShownGroup> {
+        let open = self.groups().open.values();
+        let mut shown: Vec<_> = open.map(|open| ShownGroup::new(open.group.clone(), open.counts)).collect();
+        shown.sort_by_key(|shown| shown.group.id);
+        shown
+    }
+
+    /// Closes or cancels an open group: one write, then its consequences.
+    pub(crate) fn change_group(&mut self, request: Request, ticket: Ticket) {
+        let (id, cancel) = match &request {
+            Request::CloseGroup(id) => (*id, None),
+            Request::CancelGroup { id, failure } => (*id, Some(failure)),
+            _ => return,
+        };
+        let Some(open) = self.groups().get(id) else {
+            return self.answer(ticket, Err(Rejected::NoSuchGroup(id)));
+        };
+        if open.busy {
+            return self
+                .in_line_for_group
+                .entry(id.get())
+                .or_default()
+                .push(AgendaItem::Request(request, ticket).into());
+        }
+        let cancel = open.group.cancel.clone().or_else(|| cancel.cloned());
+        if open.group.closed && open.group.cancel == cancel {
+            let answer = self.show_group(id);
+            return self.answer(ticket, answer);
+        }
+        let group = Group { closed: true, cancel, ..open.group.clone() };
+        self.write_group(group, Some((request, ticket)));
+    }
+
+    /// Sends the new state of a group, decided on its state in memory.
+    fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
+        let Some(open) = self.groups_mut().open.get_mut(&group.id.get()) else { return };
+        open.busy = true;
+        let expected = open.group.rev;
+        group.rev = expected + 1;
+        let write = GroupWrite { expected, group: group.clone() };
+        let pending = Pending::Group(Box::new(GroupPending { group, asked }));
+        self.send(Unit { groups: vec![write], ..Unit::default() }, pending);
+    }
+
+    pub(crate) fn group_stored(&mut self, pending: GroupPending) {
+        let GroupPending { group, asked } = pending;
+        let (id, ended) = (group.id, group.end.is_some());
+        let Some(open) = self.groups_mut().open.get_mut(&id.get()) else { return };
+        let marked = group.cancel.is_some() && open.group.cancel.is_none();
+        let closed = group.closed;
+        open.group = group;
+        if closed && self.fills.get(&id.get()).is_some_and(Fill::is_done) {
+            self.fills.remove(&id.get());
+        }
+        if let Some((_, ticket)) = asked {
+            let answer = self.show_group(id);
+            self.answer(ticket, answer);
+        }
+        if ended {
+            self.groups_mut().open.remove(&id.get());
+        }
+        if marked {
+            self.cancel_members(id);
+        }
+        self.free_group(id);
+    }
+
+    /// A write of a group has completed or failed.
+    fn free_group(&mut self, id: GroupId) {
+        if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
+            open.busy = false;
+            self.groups_mut().quiet.push(id);
+        }
+        for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+    }
+
+    /// Queues the end of all open jobs of a group, including those that serve it.
+    fn cancel_members(&mut self, group: GroupId) {
+        let of_group = |entry: &crate::jobs::entry::Entry| {
+            entry.member.as_ref().filter(|part| part.group == group).map(|part| part.id)
+        };
+        let mut ids: Vec<JobId> = self.open.values().filter_map(of_group).collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.cascade.push(id, CascadeCause::Group(group));
+        }
+    }
+
+    /// Ends the groups whose members are all completed, and the jobs whose copy has succeeded.
+    pub(crate) fn end_groups(&mut self) {
+        for id in std::mem::take(&mut self.groups_mut().quiet) {
+            let now = self.now.wall;
+            let Some(open) = self.groups().get(id).filter(|open| !open.busy) else { continue };
+            if let Some(end) = open.group.ends(&open.counts, now) {
+                let group = Group { end: Some(end), ..open.group.clone() };
+                self.write_group(group, None);
+            }
+        }
+        for (id, winner) in std::mem::take(&mut self.groups_mut().losers) {
+            self.cascade.push(id, CascadeCause::Copy(winner));
+        }
+    }
+
+    pub(crate) fn group_conflicted(&mut self, pending: GroupPending, conflicts: Vec<Conflict>) {
+        let id = pending.group.id;
+        for conflict in conflicts {
+            let Conflict::Group { stored, .. } = conflict else { continue };
+            match (stored, self.groups_mut().open.get_mut(&id.get())) {
+                (Some(stored), Some(open)) if stored.end.is_none() => open.group = *stored,
+                _ => drop(self.groups_mut().open.remove(&id.get())),
+            }
+        }
+        self.free_group(id);
+        if self.fills.contains_key(&id.get()) {
+            self.run(AgendaItem::Fill(id).into());
+        }
+        if let Some((request, ticket)) = pending.asked {
+            self.run(AgendaItem::Request(request, ticket).into());
+        }
+    }
+
+    pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Rejected) {
+        let id = pending.group.id;
+        if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
+            open.busy = false;
+        }
+        match &pending.asked {
+            Some((_, ticket)) => self.answer(*ticket, Err(refused)),
+            None if self.fills.contains_key(&id.get()) => self.postponed.push(AgendaItem::Fill(id).into()),
+            None => self.postponed.push(AgendaItem::LookAtGroup(id).into()),
+        }
+        for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Retry of a group: creates a new group from the failed members of an ended one, in slices.
+//!
+//! The new group is stored first and accepts no other jobs; it is closed when all its jobs have been created, so it
+//! cannot end before that. A server that stops in between finds the group open at its next start, determines which
+//! jobs were created already, and continues. Dependencies between failed members are kept; those on members that
+//! succeeded are met.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jobhall_core::{Group, GroupId, Job, JobId, Standing};
+use jobhall_store::{Member, StoreError};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::Ticket;
+use crate::api::request::{After, IdempotencyKey, OnDuplicate, Request, Submit, SubmitJob};
+use crate::jobs::ids::IdMap;
+use crate::jobs::retry::again;
+use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
+use crate::submit::{Plan, ReplyTo};
+
+/// Jobs created in one unit.
+const SLICE: usize = 500;
+
+/// A group that is being filled.
+#[derive(Clone, Debug)]
+pub(crate) struct Fill {
+    /// Failed members that are still to be repeated, by id.
+    left: VecDeque<JobId>,
+    /// By member of the ended group: the job that repeats it.
+    made: IdMap<JobId>,
+    /// The ticket of the caller, if one still waits.
+    pub(crate) ticket: Option<Ticket>,
+}
+
+impl Fill {
+    /// Whether every member was made and the caller was answered: only the closing of the group is left.
+    pub(super) fn is_done(&self) -> bool {
+        self.left.is_empty() && self.ticket.is_none()
+    }
+}
+
+impl Kernel {
+    pub(crate) fn retry_group(&mut self, id: GroupId, name: Option<IdempotencyKey>, ticket: Ticket) {
+        if self.groups().get(id).is_some() {
+            return self.answer(ticket, Err(Rejected::GroupOpen(id)));
+        }
+        let number = self.number();
+        self.pending_reads.insert(number, PendingRead::RetryGroup(id, name, ticket));
+        self.want(StoreRequest::Members(number, id));
+    }
+
+    /// Creates the new group once the ended group and its members have been read.
+    pub(crate) fn make_retry(
+        &mut self,
+        id: GroupId,
+        name: Option<IdempotencyKey>,
+        ticket: Ticket,
+        found: Result<Option<(Group, Vec<Member>)>, StoreError>,
+    ) {
+        let (old, members) = match found {
+            Err(error) => {
+                let refused = Rejected::Storage { full: false, message: error.to_string() };
+                return self.answer(ticket, Err(refused));
+            }
+            Ok(None) => return self.answer(ticket, Err(Rejected::NoSuchGroup(id))),
+            Ok(Some((old, _))) if old.end.is_none() => {
+                return self.answer(ticket, Err(Rejected::GroupOpen(id)));
+            }
+            Ok(Some(found)) => found,
+        };
+        let left: VecDeque<_> = failed(&members).into();
+        if left.is_empty() {
+            return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
+        }
+        let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
+            self.for_ids.push(AgendaItem::Request(Request::RetryGroup { id, name }, ticket).into());
+            return self.ask_for_ids(1);
+        };
+        let (created_at, retry_of) = (self.now.wall, Some(id));
+        let group = Group {
+            id: GroupId::of(new),
+            rev: 1,
+            retry_of,
+            created_at,
+            closed: false,
+            cancel: None,
+            end: None,
+            ..old
+        };
+        let fill = Fill { left, made: IdMap::default(), ticket: Some(ticket) };
+        let submit = Submit { jobs: Vec::new(), name };
+        let reply_to = ReplyTo::Retry(Box::new(group), Box::new(fill), ticket);
+        self.send_plan(Plan::new(submit, Vec::new(), reply_to));
+    }
+
+    pub(crate) fn begin_fill(&mut self, id: GroupId, fill: Fill) {
+        self.fills.insert(id.get(), fill);
+        self.fill_on(id);
+    }
+
+    /// Reads the next failed members, or closes the group if there are none left.
+    pub(crate) fn fill_on(&mut self, id: GroupId) {
+        let Some(open) = self.groups().get(id) else { return drop(self.fills.remove(&id.get())) };
+        let (closed, busy, group) = (open.group.closed, open.busy, open.group.clone());
+        let Some(fill) = self.fills.get_mut(&id.get()) else { return };
+        if !closed && !fill.left.is_empty() {
+            let at_most = fill.left.len().min(SLICE);
+            let ids: Vec<_> = fill.left.drain(..at_most).collect();
+            let number = self.number();
+            self.pending_reads.insert(number, PendingRead::Fill(id, ids.clone()));
+            return self.want(StoreRequest::Jobs(number, ids));
+        }
+        if busy {
+            return self.in_line_for_group.entry(id.get()).or_default().push(AgendaItem::Fill(id).into());
+        }
+        let ticket = fill.ticket.take();
+        if let Some(ticket) = ticket {
+            self.answer(ticket, Ok(Answer::GroupCreated { id, jobs: Vec::new() }));
+        }
+        if closed {
+            self.fills.remove(&id.get());
+        } else {
+            // The fill is kept until this is stored: a write that fails is repeated.
+            self.write_group(Group { closed: true, ..group }, None);
+        }
+    }
+
+    /// Creates the jobs that repeat the failed members that were read.
+    pub(crate) fn make_slice(
+        &mut self,
+        id: GroupId,
+        ids: Vec<JobId>,
+        found: Result<Vec<Option<Job>>, StoreError>,
+    ) {
+        let (Ok(found), Some(fill)) = (found, self.fills.get(&id.get())) else {
+            return self.fill_later(id, ids);
+        };
+        let old: Vec<Job> = found.into_iter().flatten().collect();
+        let place: BTreeMap<JobId, usize> = old.iter().enumerate().map(|(at, job)| (job.id, at)).collect();
+        let jobs: Vec<_> = old.iter().map(|job| anew(id, job, &place, &fill.made)).collect();
+        if jobs.is_empty() {
+            return self.fill_on(id);
+        }
+        let n = jobs.len();
+        let Some(new) = self.take_ids(n) else {
+            self.put_back(id, ids);
+            self.for_ids.push(AgendaItem::Fill(id).into());
+            return self.ask_for_ids(n);
+        };
+        let old = old.iter().map(|job| job.id).collect();
+        let submit = Submit { jobs, name: None };
+        self.send_plan(Plan::new(submit, new, ReplyTo::Fill(id, old)));
+    }
+
+    /// A slice was created or failed. A slice that the store could not write is tried again later; on any other error
+    /// the group stays as it is, and the caller gets the error.
+    pub(crate) fn filled(&mut self, id: GroupId, old: Vec<JobId>, made: Result<Vec<JobId>, Rejected>) {
+        match made {
+            Ok(new) => {
+                if let Some(fill) = self.fills.get_mut(&id.get()) {
+                    fill.made.extend(old.iter().map(|old| old.get()).zip(new));
+                }
+                self.fill_on(id);
+            }
+            Err(Rejected::Storage { .. }) => self.fill_later(id, old),
+            Err(refused) => {
+                let Some(fill) = self.fills.get_mut(&id.get()) else { return };
+                fill.left.clear();
+                if let Some(ticket) = fill.ticket.take() {
+                    self.answer(ticket, Err(refused));
+                }
+                self.fill_on(id);
+            }
+        }
+    }
+
+    fn put_back(&mut self, id: GroupId, ids: Vec<JobId>) {
+        if let Some(fill) = self.fills.get_mut(&id.get()) {
+            ids.into_iter().rev().for_each(|id| fill.left.push_front(id));
+        }
+    }
+
+    fn fill_later(&mut self, id: GroupId, ids: Vec<JobId>) {
+        self.put_back(id, ids);
+        self.postponed.push(AgendaItem::Fill(id).into());
+        self.rest();
+    }
+
+    /// At start: continues the groups whose filling was interrupted.
+    pub(crate) fn begin_fills(&mut self) {
+        let open = self.groups().open.values().map(|open| &open.group);
+        let half = open.filter(|group| !group.closed);
+        let half: Vec<_> = half.filter_map(|group| Some((group.id, group.retry_of?))).collect();
+        for (id, from) in half {
+            self.resume_fill(id, from);
+        }
+    }
+
+    pub(crate) fn resume_fill(&mut self, id: GroupId, from: GroupId) {
+        let number = self.number();
+        self.pending_reads.insert(number, PendingRead::Resume(id, from, None));
+        self.want(StoreRequest::Members(number, from));
+    }
+
+    /// At start: processes first the members of the ended group, then those of the new group.
+    pub(crate) fn resume_retry(
+        &mut self,
+        (id, from): (GroupId, GroupId),
+        old: Option<Vec<JobId>>,
+        found: Result<Option<(Group, Vec<Member>)>, StoreError>,
+    ) {
+        let Ok(found) = found else {
+            self.postponed.push(AgendaItem::ResumeFill(id, from).into());
+            return self.rest();
+        };
+        let members = found.map_or_else(Vec::new, |(_, members)| members);
+        let number = self.number();
+        match old {
+            None => {
+                self.pending_reads.insert(number, PendingRead::Resume(id, from, Some(failed(&members))));
+                self.want(StoreRequest::Members(number, id));
+            }
+            Some(left) => {
+                let fill = Fill { left: left.into(), made: IdMap::default(), ticket: None };
+                self.fills.insert(id.get(), fill);
+                let made = members.into_iter().map(|member| member.id).collect();
+                self.read_made(id, made);
+            }
+        }
+    }
+
+    /// Reads which members were repeated already.
+    fn read_made(&mut self, id: GroupId, mut left: Vec<JobId>) {
+        let ids = left.split_off(left.len().saturating_sub(SLICE));
+        let number = self.number();
+        self.pending_reads.insert(number, PendingRead::Made(id, left));
+        self.want(StoreRequest::Jobs(number, ids));
+    }
+
+    pub(crate) fn made_read(
+        &mut self,
+        id: GroupId,
+        left: Vec<JobId>,
+        found: Result<Vec<Option<Job>>, StoreError>,
+    ) {
+        let from = self.groups().get(id).and_then(|open| open.group.retry_of);
+        let (Ok(found), Some(fill)) = (found, self.fills.get_mut(&id.get())) else {
+            self.fills.remove(&id.get());
+            self.postponed.extend(from.map(|from| AgendaItem::ResumeFill(id, from).into()));
+            return self.rest();
+        };
+        for job in found.into_iter().flatten() {
+            if let Some(old) = job.spec.retry_of {
+                fill.made.insert(old.get(), job.id);
+            }
+        }
+        if !left.is_empty() {
+            return self.read_made(id, left);
+        }
+        let Fill { left, made, .. } = fill;
+        left.retain(|old| !made.contains_key(&old.get()));
+        self.fill_on(id);
+    }
+}
+
+/// The members that did not succeed, each as the job that the others are copies of, by id.
+fn failed(members: &[Member]) -> Vec<JobId> {
+    let mut standings: BTreeMap<JobId, Vec<Standing>> = BTreeMap::new();
+    for member in members.iter().filter(|member| !member.attached) {
+        let root = member.copy_of.unwrap_or(member.id);
+        standings.entry(root).or_default().push(Standing::of(member.state));
+    }
+    let retried = |copies: Vec<Standing>| Standing::together(copies).is_some_and(Standing::is_retried);
+    standings.into_iter().filter_map(|(id, copies)| retried(copies).then_some(id)).collect()
+}
+
+/// A job like this one for the new group, dependent on the jobs that repeat its dependencies.
+fn anew(group: GroupId, job: &Job, place: &BTreeMap<JobId, usize>, made: &IdMap<JobId>) -> SubmitJob {
+    let new = |before: &JobId| {
+        let here = place.get(before).filter(|_| *before < job.id).map(|&at| After::Position(at));
+        here.or_else(|| made.get(&before.get()).map(|&id| After::Job(id)))
+    };
+    let after = job.spec.after.iter().filter_map(new).collect();
+    let (after_any, group) = (job.spec.after_any, Some(group));
+    SubmitJob { after, after_any, group, on_duplicate: OnDuplicate::Join, ..again(job.id, &job.spec) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jobhall_core::StateName;
+
+    #[test]
+    fn a_member_is_retried_if_none_of_its_copies_succeeded() {
+        let job = |id| JobId::new(id).unwrap();
+        let member = |id, copy_of: Option<u64>, attached, state| Member {
+            id: job(id),
+            copy_of: copy_of.map(job),
+            attached,
+            state,
+        };
+        let members = [
+            member(1, None, false, StateName::Failed),
+            member(2, None, false, StateName::Succeeded),
+            member(3, None, false, StateName::Cancelled),
+            member(4, Some(3), false, StateName::Succeeded),
+            member(5, None, true, StateName::Failed),
+            member(6, None, false, StateName::Crashed),
+            member(7, Some(6), false, StateName::Cancelled),
+        ];
+        assert_eq!(failed(&members), [job(1), job(6)]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Cancelling a job on request.
+
+use jobhall_core::{Decision, Event, Failure, JobId, transition};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::request::Request;
+use crate::kernel::{AgendaItem, Kernel, Task};
+
+impl Kernel {
+    pub(crate) fn cancel(&mut self, id: JobId, task: Task) {
+        let AgendaItem::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        match transition(&entry.life, &Event::Cancel(failure), self.now.wall) {
+            Ok(Decision::Step(step)) => self.send_step(id, *step, task),
+            Ok(Decision::Same) => {
+                let (ticket, state) = (*ticket, entry.life.name(self.now.wall));
+                self.answer(ticket, Ok(Answer::State(state)));
+            }
+            Err(refusal) => {
+                let ticket = *ticket;
+                self.answer(ticket, Err(Rejected::Event(refusal)));
+            }
+        }
+    }
+
+    /// A cancel of a completed job: a cancelled job stays so, any other is a conflict.
+    pub(crate) fn cancel_completed(&mut self, id: JobId, failure: &Failure) -> Result<Answer, Rejected> {
+        let (job, _) = self.cached.get(&id).ok_or(Rejected::NoSuchJob(id))?;
+        let decision = transition(&job.life, &Event::Cancel(failure), self.now.wall);
+        decision.map(|_| Answer::State(job.life.state.name())).map_err(Rejected::Event)
+    }
+}

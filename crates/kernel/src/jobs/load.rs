@@ -1,0 +1,437 @@
+//! Loading open jobs into the kernel's memory and removing them.
+
+use jobhall_core::{Job, JobId, JobStatus, PastAttempt, State};
+use jobhall_store::{Block, CommitError, Setting, SettingKind, StoreError};
+
+use crate::api::answer::Rejected;
+use crate::groups::membership::Membership;
+use crate::jobs::entry::{Busy, Entry, Placed, Shared};
+use crate::jobs::ids::Pool;
+use crate::jobs::windows::Timed;
+use crate::kernel::{Kernel, Read, Reading, StoreRequest, Task};
+use crate::matching::board::{ClassId, Rank};
+use crate::stats::counts::waits;
+use crate::stats::queues::{QueueId, ready_since};
+
+impl Kernel {
+    /// At start: restores the settings.
+    pub fn restore_settings(&mut self, settings: Vec<Setting>) -> Result<(), StoreError> {
+        for setting in settings {
+            match setting.kind {
+                SettingKind::Type => self.learn_type(&setting, true)?,
+                SettingKind::Queue => self.learn_queue(&setting, true)?,
+                SettingKind::Schedule => self.learn_schedule(&setting)?,
+                SettingKind::Operation | SettingKind::Token => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// At start: restores the blocks that may have open jobs. Their unused ids are not used again.
+    pub fn restore_blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            self.blocks.add(block);
+        }
+    }
+
+    /// At start: restores an open job. A leased one keeps its lease for one full term, so that its worker can
+    /// reconnect.
+    pub fn restore(&mut self, job: Job) {
+        let held = job.life.state.held().map(|held| held.lease.worker.clone());
+        let id = job.id;
+        if matches!(job.life.state, State::Blocked(blocked) if blocked.dependencies) {
+            self.found_blocked(id);
+        }
+        self.blocks.opened(id);
+        if job.spec.parent.is_some() {
+            self.sub_jobs.push(id);
+        }
+        let had = job.spec.avoid && job.life.past_attempts() > 0;
+        self.admit(job);
+        if let Some(worker) = held {
+            self.orphan(id, worker);
+            self.restore_clock(id);
+        }
+        self.await_external(id);
+        if had {
+            // The worker that held it is recorded only in the store.
+            self.make_busy(id, Busy::Reading);
+            self.want(StoreRequest::Job(id));
+        }
+    }
+
+    /// At start, after everything is restored: begins work.
+    pub fn begin(&mut self) {
+        self.pool = Pool::new(self.config.block);
+        self.ask_for_ids(1);
+        self.restored_links();
+        self.begin_dependencies();
+        self.begin_groups();
+        self.carry_on();
+    }
+
+    pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
+        if let Some(size) = self.pool.ask(wanted as u64) {
+            self.want(StoreRequest::TakeBlock(size));
+        }
+    }
+
+    /// Takes ids for new jobs. Each counts as open in its block until its job has ended or was not stored, so that no
+    /// block is closed while one of its jobs is in flight.
+    pub(crate) fn take_ids(&mut self, n: usize) -> Option<Vec<JobId>> {
+        let ids = self.pool.take(n)?;
+        for &id in &ids {
+            self.blocks.opened(id);
+        }
+        Some(ids)
+    }
+
+    /// Handles a new block of ids, or the failure to get one.
+    pub(crate) fn lent(&mut self, result: Result<Block, CommitError>) {
+        match result {
+            Ok(block) => {
+                self.storage_trouble = None;
+                self.pool.lend(&block, self.now.mono);
+                self.blocks.add(&block);
+                self.blocks.review();
+            }
+            Err(error) => {
+                self.pool.lending_failed();
+                self.storage_failed(&error);
+                let refused = storage(&error);
+                for task in std::mem::take(&mut self.for_ids) {
+                    self.give_up(task, refused.clone());
+                }
+            }
+        }
+        for task in std::mem::take(&mut self.for_ids) {
+            self.run(task);
+        }
+    }
+
+    /// Adds an open job.
+    pub(crate) fn admit(&mut self, job: Job) {
+        let share = self.share_of(&job);
+        self.admit_sharing(job, share, false);
+    }
+
+    /// Adds an open job whose share is known; `taken` is whether it has taken the share.
+    pub(crate) fn admit_sharing(&mut self, job: Job, share: Shared, taken: bool) {
+        let Job { id, spec, life } = job;
+        let (class, queue) = self.board.enter_job(&spec);
+        self.note_copy(id, &spec);
+        let counted = life.name(self.now.wall);
+        self.board.queues.step(queue, None, Some(counted));
+        if let Some(holder) = behind(&life.state) {
+            self.successors.insert(holder.get(), id);
+        }
+        let member = Membership::of(id, &spec);
+        if let Some(part) = &member {
+            self.join_group(part, counted);
+        }
+        let (stored_rev, priority, timed) = (life.rev, spec.priority, Timed::of(&spec.windows));
+        let (busy, placed, spec) = (Busy::Free, Placed::Nowhere, Some(spec));
+        let entry = Entry {
+            life,
+            stored_rev,
+            class,
+            queue,
+            counted,
+            priority,
+            busy,
+            placed,
+            member,
+            timed,
+            share,
+            taken,
+            spec,
+        };
+        self.open.insert(id.get(), entry);
+        self.follow_limits(id);
+        self.place(id);
+    }
+
+    /// Places a queued job among the ready jobs or under its due time, and wakes a vacancy for it.
+    pub(crate) fn place(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let waits = matches!(entry.life.state, State::Queued(_));
+        if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
+            return;
+        }
+        if let Some(spec) = &entry.spec {
+            self.specs.keep(id, spec);
+        }
+        entry.keep_to_windows(self.now.wall);
+        if entry.life.run_at > self.now.wall {
+            self.make_due(id);
+        } else {
+            self.make_ready(id);
+        }
+        self.forget_specs();
+    }
+
+    /// Places a waiting job under its due time.
+    pub(crate) fn make_due(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.placed = Placed::Due;
+        entry.recount(&mut self.board.queues, self.now.wall);
+        self.deadlines.due.insert((entry.life.run_at, id));
+    }
+
+    /// Places a waiting job among the ready jobs, and wakes a vacancy for it. A held job, and a job whose limits are
+    /// unknown, are set aside.
+    pub(crate) fn make_ready(&mut self, id: JobId) {
+        self.stand_apart(id);
+        if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
+            self.find_share(id);
+        }
+        self.watch_closing(id);
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.placed = match entry.share {
+            _ if entry.life.hold => Placed::OnHold,
+            Shared::Unread => Placed::Unread,
+            Shared::Free | Shared::Of(_) => Placed::Ready,
+        };
+        entry.recount(&mut self.board.queues, self.now.wall);
+        match entry.placed {
+            Placed::Ready => {}
+            Placed::Unread => return self.read_share(id),
+            _ => return,
+        }
+        let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
+        self.board.ready(class, rank(id, entry));
+        if self.board.queues.ready(queue, id, since) {
+            self.board.queues.sweep(queue, waits(&self.open));
+        }
+        self.wake(class);
+        self.age_head(class);
+    }
+
+    /// Removes a job from the open jobs and from everything that counts it.
+    pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
+        self.unplace(id);
+        let mut entry = self.open.remove(&id.get())?;
+        self.avoids.remove(&id.get());
+        self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free), entry.taken);
+        self.board.queues.step(entry.queue, Some(entry.counted), None);
+        if let Some(part) = &entry.member {
+            let end = Some(entry.life.state.name()).filter(|name| name.is_terminal());
+            self.board.queues.groups.step(part, Some(entry.counted), end);
+        }
+        self.board.leave(entry.class);
+        Some(entry)
+    }
+
+    /// Drops the specs of the jobs that have waited longest in their place, when specs exceed their memory; the claim
+    /// returns them from the store. New jobs that are claimed immediately keep theirs, regardless of how many jobs
+    /// wait.
+    fn forget_specs(&mut self) {
+        while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
+            let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed != Placed::Nowhere)
+            else {
+                continue;
+            };
+            if let Some(spec) = entry.spec.take() {
+                self.specs.drop(&spec);
+            }
+        }
+    }
+
+    /// Removes a queued job from its place.
+    pub(crate) fn unplace(&mut self, id: JobId) {
+        self.unwatch_closing(id);
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
+        if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
+            self.specs.drop(spec);
+        }
+        match placed {
+            Placed::Nowhere | Placed::OnHold | Placed::Unread => {}
+            Placed::Limited(at) => {
+                self.admission.limits.wait_no_more(at, entry.class, rank(id, entry));
+            }
+            Placed::Due => {
+                self.deadlines.due.remove(&(entry.life.run_at, id));
+            }
+            Placed::Ready => {
+                let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+                if let Some(share) = entry.share.get() {
+                    self.admission.limits.mark_all_dirty(share);
+                }
+                self.unready(class, queue, rank);
+            }
+        }
+    }
+
+    /// Removes a job from the ready jobs.
+    pub(crate) fn unready(&mut self, class: ClassId, queue: QueueId, rank: Rank) {
+        self.board.unready(class, rank);
+        self.board.queues.unready(queue);
+        self.unreserve(rank.id);
+    }
+
+    /// Marks a job as busy: a unit or read that touches it is in flight.
+    pub(crate) fn make_busy(&mut self, id: JobId, busy: Busy) {
+        self.unplace(id);
+        if let Some(entry) = self.open.get_mut(&id.get()) {
+            entry.busy = busy;
+        }
+    }
+
+    /// Marks a job as no longer busy. Tasks that waited for it run before any vacancy is filled: a waiting cancel must
+    /// not lose against a claim.
+    pub(crate) fn make_free(&mut self, id: JobId) {
+        if let Some(entry) = self.open.get_mut(&id.get()) {
+            entry.busy = Busy::Free;
+        }
+        for task in self.in_line.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+        self.place(id);
+        self.help(id);
+    }
+
+    /// Applies the new state of a job, which is stored.
+    pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        entry.stored_rev = life.rev;
+        let before = std::mem::replace(&mut entry.life, life);
+        entry.time_is_stored();
+        if matches!(before.state, State::Queued(_)) {
+            self.totals.assigned(ready_since(&before), &entry.life);
+        }
+        entry.recount(&mut self.board.queues, self.now.wall);
+        if let Some(holder) = behind(&before.state)
+            && behind(&entry.life.state).is_none()
+            && self.successors.get(&holder.get()) == Some(&id)
+        {
+            self.successors.remove(&holder.get());
+        }
+        self.balance(id);
+        self.follow_limits(id);
+    }
+
+    /// Moves a completed job from the open jobs to the cache, if its whole record is in memory (ended attempts of a
+    /// retried job are only in the store).
+    pub(crate) fn finish(&mut self, id: JobId) {
+        let Some(entry) = self.take_out(id) else { return };
+        if let Some(outcome) = entry.life.state.outcome() {
+            self.totals.completed(self.now, outcome);
+        }
+        self.blocks.ended(id);
+        self.cascade.over(id);
+        self.dependency_ended(id, entry.life.state.name());
+        self.progress.remove(&id.get());
+        self.let_go(id);
+        self.wait_lost(id, entry.life.claim);
+        self.successors.remove(&id.get());
+        let linked = self.links.has(id);
+        if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
+            self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
+        }
+        self.awaited_ended(id);
+        if linked {
+            self.unlink(id);
+        }
+        for task in self.in_line.remove(&id.get()).unwrap_or_default() {
+            self.run(task);
+        }
+    }
+
+    /// Reads the spec of an open job; tasks for the job wait for it.
+    pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
+        self.make_busy(id, Busy::Reading);
+        self.in_line.entry(id.get()).or_default().push(task);
+        self.want(StoreRequest::Job(id));
+    }
+
+    /// Reads a completed job, or the ended attempts of an open one, for a task.
+    pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
+        match self.reading.get_mut(&id.get()) {
+            // A read in flight may be older than what the task knows, so the task gets a new read.
+            Some(reading) => reading.later.push(task),
+            None => {
+                self.reading.insert(id.get(), Reading { now: vec![task], later: Vec::new() });
+                self.want(StoreRequest::Job(id));
+            }
+        }
+    }
+
+    /// Returns the tasks that a read was made for, and requests the next read if others arrived meanwhile.
+    fn readers(&mut self, id: JobId) -> Vec<Task> {
+        let Some(Reading { now, later }) = self.reading.remove(&id.get()) else { return Vec::new() };
+        if !later.is_empty() {
+            self.reading.insert(id.get(), Reading { now: later, later: Vec::new() });
+            self.want(StoreRequest::Job(id));
+        }
+        now
+    }
+
+    pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
+        self.share_read(id);
+        let spec_only = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading);
+        let readers = if spec_only { Vec::new() } else { self.readers(id) };
+        let (job, past) = match result {
+            Ok(found) => found,
+            Err(error) => return self.read_failed(id, readers, &error),
+        };
+        let read = Read { found: job.is_some(), past };
+        let reading = match self.open.get_mut(&id.get()) {
+            Some(entry) if entry.busy == Busy::Reading => {
+                entry.spec = job.map(|job| job.spec);
+                for past in &read.past {
+                    self.note_had(id, &past.worker);
+                }
+                true
+            }
+            Some(_) => false,
+            None => {
+                match job.filter(|job| job.life.state.is_terminal()) {
+                    Some(job) => self.cached.put(id, (job, read.past.clone())),
+                    None => self.cached.pop(&id),
+                };
+                false
+            }
+        };
+        for task in readers {
+            self.run(Task { read: Some(read.clone()), ..task });
+        }
+        if reading {
+            self.make_free(id);
+        }
+    }
+
+    fn read_failed(&mut self, id: JobId, readers: Vec<Task>, error: &StoreError) {
+        let refused = Rejected::Storage { full: false, message: error.to_string() };
+        let in_line = self.in_line.remove(&id.get()).unwrap_or_default();
+        for task in readers.into_iter().chain(in_line) {
+            self.give_up(task, refused.clone());
+        }
+        self.rest();
+        if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
+            self.make_free(id);
+        }
+    }
+}
+
+/// The job that holds the key this one waits for.
+fn behind(state: &State) -> Option<JobId> {
+    match state {
+        State::Blocked(blocked) => blocked.holder,
+        _ => None,
+    }
+}
+
+pub(crate) fn rank(id: JobId, entry: &Entry) -> Rank {
+    Rank { priority: entry.priority, run_at: entry.life.run_at, id }
+}
+
+pub(crate) fn storage(error: &CommitError) -> Rejected {
+    match error {
+        CommitError::NotCommitted { full, message } => {
+            Rejected::Storage { full: *full, message: message.clone() }
+        }
+        CommitError::Unknown { message } => Rejected::Unknown(message.clone()),
+        CommitError::Stopped { message } => Rejected::Stopped(message.clone()),
+    }
+}

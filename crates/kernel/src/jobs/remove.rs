@@ -1,0 +1,41 @@
+//! Removing completed jobs on request, before retention would.
+
+use jobhall_core::JobId;
+use jobhall_store::{CommitError, Pruned};
+
+use crate::api::answer::Answer;
+use crate::api::effect::Ticket;
+use crate::jobs::load::storage;
+use crate::kernel::{Kernel, StoreRequest};
+
+impl Kernel {
+    /// Open jobs are skipped here, and again by the store. So are jobs whose end was not propagated to all dependents
+    /// yet.
+    pub(crate) fn remove(&mut self, ids: Vec<JobId>, ticket: Ticket) {
+        let over = |id: &JobId| !self.open.contains_key(&id.get()) && !self.cascade.needs(*id);
+        let gone: Vec<_> = ids.into_iter().filter(over).collect();
+        if gone.is_empty() {
+            return self.answer(ticket, Ok(Answer::Removed(0)));
+        }
+        self.want(StoreRequest::Remove(ticket, gone));
+    }
+
+    /// The store has removed the jobs: removes them from memory, and repeats reads that began before.
+    pub(crate) fn removed(&mut self, ticket: Ticket, ids: &[JobId], result: Result<Pruned, CommitError>) {
+        let pruned = match result {
+            Ok(pruned) => pruned,
+            Err(error) => {
+                self.storage_failed(&error);
+                return self.answer(ticket, Err(storage(&error)));
+            }
+        };
+        for id in ids {
+            self.cached.pop(id);
+            if let Some(reading) = self.reading.get_mut(&id.get()) {
+                let now = std::mem::take(&mut reading.now);
+                reading.later.splice(..0, now);
+            }
+        }
+        self.answer(ticket, Ok(Answer::Removed(pruned.jobs)));
+    }
+}

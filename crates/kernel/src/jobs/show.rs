@@ -1,0 +1,31 @@
+//! Showing a job: the stored row, combined with the engine's state of a live attempt.
+
+use jobhall_core::{Job, JobId};
+
+use crate::api::answer::{Answer, Rejected, Shown};
+use crate::kernel::{AgendaItem, Kernel, Task};
+
+impl Kernel {
+    pub(crate) fn show(&mut self, id: JobId, task: Task) {
+        let AgendaItem::Request(_, ticket) = task.what else { return };
+        if let Some(entry) = self.open.get(&id.get()) {
+            let past = match task.read.as_ref().map(|read| &read.past) {
+                Some(past) => past.clone(),
+                None if entry.life.past_attempts() == 0 => Vec::new(),
+                None => return self.read_job(id, task),
+            };
+            let Some(spec) = entry.spec.clone() else { return };
+            let job = Job { id, spec, life: entry.life.clone() };
+            let progress = self.progress.get(&id.get()).cloned().unwrap_or_default();
+            let longer_than_ms = self.expected_ms(id);
+            let shown = Shown { job, past, progress, longer_than_ms, cached: true };
+            return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));
+        }
+        let cached = task.read.is_none();
+        let shown = self.cached.get(&id).map(|(job, past)| {
+            let (job, past, progress) = (job.clone(), past.clone(), Vec::new());
+            Answer::Shown(Box::new(Shown { job, past, progress, longer_than_ms: None, cached }))
+        });
+        self.answer(ticket, shown.ok_or(Rejected::NoSuchJob(id)));
+    }
+}

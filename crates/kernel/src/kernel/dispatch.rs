@@ -1,0 +1,257 @@
+//! Dispatch: passes each task to its use case, immediately or once its job is no longer busy.
+
+use jobhall_core::JobId;
+
+use super::{AgendaItem, Kernel, ROUNDS, Task};
+use crate::api::answer::{Answer, Rejected};
+use crate::api::request::Request;
+use crate::jobs::entry::Busy;
+
+impl Kernel {
+    /// Runs a task, immediately or once its job is no longer busy.
+    pub(crate) fn run(&mut self, task: Task) {
+        if let Some(why) = &self.stopped {
+            let refused = Rejected::Stopped(why.clone());
+            return self.answer_task(&task, Err(refused));
+        }
+        match task.what.job() {
+            Some(id) => self.run_on(id, task),
+            None => self.run_free(task),
+        }
+    }
+
+    /// A task about one job.
+    fn run_on(&mut self, id: JobId, task: Task) {
+        match self.open.get(&id.get()) {
+            Some(entry) if entry.busy != Busy::Free => self.in_line.entry(id.get()).or_default().push(task),
+            Some(entry) if entry.spec.is_none() => self.read_spec(id, task),
+            Some(_) => self.run_open(id, task),
+            None => self.run_closed(id, task),
+        }
+    }
+
+    fn run_open(&mut self, id: JobId, task: Task) {
+        match &task.what {
+            AgendaItem::Request(Request::Show(_), _) => self.show(id, task),
+            AgendaItem::Request(Request::Explain(_), ticket) => {
+                let explanation = self.explain(id);
+                self.answer(*ticket, explanation);
+            }
+            AgendaItem::Request(Request::Retry { .. }, ticket) => {
+                self.answer(*ticket, self.retry_rejected(id));
+            }
+            AgendaItem::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            AgendaItem::Request(
+                Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
+                _,
+            ) => self.edit(id, task),
+            AgendaItem::Request(Request::Complete { .. }, _) => self.complete(id, task),
+            AgendaItem::Request(..) => self.worker_event(id, task),
+            AgendaItem::TakeBack(_, claim) => self.take_back(id, *claim, task),
+            AgendaItem::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
+            AgendaItem::Keep(attempt, lease) => self.keep(*attempt, *lease),
+            AgendaItem::Save(_, claim) => self.save(id, *claim),
+            AgendaItem::DependenciesMet(_) => self.dependencies_met(id),
+            AgendaItem::Cascade(_, by) => self.cascade_to(id, *by, task),
+            AgendaItem::TimeOut(_, claim) => self.time_out(id, *claim, task),
+            AgendaItem::ExternalOver(_, claim) => self.external_over(id, *claim, task),
+            AgendaItem::Resume(_, claim) => self.resume(id, *claim),
+            AgendaItem::Cycle(_, claim, failure) => {
+                let (claim, failure) = (*claim, failure.clone());
+                self.fail_for_cycle(id, claim, &failure, task);
+            }
+            AgendaItem::Orphan(_) => self.orphan_of(id, task),
+            AgendaItem::Submit(_)
+            | AgendaItem::Tick(_)
+            | AgendaItem::ReadEnds(_)
+            | AgendaItem::LookAtGroup(_)
+            | AgendaItem::Fill(_)
+            | AgendaItem::ResumeFill(..) => {}
+        }
+    }
+
+    /// Runs a task on a completed or unknown job; the job is taken from the cache or read into it.
+    fn run_closed(&mut self, id: JobId, task: Task) {
+        if !matches!(task.what, AgendaItem::Request(..)) {
+            return;
+        }
+        if self.cached.contains(&id) {
+            return self.run_completed(id, task);
+        }
+        if task.read.as_ref().is_some_and(|read| !read.found) {
+            return self.answer_task(&task, Err(Rejected::NoSuchJob(id)));
+        }
+        if task.rounds >= ROUNDS {
+            return self.answer_task(&task, Err(Rejected::Contended));
+        }
+        self.read_job(id, Task { rounds: task.rounds + 1, read: None, ..task });
+    }
+
+    fn run_completed(&mut self, id: JobId, task: Task) {
+        let AgendaItem::Request(request, ticket) = &task.what else { return };
+        match request {
+            Request::Show(_) => self.show(id, task),
+            Request::Explain(_) => {
+                let explanation = self.explain_completed(id);
+                self.answer(*ticket, explanation);
+            }
+            Request::Retry { name, .. } => self.retry(id, name.clone(), *ticket),
+            Request::Cancel { failure, .. } => {
+                let answer = self.cancel_completed(id, failure);
+                self.answer(*ticket, answer);
+            }
+            Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_) => {
+                let answer = self.edit_completed(id, request);
+                self.answer(*ticket, answer);
+            }
+            Request::Complete { attempt, report, .. } => {
+                let answer = self.finish_completed(id, *attempt, report);
+                self.answer(*ticket, answer);
+            }
+            _ => self.late_report(id, task),
+        }
+    }
+
+    /// Runs a task that does not concern a single job.
+    fn run_free(&mut self, task: Task) {
+        let (request, ticket) = match task.what {
+            AgendaItem::Request(request, ticket) => (request, ticket),
+            AgendaItem::Submit(plan) => return self.send_plan(*plan),
+            AgendaItem::Tick(name) => return self.tick_of(&name),
+            AgendaItem::ReadEnds(ids) => return self.read_ends(ids),
+            AgendaItem::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
+            AgendaItem::Fill(group) => return self.fill_on(group),
+            AgendaItem::ResumeFill(group, from) => return self.resume_fill(group, from),
+            _ => return,
+        };
+        match request {
+            Request::Submit(submit) => self.submit(submit, ticket),
+            Request::CreateGroup { group, submit } => self.create_group(group, submit, ticket),
+            Request::CloseGroup(_) | Request::CancelGroup { .. } => self.change_group(request, ticket),
+            Request::RetryGroup { id, name } => self.retry_group(id, name, ticket),
+            Request::ShowGroup(id) => {
+                let answer = self.show_group(id);
+                self.answer(ticket, answer);
+            }
+            Request::SetType { job_type, config, expected } => {
+                self.set_type(job_type, config, expected, ticket, task.rounds);
+            }
+            Request::Types => {
+                let types = self.all_types();
+                self.answer(ticket, Ok(types));
+            }
+            Request::Schedules => {
+                let schedules = self.all_schedules();
+                self.answer(ticket, Ok(schedules));
+            }
+            Request::SetSchedule { name, config, expected } => {
+                self.set_schedule(name, config, expected, ticket, task.rounds);
+            }
+            Request::RunSchedule(name) => self.run_schedule(&name, ticket),
+            Request::SetQueue { queue, config, expected } => {
+                self.set_queue(queue, config, expected, ticket, task.rounds);
+            }
+            Request::QueueConfigs => {
+                let configs = self.all_queue_configs();
+                self.answer(ticket, Ok(configs));
+            }
+            Request::Remove(ids) => self.remove(ids, ticket),
+            Request::Vacancy { session, slots, wait_ms } => self.vacancy(session, slots, wait_ms, ticket),
+            Request::OpenSession { worker, abilities, accepts, attempts } => {
+                self.open_session(&worker, abilities, accepts, &attempts, ticket);
+            }
+            Request::EndVacancy { session, vacancy } => {
+                let answer = self.withdraw(session, vacancy);
+                self.answer(ticket, answer);
+            }
+            Request::Credit { session, total } => self.credit(session, total, ticket),
+            Request::Counts => {
+                let counts = self.counts(self.now);
+                self.answer(ticket, Ok(Answer::Counts(Box::new(counts))));
+            }
+            Request::Workers => {
+                let workers = self.workers_in_use();
+                self.answer(ticket, Ok(Answer::Workers(workers)));
+            }
+            Request::Queue(name) => {
+                let answer = self.queue(&name);
+                self.answer(ticket, Ok(answer));
+            }
+            Request::Queues { after, limit } => {
+                let answer = self.queue_page(after.as_ref(), limit);
+                self.answer(ticket, Ok(answer));
+            }
+            Request::Renew(session) => {
+                let answer = self.renew(session);
+                self.answer(ticket, answer);
+            }
+            Request::Disconnect(session) => {
+                let answer = self.disconnect(session);
+                self.answer(ticket, answer);
+            }
+            Request::CloseSession(session) => {
+                let answer = self.close_session(session);
+                self.answer(ticket, answer);
+            }
+            // The other items concern one job and never reach this function.
+            Request::Cancel { .. }
+            | Request::Edit { .. }
+            | Request::RunNow(_)
+            | Request::Hold(_)
+            | Request::Release(_)
+            | Request::Retry { .. }
+            | Request::Show(_)
+            | Request::Explain(_)
+            | Request::Accept { .. }
+            | Request::Progress { .. }
+            | Request::Call { .. }
+            | Request::Wait { .. }
+            | Request::Started { .. }
+            | Request::Complete { .. }
+            | Request::Report { .. } => {}
+        }
+    }
+}
+
+impl AgendaItem {
+    /// Returns the one job that the item concerns.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            AgendaItem::Request(request, _) => match request {
+                Request::Cancel { id, .. }
+                | Request::Edit { id, .. }
+                | Request::RunNow(id)
+                | Request::Hold(id)
+                | Request::Release(id)
+                | Request::Retry { id, .. }
+                | Request::Complete { id, .. }
+                | Request::Show(id)
+                | Request::Explain(id) => Some(*id),
+                Request::Accept { attempt, .. }
+                | Request::Progress { attempt, .. }
+                | Request::Call { attempt, .. }
+                | Request::Wait { attempt, .. }
+                | Request::Started { attempt, .. }
+                | Request::Report { attempt, .. } => Some(attempt.job),
+                _ => None,
+            },
+            AgendaItem::Submit(_)
+            | AgendaItem::Tick(_)
+            | AgendaItem::ReadEnds(_)
+            | AgendaItem::LookAtGroup(_)
+            | AgendaItem::Fill(_)
+            | AgendaItem::ResumeFill(..) => None,
+            AgendaItem::Keep(attempt, _) => Some(attempt.job),
+            AgendaItem::TakeBack(id, _)
+            | AgendaItem::LeaseEnd(id, ..)
+            | AgendaItem::Save(id, _)
+            | AgendaItem::TimeOut(id, _)
+            | AgendaItem::ExternalOver(id, _)
+            | AgendaItem::Resume(id, _)
+            | AgendaItem::Cycle(id, ..)
+            | AgendaItem::Orphan(id)
+            | AgendaItem::DependenciesMet(id)
+            | AgendaItem::Cascade(id, _) => Some(*id),
+        }
+    }
+}

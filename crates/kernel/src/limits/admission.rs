@@ -1,0 +1,380 @@
+//! Admission: connects limits with the life of a job, from its share and claim to its end, and releases waiting jobs.
+//!
+//! ```text
+//!   place ──▶ ready ──▶ claim: acquires all its buckets ──▶ leased ──▶ leaves them
+//!               ▲          │ cannot acquire one
+//!               └─ released ◀── waits there, until a place or a token becomes free: the bucket is dirty
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use jobhall_core::limits::Limit;
+use jobhall_core::{Class, Job, JobId, JobSpec};
+
+use crate::api::effect::VacancyId;
+use crate::api::time::Mono;
+use crate::jobs::entry::{Busy, Placed, Shared};
+use crate::jobs::ids::IdMap;
+use crate::jobs::load::rank;
+use crate::kernel::{Kernel, StoreRequest};
+use crate::limits::{LimitOf, Limits, Share};
+use crate::matching::board::ClassId;
+
+/// Jobs read at once to determine their shares.
+const READS: usize = 64;
+/// Jobs that one fill of a vacancy may send to wait for their limits, before other work continues.
+pub(crate) const SENT_AWAY: usize = 1_000;
+
+/// The kernel's state of limits.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    pub limits: Limits,
+    /// Jobs whose share is unknown because their spec is not in memory.
+    unread: VecDeque<JobId>,
+    reading: BTreeSet<JobId>,
+    /// Vacancies that have not examined all ready jobs yet.
+    pub unfilled: BTreeSet<VacancyId>,
+    /// New jobs in flight to the store that belong to buckets or are already assigned.
+    pending: IdMap<PendingJob>,
+    /// Jobs whose claim is in flight and whose share is unknown: the limits changed while their spec was not in
+    /// memory. Until it is known, no other job of their queue or type is claimed under a limit.
+    unknown: BTreeSet<JobId>,
+    retrying_waiters: bool,
+    /// Jobs become ready without waking a vacancy, because many do so together.
+    pub quiet: bool,
+    /// Vacancies are being filled one after the other: a job that becomes ready meanwhile takes none that has not been
+    /// examined, because a job of a better rank may wait for it.
+    pub deferring: bool,
+    /// Classes in which a job became ready meanwhile.
+    pub deferred: BTreeSet<ClassId>,
+}
+
+/// A job in flight.
+#[derive(Debug)]
+struct PendingJob {
+    spec: Arc<JobSpec>,
+    share: Shared,
+    /// Whether it is already assigned and has taken its share.
+    taken: bool,
+}
+
+impl Limits {
+    /// Replaces the share of a job. A job that has taken its share keeps its places.
+    fn reshare(&mut self, id: JobId, spec: Option<&JobSpec>, share: &mut Shared, taken: bool, now: Mono) {
+        let after = match spec {
+            Some(spec) => self.share(spec, now).map_or(Shared::Free, Shared::Of),
+            None => Shared::Unread,
+        };
+        let before = std::mem::replace(share, after);
+        if let Some(share) = share.get().filter(|_| taken) {
+            self.occupy(id, share);
+        }
+        if let Shared::Of(before) = before {
+            let kept = share.get().map_or(&[][..], |share| &share.buckets);
+            self.drop_share(taken.then_some(id), &before, kept, now);
+        }
+    }
+}
+
+impl Kernel {
+    /// Determines the buckets of an open job under the current limits, if its spec is in memory.
+    pub(crate) fn find_share(&mut self, id: JobId) {
+        let now = self.now.mono;
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        self.admission.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
+        if entry.taken && entry.share == Shared::Unread {
+            self.admission.unknown.insert(id);
+        } else {
+            self.share_known(id);
+        }
+    }
+
+    /// The share of a job whose claim was in flight is known, or the claim failed: other jobs continue.
+    fn share_known(&mut self, id: JobId) {
+        if self.admission.unknown.remove(&id) {
+            self.read_shares();
+        }
+    }
+
+    /// Whether a claim in flight may have taken what a job of this class is about to take.
+    pub(crate) fn is_share_unknown(&self, class: ClassId) -> bool {
+        let class_of = |id: &JobId| self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
+        let Some(class) = self.board.class(class) else { return false };
+        let same = |other: &Class| other.queue == class.queue || other.job_type == class.job_type;
+        self.admission.unknown.iter().filter_map(class_of).any(same)
+    }
+
+    /// The same for a job that is not open yet.
+    pub(crate) fn share_of(&mut self, job: &Job) -> Shared {
+        self.admission.limits.share(&job.spec, self.now.mono).map_or(Shared::Free, Shared::Of)
+    }
+
+    /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
+    pub(crate) fn track_pending(&mut self, job: &Job, share: Shared, taken: bool) {
+        if taken || share != Shared::Free {
+            self.admission.pending.insert(job.id.get(), PendingJob { spec: job.spec.clone(), share, taken });
+        }
+    }
+
+    /// Returns the share of a tracked job, and whether it was taken; none if the job was not tracked.
+    pub(crate) fn take_pending(&mut self, id: JobId) -> Option<(Shared, bool)> {
+        self.admission.pending.remove(&id.get()).map(|pending| (pending.share, pending.taken))
+    }
+
+    /// Reverts a tracked job that was not stored and was sent under this version of the limits.
+    pub(crate) fn drop_pending(&mut self, id: JobId, version: u64) {
+        let now = self.now.mono;
+        let Some(PendingJob { share: Shared::Of(share), taken, .. }) =
+            self.admission.pending.remove(&id.get())
+        else {
+            return;
+        };
+        if taken {
+            self.admission.limits.give_back(id, &share, version, now);
+        }
+        self.admission.limits.drop_share(None, &share, &[], now);
+    }
+
+    /// Returns the jobs whose places a job may borrow now. A lender with a unit in flight lends nothing: the unit may
+    /// end its lease, and then its place goes to the first waiting job.
+    pub(crate) fn free_lenders(&self, id: JobId) -> Vec<JobId> {
+        let mut lenders = self.admission.limits.lenders(id);
+        lenders.retain(|lender| self.open.get(&lender.get()).is_some_and(|entry| entry.busy == Busy::Free));
+        lenders
+    }
+
+    /// Acquires all limits for a claim of this job. If one cannot be acquired, the job waits for it.
+    pub(crate) fn take_limits(&mut self, id: JobId) -> bool {
+        let now = self.now.mono;
+        let lenders = self.free_lenders(id);
+        let unknown = self.open.get(&id.get()).is_some_and(|entry| self.is_share_unknown(entry.class));
+        let Some(entry) = self.open.get_mut(&id.get()) else { return false };
+        let Some(share) = entry.share.get() else {
+            // Limits that are set while the claim is in flight count it.
+            entry.taken = true;
+            return true;
+        };
+        let (class, queue, rank) = (entry.class, entry.queue, rank(id, entry));
+        if unknown {
+            entry.placed = Placed::Unread;
+            self.unready(class, queue, rank);
+            self.admission.unread.push_back(id);
+            return false;
+        }
+        let limits = &mut self.admission.limits;
+        match limits.take(rank, share, &lenders, now) {
+            Ok(()) => {
+                entry.taken = true;
+                true
+            }
+            Err((at, why)) => {
+                entry.placed = Placed::Limited(at);
+                limits.wait(at, class, rank, share.weight, why);
+                // Jobs of the same class that wait in the other buckets may look for a vacancy now.
+                share
+                    .buckets
+                    .iter()
+                    .filter(|&&other| other != at)
+                    .for_each(|&other| limits.mark_dirty(other));
+                self.unready(class, queue, rank);
+                false
+            }
+        }
+    }
+
+    /// Reverts the limits of a failed claim.
+    pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
+        let now = self.now.mono;
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        if let Some(share) = entry.share.get().filter(|_| entry.taken) {
+            self.admission.limits.give_back(id, share, version, now);
+        }
+        entry.taken = false;
+        self.share_known(id);
+    }
+
+    /// The job was stored: it has places exactly while it is leased.
+    pub(crate) fn follow_limits(&mut self, id: JobId) {
+        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let leased = entry.is_leased();
+        let taken = std::mem::replace(&mut entry.taken, leased);
+        let Some(share) = entry.share.get() else { return };
+        if taken && !leased {
+            self.admission.limits.leave(id, share);
+            self.help_borrowers(id);
+        } else if leased && !taken {
+            self.admission.limits.occupy(id, share);
+        }
+    }
+
+    /// A job is no longer open.
+    pub(crate) fn forget_limits(&mut self, id: JobId, share: Shared, taken: bool) {
+        if let Shared::Of(share) = share {
+            self.admission.limits.drop_share(taken.then_some(id), &share, &[], self.now.mono);
+        }
+        self.help_borrowers(id);
+        self.admission.limits.forget(id);
+        self.share_known(id);
+    }
+
+    /// Releases the waiting jobs that may now fit, so that they look for a vacancy again.
+    pub(crate) fn retry_waiters(&mut self) {
+        if std::mem::replace(&mut self.admission.retrying_waiters, true) {
+            return;
+        }
+        while self.matches() {
+            let open = &self.open;
+            let looks = |id: JobId| open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Ready);
+            let Some(id) = self.admission.limits.next_out(looks, self.now.mono) else { break };
+            self.replace(id);
+        }
+        self.admission.retrying_waiters = false;
+    }
+
+    /// Removes a job from where it waits and places it again.
+    pub(crate) fn replace(&mut self, id: JobId) {
+        self.unplace(id);
+        self.place(id);
+    }
+
+    /// Sets the limits of a queue or type, and whether it is paused. `known` means that this applied before a restart.
+    pub(crate) fn apply_limits(&mut self, of: &LimitOf, limits: &[Limit], paused: bool, known: bool) {
+        // Pauses take effect before any job looks for a vacancy under the new limits.
+        let resumed = self.board.pause(of, paused);
+        if !self.admission.limits.has(of, limits) {
+            self.admission.limits.configure(of, limits, known, self.now.mono);
+            self.limits_changed(of);
+        }
+        if resumed {
+            self.wake_all();
+        }
+    }
+
+    /// The limits of a queue or type have changed: its jobs get other shares, and may become eligible.
+    fn limits_changed(&mut self, of: &LimitOf) {
+        let mut ids: Vec<JobId> = Vec::new();
+        for (&id, entry) in &self.open {
+            let class = self.board.class(entry.class);
+            let concerned = class.is_some_and(|class| match of {
+                LimitOf::Queue(name) => class.queue == *name,
+                LimitOf::Type(name) => class.job_type == *name,
+            });
+            ids.extend(JobId::new(id).ok().filter(|_| concerned));
+        }
+        ids.sort_unstable();
+        let (now, Admission { pending, limits, .. }) = (self.now.mono, &mut self.admission);
+        for (&id, PendingJob { spec, share, taken }) in pending {
+            if let Ok(id) = JobId::new(id) {
+                limits.reshare(id, Some(spec), share, *taken, now);
+            }
+        }
+        // All jobs are counted under the new limits before the first is matched, and they are matched together, so
+        // that the job with the best rank is first.
+        self.admission.quiet = true;
+        for &id in &ids {
+            self.unplace(id);
+            self.find_share(id);
+        }
+        ids.into_iter().for_each(|id| self.place(id));
+        self.admission.quiet = false;
+        self.wake_all();
+    }
+
+    /// Queues a waiting job whose spec must be read to determine its limits.
+    pub(crate) fn read_share(&mut self, id: JobId) {
+        self.admission.unread.push_back(id);
+        self.read_shares();
+    }
+
+    /// Reads as many jobs as may be read at once, unless the shares of claims in flight must be determined first.
+    pub(crate) fn read_shares(&mut self) {
+        while self.matches() && self.admission.unknown.is_empty() && self.admission.reading.len() < READS {
+            let Some(id) = self.admission.unread.pop_front() else { return };
+            let waits = self.open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Unread);
+            if waits && self.admission.reading.insert(id) {
+                self.make_busy(id, Busy::Reading);
+                self.want(StoreRequest::Job(id));
+            }
+        }
+    }
+
+    /// A job was read, or the read failed.
+    pub(crate) fn share_read(&mut self, id: JobId) {
+        if self.admission.reading.remove(&id) {
+            self.read_shares();
+        }
+    }
+
+    /// Lends the places of a job that waits for others to those jobs; each place has one borrower at a time. Call it
+    /// again when the job waits for more.
+    pub(crate) fn lend(&mut self, lender: JobId, borrowers: &[JobId]) {
+        self.admission.limits.lend(lender, borrowers);
+        self.help(lender);
+    }
+
+    /// At start, once all waits are known: a leased job borrows a place that is lent to it, as before. Jobs that wait
+    /// for fewer others go first, so that a chain is built from its end.
+    pub(crate) fn stand_on_lent(&mut self) {
+        let limits = &self.admission.limits;
+        let leased =
+            self.open.iter().filter(|(_, entry)| entry.taken).filter_map(|(&id, _)| JobId::new(id).ok());
+        let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
+        let lent: BTreeSet<_> = lent.collect();
+        for (_, id) in lent {
+            if let Some(share) = self.open.get(&id.get()).and_then(|entry| entry.share.get()) {
+                self.admission.limits.leave(id, share);
+                self.admission.limits.occupy(id, share);
+            }
+        }
+    }
+
+    /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.
+    pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
+        let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get())?;
+        self.admission.limits.lent_to(lender, share)
+    }
+
+    /// Ends the lending of a job that resumes or no longer waits.
+    pub(crate) fn end_lending(&mut self, lender: JobId) {
+        self.admission.limits.end_lending(lender);
+    }
+
+    /// A job left the places it may have borrowed: the lender may resume, or other jobs may borrow them.
+    fn help_borrowers(&mut self, id: JobId) {
+        for lender in self.admission.limits.lenders(id) {
+            self.look_at_wait(lender);
+            self.help(lender);
+        }
+    }
+
+    /// Of the jobs that wait where a place of this job is free, the first of each class looks for a vacancy.
+    pub(crate) fn help(&mut self, lender: JobId) {
+        let mut first = BTreeMap::new();
+        for &id in self.admission.limits.borrowers(lender) {
+            let Some(entry) = self.open.get(&id.get()) else { continue };
+            let Placed::Limited(at) = entry.placed else { continue };
+            if self.admission.limits.has_free_place(at, lender) {
+                let rank = rank(id, entry);
+                first
+                    .entry(entry.class)
+                    .and_modify(|known: &mut _| *known = rank.min(*known))
+                    .or_insert(rank);
+            }
+        }
+        first.into_values().for_each(|rank| self.replace(rank.id));
+    }
+}
+
+impl Shared {
+    /// The share, where there is one.
+    pub fn get(&self) -> Option<&Share> {
+        match self {
+            Shared::Of(share) => Some(share),
+            Shared::Free | Shared::Unread => None,
+        }
+    }
+}

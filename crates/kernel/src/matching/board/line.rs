@@ -1,0 +1,153 @@
+//! Lines: the classes that match the same profiles and have the same demand, in the order of their first ready jobs.
+//! If one job of a line does not fit a worker, no other does, so a vacancy skips the whole line.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jobhall_core::JobId;
+use jobhall_core::needs::Uses;
+
+use super::profile::{ProfileId, Profiles};
+use super::{ClassId, Rank};
+use crate::jobs::ids::IdMap;
+
+/// A line's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct LineId(pub(super) u64);
+
+/// What a matching worker must meet at the moment of the match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Demand {
+    /// This much of its resources must be free.
+    pub uses: Uses,
+    /// It must not have had this job before; only for a job in a separate class.
+    pub apart: Option<JobId>,
+}
+
+impl Demand {
+    /// Whether every matching worker meets it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.uses.is_empty() && self.apart.is_none()
+    }
+}
+
+/// Classes that match the same profiles and have the same demand.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// In order.
+    pub suits: Vec<ProfileId>,
+    pub demand: Demand,
+    /// Number of classes.
+    classes: usize,
+    /// The first ready job of each class that has one.
+    heads: BTreeSet<(Rank, ClassId)>,
+}
+
+impl Line {
+    /// The first ready job.
+    pub(super) fn head(&self) -> Option<Rank> {
+        self.heads.first().map(|&(rank, _)| rank)
+    }
+}
+
+/// All lines, found by matching profiles and demand.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    lines: IdMap<Line>,
+    next: u64,
+    ids: HashMap<(Vec<ProfileId>, Demand), LineId>,
+}
+
+impl Lines {
+    pub(super) fn get(&self, id: LineId) -> Option<&Line> {
+        self.lines.get(&id.0)
+    }
+
+    /// Adds a class to the line of these profiles with this demand, creating the line if there is none.
+    pub(super) fn enter(&mut self, suits: Vec<ProfileId>, demand: Demand) -> LineId {
+        let key = (suits, demand);
+        let id = match self.ids.get(&key) {
+            Some(&id) => id,
+            None => self.add(key),
+        };
+        if let Some(line) = self.lines.get_mut(&id.0) {
+            line.classes += 1;
+        }
+        id
+    }
+
+    fn add(&mut self, key: (Vec<ProfileId>, Demand)) -> LineId {
+        self.next += 1;
+        let (suits, demand) = key.clone();
+        self.ids.insert(key, LineId(self.next));
+        self.lines.insert(self.next, Line { suits, demand, classes: 0, heads: BTreeSet::new() });
+        LineId(self.next)
+    }
+
+    /// Removes a class without ready jobs from its line.
+    pub(super) fn leave(&mut self, id: LineId, profiles: &mut Profiles) {
+        let Some(line) = self.lines.get_mut(&id.0) else { return };
+        line.classes -= 1;
+        if line.classes > 0 {
+            return;
+        }
+        for &profile in &line.suits {
+            profiles.forget(profile, id);
+        }
+        if let Some(line) = self.lines.remove(&id.0) {
+            self.ids.remove(&(line.suits, line.demand));
+        }
+    }
+
+    /// Updates the first ready job of a class.
+    pub(super) fn replace(
+        &mut self,
+        id: LineId,
+        class: ClassId,
+        from: Option<Rank>,
+        to: Option<Rank>,
+        profiles: &mut Profiles,
+    ) {
+        let Some(line) = self.lines.get_mut(&id.0) else { return };
+        if let Some(from) = from {
+            line.heads.remove(&(from, class));
+        }
+        let Some(to) = to else { return };
+        line.heads.insert((to, class));
+        if line.head() == Some(to) {
+            for &profile in &line.suits {
+                profiles.offer(profile, id, to);
+            }
+        }
+    }
+
+    /// This many classes of a line match one more profile. If these are all its classes, the line is extended;
+    /// otherwise they move to a new line, whose id is returned.
+    pub(super) fn widen(
+        &mut self,
+        id: LineId,
+        classes: usize,
+        profile: ProfileId,
+        profiles: &mut Profiles,
+    ) -> Option<LineId> {
+        let line = self.lines.get_mut(&id.0)?;
+        let mut suits = line.suits.clone();
+        suits.push(profile);
+        suits.sort_unstable();
+        if classes < line.classes {
+            line.classes -= classes;
+            let key = (suits, line.demand.clone());
+            let other = self.add(key);
+            if let Some(line) = self.lines.get_mut(&other.0) {
+                line.classes = classes;
+            }
+            return Some(other);
+        }
+        let before = std::mem::replace(&mut line.suits, suits.clone());
+        self.ids.remove(&(before, line.demand.clone()));
+        self.ids.insert((suits, line.demand.clone()), id);
+        if let Some(head) = line.head() {
+            profiles.offer(profile, id, head);
+        }
+        None
+    }
+}

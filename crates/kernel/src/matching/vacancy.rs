@@ -1,0 +1,340 @@
+//! Vacancies: free capacity of workers, and the claims that fill it.
+
+use std::sync::Arc;
+
+use jobhall_core::bounds::VACANCY_SLOTS;
+use jobhall_core::needs::Uses;
+use jobhall_core::{AttemptId, Decision, Event, Job, JobId, JobSpec, JobStatus, WorkerName, transition};
+use jobhall_store::{Change, Conflict, Unit};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::{Assignment, Effect, Ended, SessionId, Ticket, VacancyId};
+use crate::api::time::Mono;
+use crate::attempts::session::Hold;
+use crate::attempts::timing::Timing;
+use crate::commits::settle::Pending;
+use crate::commits::step::change;
+use crate::jobs::entry::{Busy, Shared};
+use crate::kernel::{AgendaItem, Kernel};
+use crate::limits::SENT_AWAY;
+use crate::limits::Share;
+use crate::matching::board::{ClassId, ProfileId, Rank};
+use crate::matching::resources::Allocation;
+
+/// A worker's statement that it can take jobs now.
+#[derive(Debug)]
+pub(crate) struct Vacancy {
+    pub session: SessionId,
+    pub profile: ProfileId,
+    pub worker: WorkerName,
+    /// Maximum number of jobs over its lifetime.
+    pub total: i64,
+    /// Additional slots that are free because their attempts wait.
+    pub lent: u64,
+    /// Jobs that it has taken.
+    pub taken: u64,
+    /// Jobs whose claim for it is in flight.
+    pub pending: u64,
+    /// Its position among parked vacancies: the lowest has waited longest.
+    pub turn: u64,
+    /// When it expires; none for the credit of a session, which expires with the session.
+    pub until: Option<Mono>,
+    /// Why it takes no more jobs.
+    pub ended: Option<Ended>,
+}
+
+impl Vacancy {
+    /// Number of jobs it can take now.
+    pub fn free(&self) -> u64 {
+        let free =
+            self.total.saturating_add_unsigned(self.lent).saturating_sub_unsigned(self.taken + self.pending);
+        if self.ended.is_some() { 0 } else { u64::try_from(free).unwrap_or(0) }
+    }
+}
+
+/// A slot reserved for a claim in flight, and the allocation of its job.
+#[derive(Clone, Debug)]
+pub(crate) struct Reserved {
+    pub vacancy: VacancyId,
+    pub session: SessionId,
+    pub allocation: Allocation,
+}
+
+/// A claim in flight.
+#[derive(Debug)]
+pub(crate) struct ClaimPending {
+    pub id: JobId,
+    pub life: JobStatus,
+    pub reserved: Reserved,
+    /// The version of the limits under which it was made.
+    pub version: u64,
+}
+
+impl Kernel {
+    pub(crate) fn vacancy(&mut self, session: SessionId, slots: u32, wait_ms: u64, ticket: Ticket) {
+        if !(1..=VACANCY_SLOTS).contains(&slots) {
+            let (given, most) = (u64::from(slots), u64::from(VACANCY_SLOTS));
+            return self.answer(ticket, Err(Rejected::Bound { field: "slots", given, least: 1, most }));
+        }
+        let id = VacancyId(self.number());
+        let until = self.now.mono.plus_ms(wait_ms);
+        let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+            return self.answer(ticket, Err(Rejected::NoSuchSession));
+        };
+        let Some(profile) = state.profile else {
+            return self.answer(ticket, Err(Rejected::NoSuchSession));
+        };
+        state.vacancies.insert(id);
+        let (worker, total, turn) = (state.worker.clone(), i64::from(slots), id.0);
+        let (lent, taken, pending, until_then, ended) = (0, 0, 0, Some(until), None);
+        let vacancy =
+            Vacancy { session, profile, worker, total, lent, taken, pending, turn, until: until_then, ended };
+        self.vacancies.insert(id, vacancy);
+        self.deadlines.vacancies.insert((until, id));
+        self.answer(ticket, Ok(Answer::Vacancy(id)));
+        self.fill(id);
+    }
+
+    /// Fills a vacancy with the first ready jobs that match; the rest of it is parked.
+    pub(crate) fn fill(&mut self, id: VacancyId) {
+        if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
+            self.resume_ready(session);
+        }
+        let mut sent_away = 0;
+        loop {
+            self.retry_waiters();
+            let Some(vacancy) = self.vacancies.get(&id) else { return };
+            if vacancy.free() == 0 || !self.matches() || self.admission.quiet {
+                break;
+            }
+            let Some(rank) = self.best_for(id) else { break };
+            sent_away += usize::from(!self.claim(rank.id, id));
+            if sent_away == SENT_AWAY {
+                self.admission.unfilled.insert(id);
+                break;
+            }
+        }
+        let Some(vacancy) = self.vacancies.get(&id) else { return };
+        if vacancy.free() > 0 {
+            self.board.park(vacancy.profile, (vacancy.turn, id));
+        }
+    }
+
+    /// Offers a ready job of the class to a parked vacancy.
+    pub(crate) fn wake(&mut self, class: ClassId) {
+        if self.admission.deferring {
+            self.admission.deferred.insert(class);
+            return;
+        }
+        let mut sent_away = 0;
+        while self.matches() && !self.admission.quiet {
+            let Some(rank) = self.board.head(class) else { return };
+            let Some(vacancy) = self.vacancy_for(class, rank) else { return };
+            sent_away += usize::from(!self.claim(rank.id, vacancy));
+            if sent_away == SENT_AWAY {
+                self.admission.unfilled.insert(vacancy);
+                return;
+            }
+        }
+    }
+
+    /// Whether jobs are assigned: not while matching is paused after a failed write, nor after the kernel has stopped.
+    pub(crate) fn matches(&self) -> bool {
+        self.rest_until.is_none() && self.stopped.is_none()
+    }
+
+    /// Matches everything that waits, after a pause or after a change that makes many jobs eligible.
+    pub(crate) fn wake_all(&mut self) {
+        self.admission.deferring = true;
+        self.read_shares();
+        for vacancy in self.board.parked() {
+            self.fill(vacancy);
+        }
+        self.admission.deferring = false;
+        for class in std::mem::take(&mut self.admission.deferred) {
+            self.wake(class);
+        }
+    }
+
+    /// Takes one slot of a vacancy, and allocates what the job uses.
+    fn reserve(&mut self, id: VacancyId, uses: &Uses) -> Option<(Reserved, WorkerName)> {
+        let next_turn = self.number();
+        let vacancy = self.vacancies.get_mut(&id).filter(|vacancy| vacancy.free() > 0)?;
+        vacancy.pending += 1;
+        if vacancy.free() == 0 {
+            self.board.unpark(vacancy.profile, (vacancy.turn, id));
+        } else if vacancy.until.is_none() {
+            // A credit with free slots goes behind the others, so that workers alternate.
+            self.board.unpark(vacancy.profile, (vacancy.turn, id));
+            vacancy.turn = next_turn;
+            self.board.park(vacancy.profile, (vacancy.turn, id));
+        }
+        let (session, worker) = (vacancy.session, vacancy.worker.clone());
+        let allocation = self.allocate(&worker, uses);
+        Some((Reserved { vacancy: id, session, allocation }, worker))
+    }
+
+    /// Returns the slot of a claim that failed.
+    pub(crate) fn give_back(&mut self, reserved: Reserved) {
+        if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
+            vacancy.pending -= 1;
+            self.end_if_over(reserved.vacancy);
+            self.fill(reserved.vacancy);
+        }
+        self.free(reserved.allocation);
+    }
+
+    /// Claims a ready job for a vacancy. Returns whether the claim was sent; the job may have to wait after all.
+    fn claim(&mut self, id: JobId, vacancy: VacancyId) -> bool {
+        if self.not_due_after_all(id) || !self.take_limits(id) {
+            return false;
+        }
+        let (uses, version) = (self.uses_of(id), self.admission.limits.version());
+        let Some((reserved, worker)) = self.reserve(vacancy, &uses) else {
+            self.give_back_limits(id, version);
+            return false;
+        };
+        let lease = self.lease();
+        self.make_busy(id, Busy::Unit);
+        let Some(entry) = self.open.get(&id.get()) else { return false };
+        let event = Event::Claim { lease, worker };
+        let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
+            self.give_back_limits(id, version);
+            self.give_back(reserved);
+            self.make_free(id);
+            return false;
+        };
+        let life = step.life;
+        let want_spec = entry.spec.is_none();
+        let change = Change { want_spec, ..change(id, entry.stored_rev, life.clone()) };
+        let unit = Unit { changes: vec![change], ..Unit::default() };
+        self.send(unit, Pending::Claim(Box::new(ClaimPending { id, life, reserved, version })));
+        true
+    }
+
+    /// A ready job whose time is in the future or whose windows are closed, because the wall clock was changed, waits
+    /// again.
+    fn not_due_after_all(&mut self, id: JobId) -> bool {
+        let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
+        if early {
+            self.replace(id);
+        }
+        early
+    }
+
+    /// Assigns a new job if a vacancy is parked, so that one write both inserts and assigns it.
+    pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
+        // A copy must first exclude the workers of its original, which is not done for a new job.
+        if !self.matches() || self.admission.deferring || (job.spec.avoid && job.spec.copy_of.is_some()) {
+            return None;
+        }
+        let class = self.board.class_of(&job.spec);
+        let rank = Rank { priority: job.spec.priority, run_at: job.life.run_at, id: job.id };
+        let vacancy = self.vacancy_for(class, rank)?;
+        if let Some(share) = share {
+            if self.is_share_unknown(class) {
+                return None;
+            }
+            let lenders = self.free_lenders(job.id);
+            self.admission.limits.take(rank, share, &lenders, self.now.mono).ok()?;
+        }
+        let claimed = self.reserve(vacancy, &job.spec.uses).and_then(|(reserved, worker)| {
+            let event = Event::Claim { lease: self.lease(), worker };
+            match transition(&job.life, &event, self.now.wall) {
+                Ok(Decision::Step(step)) => job.life = step.life,
+                _ => {
+                    self.give_back(reserved);
+                    return None;
+                }
+            }
+            Some(reserved)
+        });
+        if let Some(share) = share.filter(|_| claimed.is_none()) {
+            let version = self.admission.limits.version();
+            self.admission.limits.give_back(job.id, share, version, self.now.mono);
+        }
+        claimed
+    }
+
+    /// The claim is stored.
+    pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<JobSpec>>) {
+        let ClaimPending { id, life, reserved, .. } = pending;
+        self.stored(id, life.clone());
+        if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
+            entry.spec = Some(spec);
+            if entry.share == Shared::Unread {
+                self.find_share(id);
+            }
+        }
+        self.assigned(id, &life, reserved);
+        self.make_free(id);
+    }
+
+    /// The job is durably assigned: the assignment is sent to the worker, unless its session has ended meanwhile.
+    pub(crate) fn assigned(&mut self, id: JobId, life: &JobStatus, reserved: Reserved) {
+        let Reserved { vacancy, session, allocation } = reserved;
+        if let Some(vacancy) = self.vacancies.get_mut(&vacancy) {
+            vacancy.pending -= 1;
+            vacancy.taken += 1;
+        }
+        let claim = life.claim;
+        let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
+            self.end_if_over(vacancy);
+            self.free(allocation);
+            return self.run(AgendaItem::TakeBack(id, claim).into());
+        };
+        state.attempts.insert(id);
+        let since = self.now.mono;
+        let timing = Timing::default();
+        self.holders.insert(id.get(), Hold { session, since, check: None, timing, allocation });
+        self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
+        let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
+        let Some(spec) = entry.spec.clone() else { return };
+        let attempt = AttemptId { job: id, claim };
+        self.observer.assigned(attempt, held);
+        let (lease, number) = (held.lease.id, life.attempt + 1);
+        let external = self.type_config(&spec.job_type).external;
+        let assignment = Assignment { attempt, lease, number, vacancy, spec, external };
+        self.effect(Effect::Assign(session, assignment));
+        self.end_if_over(vacancy);
+    }
+
+    pub(crate) fn claim_conflicted(&mut self, pending: ClaimPending, conflicts: Vec<Conflict>) {
+        self.learn_all(conflicts);
+        self.claim_undone(pending);
+    }
+
+    pub(crate) fn claim_undone(&mut self, pending: ClaimPending) {
+        self.give_back_limits(pending.id, pending.version);
+        self.make_free(pending.id);
+        self.give_back(pending.reserved);
+    }
+
+    /// Ends a vacancy for new jobs. It is removed once none of its claims is in flight.
+    pub(crate) fn end_vacancy(&mut self, id: VacancyId, why: Ended) {
+        let Some(vacancy) = self.vacancies.get_mut(&id) else { return };
+        vacancy.ended.get_or_insert(why);
+        let (profile, turn) = (vacancy.profile, vacancy.turn);
+        self.board.unpark(profile, (turn, id));
+        self.end_if_over(id);
+    }
+
+    fn end_if_over(&mut self, id: VacancyId) {
+        let Some(vacancy) = self.vacancies.get(&id) else { return };
+        let why = match vacancy.ended {
+            _ if vacancy.pending > 0 => return,
+            Some(why) => why,
+            None if vacancy.until.is_some() && vacancy.free() == 0 => Ended::Filled,
+            None => return,
+        };
+        let (session, until) = (vacancy.session, vacancy.until);
+        self.vacancies.remove(&id);
+        if let Some(until) = until {
+            self.deadlines.vacancies.remove(&(until, id));
+        }
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.vacancies.remove(&id);
+        }
+        self.effect(Effect::VacancyEnded(session, id, why));
+    }
+}

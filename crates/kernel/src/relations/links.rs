@@ -1,0 +1,167 @@
+//! Links from parents to sub-jobs, by the names that the parents gave, and the parents that still want a job.
+//!
+//! A link lives as long as its parent, over all its attempts. A submit from outside that joins a sub-job is recorded
+//! as a link of that job to itself: it is wanted regardless of its parents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobhall_core::JobId;
+use jobhall_store::Link;
+
+use crate::commits::settle::Pending;
+use crate::jobs::ids::IdMap;
+use crate::kernel::{AgendaItem, Kernel, Task};
+
+/// The name of the link that marks a job as wanted from outside.
+const OUTSIDE: &str = "";
+
+/// The links of open jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// By parent and name. A parent whose first link is in flight has an empty entry.
+    of: IdMap<BTreeMap<String, JobId>>,
+    /// By wanted job: the parents that want it.
+    by: IdMap<BTreeSet<JobId>>,
+    /// Names that are being assigned.
+    pub giving: BTreeSet<(JobId, String)>,
+    /// Calls that wait for one of those names.
+    pub waiting: Vec<Task>,
+}
+
+impl Links {
+    /// Returns the sub-job of a parent with this name.
+    pub fn get(&self, parent: JobId, call: &str) -> Option<JobId> {
+        self.of.get(&parent.get())?.get(call).copied()
+    }
+
+    /// The sub-jobs of a parent.
+    pub fn of(&self, parent: JobId) -> impl Iterator<Item = JobId> + '_ {
+        let links = self.of.get(&parent.get()).into_iter().flatten();
+        links.filter(|(call, _)| *call != OUTSIDE).map(|(_, &job)| job)
+    }
+
+    pub fn count(&self, parent: JobId) -> usize {
+        self.of.get(&parent.get()).map_or(0, BTreeMap::len)
+    }
+
+    /// Whether the store may have links of this parent.
+    pub fn has(&self, parent: JobId) -> bool {
+        self.of.contains_key(&parent.get())
+    }
+
+    /// Whether this job is wanted.
+    pub fn is_wanted(&self, job: JobId) -> bool {
+        self.by.contains_key(&job.get())
+    }
+
+    /// Records that links of this parent are in flight.
+    pub fn expect(&mut self, parent: JobId) {
+        self.of.entry(parent.get()).or_default();
+    }
+
+    pub fn add(&mut self, Link { parent, call, job }: Link) {
+        let before = self.of.entry(parent.get()).or_default().insert(call, job);
+        if let Some(before) = before.filter(|before| !self.of(parent).any(|linked| linked == *before)) {
+            self.unwant(before, parent);
+        }
+        self.by.entry(job.get()).or_default().insert(parent);
+    }
+
+    fn unwant(&mut self, job: JobId, parent: JobId) {
+        let Some(wanting) = self.by.get_mut(&job.get()) else { return };
+        wanting.remove(&parent);
+        if wanting.is_empty() {
+            self.by.remove(&job.get());
+        }
+    }
+
+    /// Removes a parent that has ended, and returns the jobs that it wanted.
+    fn remove(&mut self, parent: JobId) -> Vec<JobId> {
+        let jobs: Vec<_> = self.of.remove(&parent.get()).into_iter().flatten().map(|(_, job)| job).collect();
+        for &job in &jobs {
+            self.unwant(job, parent);
+        }
+        jobs
+    }
+
+    fn parents(&self) -> Vec<JobId> {
+        let mut parents: Vec<_> = self.of.keys().filter_map(|&id| JobId::new(id).ok()).collect();
+        parents.sort_unstable();
+        parents
+    }
+}
+
+/// The link that marks a job as wanted from outside.
+pub(crate) fn external(job: JobId) -> Link {
+    Link { parent: job, call: OUTSIDE.to_owned(), job }
+}
+
+impl Kernel {
+    /// At start, after the open jobs: the links of their parents.
+    pub fn restore_links(&mut self, links: Vec<Link>) {
+        links.into_iter().for_each(|link| self.links.add(link));
+    }
+
+    /// At start, after everything is restored: cancels sub-jobs whose parent ended just before the stop, removes the
+    /// links of such parents, and restores what waiting attempts wait for.
+    pub(crate) fn restored_links(&mut self) {
+        let over: Vec<_> =
+            self.links.parents().into_iter().filter(|id| !self.open.contains_key(&id.get())).collect();
+        for &parent in &over {
+            self.links.remove(parent);
+        }
+        if !over.is_empty() {
+            self.send(jobhall_store::Unit { unlinked: over, ..Default::default() }, Pending::Unlinked);
+        }
+        for job in std::mem::take(&mut self.sub_jobs) {
+            self.run(AgendaItem::Orphan(job).into());
+        }
+        let waiting = self.open.iter().filter(|(_, entry)| entry.waits_for_jobs());
+        let mut waiting: Vec<_> = waiting.filter_map(|(&id, _)| JobId::new(id).ok()).collect();
+        waiting.sort_unstable();
+        for id in waiting {
+            self.wait_again(id);
+        }
+        self.stand_on_lent();
+    }
+
+    /// A job has ended: cancels the sub-jobs that no other job wants.
+    pub(crate) fn unlink(&mut self, parent: JobId) {
+        for job in self.links.remove(parent) {
+            if job != parent && self.open.contains_key(&job.get()) {
+                self.run(AgendaItem::Orphan(job).into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u64) -> JobId {
+        JobId::new(n).unwrap()
+    }
+
+    fn link(parent: u64, call: &str, job: u64) -> Link {
+        Link { parent: id(parent), call: call.to_owned(), job: id(job) }
+    }
+
+    #[test]
+    fn a_job_is_wanted_as_long_as_one_link_leads_to_it() {
+        let mut links = Links::default();
+        for link in [link(1, "a", 7), link(1, "b", 7), link(2, "a", 7), external(id(8))] {
+            links.add(link);
+        }
+        links.add(link(1, "a", 9));
+        assert_eq!((links.get(id(1), "a"), links.get(id(1), "b")), (Some(id(9)), Some(id(7))));
+        assert_eq!(links.remove(id(1)), [id(9), id(7)]);
+        assert!(!links.is_wanted(id(9)) && links.is_wanted(id(7)));
+        links.add(link(2, "a", 6));
+        assert!(!links.is_wanted(id(7)), "a name that was given anew");
+        assert!(
+            links.is_wanted(id(8)) && links.of(id(8)).next().is_none(),
+            "wanted, but not its own sub-job"
+        );
+    }
+}

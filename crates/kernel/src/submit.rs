@@ -1,0 +1,463 @@
+//! Submitting jobs: the insert is sent without a look-up, and conflicts reported by the store are resolved afterwards.
+//!
+//! The usual job costs one insert and no look-up; if a matching vacancy is parked, the job is inserted as assigned. A
+//! key that is held, a success that can be reused, or a repeated request is reported as a conflict; the plan is
+//! changed accordingly and sent again.
+
+mod job;
+mod relations;
+mod replan;
+pub(crate) mod sub_job;
+
+use std::sync::Arc;
+
+use jobhall_core::bounds;
+use jobhall_core::{
+    Decision, Disposition, Event, Failure, Group, GroupId, Job, JobId, JobSpec, JobStatus, State, Step,
+    Submitted, TypeConfig, transition,
+};
+use jobhall_store::{Change, Check, Insert, StoredIdempotencyKey, Unit};
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::Ticket;
+use crate::api::request::{Submit, SubmitJob};
+use crate::commits::settle::Pending;
+use crate::commits::step::change;
+use crate::groups::Fill;
+use crate::jobs::entry::{Busy, Shared};
+use crate::kernel::{AgendaItem, Kernel};
+use crate::matching::vacancy::Reserved;
+use crate::relations::links::external;
+use crate::schedules::Tick;
+use crate::settings::types::first_use;
+use crate::submit::sub_job::Call;
+
+pub(crate) use job::check_job;
+use job::{bound, checked_once, items, keys_once, spec};
+use relations::{Ends, check_relations, group_created, related};
+
+/// A submit in progress, with the planned action for each job.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    submit: Submit,
+    pub reply_to: ReplyTo,
+    /// Whether any of its jobs refers to other jobs or groups.
+    related: bool,
+    /// Completed jobs that it refers to.
+    ends: Ends,
+    items: Vec<Item>,
+    rounds: u8,
+    /// Steps of other jobs that are part of it.
+    moves: Vec<(JobId, Step)>,
+    /// The answer once it is stored.
+    answer: Vec<Submitted>,
+    /// The version of the limits under which the shares of its jobs were determined.
+    limits: u64,
+    /// The sub-job call of an attempt that it answers.
+    call: Option<Call>,
+    /// Sub-jobs of other parents that it joins; they are also wanted from outside from now on.
+    wanted: Vec<JobId>,
+}
+
+/// The recipient of a plan's result.
+#[derive(Clone, Debug)]
+pub(crate) enum ReplyTo {
+    /// A caller outside the kernel.
+    Ticket(Ticket),
+    /// A schedule whose setting is written with the plan.
+    Schedule(Box<Tick>),
+    /// A caller outside the kernel that creates this group.
+    Group(Box<Group>, Ticket),
+    /// A caller outside the kernel that creates this group from the failed members of another.
+    Retry(Box<Group>, Box<Fill>, Ticket),
+    /// A group that is filled from these failed members of another.
+    Fill(GroupId, Vec<JobId>),
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    /// Its id if it is inserted.
+    id: JobId,
+    how: ItemAction,
+    /// The job as it was sent, if it was.
+    job: Option<Job>,
+    reserved: Option<Reserved>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ItemAction {
+    /// Insert it.
+    Insert,
+    /// Insert it behind the holder of its key, which is cancelled.
+    Supersede(JobId),
+    /// Mark the holder of its key to run again.
+    Again(JobId),
+    /// Another job is the answer.
+    Answered(Submitted),
+    /// It joins the earlier job of the same submit at this position.
+    SameAs(usize),
+}
+
+impl Kernel {
+    pub(crate) fn submit(&mut self, submit: Submit, ticket: Ticket) {
+        if let Err(refused) = self.check_submit(&submit, 1) {
+            return self.answer(ticket, Err(refused));
+        }
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
+            self.for_ids.push(AgendaItem::Request(crate::Request::Submit(submit), ticket).into());
+            return self.ask_for_ids(n);
+        };
+        self.ask_for_ids(0);
+        self.submit_with(submit, ids, None, ReplyTo::Ticket(ticket));
+    }
+
+    /// Submits jobs with these ids, on behalf of an attempt's sub-job call if there is one.
+    pub(crate) fn submit_with(
+        &mut self,
+        submit: Submit,
+        ids: Vec<JobId>,
+        call: Option<Call>,
+        reply_to: ReplyTo,
+    ) {
+        let plan = Plan::new(submit, ids, reply_to);
+        self.send_plan(Plan { call, ..plan });
+    }
+
+    /// Submits the jobs of ticks together with the schedule's setting.
+    pub(crate) fn submit_ticks(&mut self, jobs: Vec<SubmitJob>, tick: Tick) {
+        let submit = Submit { jobs, name: None };
+        self.hold_schedule(&tick.name);
+        if let Err(refused) = self.check_submit(&submit, 1) {
+            return self.ticked(tick, Err(refused));
+        }
+        let n = submit.jobs.len();
+        let Some(ids) = self.take_ids(n) else {
+            self.free_schedule(&tick.name);
+            self.for_ids.push(AgendaItem::Tick(tick.name).into());
+            return self.ask_for_ids(n);
+        };
+        self.ask_for_ids(0);
+        self.send_plan(Plan::new(submit, ids, ReplyTo::Schedule(Box::new(tick))));
+    }
+
+    fn check_submit(&self, submit: &Submit, least: usize) -> Result<(), Rejected> {
+        bound("jobs", submit.jobs.len(), least, bounds::SUBMIT_JOBS)?;
+        if let Some(name) = &submit.name {
+            bound("idempotency key length", name.key.len(), 1, bounds::SUBMIT_KEY_BYTES)?;
+            bound("idempotency scope length", name.scope.len(), 0, bounds::SUBMIT_KEY_BYTES)?;
+        }
+        if self.open.len() + submit.jobs.len() > self.config.open_jobs {
+            return Err(Rejected::Full(self.open.len()));
+        }
+        submit.jobs.iter().try_for_each(check_job)?;
+        check_relations(&submit.jobs)?;
+        if submit.jobs.len() > 1 { keys_once(&submit.jobs) } else { Ok(()) }
+    }
+
+    /// Builds the unit of a plan and sends it, or queues the plan on a busy job that it must change.
+    pub(crate) fn send_plan(&mut self, plan: Plan) {
+        let Some(mut plan) = self.survey(plan) else { return };
+        if let Some(busy) = self.busy_target(&plan) {
+            let task = AgendaItem::Submit(Box::new(plan)).into();
+            return self.in_line.entry(busy.get()).or_default().push(task);
+        }
+        let mut unit = Unit::default();
+        plan.answer.clear();
+        plan.limits = self.admission.limits.version();
+        for at in 0..plan.items.len() {
+            let submitted = self.plan_item(&mut plan, at, &mut unit);
+            plan.answer.push(submitted);
+        }
+        if plan.related {
+            checked_once(&mut unit.checks);
+        }
+        unit.groups.extend(plan.reply_to.group_write());
+        unit.settings = first_use(&self.types, plan.submit.jobs.iter().map(|job| &job.job_type));
+        if let ReplyTo::Schedule(tick) = &plan.reply_to {
+            unit.settings.push(tick.write(&plan.answer));
+        }
+        unit.idempotency_key = self.idempotency_key(&plan);
+        self.link(&plan, &mut unit);
+        for (id, step) in &plan.moves {
+            self.make_busy(*id, Busy::Unit);
+            let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
+            unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
+        }
+        let of_schedule = matches!(plan.reply_to, ReplyTo::Schedule(_));
+        let written = !unit.inserts.is_empty()
+            || !unit.changes.is_empty()
+            || !unit.groups.is_empty()
+            || !unit.links.is_empty();
+        if !written && unit.idempotency_key.is_none() && !of_schedule {
+            let answer = std::mem::take(&mut plan.answer);
+            return self.end_plan(plan, Ok(answer));
+        }
+        self.send(unit, Pending::Submit(Box::new(plan)));
+    }
+
+    /// Adds the links of a plan; each is guarded by its parent being open.
+    fn link(&mut self, plan: &Plan, unit: &mut Unit) {
+        let called = plan.call.iter().zip(&plan.answer).map(|(call, made)| call.to(made.id));
+        for link in called.chain(plan.wanted.iter().map(|&job| external(job))) {
+            self.links.expect(link.parent);
+            unit.checks.push(Check::Open(link.parent));
+            unit.links.push(link);
+        }
+    }
+
+    /// Returns a busy job that the plan must change.
+    fn busy_target(&self, plan: &Plan) -> Option<JobId> {
+        let targets = plan.items.iter().filter_map(|item| match item.how {
+            ItemAction::Supersede(holder) | ItemAction::Again(holder) => Some(holder),
+            _ => None,
+        });
+        let waiting = |holder: JobId| self.successors.get(&holder.get()).copied();
+        let mut all = targets.flat_map(|holder| [Some(holder), waiting(holder)]).flatten();
+        all.find(|id| self.open.get(&id.get()).is_some_and(|entry| entry.busy != Busy::Free))
+    }
+
+    fn plan_item(&mut self, plan: &mut Plan, at: usize, unit: &mut Unit) -> Submitted {
+        match plan.items[at].how {
+            ItemAction::Answered(submitted) => submitted,
+            ItemAction::SameAs(first) => {
+                Submitted { id: plan.answer[first].id, disposition: Disposition::Joined }
+            }
+            ItemAction::Again(holder) => match self.plan_again(plan, at, holder) {
+                Some(id) => Submitted { id, disposition: Disposition::Again },
+                None => self.plan_supersede(plan, at, holder, unit),
+            },
+            ItemAction::Supersede(holder) => self.plan_supersede(plan, at, holder, unit),
+            ItemAction::Insert => self.plan_insert(plan, at, None, unit, Disposition::Created),
+        }
+    }
+
+    /// Marks the last job waiting for the key; none if that job is being cancelled or has ended.
+    fn plan_again(&mut self, plan: &mut Plan, at: usize, holder: JobId) -> Option<JobId> {
+        let (target, step) = self.again_target(plan, at, holder)?;
+        plan.moves.push((target, step));
+        Some(target)
+    }
+
+    fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
+        let target = self.successors.get(&holder.get()).copied().unwrap_or(holder);
+        let life = &self.open.get(&target.get())?.life;
+        let event = Event::Again(&plan.submit.jobs[at].params);
+        let Ok(Decision::Step(step)) = transition(life, &event, self.now.wall) else { return None };
+        Some((target, *step))
+    }
+
+    /// Cancels the holder of the key and the job waiting for it, and queues the new job behind the holder.
+    fn plan_supersede(&mut self, plan: &mut Plan, at: usize, holder: JobId, unit: &mut Unit) -> Submitted {
+        let id = plan.items[at].id;
+        let failure = Failure::new("superseded", format!("superseded by job {id}"));
+        let waiting = self.successors.get(&holder.get()).copied();
+        for target in [waiting, Some(holder)].into_iter().flatten() {
+            let Some(entry) = self.open.get(&target.get()) else { continue };
+            if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.now.wall)
+            {
+                plan.moves.push((target, *step));
+            }
+        }
+        let ends = plan.moves.iter().any(|(id, step)| *id == holder && step.life.state.is_terminal());
+        if ends || !self.open.contains_key(&holder.get()) {
+            let disposition = if ends { Disposition::Superseding } else { Disposition::Created };
+            return self.plan_insert(plan, at, None, unit, disposition);
+        }
+        unit.checks.push(Check::Open(holder));
+        self.plan_insert(plan, at, Some(holder), unit, Disposition::Superseding)
+    }
+
+    fn plan_insert(
+        &mut self,
+        plan: &mut Plan,
+        at: usize,
+        behind: Option<JobId>,
+        unit: &mut Unit,
+        disposition: Disposition,
+    ) -> Submitted {
+        let wanted = &plan.submit.jobs[at];
+        let config = self.type_config(&wanted.job_type);
+        let now = self.now.wall;
+        let parent = plan.call.as_ref().map(|call| call.attempt.job);
+        let (after, waits) =
+            if plan.related { self.planned_after(plan, at, unit) } else { (Vec::new(), false) };
+        let spec = Arc::new(JobSpec { parent, ..spec(wanted, after, &config, now) });
+        let run_at = wanted.windows.start_of(wanted.run_at.unwrap_or(now), now);
+        let mut life = match behind {
+            Some(holder) => JobStatus::behind(now, run_at, holder),
+            None => JobStatus::queued(now, run_at),
+        };
+        if waits {
+            life = life.after_others();
+        }
+        let mut job = Job { id: plan.items[at].id, spec, life };
+        let share = self.share_of(&job);
+        let ready = behind.is_none() && !waits && run_at <= now;
+        let reserved = if ready { self.hand_over(&mut job, share.get()) } else { None };
+        let reuse_since = wanted.reuse_max_age_ms.map(|ms| now.minus_ms(ms.min(config.reuse_window_ms)));
+        let reuse_since = reuse_since.filter(|_| wanted.key.is_some() && config.reuse_window_ms > 0);
+        unit.inserts.push(Insert { job: job.clone(), reuse_since });
+        self.track_pending(&job, share, reserved.is_some());
+        let item = &mut plan.items[at];
+        (item.job, item.reserved) = (Some(job), reserved);
+        Submitted { id: item.id, disposition }
+    }
+
+    fn idempotency_key(&self, plan: &Plan) -> Option<StoredIdempotencyKey> {
+        let name = plan.submit.name.as_ref()?;
+        Some(StoredIdempotencyKey {
+            scope: name.scope.clone(),
+            key: name.key.clone(),
+            body: name.body,
+            answer: plan.reply_to.kept(&plan.answer),
+            at: self.now.wall,
+            forget_before: self.now.wall.minus_ms(self.config.idempotency_key_ms),
+        })
+    }
+
+    /// The plan is stored.
+    pub(crate) fn submitted(&mut self, plan: Plan) {
+        let Plan { submit, reply_to, items, moves, answer, limits, call, wanted, .. } = plan;
+        let called = answer.first().map(|made| made.id);
+        let (answer, filled) = (reply_to.kept(&answer), matches!(reply_to, ReplyTo::Fill(..)));
+        self.group_made(&reply_to);
+        for job in &submit.jobs {
+            self.types
+                .entry(job.job_type.clone())
+                .or_insert_with(|| (1, Arc::new(TypeConfig::of(&job.job_type))));
+        }
+        let mut waiting = Vec::new();
+        // The caller of a group retry is answered when the whole group has been created.
+        if !matches!(reply_to, ReplyTo::Retry(..)) {
+            self.reply(reply_to, Ok(answer));
+        }
+        // A copy is counted with its original, also if it takes the original's place.
+        items.iter().filter_map(|item| item.job.as_ref()).for_each(|job| self.expect_copy(job));
+        let ended: Vec<_> = moves.iter().map(|(id, step)| (*id, step.life.state.name())).collect();
+        for (id, step) in moves {
+            self.moved(id, step);
+        }
+        for item in items {
+            let Some(job) = item.job else {
+                self.blocks.ended(item.id);
+                continue;
+            };
+            let (id, life) = (job.id, job.life.clone());
+            let since = life.run_at.max(job.spec.created_at);
+            self.totals.submitted(self.now);
+            self.observer.submitted(&job);
+            if matches!(life.state, State::Blocked(blocked) if blocked.dependencies) {
+                waiting.push(job.clone());
+            }
+            match self.take_pending(id) {
+                Some((share, taken)) => self.admit_sharing(job, share, taken),
+                None if limits == self.admission.limits.version() => {
+                    self.admit_sharing(job, Shared::Free, false);
+                }
+                None => self.admit(job),
+            }
+            if let Some(reserved) = item.reserved {
+                self.totals.assigned(since, &life);
+                self.assigned(id, &life, reserved);
+            }
+        }
+        self.follow(filled, &waiting, &ended);
+        for job in wanted {
+            self.links.add(external(job));
+        }
+        if let Some(call) = call {
+            self.call_settled(&call, called);
+        }
+    }
+
+    /// Applies the step of a job that a unit of other jobs has changed too.
+    pub(crate) fn moved(&mut self, id: JobId, step: Step) {
+        self.totals.stepped(&step);
+        self.observer.stepped(id, &step);
+        let Step { life, reason, .. } = step;
+        let (claim, terminal) = (life.claim, life.state.is_terminal());
+        self.stored(id, life);
+        self.tell_holder(id, claim, reason);
+        if terminal { self.finish(id) } else { self.make_free(id) }
+    }
+
+    /// Reverts a plan that was not stored: slots and jobs are released.
+    fn unplan(&mut self, plan: &mut Plan) {
+        for item in &mut plan.items {
+            item.job = None;
+            self.drop_pending(item.id, plan.limits);
+            if let Some(reserved) = item.reserved.take() {
+                self.give_back(reserved);
+            }
+        }
+        for (id, _) in std::mem::take(&mut plan.moves) {
+            self.make_free(id);
+        }
+    }
+
+    pub(crate) fn submit_undone(&mut self, mut plan: Plan, refused: Rejected) {
+        self.unplan(&mut plan);
+        self.end_plan(plan, Err(refused));
+    }
+
+    /// Answers the submit without any new job.
+    fn end_plan(&mut self, plan: Plan, answer: Result<Vec<Submitted>, Rejected>) {
+        let group = plan.reply_to.group_write().and_then(|write| JobId::new(write.group.id.get()).ok());
+        for id in plan.items.iter().map(|item| item.id).chain(group) {
+            self.blocks.ended(id);
+        }
+        self.reply(plan.reply_to, answer);
+        if let Some(call) = plan.call {
+            self.call_settled(&call, None);
+        }
+    }
+
+    pub(crate) fn reply(&mut self, reply_to: ReplyTo, answer: Result<Vec<Submitted>, Rejected>) {
+        match reply_to {
+            ReplyTo::Ticket(ticket) => self.answer(ticket, answer.map(Answer::Submitted)),
+            ReplyTo::Schedule(tick) => self.ticked(*tick, answer.map(Answer::Submitted)),
+            ReplyTo::Group(_, ticket) | ReplyTo::Retry(_, _, ticket) => {
+                self.answer(ticket, answer.map(group_created));
+            }
+            ReplyTo::Fill(group, old) => {
+                self.filled(group, old, answer.map(|jobs| jobs.iter().map(|job| job.id).collect()));
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Creates a plan that inserts all its jobs with these ids.
+    pub fn new(submit: Submit, ids: Vec<JobId>, reply_to: ReplyTo) -> Plan {
+        let items = items(&submit.jobs, ids);
+        let (related, ends) = (related(&submit.jobs), Ends::default());
+        let (rounds, moves, answer, limits) = (0, Vec::new(), Vec::new(), 0);
+        let (call, wanted) = (None, Vec::new());
+        Plan { submit, reply_to, related, ends, items, rounds, moves, answer, limits, call, wanted }
+    }
+
+    /// Rejects the submit if the conflicting job is in a queue outside the caller's scope.
+    fn foreign(&self, id: JobId, in_the_way: &Job) -> Option<Rejected> {
+        let wanted = &self.submit.jobs[self.items.iter().position(|item| item.id == id)?];
+        let seen = wanted.scope.reaches(in_the_way.spec.queue.as_str());
+        (!seen).then(|| Rejected::KeyHeld { job_type: wanted.job_type.clone(), holder: in_the_way.id })
+    }
+
+    fn set(&mut self, id: JobId, how: ItemAction) {
+        if let Some(item) = self.items.iter_mut().find(|item| item.id == id) {
+            item.how = how;
+        }
+    }
+
+    fn holder_ended(&mut self, holder: JobId) {
+        for item in &mut self.items {
+            let joined = matches!(item.how, ItemAction::Answered(made) if made.id == holder);
+            if joined || matches!(item.how, ItemAction::Supersede(id) | ItemAction::Again(id) if id == holder)
+            {
+                item.how = ItemAction::Insert;
+            }
+        }
+        self.wanted.retain(|wanted| *wanted != holder);
+    }
+}

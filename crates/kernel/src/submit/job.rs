@@ -1,0 +1,104 @@
+//! The single jobs of a submit: validation, duplicates, and the resulting spec of each.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use jobhall_core::{JobId, JobSpec, Time, TypeConfig, bounds};
+use jobhall_store::Check;
+
+use super::{Item, ItemAction};
+use crate::api::answer::Rejected;
+use crate::api::request::{OnDuplicate, SubmitJob};
+
+pub(super) fn bound(field: &'static str, given: usize, least: usize, most: usize) -> Result<(), Rejected> {
+    if (least..=most).contains(&given) {
+        return Ok(());
+    }
+    let [given, least, most] = [given, least, most].map(|n| n as u64);
+    Err(Rejected::Bound { field, given, least, most })
+}
+
+/// Rejects a job with values out of bounds.
+pub(crate) fn check_job(job: &SubmitJob) -> Result<(), Rejected> {
+    if let Some(retry) = &job.retry {
+        retry.check()?;
+    }
+    bound("tags", job.tags.len(), 0, bounds::TAGS)?;
+    let most = u64::from(bounds::THROTTLE_FACTOR);
+    if let Some(given) = Some(u64::from(job.throttle_factor)).filter(|given| *given > most) {
+        return Err(Rejected::Bound { field: "throttle_factor", given, least: 0, most });
+    }
+    match job.reuse_max_age_ms.filter(|&ms| ms > bounds::DELAY_MS) {
+        Some(given) => {
+            Err(Rejected::Bound { field: "reuse max_age", given, least: 0, most: bounds::DELAY_MS })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Jobs of one submit with the same (type, key) must all join.
+pub(super) fn keys_once(jobs: &[SubmitJob]) -> Result<(), Rejected> {
+    for (second, first) in same_key(jobs) {
+        if [first, second].iter().any(|&at| jobs[at].on_duplicate != OnDuplicate::Join) {
+            return Err(Rejected::KeyTwice { first, second });
+        }
+    }
+    Ok(())
+}
+
+/// Positions of jobs that share the (type, key) of an earlier one, with the position of the first such job.
+pub(super) fn same_key(jobs: &[SubmitJob]) -> BTreeMap<usize, usize> {
+    let mut first_of = HashMap::new();
+    let keyed = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, &job.job_type, job.key.as_ref()?)));
+    let all = keyed.map(|(at, job_type, key)| (at, *first_of.entry((job_type, key)).or_insert(at)));
+    all.filter(|(at, first)| at != first).collect()
+}
+
+/// Gives each job its id. A job that shares the (type, key) of an earlier one in the same submit joins it.
+pub(super) fn items(jobs: &[SubmitJob], ids: Vec<JobId>) -> Vec<Item> {
+    let same = if jobs.len() > 1 { same_key(jobs) } else { BTreeMap::new() };
+    let how = |at: usize| same.get(&at).map_or(ItemAction::Insert, |&first| ItemAction::SameAs(first));
+    let items = ids.into_iter().enumerate();
+    items.map(|(at, id)| Item { id, how: how(at), job: None, reserved: None }).collect()
+}
+
+/// Removes repeated checks, so that each object is checked once regardless of how many jobs refer to it.
+pub(super) fn checked_once(checks: &mut Vec<Check>) {
+    let mut seen = HashSet::new();
+    checks.retain(|check| {
+        seen.insert(match check {
+            Check::Open(id) => id.get(),
+            Check::Joinable(id) => id.get(),
+        })
+    });
+}
+
+pub(super) fn spec(wanted: &SubmitJob, after: Vec<JobId>, config: &TypeConfig, now: Time) -> JobSpec {
+    let mut tags = wanted.tags.clone();
+    tags.sort_unstable();
+    tags.dedup();
+    JobSpec {
+        uses: wanted.uses.clone(),
+        avoid: wanted.avoid,
+        windows: wanted.windows.clone(),
+        throttle_factor: wanted.throttle_factor,
+        timeouts: wanted.timeouts,
+        after: after.into(),
+        after_any: wanted.after_any,
+        parent: None,
+        group: wanted.group,
+        attached: wanted.attached,
+        copy_of: wanted.copy_of,
+        owner: wanted.owner.clone(),
+        tags: tags.into(),
+        schedule: wanted.schedule.clone(),
+        job_type: wanted.job_type.clone(),
+        key: wanted.key.clone(),
+        queue: wanted.queue.clone(),
+        params: wanted.params.clone(),
+        needs: wanted.needs.clone(),
+        priority: wanted.priority,
+        retry: wanted.retry.unwrap_or(config.retry),
+        created_at: now,
+        retry_of: wanted.retry_of,
+    }
+}

@@ -1,0 +1,115 @@
+//! Sub-jobs: jobs that an attempt requests by a name it chooses. A retried parent that requests the same name joins
+//! the job if it is pending or has succeeded, and submits it again if it has not.
+
+use jobhall_core::bounds::{CALL_BYTES, SUB_JOBS};
+use jobhall_core::{AttemptId, Decision, Disposition, Event, Failure, JobId, State, Submitted, transition};
+use jobhall_store::Link;
+
+use crate::api::answer::{Answer, Rejected};
+use crate::api::effect::Ticket;
+use crate::api::request::{Request, Submit};
+use crate::kernel::{AgendaItem, Kernel, ROUNDS, Task};
+use crate::submit::ReplyTo;
+
+/// A call whose job is being created.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub attempt: AttemptId,
+    pub call: String,
+}
+
+impl Call {
+    /// The link to the resulting job.
+    pub fn to(&self, job: JobId) -> Link {
+        Link { parent: self.attempt.job, call: self.call.clone(), job }
+    }
+}
+
+impl Kernel {
+    /// Handles the request for a sub-job; for an open parent that is not busy, and by its holder.
+    pub(crate) fn call(&mut self, parent: JobId, task: Task) {
+        let AgendaItem::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else {
+            return;
+        };
+        let (attempt, call, ticket) = (*attempt, call.clone(), *ticket);
+        if let Err(refused) = self.check_call(parent, &call) {
+            return self.answer(ticket, Err(refused));
+        }
+        if self.links.giving.contains(&(parent, call.clone())) {
+            return self.links.waiting.push(task);
+        }
+        let submitted = |id, disposition| Ok(Answer::Submitted(vec![Submitted { id, disposition }]));
+        if let Some(known) = self.links.get(parent, &call) {
+            if self.open.contains_key(&known.get()) {
+                return self.answer(ticket, submitted(known, Disposition::Joined));
+            }
+            match self.cached.get(&known) {
+                Some((job, _)) if matches!(job.life.state, State::Succeeded(_)) => {
+                    return self.answer(ticket, submitted(known, Disposition::Reused));
+                }
+                None if task.read.as_ref().is_none_or(|read| read.found) && task.rounds < ROUNDS => {
+                    return self.read_job(known, Task { rounds: task.rounds + 1, ..task });
+                }
+                Some(_) | None => {}
+            }
+        }
+        let submit = Submit { jobs: vec![(**job).clone()], name: None };
+        self.make_sub_job(submit, Call { attempt, call }, ticket, task);
+    }
+
+    fn check_call(&self, parent: JobId, call: &str) -> Result<(), Rejected> {
+        let bound = |field, given: usize, least, most: usize| {
+            let fits = (least..=most).contains(&given);
+            let [given, least, most] = [given, least, most].map(|n| n as u64);
+            if fits { Ok(()) } else { Err(Rejected::Bound { field, given, least, most }) }
+        };
+        bound("call length", call.len(), 1, CALL_BYTES)?;
+        let new = usize::from(self.links.get(parent, call).is_none());
+        bound("sub-jobs", self.links.count(parent) + new, 0, SUB_JOBS)?;
+        let held = self.open.get(&parent.get()).and_then(|entry| entry.life.state.held());
+        if held.is_some_and(|held| held.stop.is_some()) {
+            return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
+        }
+        Ok(())
+    }
+
+    fn make_sub_job(&mut self, submit: Submit, call: Call, ticket: Ticket, task: Task) {
+        let Some(ids) = self.take_ids(1) else {
+            self.for_ids.push(task);
+            return self.ask_for_ids(1);
+        };
+        self.ask_for_ids(0);
+        self.links.giving.insert((call.attempt.job, call.call.clone()));
+        self.links.expect(call.attempt.job);
+        self.submit_with(submit, ids, Some(call), ReplyTo::Ticket(ticket));
+    }
+
+    /// A call is finished: it resulted in this job, or failed.
+    pub(crate) fn call_settled(&mut self, call: &Call, job: Option<JobId>) {
+        let parent = call.attempt.job;
+        self.links.giving.remove(&(parent, call.call.clone()));
+        if let Some(job) = job {
+            self.links.add(call.to(job));
+            if !self.open.contains_key(&parent.get()) {
+                self.unlink(parent);
+            }
+        }
+        for task in std::mem::take(&mut self.links.waiting) {
+            self.run(task);
+        }
+    }
+
+    /// Cancels a sub-job that no job wants any more, because its parents have ended.
+    pub(crate) fn orphan_of(&mut self, id: JobId, task: Task) {
+        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(parent) = entry.spec.as_ref().and_then(|spec| spec.parent) else { return };
+        if self.links.is_wanted(id) || self.open.contains_key(&parent.get()) {
+            return;
+        }
+        let failure =
+            Failure::new("parent_ended", format!("job {parent}, which had asked for it, has ended"));
+        if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.now.wall) {
+            self.send_step(id, *step, task);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Upkeep: work caused by the passing of time. Every service has the same shape: it returns when it is next due, and
+//! it is run at that time. Nothing polls; the driver sleeps until the earliest due time.
+
+mod aging;
+mod attempts;
+mod blocks;
+mod due;
+mod external;
+mod followers;
+mod limits;
+mod recovery;
+mod retention;
+mod schedules;
+mod sessions;
+mod timeouts;
+mod vacancies;
+mod waits;
+mod windows;
+
+use std::collections::BTreeSet;
+
+use jobhall_core::{JobId, ScheduleName, Time};
+
+use crate::api::config::Config;
+use crate::api::effect::{SessionId, Ticket, VacancyId};
+use crate::api::time::{Mono, Now};
+use crate::kernel::Kernel;
+use crate::matching::board::ClassId;
+
+pub(crate) use due::run as make_due;
+
+/// A point in time on one of the two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// On the monotonic clock.
+    Mono(Mono),
+    /// On the wall clock.
+    Wall(Time),
+}
+
+impl Wake {
+    /// Milliseconds from now, 0 if the time has come.
+    pub fn in_ms(self, now: Now) -> u64 {
+        match self {
+            Wake::Mono(at) => at.0.saturating_sub(now.mono.0),
+            Wake::Wall(at) => at.since(now.wall),
+        }
+    }
+}
+
+/// An upkeep service.
+pub struct Service {
+    /// Its name.
+    pub name: &'static str,
+    next: fn(&Kernel) -> Option<Wake>,
+    run: fn(&mut Kernel),
+}
+
+/// All services.
+pub const SERVICES: [Service; 15] = [
+    aging::SERVICE,
+    attempts::SERVICE,
+    timeouts::SERVICE,
+    external::SERVICE,
+    waits::SERVICE,
+    sessions::SERVICE,
+    vacancies::SERVICE,
+    windows::SERVICE,
+    due::SERVICE,
+    followers::SERVICE,
+    schedules::SERVICE,
+    limits::SERVICE,
+    recovery::SERVICE,
+    blocks::SERVICE,
+    retention::SERVICE,
+];
+
+/// The due times of the services.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    /// Live attempts that are not accepted or not stored yet.
+    pub checks: BTreeSet<(Mono, JobId)>,
+    /// Live attempts, by the end of their time limit.
+    pub timeouts: BTreeSet<(Mono, JobId)>,
+    /// Jobs that wait for an outcome from outside.
+    pub external: BTreeSet<(Time, JobId)>,
+    /// Requests that wait for an attempt to resume.
+    pub waits: BTreeSet<(Mono, JobId, Ticket)>,
+    pub sessions: BTreeSet<(Mono, SessionId)>,
+    pub vacancies: BTreeSet<(Mono, VacancyId)>,
+    /// Queued jobs that are not due yet.
+    pub due: BTreeSet<(Time, JobId)>,
+    /// Ready jobs, by the time at which their windows close.
+    pub closing: BTreeSet<(Time, JobId)>,
+    /// Schedules, by their next tick.
+    pub ticks: BTreeSet<(Time, ScheduleName)>,
+    /// The wall clock when services were last run.
+    pub ticked_at: Time,
+    /// Classes whose first job may have waited long, by time; and the same by class.
+    pub aging: BTreeSet<(Mono, ClassId)>,
+    pub aged: BTreeSet<ClassId>,
+    pub blocks_at: Mono,
+    pub retention: retention::Walk,
+}
+
+impl Deadlines {
+    pub fn new(now: Now, config: &Config) -> Deadlines {
+        Deadlines {
+            checks: BTreeSet::new(),
+            timeouts: BTreeSet::new(),
+            external: BTreeSet::new(),
+            waits: BTreeSet::new(),
+            sessions: BTreeSet::new(),
+            vacancies: BTreeSet::new(),
+            due: BTreeSet::new(),
+            closing: BTreeSet::new(),
+            ticks: BTreeSet::new(),
+            ticked_at: now.wall,
+            aging: BTreeSet::new(),
+            aged: BTreeSet::new(),
+            blocks_at: now.mono,
+            retention: retention::Walk::at(now.mono.plus_ms(config.retention_ms)),
+        }
+    }
+}
+
+impl Kernel {
+    /// Runs every service that is due.
+    pub fn tick(&mut self, now: Now) {
+        self.now = now;
+        if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
+            self.look_at_windows_again();
+        }
+        for service in &SERVICES {
+            if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
+                (service.run)(self);
+            }
+        }
+        self.carry_on();
+    }
+
+    /// Milliseconds until the next service is due, none if there is none.
+    pub fn next_tick_ms(&self, now: Now) -> Option<u64> {
+        let wakes = SERVICES.iter().filter_map(|service| (service.next)(self));
+        wakes.map(|wake| wake.in_ms(now)).min().filter(|_| self.stopped.is_none())
+    }
+}

@@ -1,0 +1,147 @@
+//! Jobs that would rather go to another worker than to one that had them before.
+
+use crate::rig::{Hall, failed, job, tries, worker};
+use jobhall_core::{Backoff, JobId, RetryPolicy, StateName};
+use jobhall_kernel::{Answer, Assignment, Config, Request, SessionId, SubmitJob, Why};
+
+/// Retried at once, elsewhere if possible.
+fn avoiding() -> SubmitJob {
+    let retry = RetryPolicy { backoff: Backoff::Constant { ms: 0 }, ..tries(5).unwrap() };
+    SubmitJob { avoid: true, retry: Some(retry), ..job("t") }
+}
+
+fn credit(hall: &mut Hall, name: &str) -> SessionId {
+    let session = hall.worker(name, "");
+    assert_eq!(hall.ask(Request::Credit { session, total: 100 }), Ok(Answer::Noted));
+    session
+}
+
+/// The one assignment since the last look, accepted by whoever got it.
+fn one(hall: &mut Hall, names: &[(SessionId, &str)]) -> (String, Assignment) {
+    let mut given = hall.assignments();
+    assert_eq!(given.len(), 1, "one assignment");
+    let (session, assignment) = given.remove(0);
+    let name = names.iter().find(|(known, _)| *known == session).unwrap().1;
+    hall.accept(name, &assignment).unwrap();
+    (name.to_owned(), assignment)
+}
+
+fn fail(hall: &mut Hall, (name, assignment): &(String, Assignment)) {
+    hall.report(name, assignment, failed("no")).unwrap();
+}
+
+#[test]
+fn a_retry_goes_to_a_worker_that_did_not_have_it() {
+    let mut hall = Hall::new();
+    let names: Vec<_> = ["a", "b", "c"].into_iter().map(|name| (credit(&mut hall, name), name)).collect();
+    hall.submit(avoiding()).unwrap();
+    let mut had = Vec::new();
+    for _ in 0..3 {
+        let given = one(&mut hall, &names);
+        assert!(!had.contains(&given.0), "{} had it before", given.0);
+        fail(&mut hall, &given);
+        had.push(given.0);
+    }
+    let again = one(&mut hall, &names);
+    assert!(had.contains(&again.0), "all had it, so any will do, at once");
+}
+
+#[test]
+fn a_worker_that_is_alone_gets_it_again_at_once() {
+    let mut hall = Hall::new();
+    let names = [(credit(&mut hall, "a"), "a")];
+    let id = hall.submit(avoiding()).unwrap().id;
+    for attempt in 1..=4 {
+        let given = one(&mut hall, &names);
+        assert_eq!(given.1.number, attempt);
+        fail(&mut hall, &given);
+    }
+    assert_eq!(one(&mut hall, &names).1.attempt.job, id);
+}
+
+#[test]
+fn it_waits_for_another_that_is_busy_and_holds_up_nobody() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    let id = hall.submit(avoiding()).unwrap().id;
+    let given = one(&mut hall, &[(a, "a")]);
+    // Another worker is there, without a vacancy.
+    let b = hall.worker("b", "");
+    fail(&mut hall, &given);
+    assert!(hall.assignments().is_empty());
+    assert_eq!(hall.explain(id).why, [Why::NoVacancy(vec![worker("b")]), Why::Avoids(vec![worker("a")])]);
+    let text = hall.explain(id).to_string();
+    assert!(text.contains("it avoids workers that had it before: a"), "{text}");
+    let behind = hall.submit(job("t")).unwrap().id;
+    assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, behind, "the one behind it is not held up");
+    hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
+    assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, id);
+}
+
+#[test]
+fn it_goes_back_when_the_other_has_gone() {
+    for close in [true, false] {
+        let mut hall = Hall::new();
+        let a = credit(&mut hall, "a");
+        let id = hall.submit(avoiding()).unwrap().id;
+        let given = one(&mut hall, &[(a, "a")]);
+        let b = hall.worker("b", "");
+        fail(&mut hall, &given);
+        assert!(hall.assignments().is_empty());
+        let gone = if close { Request::CloseSession(b) } else { Request::Disconnect(b) };
+        hall.ask(gone).unwrap();
+        assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, id);
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_suit_is_no_other() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    hall.worker_with("b", "", "type=other");
+    hall.submit(avoiding()).unwrap();
+    let given = one(&mut hall, &[(a, "a")]);
+    fail(&mut hall, &given);
+    one(&mut hall, &[(a, "a")]);
+}
+
+#[test]
+fn without_the_wish_it_goes_to_whoever_waits() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    let id = hall.submit(SubmitJob { avoid: false, ..avoiding() }).unwrap().id;
+    let given = one(&mut hall, &[(a, "a")]);
+    hall.worker("b", "");
+    fail(&mut hall, &given);
+    assert_eq!(one(&mut hall, &[(a, "a")]).1.attempt.job, id);
+}
+
+#[test]
+fn a_restart_remembers_who_had_it() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    let id = hall.submit(avoiding()).unwrap().id;
+    hall.worker("b", "");
+    let given = one(&mut hall, &[(a, "a")]);
+    fail(&mut hall, &given);
+    let mut hall = hall.restart(Config::default());
+    assert_eq!(hall.state(id), StateName::Retrying);
+    let b = hall.worker("b", "");
+    credit(&mut hall, "a");
+    assert!(hall.assignments().is_empty());
+    hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
+    assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, id);
+}
+
+#[test]
+fn a_copy_avoids_whoever_has_the_original() {
+    let mut hall = Hall::new();
+    let a = credit(&mut hall, "a");
+    let original: JobId = hall.submit(job("t")).unwrap().id;
+    one(&mut hall, &[(a, "a")]);
+    let b = hall.worker("b", "");
+    let copy = hall.submit(SubmitJob { copy_of: Some(original), ..avoiding() }).unwrap().id;
+    assert!(hall.assignments().is_empty(), "not to the one that is at it");
+    hall.ask(Request::Credit { session: b, total: 1 }).unwrap();
+    assert_eq!(one(&mut hall, &[(b, "b")]).1.attempt.job, copy);
+}
