@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map whose keys are numbers that the engine assigns: clients cannot choose them, so one multiplication is a
 /// sufficient hash, and the order is the same in every run.
-pub type IdMap<T, K = u64> = HashMap<K, T, IdHash>;
+pub type IdMap<K, V> = HashMap<K, V, IdHash>;
 
 /// The hasher of such numbers.
 pub type IdHash = BuildHasherDefault<IdHasher>;

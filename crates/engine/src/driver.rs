@@ -298,8 +298,8 @@ struct Driver {
     clock: Box<dyn Clock>,
     store: Arc<dyn Store>,
     published: broadcast::Sender<Published>,
-    replies: IdMap<Reply>,
-    sessions: IdMap<mailbox::Sender>,
+    replies: IdMap<Ticket, Reply>,
+    sessions: IdMap<SessionId, mailbox::Sender>,
     under_way: VecDeque<UnderWay>,
     /// Replies of the store that the kernel has not fully processed, oldest first.
     heard: VecDeque<Heard>,
@@ -372,7 +372,7 @@ impl Driver {
                 }
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
-                self.replies.insert(ticket.0, reply);
+                self.replies.insert(ticket, reply);
                 self.kernel.ask(now, request, ticket);
             }
             Command::Stop => self.stopping = true,
@@ -432,7 +432,7 @@ impl Driver {
             }
             Effect::SessionEnded(session) => {
                 self.tell(session, SessionEvent::Ended);
-                self.sessions.remove(&session.0);
+                self.sessions.remove(&session);
             }
             Effect::Assign(session, assignment) => {
                 self.tell(session, SessionEvent::Assigned(Box::new(assignment)));
@@ -449,22 +449,22 @@ impl Driver {
 
     /// Disconnects a worker that does not read its events or is gone; it receives nothing more.
     fn tell(&mut self, session: SessionId, event: SessionEvent) {
-        let Some(worker) = self.sessions.get(&session.0) else { return };
+        let Some(worker) = self.sessions.get(&session) else { return };
         if worker.send(event).is_err() {
-            self.sessions.remove(&session.0);
+            self.sessions.remove(&session);
             self.tickets += 1;
             self.kernel.ask(self.clock.now(), Request::Disconnect(session), Ticket(self.tickets));
         }
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
-        match self.replies.remove(&ticket.0) {
+        match self.replies.remove(&ticket) {
             Some(Reply::One(to)) => {
                 let _ = to.send(answer);
             }
             Some(Reply::Session(to, events)) => {
                 if let Ok(Answer::Session { session, .. }) = &answer {
-                    self.sessions.insert(session.0, events);
+                    self.sessions.insert(*session, events);
                 }
                 let _ = to.send(answer);
             }

@@ -145,7 +145,7 @@ pub struct Explanation {
 
 impl Kernel {
     pub(crate) fn explain(&self, id: JobId) -> Result<Answer, Rejected> {
-        let entry = self.open.get(&id.get()).ok_or(Rejected::NoSuchJob(id))?;
+        let entry = self.open.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let explanation = Explanation { id, state: entry.life.name(self.now.wall), why: self.why(id, entry) };
         Ok(Answer::Explained(Box::new(explanation)))
     }
@@ -193,7 +193,7 @@ impl Kernel {
     /// The first few open dependencies of a blocked job.
     fn why_blocked(&self, entry: &Entry) -> Option<Why> {
         let after = entry.spec.as_ref().map_or(&[][..], |spec| &spec.after);
-        let name = |id: &JobId| Some((*id, self.open.get(&id.get())?.life.name(self.now.wall)));
+        let name = |id: &JobId| Some((*id, self.open.get(&id)?.life.name(self.now.wall)));
         let mut open: Vec<_> = after.iter().filter_map(name).collect();
         let more = open.len().saturating_sub(FEW);
         open.truncate(FEW);
@@ -202,13 +202,13 @@ impl Kernel {
 
     fn why_suspended(&self, id: JobId, entry: &Entry, waiting: &Waiting) -> Why {
         let worker = waiting.held.lease.worker.clone();
-        let open = self.waits.get(&id.get()).map(|wait| &wait.open).filter(|open| !open.is_empty());
+        let open = self.waits.get(&id).map(|wait| &wait.open).filter(|open| !open.is_empty());
         match (&waiting.held.stop, waiting.on, open) {
             (_, WaitFor::External { until }, _) => Why::WaitsExternal { until, attempt: entry.life.attempt },
             (Some(stop), WaitFor::Jobs, _) => stopping(worker, stop),
             (None, WaitFor::Jobs, None) => Why::WaitsForRoom(worker),
             (None, WaitFor::Jobs, Some(open)) => {
-                let state = |id: &JobId| Some((*id, self.open.get(&id.get())?.life.name(self.now.wall)));
+                let state = |id: &JobId| Some((*id, self.open.get(&id)?.life.name(self.now.wall)));
                 Why::WaitsForJobs {
                     jobs: open.iter().take(SOME).filter_map(state).collect(),
                     open: open.len(),

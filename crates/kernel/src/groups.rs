@@ -123,7 +123,7 @@ impl Kernel {
     /// Registers a new job that may be a copy: it is counted with its original, which is still open.
     pub(crate) fn expect_copy(&mut self, job: &Job) {
         let part = Membership::of(job.id, &job.spec).filter(|part| part.root != part.id && !part.attached);
-        let root = part.as_ref().and_then(|part| self.open.get(&part.root.get()));
+        let root = part.as_ref().and_then(|part| self.open.get(&part.root));
         if let (Some(root), Some(part)) = (root.map(|entry| entry.counted), part) {
             self.groups_mut().copied(&part, root);
         }
@@ -166,7 +166,7 @@ impl Kernel {
         if open.busy {
             return self
                 .in_line_for_group
-                .entry(id.get())
+                .entry(id)
                 .or_default()
                 .push(AgendaItem::Request(request, ticket).into());
         }
@@ -181,7 +181,7 @@ impl Kernel {
 
     /// Sends the new state of a group, decided on its state in memory.
     fn write_group(&mut self, mut group: Group, asked: Option<(Request, Ticket)>) {
-        let Some(open) = self.groups_mut().open.get_mut(&group.id.get()) else { return };
+        let Some(open) = self.groups_mut().open.get_mut(&group.id) else { return };
         open.busy = true;
         let expected = open.group.rev;
         group.rev = expected + 1;
@@ -193,19 +193,19 @@ impl Kernel {
     pub(crate) fn group_stored(&mut self, pending: GroupPending) {
         let GroupPending { group, asked } = pending;
         let (id, ended) = (group.id, group.end.is_some());
-        let Some(open) = self.groups_mut().open.get_mut(&id.get()) else { return };
+        let Some(open) = self.groups_mut().open.get_mut(&id) else { return };
         let marked = group.cancel.is_some() && open.group.cancel.is_none();
         let closed = group.closed;
         open.group = group;
-        if closed && self.fills.get(&id.get()).is_some_and(Fill::is_done) {
-            self.fills.remove(&id.get());
+        if closed && self.fills.get(&id).is_some_and(Fill::is_done) {
+            self.fills.remove(&id);
         }
         if let Some((_, ticket)) = asked {
             let answer = self.show_group(id);
             self.answer(ticket, answer);
         }
         if ended {
-            self.groups_mut().open.remove(&id.get());
+            self.groups_mut().open.remove(&id);
         }
         if marked {
             self.cancel_members(id);
@@ -215,11 +215,11 @@ impl Kernel {
 
     /// A write of a group has completed or failed.
     fn free_group(&mut self, id: GroupId) {
-        if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
+        if let Some(open) = self.groups_mut().open.get_mut(&id) {
             open.busy = false;
             self.groups_mut().quiet.push(id);
         }
-        for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
+        for task in self.in_line_for_group.remove(&id).unwrap_or_default() {
             self.run(task);
         }
     }
@@ -255,13 +255,13 @@ impl Kernel {
         let id = pending.group.id;
         for conflict in conflicts {
             let Conflict::Group { stored, .. } = conflict else { continue };
-            match (stored, self.groups_mut().open.get_mut(&id.get())) {
+            match (stored, self.groups_mut().open.get_mut(&id)) {
                 (Some(stored), Some(open)) if stored.end.is_none() => open.group = *stored,
-                _ => drop(self.groups_mut().open.remove(&id.get())),
+                _ => drop(self.groups_mut().open.remove(&id)),
             }
         }
         self.free_group(id);
-        if self.fills.contains_key(&id.get()) {
+        if self.fills.contains_key(&id) {
             self.run(AgendaItem::Fill(id).into());
         }
         if let Some((request, ticket)) = pending.asked {
@@ -271,15 +271,15 @@ impl Kernel {
 
     pub(crate) fn group_undone(&mut self, pending: &GroupPending, refused: Rejected) {
         let id = pending.group.id;
-        if let Some(open) = self.groups_mut().open.get_mut(&id.get()) {
+        if let Some(open) = self.groups_mut().open.get_mut(&id) {
             open.busy = false;
         }
         match &pending.asked {
             Some((_, ticket)) => self.answer(*ticket, Err(refused)),
-            None if self.fills.contains_key(&id.get()) => self.postponed.push(AgendaItem::Fill(id).into()),
+            None if self.fills.contains_key(&id) => self.postponed.push(AgendaItem::Fill(id).into()),
             None => self.postponed.push(AgendaItem::LookAtGroup(id).into()),
         }
-        for task in self.in_line_for_group.remove(&id.get()).unwrap_or_default() {
+        for task in self.in_line_for_group.remove(&id).unwrap_or_default() {
             self.run(task);
         }
     }

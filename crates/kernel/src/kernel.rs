@@ -192,39 +192,39 @@ pub struct Kernel {
     chance: Box<dyn FnMut() -> u64 + Send>,
     pub(crate) observer: Box<dyn Observer>,
     /// Open jobs, by id.
-    pub(crate) open: IdMap<Entry>,
+    pub(crate) open: IdMap<JobId, Entry>,
     pub(crate) specs: Specs,
     /// By busy job: the tasks that wait for it.
-    pub(crate) in_line: IdMap<Vec<Task>>,
+    pub(crate) in_line: IdMap<JobId, Vec<Task>>,
     /// By job: the read in progress for it.
-    pub(crate) reading: IdMap<Reading>,
+    pub(crate) reading: IdMap<JobId, Reading>,
     pub(crate) board: Board,
     pub(crate) admission: Admission,
     pub(crate) sessions: BTreeMap<SessionId, SessionState>,
     /// By job: the session that holds its live attempt.
-    pub(crate) holders: IdMap<Hold>,
+    pub(crate) holders: IdMap<JobId, Hold>,
     pub(crate) vacancies: BTreeMap<VacancyId, Vacancy>,
     pub(crate) workers: BTreeMap<WorkerName, WorkerState>,
     /// By job: the worker that is reserved for it.
-    pub(crate) reservations: IdMap<WorkerName>,
+    pub(crate) reservations: IdMap<JobId, WorkerName>,
     /// By job: the workers that it avoids.
-    pub(crate) avoids: IdMap<Avoids>,
+    pub(crate) avoids: IdMap<JobId, Avoids>,
     /// By holder of a key: the job that waits for the key.
-    pub(crate) successors: IdMap<JobId>,
+    pub(crate) successors: IdMap<JobId, JobId>,
     pub(crate) dependencies: Dependencies,
     pub(crate) cascade: Cascade,
     /// By group with a write in flight: the tasks that wait for it.
-    pub(crate) in_line_for_group: IdMap<Vec<Task>>,
+    pub(crate) in_line_for_group: IdMap<GroupId, Vec<Task>>,
     /// Groups that are being filled.
-    pub(crate) fills: IdMap<Fill>,
+    pub(crate) fills: IdMap<GroupId, Fill>,
     /// Continuations of reads, by the number of the read.
     pub(crate) pending_reads: BTreeMap<u64, PendingRead>,
     pub(crate) links: Links,
     /// Sub-jobs found at start whose parent may have ended.
     pub(crate) sub_jobs: Vec<JobId>,
     /// By waiting job: what its attempt waits for; `waiters` is the reverse.
-    pub(crate) waits: IdMap<Wait>,
-    pub(crate) waiters: IdMap<BTreeSet<JobId>>,
+    pub(crate) waits: IdMap<JobId, Wait>,
+    pub(crate) waiters: IdMap<JobId, BTreeSet<JobId>>,
     /// Type configurations, with their revisions.
     pub(crate) types: HashMap<TypeName, (u32, Arc<TypeConfig>)>,
     pub(crate) schedules: BTreeMap<ScheduleName, ScheduleState>,
@@ -233,7 +233,7 @@ pub struct Kernel {
     /// Completed jobs with their ended attempts.
     pub(crate) cached: LruCache<JobId, (Job, Vec<PastAttempt>), IdHash>,
     /// By job: the latest progress of its live attempt.
-    pub(crate) progress: IdMap<Vec<Indicator>>,
+    pub(crate) progress: IdMap<JobId, Vec<Indicator>>,
     pub(crate) totals: Totals,
     /// When and why the last write failed.
     pub(crate) storage_trouble: Option<(Mono, String)>,

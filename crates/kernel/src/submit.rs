@@ -160,7 +160,7 @@ impl Kernel {
         let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
             let task = AgendaItem::Submit(Box::new(plan)).into();
-            return self.in_line.entry(busy.get()).or_default().push(task);
+            return self.in_line.entry(busy).or_default().push(task);
         }
         let mut unit = Unit::default();
         plan.answer.clear();
@@ -181,7 +181,7 @@ impl Kernel {
         self.link(&plan, &mut unit);
         for (id, step) in &plan.moves {
             self.make_busy(*id, Busy::Unit);
-            let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
+            let expected = self.open.get(&id).map_or(0, |entry| entry.stored_rev);
             unit.changes.push(Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) });
         }
         let of_schedule = matches!(plan.reply_to, ReplyTo::Schedule(_));
@@ -212,9 +212,9 @@ impl Kernel {
             ItemAction::Supersede(holder) | ItemAction::Again(holder) => Some(holder),
             _ => None,
         });
-        let waiting = |holder: JobId| self.successors.get(&holder.get()).copied();
+        let waiting = |holder: JobId| self.successors.get(&holder).copied();
         let mut all = targets.flat_map(|holder| [Some(holder), waiting(holder)]).flatten();
-        all.find(|id| self.open.get(&id.get()).is_some_and(|entry| entry.busy != Busy::Free))
+        all.find(|id| self.open.get(&id).is_some_and(|entry| entry.busy != Busy::Free))
     }
 
     fn plan_item(&mut self, plan: &mut Plan, at: usize, unit: &mut Unit) -> Submitted {
@@ -240,8 +240,8 @@ impl Kernel {
     }
 
     fn again_target(&self, plan: &Plan, at: usize, holder: JobId) -> Option<(JobId, Step)> {
-        let target = self.successors.get(&holder.get()).copied().unwrap_or(holder);
-        let life = &self.open.get(&target.get())?.life;
+        let target = self.successors.get(&holder).copied().unwrap_or(holder);
+        let life = &self.open.get(&target)?.life;
         let event = Event::Again(&plan.submit.jobs[at].params);
         let Ok(Decision::Step(step)) = transition(life, &event, self.now.wall) else { return None };
         Some((target, *step))
@@ -251,16 +251,16 @@ impl Kernel {
     fn plan_supersede(&mut self, plan: &mut Plan, at: usize, holder: JobId, unit: &mut Unit) -> Submitted {
         let id = plan.items[at].id;
         let failure = Failure::new("superseded", format!("superseded by job {id}"));
-        let waiting = self.successors.get(&holder.get()).copied();
+        let waiting = self.successors.get(&holder).copied();
         for target in [waiting, Some(holder)].into_iter().flatten() {
-            let Some(entry) = self.open.get(&target.get()) else { continue };
+            let Some(entry) = self.open.get(&target) else { continue };
             if let Ok(Decision::Step(step)) = transition(&entry.life, &Event::Cancel(&failure), self.now.wall)
             {
                 plan.moves.push((target, *step));
             }
         }
         let ends = plan.moves.iter().any(|(id, step)| *id == holder && step.life.state.is_terminal());
-        if ends || !self.open.contains_key(&holder.get()) {
+        if ends || !self.open.contains_key(&holder) {
             let disposition = if ends { Disposition::Superseding } else { Disposition::Created };
             return self.plan_insert(plan, at, None, unit, disposition);
         }

@@ -34,7 +34,7 @@ pub(super) enum Holders {
     /// Each has a separate place that is not lent.
     Few([Option<(JobId, u32)>; FEW]),
     /// Used once there were more, or one has lent its place, until none is left.
-    Many(Box<IdMap<Place, JobId>>),
+    Many(Box<IdMap<JobId, Place>>),
 }
 
 impl Default for Holders {
@@ -98,7 +98,7 @@ impl Holders {
         few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 
-    fn many(&mut self) -> &mut IdMap<Place, JobId> {
+    fn many(&mut self) -> &mut IdMap<JobId, Place> {
         if let Holders::Few(few) = self {
             *self = Holders::Many(Box::new(few_of(few).collect()));
         }

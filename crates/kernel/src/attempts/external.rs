@@ -14,7 +14,7 @@ impl Kernel {
         let AgendaItem::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
         let (attempt, lease, ticket) = (*attempt, *lease, *ticket);
         let dice = self.dice();
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let config = self.type_config(&spec.job_type);
         if !config.external {
@@ -40,7 +40,7 @@ impl Kernel {
             return self.answer(ticket, Err(error.into()));
         }
         let dice = self.dice();
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let Some(spec) = &entry.spec else { return };
         if !is_external(&entry.life) && !self.type_config(&spec.job_type).external {
             let refused = Rejected::NotExternal(spec.job_type.clone());
@@ -83,7 +83,7 @@ impl Kernel {
     /// The outcome was not reported in time.
     pub(crate) fn external_over(&mut self, id: JobId, claim: u32, task: Task) {
         let dice = self.dice();
-        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        let Some(entry) = self.open.get(&id).filter(|entry| entry.life.claim == claim) else { return };
         let Some(spec) = &entry.spec else { return };
         let failure = Failure::new("timed_out", "nobody told the outcome in time");
         let event = Event::TimeOut { failure: &failure, retry: &spec.retry, dice, forced: true };
@@ -98,7 +98,7 @@ impl Kernel {
 
     /// Schedules the check of a job whose outcome is expected from outside.
     pub(crate) fn await_external(&mut self, id: JobId) {
-        if let Some(State::Waiting(waiting)) = self.open.get(&id.get()).map(|entry| &entry.life.state)
+        if let Some(State::Waiting(waiting)) = self.open.get(&id).map(|entry| &entry.life.state)
             && let WaitFor::External { until } = waiting.on
         {
             self.deadlines.external.insert((until, id));

@@ -90,7 +90,7 @@ impl Kernel {
 
     /// Whether this is the current attempt of its job, and held by this worker.
     pub(crate) fn is_current(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
-        self.open.get(&attempt.job.get()).is_some_and(|entry| {
+        self.open.get(&attempt.job).is_some_and(|entry| {
             let held = entry.life.state.held();
             entry.life.claim == attempt.claim
                 && held.is_some_and(|held| held.lease.id == lease && held.lease.worker == *worker)
@@ -100,7 +100,7 @@ impl Kernel {
     fn move_to(&mut self, id: JobId, session: SessionId) {
         let (since, timing) = (self.now.mono, Timing::default());
         let new = Hold { session, since, check: None, timing, allocation: None };
-        let hold = self.holders.entry(id.get()).or_insert(new);
+        let hold = self.holders.entry(id).or_insert(new);
         let before = std::mem::replace(&mut hold.session, session);
         self.take_slot(id, before);
         if let Some(state) = self.sessions.get_mut(&before) {
@@ -110,7 +110,7 @@ impl Kernel {
             state.attempts.insert(id);
         }
         self.balance(id);
-        if self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs()) {
+        if self.open.get(&id).is_some_and(|entry| entry.waits_for_jobs()) {
             self.lend_slot(id);
             self.ready_again(id, session);
         }
@@ -118,7 +118,7 @@ impl Kernel {
 
     /// Queues an attempt whose wait is over in its new session, which first announces its free slots.
     fn ready_again(&mut self, id: JobId, session: SessionId) {
-        let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
+        let over = self.waits.get(&id).is_some_and(|wait| wait.open.is_empty());
         if let Some(state) = self.sessions.get_mut(&session).filter(|_| over) {
             state.ready.push_back(id);
         }
@@ -126,7 +126,7 @@ impl Kernel {
 
     /// Sets the time at which a live attempt is checked, replacing any other.
     pub(crate) fn arm(&mut self, id: JobId, at: Mono) {
-        if let Some(hold) = self.holders.get_mut(&id.get()) {
+        if let Some(hold) = self.holders.get_mut(&id) {
             if let Some(before) = hold.check.replace(at) {
                 self.deadlines.checks.remove(&(before, id));
             }
@@ -146,7 +146,7 @@ impl Kernel {
 
     /// Removes the holder of a job.
     pub(crate) fn let_go(&mut self, id: JobId) {
-        let Some(hold) = self.holders.remove(&id.get()) else { return };
+        let Some(hold) = self.holders.remove(&id) else { return };
         if let Some(at) = hold.check {
             self.deadlines.checks.remove(&(at, id));
         }
@@ -203,7 +203,7 @@ impl Kernel {
         }
         self.gone(&state.worker);
         for id in state.attempts {
-            if let Some(entry) = self.open.get(&id.get()) {
+            if let Some(entry) = self.open.get(&id) {
                 let claim = entry.life.claim;
                 self.run(AgendaItem::LeaseEnd(id, claim, session).into());
             }

@@ -102,8 +102,8 @@ impl Kernel {
 
     /// How long the live attempt of a job has been working.
     pub(crate) fn worked_ms(&self, id: JobId) -> Option<u64> {
-        let entry = self.open.get(&id.get())?;
-        match self.holders.get(&id.get()) {
+        let entry = self.open.get(&id)?;
+        match self.holders.get(&id) {
             Some(hold) => Some(hold.timing.worked(self.now.mono)),
             None => entry.life.state.lease().map(|_| worked_by(&entry.life, self.now.wall)),
         }
@@ -111,7 +111,7 @@ impl Kernel {
 
     /// The expected duration of this job's type, if its attempt takes longer.
     pub(crate) fn expected_ms(&self, id: JobId) -> Option<u64> {
-        let spec = self.open.get(&id.get())?.spec.as_ref()?;
+        let spec = self.open.get(&id)?.spec.as_ref()?;
         let expected_ms = self.type_config(&spec.job_type).expected_ms?;
         self.worked_ms(id).filter(|worked_ms| *worked_ms > expected_ms).map(|_| expected_ms)
     }
@@ -119,10 +119,10 @@ impl Kernel {
     /// The attempt works from now on. If its time limit is not near, it is checked when it is stored.
     pub(crate) fn start_clock(&mut self, id: JobId) {
         let now = self.now.mono;
-        let Some(hold) = self.holders.get_mut(&id.get()) else { return };
+        let Some(hold) = self.holders.get_mut(&id) else { return };
         hold.timing.start(now);
         let timing = hold.timing;
-        let Some(timeouts) = self.open.get(&id.get()).and_then(|entry| self.timeouts(entry)) else { return };
+        let Some(timeouts) = self.open.get(&id).and_then(|entry| self.timeouts(entry)) else { return };
         let next = timing.next(&timeouts, self.config.force_ms);
         if next.is_some_and(|at| at <= now.plus_ms(self.config.save_ms)) {
             self.watch_clock(id);
@@ -132,7 +132,7 @@ impl Kernel {
     /// The attempt waits from now on.
     pub(crate) fn stop_clock(&mut self, id: JobId) {
         let now = self.now.mono;
-        if let Some(hold) = self.holders.get_mut(&id.get()) {
+        if let Some(hold) = self.holders.get_mut(&id) {
             hold.timing.stand_still(now);
         }
     }
@@ -140,7 +140,7 @@ impl Kernel {
     /// The attempt has reported something.
     pub(crate) fn heard(&mut self, id: JobId) {
         let now = self.now.mono;
-        if let Some(hold) = self.holders.get_mut(&id.get()) {
+        if let Some(hold) = self.holders.get_mut(&id) {
             hold.timing.heard = now;
         }
     }
@@ -148,7 +148,7 @@ impl Kernel {
     /// At start: continues the timing from the stored times.
     pub(crate) fn restore_clock(&mut self, id: JobId) {
         let now = self.now;
-        let (Some(entry), Some(hold)) = (self.open.get(&id.get()), self.holders.get_mut(&id.get())) else {
+        let (Some(entry), Some(hold)) = (self.open.get(&id), self.holders.get_mut(&id)) else {
             return;
         };
         let timing = &mut hold.timing;
@@ -165,8 +165,8 @@ impl Kernel {
 
     /// Schedules the check of the attempt's time limits.
     pub(crate) fn watch_clock(&mut self, id: JobId) {
-        let Some(timeouts) = self.open.get(&id.get()).and_then(|entry| self.timeouts(entry)) else { return };
-        let Some(hold) = self.holders.get_mut(&id.get()) else { return };
+        let Some(timeouts) = self.open.get(&id).and_then(|entry| self.timeouts(entry)) else { return };
+        let Some(hold) = self.holders.get_mut(&id) else { return };
         let next = hold.timing.next(&timeouts, self.config.force_ms);
         let before = std::mem::replace(&mut hold.timing.at, next);
         if let Some(before) = before {
@@ -180,7 +180,7 @@ impl Kernel {
     /// An attempt is to be checked: it may have timed out.
     pub(crate) fn time_out(&mut self, id: JobId, claim: u32, task: Task) {
         let dice = self.dice();
-        let (Some(entry), Some(hold)) = (self.open.get(&id.get()), self.holders.get(&id.get())) else {
+        let (Some(entry), Some(hold)) = (self.open.get(&id), self.holders.get(&id)) else {
             return;
         };
         let (Some(timeouts), Some(spec)) = (self.timeouts(entry), &entry.spec) else { return };
@@ -204,7 +204,7 @@ impl Kernel {
     /// The stop of a timed-out attempt is stored: it is sent to the worker, whose grace period begins.
     pub(crate) fn stop_for_time(&mut self, session: SessionId, attempt: AttemptId) {
         let now = self.now.mono;
-        if let Some(hold) = self.holders.get_mut(&attempt.job.get()) {
+        if let Some(hold) = self.holders.get_mut(&attempt.job) {
             hold.timing.stopped = Some(now);
         }
         self.watch_clock(attempt.job);

@@ -43,14 +43,14 @@ impl Kernel {
             Ok(jobs) => jobs,
             Err(refused) => return self.answer(ticket, Err(refused)),
         };
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         if entry.waits_for_jobs() {
             self.note_wait(id, jobs);
             self.tell_later(id, ticket, wait_ms);
             self.look_at_wait(id);
             return self.break_cycle(id);
         }
-        if jobs.iter().all(|job| !self.open.contains_key(&job.get())) {
+        if jobs.iter().all(|job| !self.open.contains_key(&job)) {
             return self.answer(ticket, Ok(Answer::Waited { jobs, over: true }));
         }
         let event = Event::Wait { claim: attempt.claim, lease };
@@ -75,17 +75,16 @@ impl Kernel {
 
     fn note_wait(&mut self, id: JobId, jobs: Vec<JobId>) {
         self.forget_awaited(id);
-        let open: BTreeSet<_> =
-            jobs.iter().copied().filter(|job| self.open.contains_key(&job.get())).collect();
+        let open: BTreeSet<_> = jobs.iter().copied().filter(|job| self.open.contains_key(&job)).collect();
         for job in &open {
-            self.waiters.entry(job.get()).or_default().insert(id);
+            self.waiters.entry(*job).or_default().insert(id);
         }
         // An attempt that was about to resume has more to wait for.
-        let session = self.holders.get(&id.get()).map(|hold| hold.session).filter(|_| !open.is_empty());
+        let session = self.holders.get(&id).map(|hold| hold.session).filter(|_| !open.is_empty());
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
             state.ready.retain(|ready| *ready != id);
         }
-        let wait = self.waits.entry(id.get()).or_default();
+        let wait = self.waits.entry(id).or_default();
         (wait.all, wait.open) = (jobs, open);
         self.lend_limits(id);
     }
@@ -96,7 +95,7 @@ impl Kernel {
         let borrowers = self.behind_all(id);
         let (mut lenders, mut next) = (BTreeSet::from([id]), vec![id]);
         while let Some(id) = next.pop().filter(|_| lenders.len() < LENT) {
-            let waiters = self.waiters.get(&id.get()).into_iter().flatten();
+            let waiters = self.waiters.get(&id).into_iter().flatten();
             next.extend(waiters.filter(|waiter| lenders.insert(**waiter)));
         }
         for lender in lenders {
@@ -109,8 +108,8 @@ impl Kernel {
     fn behind_all(&self, id: JobId) -> Vec<JobId> {
         let (mut found, mut next) = (BTreeSet::new(), vec![id]);
         while let Some(id) = next.pop().filter(|_| found.len() < LENT) {
-            let awaited = self.waits.get(&id.get()).into_iter().flat_map(|wait| wait.open.iter().copied());
-            let entry = self.open.get(&id.get());
+            let awaited = self.waits.get(&id).into_iter().flat_map(|wait| wait.open.iter().copied());
+            let entry = self.open.get(&id);
             let blocked = entry.filter(|entry| matches!(entry.life.state, State::Blocked(_)));
             let after = blocked.and_then(|entry| entry.spec.as_ref()).map_or(&[][..], |spec| &spec.after);
             let holder = blocked.and_then(|entry| match entry.life.state {
@@ -118,18 +117,18 @@ impl Kernel {
                 _ => None,
             });
             let all = awaited.chain(after.iter().copied()).chain(holder);
-            next.extend(all.filter(|job| self.open.contains_key(&job.get()) && found.insert(*job)));
+            next.extend(all.filter(|job| self.open.contains_key(&job) && found.insert(*job)));
         }
         found.into_iter().collect()
     }
 
     fn forget_awaited(&mut self, id: JobId) {
-        let Some(wait) = self.waits.get_mut(&id.get()) else { return };
+        let Some(wait) = self.waits.get_mut(&id) else { return };
         for job in std::mem::take(&mut wait.open) {
-            if let Some(waiters) = self.waiters.get_mut(&job.get()) {
+            if let Some(waiters) = self.waiters.get_mut(&job) {
                 waiters.remove(&id);
                 if waiters.is_empty() {
-                    self.waiters.remove(&job.get());
+                    self.waiters.remove(&job);
                 }
             }
         }
@@ -142,7 +141,7 @@ impl Kernel {
             return self.waits_on(id, ticket);
         }
         let until = self.now.mono.plus_ms(wait_ms);
-        let wait = self.waits.entry(id.get()).or_default();
+        let wait = self.waits.entry(id).or_default();
         wait.told.push((ticket, until));
         let most = (wait.told.len() > WAITERS).then(|| wait.told.remove(0));
         self.deadlines.waits.insert((until, id, ticket));
@@ -154,7 +153,7 @@ impl Kernel {
 
     /// Answers a request that the attempt still waits.
     pub(crate) fn waits_on(&mut self, id: JobId, ticket: Ticket) {
-        let Some(wait) = self.waits.get_mut(&id.get()) else { return };
+        let Some(wait) = self.waits.get_mut(&id) else { return };
         wait.told.retain(|(told, _)| *told != ticket);
         let jobs = wait.all.clone();
         self.answer(ticket, Ok(Answer::Waited { jobs, over: false }));
@@ -181,7 +180,7 @@ impl Kernel {
 
     /// The slot of a waiting attempt counts as free for its session.
     pub(crate) fn lend_slot(&mut self, id: JobId) {
-        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
+        let Some(session) = self.holders.get(&id).map(|hold| hold.session) else { return };
         if let Some(state) = self.sessions.get_mut(&session) {
             state.suspended.insert(id);
         }
@@ -212,8 +211,8 @@ impl Kernel {
 
     /// A job has ended: attempts that wait for it have one job less to wait for.
     pub(crate) fn awaited_ended(&mut self, job: JobId) {
-        for id in self.waiters.remove(&job.get()).unwrap_or_default() {
-            if let Some(wait) = self.waits.get_mut(&id.get()) {
+        for id in self.waiters.remove(&job).unwrap_or_default() {
+            if let Some(wait) = self.waits.get_mut(&id) {
                 wait.open.remove(&job);
             }
             self.look_at_wait(id);
@@ -222,10 +221,9 @@ impl Kernel {
 
     /// Checks whether everything that an attempt waits for has ended.
     pub(crate) fn look_at_wait(&mut self, id: JobId) {
-        let over = self.waits.get(&id.get()).is_some_and(|wait| wait.open.is_empty());
-        let waits = self.open.get(&id.get()).is_some_and(|entry| entry.waits_for_jobs());
-        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session).filter(|_| over && waits)
-        else {
+        let over = self.waits.get(&id).is_some_and(|wait| wait.open.is_empty());
+        let waits = self.open.get(&id).is_some_and(|entry| entry.waits_for_jobs());
+        let Some(session) = self.holders.get(&id).map(|hold| hold.session).filter(|_| over && waits) else {
             return;
         };
         if let Some(state) = self.sessions.get_mut(&session)
@@ -268,12 +266,12 @@ impl Kernel {
     }
 
     fn resume_or_later(&mut self, id: JobId) {
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let claim = entry.life.claim;
         if entry.busy == Busy::Free {
             return self.resume(id, claim);
         }
-        let in_line = self.in_line.entry(id.get()).or_default();
+        let in_line = self.in_line.entry(id).or_default();
         if !in_line.iter().any(|task| matches!(task.what, AgendaItem::Resume(..))) {
             in_line.push(AgendaItem::Resume(id, claim).into());
         }
@@ -281,8 +279,8 @@ impl Kernel {
 
     /// Resumes the attempt, if its worker still has room.
     pub(crate) fn resume(&mut self, id: JobId, claim: u32) {
-        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
-        let Some(entry) = self.open.get(&id.get()).filter(|entry| entry.life.claim == claim) else { return };
+        let Some(session) = self.holders.get(&id).map(|hold| hold.session) else { return };
+        let Some(entry) = self.open.get(&id).filter(|entry| entry.life.claim == claim) else { return };
         if !self.can_resume(session, id) {
             return;
         }
@@ -296,7 +294,7 @@ impl Kernel {
     /// Removes the wait of an attempt, and answers the pending requests.
     fn end_wait(&mut self, id: JobId, answer: impl Fn(Vec<JobId>) -> Result<Answer, Rejected>) -> Vec<JobId> {
         self.forget_awaited(id);
-        let Some(wait) = self.waits.remove(&id.get()) else { return Vec::new() };
+        let Some(wait) = self.waits.remove(&id) else { return Vec::new() };
         self.end_lending(id);
         for (ticket, until) in wait.told {
             self.deadlines.waits.remove(&(until, id, ticket));

@@ -124,8 +124,8 @@ impl Kernel {
             return self.give_up(task, Rejected::Contended);
         }
         let task = Task { rounds: task.rounds + 1, ..task };
-        match task.what.job().filter(|id| self.open.contains_key(&id.get())) {
-            Some(id) => self.in_line.entry(id.get()).or_default().insert(0, task),
+        match task.what.job().filter(|id| self.open.contains_key(&id)) {
+            Some(id) => self.in_line.entry(id).or_default().insert(0, task),
             None => self.run(task),
         }
     }

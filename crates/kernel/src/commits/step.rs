@@ -37,13 +37,13 @@ impl Kernel {
     pub(crate) fn send_respecced(&mut self, id: JobId, step: Step, spec: Option<Arc<JobSpec>>, task: Task) {
         let released = match self.promote_successor(id, &step) {
             Ok(released) => released,
-            Err(busy) => return self.in_line.entry(busy.get()).or_default().push(task),
+            Err(busy) => return self.in_line.entry(busy).or_default().push(task),
         };
         let Ok(follow_up) = self.follow_up(id, &step) else {
             self.for_ids.push(task);
             return self.ask_for_ids(1);
         };
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let mut changes = vec![Change {
             id,
             expected: entry.stored_rev,
@@ -53,7 +53,7 @@ impl Kernel {
             want_spec: false,
         }];
         if let Some((next, life)) = &released {
-            let expected = self.open.get(&next.get()).map_or(0, |entry| entry.stored_rev);
+            let expected = self.open.get(&next).map_or(0, |entry| entry.stored_rev);
             changes.push(change(*next, expected, life.clone()));
         }
         let inserts = follow_up.iter().map(|job| Insert { job: job.clone(), reuse_since: None }).collect();
@@ -70,7 +70,7 @@ impl Kernel {
     /// The new spec after a step that changes the params.
     fn replaced(&self, id: JobId, step: &Step) -> Option<Arc<JobSpec>> {
         let params = step.params.clone()?;
-        let spec = self.open.get(&id.get())?.spec.as_ref()?;
+        let spec = self.open.get(&id)?.spec.as_ref()?;
         Some(Arc::new(JobSpec { params, ..(**spec).clone() }))
     }
 
@@ -79,8 +79,8 @@ impl Kernel {
         if !step.life.state.is_terminal() {
             return Ok(None);
         }
-        let Some(&next) = self.successors.get(&id.get()) else { return Ok(None) };
-        let Some(entry) = self.open.get(&next.get()) else { return Ok(None) };
+        let Some(&next) = self.successors.get(&id) else { return Ok(None) };
+        let Some(entry) = self.open.get(&next) else { return Ok(None) };
         if entry.busy != Busy::Free {
             return Err(next);
         }
@@ -93,7 +93,7 @@ impl Kernel {
     /// The job that `run_again` requested; an error if no id is available yet.
     fn follow_up(&mut self, id: JobId, step: &Step) -> Result<Option<Job>, ()> {
         let Some(again) = &step.follow_up else { return Ok(None) };
-        let Some(spec) = self.open.get(&id.get()).and_then(|entry| entry.spec.clone()) else {
+        let Some(spec) = self.open.get(&id).and_then(|entry| entry.spec.clone()) else {
             return Ok(None);
         };
         let id = self.take_ids(1).and_then(|ids| ids.first().copied()).ok_or(())?;
@@ -144,7 +144,7 @@ impl Kernel {
         if !held {
             self.let_go(id);
             self.wait_lost(id, claim);
-            self.progress.remove(&id.get());
+            self.progress.remove(&id);
             self.await_external(id);
         }
         if terminal {
@@ -169,14 +169,14 @@ impl Kernel {
 
     /// Revokes an attempt that ended without a report of its worker.
     fn revoke(&mut self, id: JobId, claim: u32) {
-        if let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) {
+        if let Some(session) = self.holders.get(&id).map(|hold| hold.session) {
             self.effect(Effect::Revoke(session, jobhall_core::AttemptId { job: id, claim }));
         }
     }
 
     /// Offers the slot of an attempt that has begun to wait to other jobs.
     fn fill_credit(&mut self, id: JobId) {
-        let session = self.holders.get(&id.get()).map(|hold| hold.session);
+        let session = self.holders.get(&id).map(|hold| hold.session);
         let credit = session.and_then(|session| self.sessions.get(&session)).and_then(|state| state.credit);
         if let Some(credit) = credit {
             self.fill(credit);
@@ -185,7 +185,7 @@ impl Kernel {
 
     /// Notifies the worker of a step that it did not cause itself.
     pub(crate) fn tell_holder(&mut self, id: JobId, claim: u32, reason: Reason) {
-        let Some(session) = self.holders.get(&id.get()).map(|hold| hold.session) else { return };
+        let Some(session) = self.holders.get(&id).map(|hold| hold.session) else { return };
         let attempt = jobhall_core::AttemptId { job: id, claim };
         match reason {
             Reason::CancelRequested => self.effect(Effect::Cancel(session, attempt)),
@@ -199,8 +199,8 @@ impl Kernel {
 
     /// The store returned another job that waits for the key of this one.
     pub(crate) fn learn_successor(&mut self, id: JobId, next: Job) {
-        self.successors.insert(id.get(), next.id);
-        if !self.open.contains_key(&next.id.get()) {
+        self.successors.insert(id, next.id);
+        if !self.open.contains_key(&next.id) {
             self.admit(next);
         }
     }
@@ -209,7 +209,7 @@ impl Kernel {
     pub(crate) fn learn(&mut self, id: JobId, job: Option<Job>) {
         match job {
             Some(job) if !job.life.state.is_terminal() => {
-                if let Some(entry) = self.open.get_mut(&id.get()) {
+                if let Some(entry) = self.open.get_mut(&id) {
                     entry.stored_rev = job.life.rev;
                     entry.life = job.life;
                     entry.time_is_stored();

@@ -85,7 +85,7 @@ impl Kernel {
                 found.others.insert(why.worker.clone(), why);
             }
         }
-        found.told(class, self.reservations.get(&id.get()))
+        found.told(class, self.reservations.get(&id))
     }
 
     /// Why a worker that matches does not take the job now.

@@ -33,7 +33,7 @@ pub(crate) struct OpenGroup {
     pub group: Group,
     pub counts: GroupCounts,
     /// By job that has copies: its standing and theirs.
-    copies: IdMap<Vec<(JobId, Standing)>>,
+    copies: IdMap<JobId, Vec<(JobId, Standing)>>,
     /// Whether a write of it is in flight.
     pub busy: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct OpenGroup {
 /// All groups that have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
-    pub open: IdMap<OpenGroup>,
+    pub open: IdMap<GroupId, OpenGroup>,
     /// Groups without open members, to be checked.
     pub quiet: Vec<GroupId>,
     /// Open jobs of which another copy has succeeded, with that copy.
@@ -52,11 +52,11 @@ impl Groups {
     pub fn add(&mut self, group: Group) {
         self.quiet.push(group.id);
         let (counts, copies) = (GroupCounts::default(), IdMap::default());
-        self.open.insert(group.id.get(), OpenGroup { group, counts, copies, busy: false });
+        self.open.insert(group.id, OpenGroup { group, counts, copies, busy: false });
     }
 
     pub fn get(&self, id: GroupId) -> Option<&OpenGroup> {
-        self.open.get(&id.get())
+        self.open.get(&id)
     }
 
     /// Why a group is being cancelled, if it is.
@@ -66,9 +66,9 @@ impl Groups {
 
     /// At start: restores the completed members. The others are added with the open jobs.
     pub fn restore(&mut self, id: GroupId, members: &[Member]) {
-        let Some(open) = self.open.get_mut(&id.get()) else { return };
+        let Some(open) = self.open.get_mut(&id) else { return };
         for root in members.iter().filter(|member| !member.attached).filter_map(|member| member.copy_of) {
-            open.copies.entry(root.get()).or_default();
+            open.copies.entry(root).or_default();
         }
         for member in members.iter().filter(|member| !member.attached && member.state.is_terminal()) {
             let root = member.copy_of.unwrap_or(member.id);
@@ -78,8 +78,8 @@ impl Groups {
 
     /// Adds a copy of an open job: from now on the two are counted together.
     pub fn copied(&mut self, part: &Membership, root: StateName) {
-        let Some(open) = self.open.get_mut(&part.group.get()) else { return };
-        open.copies.entry(part.root.get()).or_insert_with(|| vec![(part.root, Standing::of(root))]);
+        let Some(open) = self.open.get_mut(&part.group) else { return };
+        open.copies.entry(part.root).or_insert_with(|| vec![(part.root, Standing::of(root))]);
     }
 
     /// Counts a job of a group that is added, changes or is removed.
@@ -87,14 +87,14 @@ impl Groups {
         if part.attached {
             return;
         }
-        let Some(open) = self.open.get_mut(&part.group.get()) else { return };
+        let Some(open) = self.open.get_mut(&part.group) else { return };
         let (from, to) = (from.map(Standing::of), to.map(Standing::of));
         if from == to {
             return;
         }
         open.step(part.root, part.id, from, to);
         if to == Some(Standing::Succeeded) {
-            let others = open.copies.get(&part.root.get()).into_iter().flatten();
+            let others = open.copies.get(&part.root).into_iter().flatten();
             let going = others.filter(|(_, standing)| !standing.is_over());
             self.losers.extend(going.map(|(other, _)| (*other, part.id)));
         }
@@ -119,7 +119,7 @@ impl Groups {
 
 impl OpenGroup {
     fn step(&mut self, root: JobId, id: JobId, from: Option<Standing>, to: Option<Standing>) {
-        let Some(copies) = self.copies.get_mut(&root.get()) else { return self.counts.step(from, to) };
+        let Some(copies) = self.copies.get_mut(&root) else { return self.counts.step(from, to) };
         let together = |copies: &[(JobId, Standing)]| Standing::together(copies.iter().map(|copy| copy.1));
         let before = together(copies);
         copies.retain(|(copy, _)| *copy != id);

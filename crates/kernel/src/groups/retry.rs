@@ -27,7 +27,7 @@ pub(crate) struct Fill {
     /// Failed members that are still to be repeated, by id.
     left: VecDeque<JobId>,
     /// By member of the ended group: the job that repeats it.
-    made: IdMap<JobId>,
+    made: IdMap<JobId, JobId>,
     /// The ticket of the caller, if one still waits.
     pub(crate) ticket: Option<Ticket>,
 }
@@ -94,15 +94,15 @@ impl Kernel {
     }
 
     pub(crate) fn begin_fill(&mut self, id: GroupId, fill: Fill) {
-        self.fills.insert(id.get(), fill);
+        self.fills.insert(id, fill);
         self.fill_on(id);
     }
 
     /// Reads the next failed members, or closes the group if there are none left.
     pub(crate) fn fill_on(&mut self, id: GroupId) {
-        let Some(open) = self.groups().get(id) else { return drop(self.fills.remove(&id.get())) };
+        let Some(open) = self.groups().get(id) else { return drop(self.fills.remove(&id)) };
         let (closed, busy, group) = (open.group.closed, open.busy, open.group.clone());
-        let Some(fill) = self.fills.get_mut(&id.get()) else { return };
+        let Some(fill) = self.fills.get_mut(&id) else { return };
         if !closed && !fill.left.is_empty() {
             let at_most = fill.left.len().min(SLICE);
             let ids: Vec<_> = fill.left.drain(..at_most).collect();
@@ -111,14 +111,14 @@ impl Kernel {
             return self.want(StoreRequest::Jobs(number, ids));
         }
         if busy {
-            return self.in_line_for_group.entry(id.get()).or_default().push(AgendaItem::Fill(id).into());
+            return self.in_line_for_group.entry(id).or_default().push(AgendaItem::Fill(id).into());
         }
         let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {
             self.answer(ticket, Ok(Answer::GroupCreated { id, jobs: Vec::new() }));
         }
         if closed {
-            self.fills.remove(&id.get());
+            self.fills.remove(&id);
         } else {
             // The fill is kept until this is stored: a write that fails is repeated.
             self.write_group(Group { closed: true, ..group }, None);
@@ -132,7 +132,7 @@ impl Kernel {
         ids: Vec<JobId>,
         found: Result<Vec<Option<Job>>, StoreError>,
     ) {
-        let (Ok(found), Some(fill)) = (found, self.fills.get(&id.get())) else {
+        let (Ok(found), Some(fill)) = (found, self.fills.get(&id)) else {
             return self.fill_later(id, ids);
         };
         let old: Vec<Job> = found.into_iter().flatten().collect();
@@ -157,14 +157,14 @@ impl Kernel {
     pub(crate) fn filled(&mut self, id: GroupId, old: Vec<JobId>, made: Result<Vec<JobId>, Rejected>) {
         match made {
             Ok(new) => {
-                if let Some(fill) = self.fills.get_mut(&id.get()) {
-                    fill.made.extend(old.iter().map(|old| old.get()).zip(new));
+                if let Some(fill) = self.fills.get_mut(&id) {
+                    fill.made.extend(old.iter().copied().zip(new));
                 }
                 self.fill_on(id);
             }
             Err(Rejected::Storage { .. }) => self.fill_later(id, old),
             Err(refused) => {
-                let Some(fill) = self.fills.get_mut(&id.get()) else { return };
+                let Some(fill) = self.fills.get_mut(&id) else { return };
                 fill.left.clear();
                 if let Some(ticket) = fill.ticket.take() {
                     self.answer(ticket, Err(refused));
@@ -175,7 +175,7 @@ impl Kernel {
     }
 
     fn put_back(&mut self, id: GroupId, ids: Vec<JobId>) {
-        if let Some(fill) = self.fills.get_mut(&id.get()) {
+        if let Some(fill) = self.fills.get_mut(&id) {
             ids.into_iter().rev().for_each(|id| fill.left.push_front(id));
         }
     }
@@ -222,7 +222,7 @@ impl Kernel {
             }
             Some(left) => {
                 let fill = Fill { left: left.into(), made: IdMap::default(), ticket: None };
-                self.fills.insert(id.get(), fill);
+                self.fills.insert(id, fill);
                 let made = members.into_iter().map(|member| member.id).collect();
                 self.read_made(id, made);
             }
@@ -244,21 +244,21 @@ impl Kernel {
         found: Result<Vec<Option<Job>>, StoreError>,
     ) {
         let from = self.groups().get(id).and_then(|open| open.group.retry_of);
-        let (Ok(found), Some(fill)) = (found, self.fills.get_mut(&id.get())) else {
-            self.fills.remove(&id.get());
+        let (Ok(found), Some(fill)) = (found, self.fills.get_mut(&id)) else {
+            self.fills.remove(&id);
             self.postponed.extend(from.map(|from| AgendaItem::ResumeFill(id, from).into()));
             return self.rest();
         };
         for job in found.into_iter().flatten() {
             if let Some(old) = job.spec.retry_of {
-                fill.made.insert(old.get(), job.id);
+                fill.made.insert(old, job.id);
             }
         }
         if !left.is_empty() {
             return self.read_made(id, left);
         }
         let Fill { left, made, .. } = fill;
-        left.retain(|old| !made.contains_key(&old.get()));
+        left.retain(|old| !made.contains_key(&old));
         self.fill_on(id);
     }
 }
@@ -275,10 +275,10 @@ fn failed(members: &[Member]) -> Vec<JobId> {
 }
 
 /// A job like this one for the new group, dependent on the jobs that repeat its dependencies.
-fn anew(group: GroupId, job: &Job, place: &BTreeMap<JobId, usize>, made: &IdMap<JobId>) -> SubmitJob {
+fn anew(group: GroupId, job: &Job, place: &BTreeMap<JobId, usize>, made: &IdMap<JobId, JobId>) -> SubmitJob {
     let new = |before: &JobId| {
         let here = place.get(before).filter(|_| *before < job.id).map(|&at| After::Position(at));
-        here.or_else(|| made.get(&before.get()).map(|&id| After::Job(id)))
+        here.or_else(|| made.get(&before).map(|&id| After::Job(id)))
     };
     let after = job.spec.after.iter().filter_map(new).collect();
     let (after_any, group) = (job.spec.after_any, Some(group));

@@ -9,7 +9,7 @@ use crate::kernel::{AgendaItem, Kernel, Task};
 impl Kernel {
     pub(crate) fn cancel(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         match transition(&entry.life, &Event::Cancel(failure), self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),
             Ok(Decision::Same) => {

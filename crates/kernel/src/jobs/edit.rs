@@ -106,7 +106,7 @@ impl Kernel {
         if let Err(refused) = edit.as_ref().map_or(Ok(()), Edit::check) {
             return self.answer(ticket, Err(refused));
         }
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let event = match (request, &edit) {
             (Request::Hold(_), _) => Event::Hold,
             (_, Some(edit)) => Event::Edit { run_at: edit.run_at },
@@ -138,7 +138,7 @@ impl Kernel {
     /// Replaces the spec by the one that was stored.
     pub(crate) fn respec(&mut self, id: JobId, spec: Arc<JobSpec>) {
         let class = spec.class();
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         entry.priority = spec.priority;
         entry.timed = Timed::of(&spec.windows);
         entry.spec = Some(spec);

@@ -123,7 +123,7 @@ impl Kernel {
         let counted = life.name(self.now.wall);
         self.board.queues.step(queue, None, Some(counted));
         if let Some(holder) = behind(&life.state) {
-            self.successors.insert(holder.get(), id);
+            self.successors.insert(holder, id);
         }
         let member = Membership::of(id, &spec);
         if let Some(part) = &member {
@@ -146,14 +146,14 @@ impl Kernel {
             taken,
             spec,
         };
-        self.open.insert(id.get(), entry);
+        self.open.insert(id, entry);
         self.follow_limits(id);
         self.place(id);
     }
 
     /// Places a queued job among the ready jobs or under its due time, and wakes a vacancy for it.
     pub(crate) fn place(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         let waits = matches!(entry.life.state, State::Queued(_));
         if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
             return;
@@ -172,7 +172,7 @@ impl Kernel {
 
     /// Places a waiting job under its due time.
     pub(crate) fn make_due(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         entry.placed = Placed::Due;
         entry.recount(&mut self.board.queues, self.now.wall);
         self.deadlines.due.insert((entry.life.run_at, id));
@@ -182,11 +182,11 @@ impl Kernel {
     /// unknown, are set aside.
     pub(crate) fn make_ready(&mut self, id: JobId) {
         self.stand_apart(id);
-        if self.open.get(&id.get()).is_some_and(|entry| entry.share == Shared::Unread) {
+        if self.open.get(&id).is_some_and(|entry| entry.share == Shared::Unread) {
             self.find_share(id);
         }
         self.watch_closing(id);
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         entry.placed = match entry.share {
             _ if entry.life.hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
@@ -210,8 +210,8 @@ impl Kernel {
     /// Removes a job from the open jobs and from everything that counts it.
     pub(crate) fn take_out(&mut self, id: JobId) -> Option<Entry> {
         self.unplace(id);
-        let mut entry = self.open.remove(&id.get())?;
-        self.avoids.remove(&id.get());
+        let mut entry = self.open.remove(&id)?;
+        self.avoids.remove(&id);
         self.forget_limits(id, std::mem::replace(&mut entry.share, Shared::Free), entry.taken);
         self.board.queues.step(entry.queue, Some(entry.counted), None);
         if let Some(part) = &entry.member {
@@ -227,8 +227,7 @@ impl Kernel {
     /// wait.
     fn forget_specs(&mut self) {
         while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
-            let Some(entry) = self.open.get_mut(&id.get()).filter(|entry| entry.placed != Placed::Nowhere)
-            else {
+            let Some(entry) = self.open.get_mut(&id).filter(|entry| entry.placed != Placed::Nowhere) else {
                 continue;
             };
             if let Some(spec) = entry.spec.take() {
@@ -240,7 +239,7 @@ impl Kernel {
     /// Removes a queued job from its place.
     pub(crate) fn unplace(&mut self, id: JobId) {
         self.unwatch_closing(id);
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         let placed = std::mem::replace(&mut entry.placed, Placed::Nowhere);
         if let Some(spec) = entry.spec.as_ref().filter(|_| placed != Placed::Nowhere) {
             self.specs.drop(spec);
@@ -273,7 +272,7 @@ impl Kernel {
     /// Marks a job as busy: a unit or read that touches it is in flight.
     pub(crate) fn make_busy(&mut self, id: JobId, busy: Busy) {
         self.unplace(id);
-        if let Some(entry) = self.open.get_mut(&id.get()) {
+        if let Some(entry) = self.open.get_mut(&id) {
             entry.busy = busy;
         }
     }
@@ -281,10 +280,10 @@ impl Kernel {
     /// Marks a job as no longer busy. Tasks that waited for it run before any vacancy is filled: a waiting cancel must
     /// not lose against a claim.
     pub(crate) fn make_free(&mut self, id: JobId) {
-        if let Some(entry) = self.open.get_mut(&id.get()) {
+        if let Some(entry) = self.open.get_mut(&id) {
             entry.busy = Busy::Free;
         }
-        for task in self.in_line.remove(&id.get()).unwrap_or_default() {
+        for task in self.in_line.remove(&id).unwrap_or_default() {
             self.run(task);
         }
         self.place(id);
@@ -293,7 +292,7 @@ impl Kernel {
 
     /// Applies the new state of a job, which is stored.
     pub(crate) fn stored(&mut self, id: JobId, life: JobStatus) {
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         entry.stored_rev = life.rev;
         let before = std::mem::replace(&mut entry.life, life);
         entry.time_is_stored();
@@ -303,9 +302,9 @@ impl Kernel {
         entry.recount(&mut self.board.queues, self.now.wall);
         if let Some(holder) = behind(&before.state)
             && behind(&entry.life.state).is_none()
-            && self.successors.get(&holder.get()) == Some(&id)
+            && self.successors.get(&holder) == Some(&id)
         {
-            self.successors.remove(&holder.get());
+            self.successors.remove(&holder);
         }
         self.balance(id);
         self.follow_limits(id);
@@ -321,10 +320,10 @@ impl Kernel {
         self.blocks.ended(id);
         self.cascade.over(id);
         self.dependency_ended(id, entry.life.state.name());
-        self.progress.remove(&id.get());
+        self.progress.remove(&id);
         self.let_go(id);
         self.wait_lost(id, entry.life.claim);
-        self.successors.remove(&id.get());
+        self.successors.remove(&id);
         let linked = self.links.has(id);
         if let Some(spec) = entry.spec.filter(|_| entry.life.past_attempts() == 0) {
             self.cached.put(id, (Job { id, spec, life: entry.life }, Vec::new()));
@@ -333,7 +332,7 @@ impl Kernel {
         if linked {
             self.unlink(id);
         }
-        for task in self.in_line.remove(&id.get()).unwrap_or_default() {
+        for task in self.in_line.remove(&id).unwrap_or_default() {
             self.run(task);
         }
     }
@@ -341,17 +340,17 @@ impl Kernel {
     /// Reads the spec of an open job; tasks for the job wait for it.
     pub(crate) fn read_spec(&mut self, id: JobId, task: Task) {
         self.make_busy(id, Busy::Reading);
-        self.in_line.entry(id.get()).or_default().push(task);
+        self.in_line.entry(id).or_default().push(task);
         self.want(StoreRequest::Job(id));
     }
 
     /// Reads a completed job, or the ended attempts of an open one, for a task.
     pub(crate) fn read_job(&mut self, id: JobId, task: Task) {
-        match self.reading.get_mut(&id.get()) {
+        match self.reading.get_mut(&id) {
             // A read in flight may be older than what the task knows, so the task gets a new read.
             Some(reading) => reading.later.push(task),
             None => {
-                self.reading.insert(id.get(), Reading { now: vec![task], later: Vec::new() });
+                self.reading.insert(id, Reading { now: vec![task], later: Vec::new() });
                 self.want(StoreRequest::Job(id));
             }
         }
@@ -359,9 +358,9 @@ impl Kernel {
 
     /// Returns the tasks that a read was made for, and requests the next read if others arrived meanwhile.
     fn readers(&mut self, id: JobId) -> Vec<Task> {
-        let Some(Reading { now, later }) = self.reading.remove(&id.get()) else { return Vec::new() };
+        let Some(Reading { now, later }) = self.reading.remove(&id) else { return Vec::new() };
         if !later.is_empty() {
-            self.reading.insert(id.get(), Reading { now: later, later: Vec::new() });
+            self.reading.insert(id, Reading { now: later, later: Vec::new() });
             self.want(StoreRequest::Job(id));
         }
         now
@@ -369,14 +368,14 @@ impl Kernel {
 
     pub(crate) fn loaded(&mut self, id: JobId, result: Result<(Option<Job>, Vec<PastAttempt>), StoreError>) {
         self.share_read(id);
-        let spec_only = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading);
+        let spec_only = self.open.get(&id).is_some_and(|entry| entry.busy == Busy::Reading);
         let readers = if spec_only { Vec::new() } else { self.readers(id) };
         let (job, past) = match result {
             Ok(found) => found,
             Err(error) => return self.read_failed(id, readers, &error),
         };
         let read = Read { found: job.is_some(), past };
-        let reading = match self.open.get_mut(&id.get()) {
+        let reading = match self.open.get_mut(&id) {
             Some(entry) if entry.busy == Busy::Reading => {
                 entry.spec = job.map(|job| job.spec);
                 for past in &read.past {
@@ -403,12 +402,12 @@ impl Kernel {
 
     fn read_failed(&mut self, id: JobId, readers: Vec<Task>, error: &StoreError) {
         let refused = Rejected::Storage { full: false, message: error.to_string() };
-        let in_line = self.in_line.remove(&id.get()).unwrap_or_default();
+        let in_line = self.in_line.remove(&id).unwrap_or_default();
         for task in readers.into_iter().chain(in_line) {
             self.give_up(task, refused.clone());
         }
         self.rest();
-        if self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Reading) {
+        if self.open.get(&id).is_some_and(|entry| entry.busy == Busy::Reading) {
             self.make_free(id);
         }
     }

@@ -18,7 +18,7 @@ impl Kernel {
 
     /// An open job cannot be retried manually.
     pub(crate) fn retry_rejected(&self, id: JobId) -> Result<Answer, Rejected> {
-        let entry = self.open.get(&id.get()).ok_or(Rejected::NoSuchJob(id))?;
+        let entry = self.open.get(&id).ok_or(Rejected::NoSuchJob(id))?;
         let state = entry.life.name(self.now.wall);
         Err(Rejected::Event(IllegalTransition::NotCompleted { state }))
     }

@@ -8,7 +8,7 @@ use crate::kernel::{AgendaItem, Kernel, Task};
 impl Kernel {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
         let AgendaItem::Request(_, ticket) = task.what else { return };
-        if let Some(entry) = self.open.get(&id.get()) {
+        if let Some(entry) = self.open.get(&id) {
             let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),
                 None if entry.life.past_attempts() == 0 => Vec::new(),
@@ -16,7 +16,7 @@ impl Kernel {
             };
             let Some(spec) = entry.spec.clone() else { return };
             let job = Job { id, spec, life: entry.life.clone() };
-            let progress = self.progress.get(&id.get()).cloned().unwrap_or_default();
+            let progress = self.progress.get(&id).cloned().unwrap_or_default();
             let longer_than_ms = self.expected_ms(id);
             let shown = Shown { job, past, progress, longer_than_ms, cached: true };
             return self.answer(ticket, Ok(Answer::Shown(Box::new(shown))));

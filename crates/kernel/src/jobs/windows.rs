@@ -65,7 +65,7 @@ impl Kernel {
     pub(crate) fn look_at_windows_again(&mut self) {
         let waiting = self.deadlines.due.iter().chain(&self.deadlines.closing).map(|&(_, id)| id);
         let moved = |id: &JobId| {
-            let timed = self.open.get(&id.get()).and_then(|entry| entry.timed.as_ref());
+            let timed = self.open.get(&id).and_then(|entry| entry.timed.as_ref());
             timed.is_some_and(|timed| timed.stored_run_at.is_some())
         };
         for id in waiting.filter(moved).collect::<Vec<_>>() {
@@ -76,7 +76,7 @@ impl Kernel {
     /// Watches the windows of a ready job: when they close, it waits for the next opening.
     pub(crate) fn watch_closing(&mut self, id: JobId) {
         let now = self.now.wall;
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         let Some(timed) = entry.timed.as_mut() else { return };
         timed.closes = timed.windows.closes_at(now);
         if let Some(at) = timed.closes {
@@ -86,7 +86,7 @@ impl Kernel {
 
     /// Stops watching its windows.
     pub(crate) fn unwatch_closing(&mut self, id: JobId) {
-        let timed = self.open.get_mut(&id.get()).and_then(|entry| entry.timed.as_mut());
+        let timed = self.open.get_mut(&id).and_then(|entry| entry.timed.as_mut());
         if let Some(at) = timed.and_then(|timed| timed.closes.take()) {
             self.deadlines.closing.remove(&(at, id));
         }

@@ -22,8 +22,8 @@ impl Kernel {
 
     /// A task about one job.
     fn run_on(&mut self, id: JobId, task: Task) {
-        match self.open.get(&id.get()) {
-            Some(entry) if entry.busy != Busy::Free => self.in_line.entry(id.get()).or_default().push(task),
+        match self.open.get(&id) {
+            Some(entry) if entry.busy != Busy::Free => self.in_line.entry(id).or_default().push(task),
             Some(entry) if entry.spec.is_none() => self.read_spec(id, task),
             Some(_) => self.run_open(id, task),
             None => self.run_closed(id, task),

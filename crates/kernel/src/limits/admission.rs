@@ -39,7 +39,7 @@ pub(crate) struct Admission {
     /// Vacancies that have not examined all ready jobs yet.
     pub unfilled: BTreeSet<VacancyId>,
     /// New jobs in flight to the store that belong to buckets or are already assigned.
-    pending: IdMap<PendingJob>,
+    pending: IdMap<JobId, PendingJob>,
     /// Jobs whose claim is in flight and whose share is unknown: the limits changed while their spec was not in
     /// memory. Until it is known, no other job of their queue or type is claimed under a limit.
     unknown: BTreeSet<JobId>,
@@ -84,7 +84,7 @@ impl Kernel {
     /// Determines the buckets of an open job under the current limits, if its spec is in memory.
     pub(crate) fn find_share(&mut self, id: JobId) {
         let now = self.now.mono;
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         self.admission.limits.reshare(id, entry.spec.as_deref(), &mut entry.share, entry.taken, now);
         if entry.taken && entry.share == Shared::Unread {
             self.admission.unknown.insert(id);
@@ -102,7 +102,7 @@ impl Kernel {
 
     /// Whether a claim in flight may have taken what a job of this class is about to take.
     pub(crate) fn is_share_unknown(&self, class: ClassId) -> bool {
-        let class_of = |id: &JobId| self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
+        let class_of = |id: &JobId| self.open.get(&id).and_then(|entry| self.board.class(entry.class));
         let Some(class) = self.board.class(class) else { return false };
         let same = |other: &Class| other.queue == class.queue || other.job_type == class.job_type;
         self.admission.unknown.iter().filter_map(class_of).any(same)
@@ -116,20 +116,19 @@ impl Kernel {
     /// Tracks a new job that is sent to the store. Limits that change meanwhile apply to it.
     pub(crate) fn track_pending(&mut self, job: &Job, share: Shared, taken: bool) {
         if taken || share != Shared::Free {
-            self.admission.pending.insert(job.id.get(), PendingJob { spec: job.spec.clone(), share, taken });
+            self.admission.pending.insert(job.id, PendingJob { spec: job.spec.clone(), share, taken });
         }
     }
 
     /// Returns the share of a tracked job, and whether it was taken; none if the job was not tracked.
     pub(crate) fn take_pending(&mut self, id: JobId) -> Option<(Shared, bool)> {
-        self.admission.pending.remove(&id.get()).map(|pending| (pending.share, pending.taken))
+        self.admission.pending.remove(&id).map(|pending| (pending.share, pending.taken))
     }
 
     /// Reverts a tracked job that was not stored and was sent under this version of the limits.
     pub(crate) fn drop_pending(&mut self, id: JobId, version: u64) {
         let now = self.now.mono;
-        let Some(PendingJob { share: Shared::Of(share), taken, .. }) =
-            self.admission.pending.remove(&id.get())
+        let Some(PendingJob { share: Shared::Of(share), taken, .. }) = self.admission.pending.remove(&id)
         else {
             return;
         };
@@ -143,7 +142,7 @@ impl Kernel {
     /// end its lease, and then its place goes to the first waiting job.
     pub(crate) fn free_lenders(&self, id: JobId) -> Vec<JobId> {
         let mut lenders = self.admission.limits.lenders(id);
-        lenders.retain(|lender| self.open.get(&lender.get()).is_some_and(|entry| entry.busy == Busy::Free));
+        lenders.retain(|lender| self.open.get(&lender).is_some_and(|entry| entry.busy == Busy::Free));
         lenders
     }
 
@@ -151,8 +150,8 @@ impl Kernel {
     pub(crate) fn take_limits(&mut self, id: JobId) -> bool {
         let now = self.now.mono;
         let lenders = self.free_lenders(id);
-        let unknown = self.open.get(&id.get()).is_some_and(|entry| self.is_share_unknown(entry.class));
-        let Some(entry) = self.open.get_mut(&id.get()) else { return false };
+        let unknown = self.open.get(&id).is_some_and(|entry| self.is_share_unknown(entry.class));
+        let Some(entry) = self.open.get_mut(&id) else { return false };
         let Some(share) = entry.share.get() else {
             // Limits that are set while the claim is in flight count it.
             entry.taken = true;
@@ -189,7 +188,7 @@ impl Kernel {
     /// Reverts the limits of a failed claim.
     pub(crate) fn give_back_limits(&mut self, id: JobId, version: u64) {
         let now = self.now.mono;
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         if let Some(share) = entry.share.get().filter(|_| entry.taken) {
             self.admission.limits.give_back(id, share, version, now);
         }
@@ -199,7 +198,7 @@ impl Kernel {
 
     /// The job was stored: it has places exactly while it is leased.
     pub(crate) fn follow_limits(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         let leased = entry.is_leased();
         let taken = std::mem::replace(&mut entry.taken, leased);
         let Some(share) = entry.share.get() else { return };
@@ -228,7 +227,7 @@ impl Kernel {
         }
         while self.matches() {
             let open = &self.open;
-            let looks = |id: JobId| open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Ready);
+            let looks = |id: JobId| open.get(&id).is_some_and(|entry| entry.placed == Placed::Ready);
             let Some(id) = self.admission.limits.next_out(looks, self.now.mono) else { break };
             self.replace(id);
         }
@@ -263,14 +262,12 @@ impl Kernel {
                 LimitOf::Queue(name) => class.queue == *name,
                 LimitOf::Type(name) => class.job_type == *name,
             });
-            ids.extend(JobId::new(id).ok().filter(|_| concerned));
+            ids.extend(Some(id).filter(|_| concerned));
         }
         ids.sort_unstable();
         let (now, Admission { pending, limits, .. }) = (self.now.mono, &mut self.admission);
         for (&id, PendingJob { spec, share, taken }) in pending {
-            if let Ok(id) = JobId::new(id) {
-                limits.reshare(id, Some(spec), share, *taken, now);
-            }
+            limits.reshare(id, Some(spec), share, *taken, now);
         }
         // All jobs are counted under the new limits before the first is matched, and they are matched together, so
         // that the job with the best rank is first.
@@ -294,7 +291,7 @@ impl Kernel {
     pub(crate) fn read_shares(&mut self) {
         while self.matches() && self.admission.unknown.is_empty() && self.admission.reading.len() < READS {
             let Some(id) = self.admission.unread.pop_front() else { return };
-            let waits = self.open.get(&id.get()).is_some_and(|entry| entry.placed == Placed::Unread);
+            let waits = self.open.get(&id).is_some_and(|entry| entry.placed == Placed::Unread);
             if waits && self.admission.reading.insert(id) {
                 self.make_busy(id, Busy::Reading);
                 self.want(StoreRequest::Job(id));
@@ -320,12 +317,11 @@ impl Kernel {
     /// for fewer others go first, so that a chain is built from its end.
     pub(crate) fn stand_on_lent(&mut self) {
         let limits = &self.admission.limits;
-        let leased =
-            self.open.iter().filter(|(_, entry)| entry.taken).filter_map(|(&id, _)| JobId::new(id).ok());
+        let leased = self.open.iter().filter(|(_, entry)| entry.taken).map(|(&id, _)| id);
         let lent = leased.map(|id| (limits.lenders(id).len(), id)).filter(|(lenders, _)| *lenders > 0);
         let lent: BTreeSet<_> = lent.collect();
         for (_, id) in lent {
-            if let Some(share) = self.open.get(&id.get()).and_then(|entry| entry.share.get()) {
+            if let Some(share) = self.open.get(&id).and_then(|entry| entry.share.get()) {
                 self.admission.limits.leave(id, share);
                 self.admission.limits.occupy(id, share);
             }
@@ -334,7 +330,7 @@ impl Kernel {
 
     /// Returns the job that has borrowed a place of this job and must leave it before this job resumes.
     pub(crate) fn borrower(&self, lender: JobId) -> Option<JobId> {
-        let share = self.open.get(&lender.get()).and_then(|entry| entry.share.get())?;
+        let share = self.open.get(&lender).and_then(|entry| entry.share.get())?;
         self.admission.limits.lent_to(lender, share)
     }
 
@@ -355,7 +351,7 @@ impl Kernel {
     pub(crate) fn help(&mut self, lender: JobId) {
         let mut first = BTreeMap::new();
         for &id in self.admission.limits.borrowers(lender) {
-            let Some(entry) = self.open.get(&id.get()) else { continue };
+            let Some(entry) = self.open.get(&id) else { continue };
             let Placed::Limited(at) = entry.placed else { continue };
             if self.admission.limits.has_free_place(at, lender) {
                 let rank = rank(id, entry);

@@ -53,7 +53,7 @@ pub(crate) struct Limits {
     of_type: HashMap<TypeName, Vec<RuleId>>,
     /// The rules of the last lookup: the next job is usually of the same queue and type.
     last: Option<(QueueName, TypeName, Arc<[RuleId]>)>,
-    buckets: IdMap<Bucket>,
+    buckets: IdMap<BucketId, Bucket>,
     /// Buckets without jobs, by the time at which their rate is full again.
     idle: BTreeSet<(Mono, BucketId)>,
     /// Buckets without jobs and without a rate, oldest first.
@@ -110,7 +110,7 @@ impl Limits {
             Some(&id) => id,
             None => self.add_bucket(rule, text.map(Into::into), now)?,
         };
-        let bucket = self.buckets.get_mut(&id.0)?;
+        let bucket = self.buckets.get_mut(&id)?;
         bucket.members += 1;
         if let Some(until) = bucket.idle_until.take() {
             self.idle.remove(&(until, id));
@@ -125,7 +125,7 @@ impl Limits {
         let known = self.rules.get_mut(&rule)?;
         known.buckets.insert(Value::of(value.as_deref()), id);
         let tokens = known.fresh.as_ref().map(|fresh| Box::new(fresh.begin(now.0)));
-        self.buckets.insert(id.0, Bucket::new(rule, value, &known.limit, tokens));
+        self.buckets.insert(id, Bucket::new(rule, value, &known.limit, tokens));
         Some(id)
     }
 
@@ -133,7 +133,7 @@ impl Limits {
     /// in them.
     pub fn drop_share(&mut self, holder: Option<JobId>, share: &Share, kept: &[BucketId], now: Mono) {
         for &at in &share.buckets {
-            let Some(bucket) = self.buckets.get_mut(&at.0) else { continue };
+            let Some(bucket) = self.buckets.get_mut(&at) else { continue };
             bucket.members -= 1;
             if !kept.contains(&at) {
                 if let Some(id) = holder {
@@ -151,7 +151,7 @@ impl Limits {
 
     /// Keeps a bucket without jobs until its rate is full again.
     fn settle_idle(&mut self, id: BucketId, now: Mono) {
-        let Some(bucket) = self.buckets.get_mut(&id.0) else { return };
+        let Some(bucket) = self.buckets.get_mut(&id) else { return };
         if let Some(until) = bucket.idle_until.take() {
             self.idle.remove(&(until, id));
         }
@@ -179,7 +179,7 @@ impl Limits {
             return;
         }
         let Some(oldest) = self.spares.pop_front() else { return };
-        if let Some(bucket) = self.buckets.get_mut(&oldest.0) {
+        if let Some(bucket) = self.buckets.get_mut(&oldest) {
             bucket.spare = false;
             if bucket.members == 0 && bucket.tokens.is_none() {
                 self.remove_bucket(oldest);
@@ -196,7 +196,7 @@ impl Limits {
                 return;
             }
             if until > now
-                && let Some(bucket) = self.buckets.get(&id.0)
+                && let Some(bucket) = self.buckets.get(&id)
                 && let Some(rule) = self.rules.get_mut(&bucket.rule)
                 && full_at(rule.fresh.as_deref(), now) < until
             {
@@ -207,7 +207,7 @@ impl Limits {
     }
 
     fn remove_bucket(&mut self, id: BucketId) {
-        let Some(bucket) = self.buckets.remove(&id.0) else { return };
+        let Some(bucket) = self.buckets.remove(&id) else { return };
         if let Some(until) = bucket.idle_until {
             self.idle.remove(&(until, id));
         }
@@ -230,13 +230,13 @@ impl Limits {
         now: Mono,
     ) -> Result<(), (BucketId, Hindrance)> {
         for &at in &share.buckets {
-            let Some(bucket) = self.buckets.get(&at.0) else { continue };
+            let Some(bucket) = self.buckets.get(&at) else { continue };
             if let Some(why) = bucket.hindrance(rank, share.weight, lenders, now) {
                 return Err((at, why));
             }
         }
         for &at in &share.buckets {
-            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+            if let Some(bucket) = self.buckets.get_mut(&at) {
                 bucket.take(rank.id, share.weight, lenders, now);
             }
         }
@@ -247,7 +247,7 @@ impl Limits {
     pub fn occupy(&mut self, id: JobId, share: &Share) {
         let lenders = self.lending.lenders(id);
         for &at in &share.buckets {
-            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+            if let Some(bucket) = self.buckets.get_mut(&at) {
                 bucket.occupy(id, share.weight, lenders);
             }
         }
@@ -256,7 +256,7 @@ impl Limits {
     /// Releases the places of a job that is no longer leased.
     pub fn leave(&mut self, id: JobId, share: &Share) {
         for &at in &share.buckets {
-            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+            if let Some(bucket) = self.buckets.get_mut(&at) {
                 bucket.places.leave(id);
                 if bucket.has_waiting() {
                     self.dirty.insert(at);
@@ -270,7 +270,7 @@ impl Limits {
     pub fn give_back(&mut self, id: JobId, share: &Share, version: u64, now: Mono) {
         let same = version == self.version;
         for &at in &share.buckets {
-            if let Some(bucket) = self.buckets.get_mut(&at.0) {
+            if let Some(bucket) = self.buckets.get_mut(&at) {
                 bucket.give_back(id, if same { share.weight } else { 0 }, now);
                 self.mark_dirty(at);
             }
@@ -290,7 +290,7 @@ impl Limits {
 
     /// Changes a bucket, and marks it dirty if the change requires it.
     fn on_bucket<T>(&mut self, at: BucketId, change: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
-        let bucket = self.buckets.get_mut(&at.0)?;
+        let bucket = self.buckets.get_mut(&at)?;
         let before = bucket.due();
         let result = change(bucket);
         let after = bucket.due();
@@ -303,7 +303,7 @@ impl Limits {
 
     /// Marks a bucket in which a waiting job may now fit.
     pub fn mark_dirty(&mut self, at: BucketId) {
-        if self.buckets.get(&at.0).is_some_and(Bucket::has_waiting) {
+        if self.buckets.get(&at).is_some_and(Bucket::has_waiting) {
             self.dirty.insert(at);
         }
     }
@@ -370,7 +370,7 @@ impl Limits {
 
     /// Whether this job has a place in a bucket that is not borrowed.
     pub fn has_free_place(&self, at: BucketId, lender: JobId) -> bool {
-        self.buckets.get(&at.0).is_some_and(|bucket| bucket.has_free_place_of(lender))
+        self.buckets.get(&at).is_some_and(|bucket| bucket.has_free_place_of(lender))
     }
 
     /// The jobs whose places this job may borrow.
@@ -390,17 +390,17 @@ impl Limits {
 
     /// Returns the job that has borrowed a place of this job.
     pub fn lent_to(&self, lender: JobId, share: &Share) -> Option<JobId> {
-        share.buckets.iter().find_map(|at| self.buckets.get(&at.0)?.places.lent_to(lender))
+        share.buckets.iter().find_map(|at| self.buckets.get(&at)?.places.lent_to(lender))
     }
 
     /// Returns why a job that waits in a bucket cannot enter it.
     pub fn hindrance(&self, at: BucketId, rank: Rank, weight: u32, now: Mono) -> Option<Hindrance> {
-        self.buckets.get(&at.0)?.hindrance(rank, weight, self.lending.lenders(rank.id), now)
+        self.buckets.get(&at)?.hindrance(rank, weight, self.lending.lenders(rank.id), now)
     }
 
     /// Returns a bucket with its limit and the owner of the limit.
     pub fn look(&self, at: BucketId) -> Option<(&LimitOf, &Limit, &Bucket)> {
-        let bucket = self.buckets.get(&at.0)?;
+        let bucket = self.buckets.get(&at)?;
         let rule = self.rules.get(&bucket.rule)?;
         Some((&rule.of, &rule.limit, bucket))
     }

@@ -24,7 +24,7 @@ pub(crate) struct Avoids {
 impl Gate<'_> {
     /// Whether the job avoids this worker and another matching one is connected.
     pub(crate) fn goes_elsewhere(&self, job: JobId, worker: &WorkerName, suits: &[ProfileId]) -> bool {
-        let Some(avoids) = self.avoids.get(&job.get()) else { return false };
+        let Some(avoids) = self.avoids.get(&job) else { return false };
         let avoided = |worker: &WorkerName| avoids.had.contains(worker) || self.has_original(avoids, worker);
         let other = |worker: &WorkerName| !avoided(worker);
         let mut there = self.sessions.values().filter(|session| {
@@ -35,7 +35,7 @@ impl Gate<'_> {
 
     fn has_original(&self, avoids: &Avoids, worker: &WorkerName) -> bool {
         let Some(original) = avoids.copy_of else { return false };
-        let had = self.avoids.get(&original.get()).is_some_and(|avoids| avoids.had.contains(worker));
+        let had = self.avoids.get(&original).is_some_and(|avoids| avoids.had.contains(worker));
         let state = self.workers.get(worker);
         let sessions = state.into_iter().flat_map(|state| &state.sessions);
         had || sessions
@@ -47,25 +47,25 @@ impl Gate<'_> {
 impl Kernel {
     /// An attempt ended and its job continues: its worker is avoided from now on.
     pub(crate) fn note_had(&mut self, id: JobId, worker: &WorkerName) {
-        let spec = self.open.get(&id.get()).and_then(|entry| entry.spec.as_ref());
+        let spec = self.open.get(&id).and_then(|entry| entry.spec.as_ref());
         if spec.is_some_and(|spec| spec.avoid) {
-            self.avoids.entry(id.get()).or_default().had.insert(worker.clone());
+            self.avoids.entry(id).or_default().had.insert(worker.clone());
         }
     }
 
     /// A copy avoids the worker that holds the original.
     pub(crate) fn note_copy(&mut self, id: JobId, spec: &JobSpec) {
         if spec.avoid && spec.copy_of.is_some() {
-            self.avoids.entry(id.get()).or_default().copy_of = spec.copy_of;
+            self.avoids.entry(id).or_default().copy_of = spec.copy_of;
         }
     }
 
     /// Moves a job that avoids workers into a separate class.
     pub(crate) fn stand_apart(&mut self, id: JobId) {
-        if !self.avoids.contains_key(&id.get()) {
+        if !self.avoids.contains_key(&id) {
             return;
         }
-        if let Some(entry) = self.open.get_mut(&id.get())
+        if let Some(entry) = self.open.get_mut(&id)
             && let Some(class) = self.board.stand_apart(entry.class, id)
         {
             entry.class = class;

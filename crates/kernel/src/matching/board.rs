@@ -72,7 +72,7 @@ impl ClassState {
 /// Ready jobs and parked vacancies.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    classes: IdMap<ClassState>,
+    classes: IdMap<ClassId, ClassState>,
     class_ids: HashMap<Class, (ClassId, QueueId)>,
     /// The class of the last lookup: the next job is usually of the same class.
     last: Option<(Class, (ClassId, QueueId))>,
@@ -113,7 +113,7 @@ impl Board {
     fn known_of(&mut self, spec: &JobSpec) -> (ClassId, QueueId) {
         if let Some((class, known)) = &self.last
             && spec.is_of(class)
-            && self.classes.contains_key(&known.0.0)
+            && self.classes.contains_key(&known.0)
         {
             return *known;
         }
@@ -139,7 +139,7 @@ impl Board {
 
     /// Moves an open job that is matched differently from its class into a separate class.
     pub fn stand_apart(&mut self, from: ClassId, job: JobId) -> Option<ClassId> {
-        let state = self.classes.get(&from.0).filter(|state| state.apart.is_none())?;
+        let state = self.classes.get(&from).filter(|state| state.apart.is_none())?;
         let (id, _) = self.new_class(state.class.clone(), Some(job));
         self.count(id);
         self.leave(from);
@@ -147,7 +147,7 @@ impl Board {
     }
 
     fn count(&mut self, id: ClassId) {
-        if let Some(state) = self.classes.get_mut(&id.0) {
+        if let Some(state) = self.classes.get_mut(&id) {
             state.jobs += 1;
             if state.jobs == 1 {
                 self.idle_classes = self.idle_classes.saturating_sub(1);
@@ -165,14 +165,14 @@ impl Board {
             self.class_ids.insert(class.clone(), (id, queue));
         }
         let (ready, paused) = (BTreeSet::new(), self.paused.stops(&class));
-        self.classes.insert(id.0, ClassState { class, apart, queue, line, ready, jobs: 0, paused });
+        self.classes.insert(id, ClassState { class, apart, queue, line, ready, jobs: 0, paused });
         self.idle_classes += 1;
         (id, queue)
     }
 
     /// Counts one open job out of its class.
     pub fn leave(&mut self, id: ClassId) {
-        let Some(state) = self.classes.get_mut(&id.0) else { return };
+        let Some(state) = self.classes.get_mut(&id) else { return };
         state.jobs -= 1;
         match (state.jobs, state.apart) {
             (0, None) => {
@@ -182,7 +182,7 @@ impl Board {
                 }
             }
             (0, Some(_)) => {
-                if let Some(state) = self.classes.remove(&id.0) {
+                if let Some(state) = self.classes.remove(&id) {
                     self.forget(&state);
                 }
             }
@@ -213,7 +213,7 @@ impl Board {
 
     /// Changes a class, and updates its line if the head has changed.
     fn change(&mut self, class: ClassId, change: impl FnOnce(&mut ClassState)) {
-        let Some(state) = self.classes.get_mut(&class.0) else { return };
+        let Some(state) = self.classes.get_mut(&class) else { return };
         let before = state.head();
         change(state);
         let after = state.head();
@@ -230,13 +230,13 @@ impl Board {
             (LimitOf::Type(name), true) => self.paused.types.insert(name.clone()),
             (LimitOf::Type(name), false) => self.paused.types.remove(name),
         };
-        let ids: Vec<u64> = self.classes.keys().copied().filter(|_| changed).collect();
+        let ids: Vec<ClassId> = self.classes.keys().copied().filter(|_| changed).collect();
         let mut resumed = false;
         for id in ids {
             let Some(state) = self.classes.get(&id) else { continue };
             let (before, paused) = (state.paused, self.paused.stops(&state.class));
-            self.change(ClassId(id), |state| state.paused = paused);
-            resumed |= before && !paused && self.head(ClassId(id)).is_some();
+            self.change(id, |state| state.paused = paused);
+            resumed |= before && !paused && self.head(id).is_some();
         }
         resumed
     }
@@ -255,12 +255,12 @@ impl Board {
 
     /// The first ready job of a class.
     pub fn head(&self, class: ClassId) -> Option<Rank> {
-        self.classes.get(&class.0)?.head()
+        self.classes.get(&class)?.head()
     }
 
     /// Whether jobs of a class are ready, paused or not.
     pub fn waits(&self, class: ClassId) -> bool {
-        self.classes.get(&class.0).is_some_and(|state| !state.ready.is_empty())
+        self.classes.get(&class).is_some_and(|state| !state.ready.is_empty())
     }
 
     /// The first ready job for a profile whose demand is met.
@@ -278,13 +278,13 @@ impl Board {
         class: ClassId,
         meets: impl Fn(&Abilities, &Line, VacancyId) -> bool + Copy,
     ) -> Option<VacancyId> {
-        let state = self.classes.get(&class.0).filter(|state| !state.paused)?;
+        let state = self.classes.get(&class).filter(|state| !state.paused)?;
         self.profiles.longest_parked(self.lines.get(state.line)?, meets)
     }
 
     /// The line of a class.
     pub fn line(&self, class: ClassId) -> Option<&Line> {
-        self.lines.get(self.classes.get(&class.0)?.line)
+        self.lines.get(self.classes.get(&class)?.line)
     }
 
     /// The profiles that match a class of this queue.
@@ -311,7 +311,7 @@ impl Board {
     /// Decides for every class whether it matches a new profile. Lines that match only in part are split.
     fn compare(&mut self, id: ProfileId) {
         let Some(profile) = self.profiles.get(id) else { return };
-        let mut suited: HashMap<LineId, Vec<u64>> = HashMap::new();
+        let mut suited: HashMap<LineId, Vec<ClassId>> = HashMap::new();
         for (&class, state) in &self.classes {
             if state.class.suits(&profile.abilities, &profile.accepts) {
                 suited.entry(state.line).or_default().push(class);
@@ -322,9 +322,9 @@ impl Board {
             for class in classes {
                 let Some(state) = self.classes.get_mut(&class) else { continue };
                 let head = state.head();
-                self.lines.replace(line, ClassId(class), head, None, &mut self.profiles);
+                self.lines.replace(line, class, head, None, &mut self.profiles);
                 state.line = other;
-                self.lines.replace(other, ClassId(class), None, head, &mut self.profiles);
+                self.lines.replace(other, class, None, head, &mut self.profiles);
             }
         }
     }
@@ -346,7 +346,7 @@ impl Board {
             let demand = Demand { uses: state.class.uses.clone(), apart: state.apart };
             state.line = self.lines.enter(kept, demand);
             let head = state.head();
-            self.lines.replace(state.line, ClassId(class), None, head, &mut self.profiles);
+            self.lines.replace(state.line, class, None, head, &mut self.profiles);
         }
     }
 
@@ -367,7 +367,7 @@ impl Board {
 
     /// The class itself.
     pub fn class(&self, class: ClassId) -> Option<&Class> {
-        self.classes.get(&class.0).map(|state| &state.class)
+        self.classes.get(&class).map(|state| &state.class)
     }
 
     /// All parked vacancies, longest waiting first within each profile.

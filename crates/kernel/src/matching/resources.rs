@@ -56,7 +56,7 @@ pub(crate) struct Reservation {
 pub(crate) struct Gate<'a> {
     pub workers: &'a BTreeMap<WorkerName, WorkerState>,
     pub sessions: &'a BTreeMap<SessionId, SessionState>,
-    pub avoids: &'a IdMap<Avoids>,
+    pub avoids: &'a IdMap<JobId, Avoids>,
 }
 
 impl Gate<'_> {
@@ -101,22 +101,22 @@ impl Kernel {
 
     /// What an open job uses.
     pub(crate) fn uses_of(&self, id: JobId) -> Uses {
-        let class = self.open.get(&id.get()).and_then(|entry| self.board.class(entry.class));
+        let class = self.open.get(&id).and_then(|entry| self.board.class(entry.class));
         class.map_or_else(Uses::default, |class| class.uses.clone())
     }
 
     /// Adjusts the allocation of an attempt to its state: while it waits for others it uses nothing.
     pub(crate) fn balance(&mut self, id: JobId) {
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let (State::Assigned(held) | State::Accepted(held) | State::Running(held)) = &entry.life.state else {
-            let hold = self.holders.get_mut(&id.get());
+            let hold = self.holders.get_mut(&id);
             let allocation = hold.and_then(|hold| hold.allocation.take());
             return self.free(allocation);
         };
-        if self.holders.get(&id.get()).is_some_and(|hold| hold.allocation.is_none()) {
+        if self.holders.get(&id).is_some_and(|hold| hold.allocation.is_none()) {
             let worker = held.lease.worker.clone();
             let allocation = self.allocate(&worker, &self.uses_of(id));
-            if let Some(hold) = self.holders.get_mut(&id.get()) {
+            if let Some(hold) = self.holders.get_mut(&id) {
                 hold.allocation = allocation;
             }
         }
@@ -179,7 +179,7 @@ impl Kernel {
     /// job with the first rank.
     pub(crate) fn reserve_for(&mut self, class: ClassId, rank: Rank) {
         let Some(line) = self.board.line(class).filter(|line| !line.demand.uses.is_empty()) else { return };
-        if self.reservations.get(&rank.id.get()).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
+        if self.reservations.get(&rank.id).is_some_and(|worker| self.lacks(worker, &line.demand.uses)) {
             return;
         }
         let gate = self.gate();
@@ -198,7 +198,7 @@ impl Kernel {
         self.unreserve(rank.id);
         if let Some(state) = self.workers.get_mut(&worker) {
             state.reserved_for = Some(kept);
-            self.reservations.insert(rank.id.get(), worker);
+            self.reservations.insert(rank.id, worker);
         }
     }
 
@@ -212,7 +212,7 @@ impl Kernel {
 
     /// Ends the reservation for a job that no longer waits.
     pub(crate) fn unreserve(&mut self, job: JobId) {
-        let Some(worker) = self.reservations.remove(&job.get()) else { return };
+        let Some(worker) = self.reservations.remove(&job) else { return };
         if let Some(state) = self.workers.get_mut(&worker) {
             state.reserved_for = None;
         }
@@ -238,7 +238,7 @@ impl Kernel {
             return;
         }
         if let Some(kept) = state.reserved_for.take() {
-            self.reservations.remove(&kept.rank.id.get());
+            self.reservations.remove(&kept.rank.id);
             self.reserve_for(kept.class, kept.rank);
         }
     }

@@ -196,7 +196,7 @@ impl Kernel {
         };
         let lease = self.lease();
         self.make_busy(id, Busy::Unit);
-        let Some(entry) = self.open.get(&id.get()) else { return false };
+        let Some(entry) = self.open.get(&id) else { return false };
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
             self.give_back_limits(id, version);
@@ -215,7 +215,7 @@ impl Kernel {
     /// A ready job whose time is in the future or whose windows are closed, because the wall clock was changed, waits
     /// again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
-        let early = self.open.get(&id.get()).is_some_and(|entry| entry.too_early(self.now.wall));
+        let early = self.open.get(&id).is_some_and(|entry| entry.too_early(self.now.wall));
         if early {
             self.replace(id);
         }
@@ -260,7 +260,7 @@ impl Kernel {
     pub(crate) fn claimed(&mut self, pending: ClaimPending, spec: Option<Arc<JobSpec>>) {
         let ClaimPending { id, life, reserved, .. } = pending;
         self.stored(id, life.clone());
-        if let (Some(entry), Some(spec)) = (self.open.get_mut(&id.get()), spec) {
+        if let (Some(entry), Some(spec)) = (self.open.get_mut(&id), spec) {
             entry.spec = Some(spec);
             if entry.share == Shared::Unread {
                 self.find_share(id);
@@ -286,9 +286,9 @@ impl Kernel {
         state.attempts.insert(id);
         let since = self.now.mono;
         let timing = Timing::default();
-        self.holders.insert(id.get(), Hold { session, since, check: None, timing, allocation });
+        self.holders.insert(id, Hold { session, since, check: None, timing, allocation });
         self.arm(id, since.plus_ms(self.config.save_ms.min(self.config.accept_ms)));
-        let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id.get())) else { return };
+        let (Some(held), Some(entry)) = (life.state.held(), self.open.get(&id)) else { return };
         let Some(spec) = entry.spec.clone() else { return };
         let attempt = AttemptId { job: id, claim };
         self.observer.assigned(attempt, held);

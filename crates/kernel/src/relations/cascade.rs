@@ -36,9 +36,9 @@ pub(crate) struct Cascade {
     under_way: bool,
     rounds: u8,
     /// By job to be ended: the completed job that is the cause.
-    causes: IdMap<JobId>,
+    causes: IdMap<JobId, JobId>,
     /// Completed jobs that are the cause of pending ends, with the number of those: they must not be removed yet.
-    because: IdMap<u32>,
+    because: IdMap<JobId, u32>,
 }
 
 /// Jobs whose end is in flight.
@@ -65,9 +65,9 @@ struct Slice {
 impl Cascade {
     pub fn push(&mut self, id: JobId, by: CascadeCause) {
         if let CascadeCause::Dependency(before, _) = by
-            && !self.causes.contains_key(&id.get())
+            && !self.causes.contains_key(&id)
         {
-            self.causes.insert(id.get(), before);
+            self.causes.insert(id, before);
             self.because_of(before);
         }
         self.line.push_back((id, by));
@@ -79,26 +79,26 @@ impl Cascade {
     }
 
     pub fn because_of(&mut self, id: JobId) {
-        *self.because.entry(id.get()).or_default() += 1;
+        *self.because.entry(id).or_default() += 1;
     }
 
     pub fn no_longer(&mut self, id: JobId) {
-        if let Some(count) = self.because.get_mut(&id.get()) {
+        if let Some(count) = self.because.get_mut(&id) {
             *count -= 1;
             if *count == 0 {
-                self.because.remove(&id.get());
+                self.because.remove(&id);
             }
         }
     }
 
     /// Whether a completed job is still needed as the cause of pending ends.
     pub fn needs(&self, id: JobId) -> bool {
-        self.because.contains_key(&id.get())
+        self.because.contains_key(&id)
     }
 
     /// A job no longer needs to be ended.
     pub fn over(&mut self, id: JobId) {
-        if let Some(before) = self.causes.remove(&id.get()) {
+        if let Some(before) = self.causes.remove(&id) {
             self.no_longer(before);
         }
     }
@@ -124,7 +124,7 @@ impl Kernel {
             return;
         }
         let changes = slice.moves.iter().map(|Move { id, step, .. }| {
-            let expected = self.open.get(&id.get()).map_or(0, |entry| entry.stored_rev);
+            let expected = self.open.get(&id).map_or(0, |entry| entry.stored_rev);
             Change { past: step.past.clone(), ..change(*id, expected, step.life.clone()) }
         });
         let unit = Unit { changes: changes.collect(), ..Unit::default() };
@@ -134,9 +134,9 @@ impl Kernel {
 
     fn plan_end(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
         let task = || AgendaItem::Cascade(id, by).into();
-        match self.open.get(&id.get()).map(|entry| entry.busy) {
+        match self.open.get(&id).map(|entry| entry.busy) {
             None => self.cascade.over(id),
-            Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id.get()).or_default().push(task()),
+            Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id).or_default().push(task()),
             Some(Busy::Free) => match self.decide_end(id, by) {
                 None => self.cascade.over(id),
                 Some(step) if self.is_alone(id, &step) => {
@@ -149,7 +149,7 @@ impl Kernel {
 
     /// Plans a dependent of a job of the same unit. If it cannot be included, the end is propagated to it later.
     fn plan_near(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
-        let free = self.open.get(&id.get()).is_some_and(|entry| entry.busy == Busy::Free);
+        let free = self.open.get(&id).is_some_and(|entry| entry.busy == Busy::Free);
         let step = if free { self.decide_end(id, by) } else { None };
         if let Some(step) = step.filter(|step| self.is_alone(id, step)) {
             self.plan_move(Move { id, by, step, near: true }, slice);
@@ -169,7 +169,7 @@ impl Kernel {
     }
 
     fn decide_end(&self, id: JobId, by: CascadeCause) -> Option<Step> {
-        let life = &self.open.get(&id.get())?.life;
+        let life = &self.open.get(&id)?.life;
         let decision = match by {
             CascadeCause::Dependency(before, how) => {
                 let (failure, cancelled) = (how.failure(before), how == Dependency::Cancelled);
@@ -192,7 +192,7 @@ impl Kernel {
 
     /// Whether the step concerns this job only: it releases no successor and creates no follow-up.
     fn is_alone(&self, id: JobId, step: &Step) -> bool {
-        step.follow_up.is_none() && !self.successors.contains_key(&id.get())
+        step.follow_up.is_none() && !self.successors.contains_key(&id)
     }
 
     /// Ends one job that was busy before, or whose end affects other jobs.

@@ -28,9 +28,9 @@ const SLICE: usize = 500;
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
     /// By open job: its dependents. Some may have ended meanwhile.
-    dependents: IdMap<Vec<JobId>>,
+    dependents: IdMap<JobId, Vec<JobId>>,
     /// By a blocked job: what it waits for.
-    waits: IdMap<Waits>,
+    waits: IdMap<JobId, Waits>,
     /// Ends that were not propagated to all dependents yet.
     ended: VecDeque<Ended>,
     /// Jobs released in memory, and when the release is stored if they are not claimed before.
@@ -60,17 +60,17 @@ impl Dependencies {
 
     /// The dependents of an open job.
     pub fn behind(&self, id: JobId) -> &[JobId] {
-        self.dependents.get(&id.get()).map_or(&[], Vec::as_slice)
+        self.dependents.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a blocked job would be released by such an end; none if it waits for no job.
     pub fn allows(&self, id: JobId, how: Dependency) -> Option<bool> {
-        self.waits.get(&id.get()).map(|waits| how.allows(waits.after_any))
+        self.waits.get(&id).map(|waits| how.allows(waits.after_any))
     }
 
     /// Removes a job that has ended or is gone.
     pub fn forget(&mut self, id: JobId) {
-        self.waits.remove(&id.get());
+        self.waits.remove(&id);
     }
 }
 
@@ -78,12 +78,12 @@ impl Kernel {
     /// Registers the dependencies of a blocked job. Returns those that are not known as open.
     pub(crate) fn depend(&mut self, id: JobId, spec: &JobSpec) -> Vec<JobId> {
         let (open, unknown): (Vec<JobId>, Vec<JobId>) =
-            spec.after.iter().partition(|before| self.open.contains_key(&before.get()));
+            spec.after.iter().partition(|before| self.open.contains_key(&before));
         let unmet = u32::try_from(open.len() + unknown.len()).unwrap_or(u32::MAX);
         for before in open {
-            self.dependencies.dependents.entry(before.get()).or_default().push(id);
+            self.dependencies.dependents.entry(before).or_default().push(id);
         }
-        self.dependencies.waits.insert(id.get(), Waits { unmet, after_any: spec.after_any });
+        self.dependencies.waits.insert(id, Waits { unmet, after_any: spec.after_any });
         unknown
     }
 
@@ -100,7 +100,7 @@ impl Kernel {
     pub(crate) fn hear_later(&mut self, jobs: &[Job], unknown: &BTreeSet<JobId>) {
         for job in jobs {
             for before in job.spec.after.iter().filter(|before| unknown.contains(before)) {
-                self.dependencies.dependents.entry(before.get()).or_default().push(job.id);
+                self.dependencies.dependents.entry(*before).or_default().push(job.id);
             }
         }
         self.read_ends(unknown.iter().copied().collect());
@@ -115,9 +115,9 @@ impl Kernel {
     pub(crate) fn begin_dependencies(&mut self) {
         let mut unknown = Vec::new();
         for id in std::mem::take(&mut self.dependencies.found) {
-            let Some(spec) = self.open.get(&id.get()).and_then(|entry| entry.spec.clone()) else { continue };
+            let Some(spec) = self.open.get(&id).and_then(|entry| entry.spec.clone()) else { continue };
             for before in self.depend(id, &spec) {
-                self.dependencies.dependents.entry(before.get()).or_default().push(id);
+                self.dependencies.dependents.entry(before).or_default().push(id);
                 unknown.push(before);
             }
         }
@@ -150,7 +150,7 @@ impl Kernel {
     pub(crate) fn dependency_ended(&mut self, id: JobId, state: StateName) {
         self.dependencies.forget(id);
         let Some(how) = Dependency::of(state) else { return };
-        let Some(dependents) = self.dependencies.dependents.remove(&id.get()) else { return };
+        let Some(dependents) = self.dependencies.dependents.remove(&id) else { return };
         self.cascade.because_of(id);
         self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
     }
@@ -183,7 +183,7 @@ impl Kernel {
 
     /// Subtracts this many met dependencies from a job.
     fn meets(&mut self, id: JobId, met: usize) {
-        let Some(waits) = self.dependencies.waits.get_mut(&id.get()) else { return };
+        let Some(waits) = self.dependencies.waits.get_mut(&id) else { return };
         waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
         if waits.unmet == 0 {
             self.run(AgendaItem::DependenciesMet(id).into());
@@ -192,10 +192,10 @@ impl Kernel {
 
     /// Moves a job without open dependencies to its queue.
     pub(crate) fn dependencies_met(&mut self, id: JobId) {
-        if self.dependencies.waits.get(&id.get()).is_none_or(|waits| waits.unmet > 0) {
+        if self.dependencies.waits.get(&id).is_none_or(|waits| waits.unmet > 0) {
             return;
         }
-        let Some(entry) = self.open.get_mut(&id.get()) else { return };
+        let Some(entry) = self.open.get_mut(&id) else { return };
         let Ok(Decision::Step(step)) = transition(&entry.life, &Event::DependenciesMet, self.now.wall) else {
             return;
         };
@@ -230,7 +230,7 @@ impl Kernel {
         }
         let mut unit = Unit::default();
         for &id in &ids {
-            let Some(entry) = self.open.get(&id.get()) else { continue };
+            let Some(entry) = self.open.get(&id) else { continue };
             unit.changes.push(change(id, entry.stored_rev, entry.unmoved()));
             self.make_busy(id, Busy::Unit);
         }
@@ -239,7 +239,7 @@ impl Kernel {
 
     /// Whether the release of a job is in memory only, and nothing in flight stores it.
     fn is_unsaved(&self, id: JobId) -> bool {
-        self.open.get(&id.get()).is_some_and(|entry| {
+        self.open.get(&id).is_some_and(|entry| {
             let waits = matches!(entry.life.state, State::Queued(_) | State::Blocked(_));
             waits && entry.busy == Busy::Free && entry.life.rev != entry.stored_rev
         })
@@ -247,7 +247,7 @@ impl Kernel {
 
     pub(crate) fn dependencies_met_stored(&mut self, ids: Vec<JobId>) {
         for &id in &ids {
-            if let Some(entry) = self.open.get_mut(&id.get()) {
+            if let Some(entry) = self.open.get_mut(&id) {
                 entry.stored_rev = entry.life.rev;
             }
         }

@@ -19,9 +19,9 @@ const OUTSIDE: &str = "";
 #[derive(Debug, Default)]
 pub(crate) struct Links {
     /// By parent and name. A parent whose first link is in flight has an empty entry.
-    of: IdMap<BTreeMap<String, JobId>>,
+    of: IdMap<JobId, BTreeMap<String, JobId>>,
     /// By wanted job: the parents that want it.
-    by: IdMap<BTreeSet<JobId>>,
+    by: IdMap<JobId, BTreeSet<JobId>>,
     /// Names that are being assigned.
     pub giving: BTreeSet<(JobId, String)>,
     /// Calls that wait for one of those names.
@@ -31,53 +31,53 @@ pub(crate) struct Links {
 impl Links {
     /// Returns the sub-job of a parent with this name.
     pub fn get(&self, parent: JobId, call: &str) -> Option<JobId> {
-        self.of.get(&parent.get())?.get(call).copied()
+        self.of.get(&parent)?.get(call).copied()
     }
 
     /// The sub-jobs of a parent.
     pub fn of(&self, parent: JobId) -> impl Iterator<Item = JobId> + '_ {
-        let links = self.of.get(&parent.get()).into_iter().flatten();
+        let links = self.of.get(&parent).into_iter().flatten();
         links.filter(|(call, _)| *call != OUTSIDE).map(|(_, &job)| job)
     }
 
     pub fn count(&self, parent: JobId) -> usize {
-        self.of.get(&parent.get()).map_or(0, BTreeMap::len)
+        self.of.get(&parent).map_or(0, BTreeMap::len)
     }
 
     /// Whether the store may have links of this parent.
     pub fn has(&self, parent: JobId) -> bool {
-        self.of.contains_key(&parent.get())
+        self.of.contains_key(&parent)
     }
 
     /// Whether this job is wanted.
     pub fn is_wanted(&self, job: JobId) -> bool {
-        self.by.contains_key(&job.get())
+        self.by.contains_key(&job)
     }
 
     /// Records that links of this parent are in flight.
     pub fn expect(&mut self, parent: JobId) {
-        self.of.entry(parent.get()).or_default();
+        self.of.entry(parent).or_default();
     }
 
     pub fn add(&mut self, Link { parent, call, job }: Link) {
-        let before = self.of.entry(parent.get()).or_default().insert(call, job);
+        let before = self.of.entry(parent).or_default().insert(call, job);
         if let Some(before) = before.filter(|before| !self.of(parent).any(|linked| linked == *before)) {
             self.unwant(before, parent);
         }
-        self.by.entry(job.get()).or_default().insert(parent);
+        self.by.entry(job).or_default().insert(parent);
     }
 
     fn unwant(&mut self, job: JobId, parent: JobId) {
-        let Some(wanting) = self.by.get_mut(&job.get()) else { return };
+        let Some(wanting) = self.by.get_mut(&job) else { return };
         wanting.remove(&parent);
         if wanting.is_empty() {
-            self.by.remove(&job.get());
+            self.by.remove(&job);
         }
     }
 
     /// Removes a parent that has ended, and returns the jobs that it wanted.
     fn remove(&mut self, parent: JobId) -> Vec<JobId> {
-        let jobs: Vec<_> = self.of.remove(&parent.get()).into_iter().flatten().map(|(_, job)| job).collect();
+        let jobs: Vec<_> = self.of.remove(&parent).into_iter().flatten().map(|(_, job)| job).collect();
         for &job in &jobs {
             self.unwant(job, parent);
         }
@@ -85,7 +85,7 @@ impl Links {
     }
 
     fn parents(&self) -> Vec<JobId> {
-        let mut parents: Vec<_> = self.of.keys().filter_map(|&id| JobId::new(id).ok()).collect();
+        let mut parents: Vec<_> = self.of.keys().copied().collect();
         parents.sort_unstable();
         parents
     }
@@ -106,7 +106,7 @@ impl Kernel {
     /// links of such parents, and restores what waiting attempts wait for.
     pub(crate) fn restored_links(&mut self) {
         let over: Vec<_> =
-            self.links.parents().into_iter().filter(|id| !self.open.contains_key(&id.get())).collect();
+            self.links.parents().into_iter().filter(|id| !self.open.contains_key(&id)).collect();
         for &parent in &over {
             self.links.remove(parent);
         }
@@ -117,7 +117,7 @@ impl Kernel {
             self.run(AgendaItem::Orphan(job).into());
         }
         let waiting = self.open.iter().filter(|(_, entry)| entry.waits_for_jobs());
-        let mut waiting: Vec<_> = waiting.filter_map(|(&id, _)| JobId::new(id).ok()).collect();
+        let mut waiting: Vec<_> = waiting.map(|(&id, _)| id).collect();
         waiting.sort_unstable();
         for id in waiting {
             self.wait_again(id);
@@ -128,7 +128,7 @@ impl Kernel {
     /// A job has ended: cancels the sub-jobs that no other job wants.
     pub(crate) fn unlink(&mut self, parent: JobId) {
         for job in self.links.remove(parent) {
-            if job != parent && self.open.contains_key(&job.get()) {
+            if job != parent && self.open.contains_key(&job) {
                 self.run(AgendaItem::Orphan(job).into());
             }
         }

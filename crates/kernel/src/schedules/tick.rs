@@ -46,7 +46,7 @@ impl Kernel {
             return self.arm_schedule(name, kept.seen.max(now));
         };
         let skips = kept.config.schedule.overlap == Overlap::Skip;
-        if skips && kept.last.is_some_and(|(_, id)| self.open.contains_key(&id.get())) {
+        if skips && kept.last.is_some_and(|(_, id)| self.open.contains_key(&id)) {
             return self.pass_ticks(Tick { name: name.clone(), kept, at });
         }
         // The job of an earlier tick would conflict with the later ones, or be their answer.

@@ -253,9 +253,9 @@ impl Kernel {
 }
 
 /// Whether a job has been waiting since this time.
-pub(crate) fn waits(open: &IdMap<Entry>) -> impl Fn(JobId, Time) -> bool + '_ {
+pub(crate) fn waits(open: &IdMap<JobId, Entry>) -> impl Fn(JobId, Time) -> bool + '_ {
     |id, since| {
-        let entry = open.get(&id.get()).filter(|entry| entry.placed == Placed::Ready);
+        let entry = open.get(&id).filter(|entry| entry.placed == Placed::Ready);
         entry.is_some_and(|entry| ready_since(&entry.life) == since)
     }
 }

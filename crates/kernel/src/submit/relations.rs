@@ -45,7 +45,7 @@ impl ReplyTo {
 }
 
 /// Completed jobs that a submit refers to: state and queue, or none if the job does not exist.
-pub(super) type Ends = IdMap<Option<(StateName, QueueName)>>;
+pub(super) type Ends = IdMap<JobId, Option<(StateName, QueueName)>>;
 
 impl Kernel {
     pub(crate) fn create_group(&mut self, group: NewGroup, mut submit: Submit, ticket: Ticket) {
@@ -113,7 +113,7 @@ impl Kernel {
                 let ends = found
                     .into_iter()
                     .map(|job| job.map(|job| (job.life.state.name(), job.spec.queue.clone())));
-                plan.ends.extend(ids.into_iter().map(JobId::get).zip(ends));
+                plan.ends.extend(ids.into_iter().zip(ends));
                 self.send_plan(plan);
             }
         }
@@ -132,10 +132,10 @@ impl Kernel {
             if own {
                 continue;
             }
-            if let Some(entry) = self.open.get(&id.get()) {
+            if let Some(entry) = self.open.get(&id) {
                 let queue = self.board.class(entry.class).map(|class| &class.queue);
                 reached(wanted, id, queue)?;
-            } else if let Some(end) = plan.ends.get(&id.get()) {
+            } else if let Some(end) = plan.ends.get(&id) {
                 let (state, queue) = end.as_ref().ok_or(Rejected::NoSuchDependency(id))?;
                 reached(wanted, id, Some(queue))?;
                 allowed(wanted, id, *state)?;
@@ -152,7 +152,7 @@ impl Kernel {
     /// A copy refers to an open job of the same group, if it has a group, and not to another copy there.
     fn check_copy(&self, wanted: &SubmitJob, of: JobId) -> Result<(), Rejected> {
         let no = |why| Err(Rejected::NotInGroup { field: "copy_of", why });
-        let Some(entry) = self.open.get(&of.get()) else { return no("there is no such open job") };
+        let Some(entry) = self.open.get(&of) else { return no("there is no such open job") };
         match &entry.member {
             Some(part) if Some(part.group) != wanted.group => no("the job is in another group"),
             Some(part) if part.root != of => no("the job is a copy itself"),
@@ -193,7 +193,7 @@ impl Kernel {
         let (mut ids, mut waits) = (Vec::with_capacity(wanted.after.len()), false);
         for after in &wanted.after {
             let (id, own) = self.resolve(plan, *after);
-            let open = !own && self.open.contains_key(&id.get());
+            let open = !own && self.open.contains_key(&id);
             waits |= own || open || filled;
             if open && !filled {
                 unit.checks.push(Check::Open(id));

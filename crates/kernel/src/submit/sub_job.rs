@@ -40,7 +40,7 @@ impl Kernel {
         }
         let submitted = |id, disposition| Ok(Answer::Submitted(vec![Submitted { id, disposition }]));
         if let Some(known) = self.links.get(parent, &call) {
-            if self.open.contains_key(&known.get()) {
+            if self.open.contains_key(&known) {
                 return self.answer(ticket, submitted(known, Disposition::Joined));
             }
             match self.cached.get(&known) {
@@ -66,7 +66,7 @@ impl Kernel {
         bound("call length", call.len(), 1, CALL_BYTES)?;
         let new = usize::from(self.links.get(parent, call).is_none());
         bound("sub-jobs", self.links.count(parent) + new, 0, SUB_JOBS)?;
-        let held = self.open.get(&parent.get()).and_then(|entry| entry.life.state.held());
+        let held = self.open.get(&parent).and_then(|entry| entry.life.state.held());
         if held.is_some_and(|held| held.stop.is_some()) {
             return Err(Rejected::Event(jobhall_core::IllegalTransition::Stopping));
         }
@@ -90,7 +90,7 @@ impl Kernel {
         self.links.giving.remove(&(parent, call.call.clone()));
         if let Some(job) = job {
             self.links.add(call.to(job));
-            if !self.open.contains_key(&parent.get()) {
+            if !self.open.contains_key(&parent) {
                 self.unlink(parent);
             }
         }
@@ -101,9 +101,9 @@ impl Kernel {
 
     /// Cancels a sub-job that no job wants any more, because its parents have ended.
     pub(crate) fn orphan_of(&mut self, id: JobId, task: Task) {
-        let Some(entry) = self.open.get(&id.get()) else { return };
+        let Some(entry) = self.open.get(&id) else { return };
         let Some(parent) = entry.spec.as_ref().and_then(|spec| spec.parent) else { return };
-        if self.links.is_wanted(id) || self.open.contains_key(&parent.get()) {
+        if self.links.is_wanted(id) || self.open.contains_key(&parent) {
             return;
         }
         let failure =

@@ -25,7 +25,7 @@ fn run(kernel: &mut Kernel) {
 
 fn look(kernel: &mut Kernel, class: ClassId) {
     let Some(rank) = kernel.board.head(class) else { return idle(kernel, class) };
-    let Some(entry) = kernel.open.get(&rank.id.get()) else { return };
+    let Some(entry) = kernel.open.get(&rank.id) else { return };
     let waited = kernel.now.wall.since(ready_since(&entry.life));
     let left = kernel.config.aging_ms.saturating_sub(waited);
     if left == 0 {

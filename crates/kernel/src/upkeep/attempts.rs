@@ -19,10 +19,10 @@ fn run(kernel: &mut Kernel) {
 }
 
 fn look(kernel: &mut Kernel, id: JobId) {
-    let Some(hold) = kernel.holders.get_mut(&id.get()) else { return };
+    let Some(hold) = kernel.holders.get_mut(&id) else { return };
     hold.check = None;
     let accept_by = hold.since.plus_ms(kernel.config.accept_ms);
-    let Some(entry) = kernel.open.get(&id.get()) else { return };
+    let Some(entry) = kernel.open.get(&id) else { return };
     let claim = entry.life.claim;
     if !matches!(entry.life.state, State::Assigned(_)) {
         kernel.watch_clock(id);

@@ -36,8 +36,8 @@ fn change(kernel: &Kernel, first: JobId) -> Option<BlockChange> {
     if block.open > FEW || block.listed {
         return None;
     }
-    let ids = (first.get()..=block.last.get()).filter(|id| kernel.open.contains_key(id));
-    let live: Vec<_> = ids.filter_map(|id| JobId::new(id).ok()).collect();
+    let ids = (first.get()..=block.last.get()).filter_map(|id| JobId::new(id).ok());
+    let live: Vec<_> = ids.filter(|id| kernel.open.contains_key(id)).collect();
     // A job still in flight to the store is counted but not found: check again later.
     (live.len() == block.open as usize).then_some(BlockChange::Shrink(first, live))
 }

@@ -12,7 +12,7 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 fn run(kernel: &mut Kernel) {
     while let Some(&(at, id)) = kernel.deadlines.external.first().filter(|(at, _)| *at <= kernel.now.wall) {
         kernel.deadlines.external.remove(&(at, id));
-        if let Some(entry) = kernel.open.get(&id.get()) {
+        if let Some(entry) = kernel.open.get(&id) {
             let claim = entry.life.claim;
             kernel.run(AgendaItem::ExternalOver(id, claim).into());
         }

@@ -80,7 +80,7 @@ impl Kernel {
     /// Whether open jobs or groups still refer to a completed job.
     fn is_needed(&self, job: &Completed) -> bool {
         self.cascade.needs(job.id)
-            || job.parent.is_some_and(|parent| self.open.contains_key(&parent.get()))
+            || job.parent.is_some_and(|parent| self.open.contains_key(&parent))
             || job.group.is_some_and(|group| self.groups().get(group).is_some())
     }
 

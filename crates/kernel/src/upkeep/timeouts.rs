@@ -12,10 +12,10 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 fn run(kernel: &mut Kernel) {
     while let Some(&(at, id)) = kernel.deadlines.timeouts.first().filter(|(at, _)| *at <= kernel.now.mono) {
         kernel.deadlines.timeouts.remove(&(at, id));
-        if let Some(hold) = kernel.holders.get_mut(&id.get()) {
+        if let Some(hold) = kernel.holders.get_mut(&id) {
             hold.timing.at = None;
         }
-        if let Some(entry) = kernel.open.get(&id.get()) {
+        if let Some(entry) = kernel.open.get(&id) {
             let claim = entry.life.claim;
             kernel.run(AgendaItem::TimeOut(id, claim).into());
         }

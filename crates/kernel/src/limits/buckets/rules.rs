@@ -131,7 +131,7 @@ impl Limits {
         let mut ids: Vec<BucketId> = rule.buckets.values().copied().collect();
         ids.sort_unstable();
         for id in ids {
-            let Some(bucket) = self.buckets.get_mut(&id.0) else { continue };
+            let Some(bucket) = self.buckets.get_mut(&id) else { continue };
             bucket.concurrency = limit.concurrency;
             change_tokens(&mut bucket.tokens, limit, now);
             self.settle_idle(id, now);

@@ -52,14 +52,14 @@ impl Line {
 /// All lines, found by matching profiles and demand.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    lines: IdMap<Line>,
+    lines: IdMap<LineId, Line>,
     next: u64,
     ids: HashMap<(Vec<ProfileId>, Demand), LineId>,
 }
 
 impl Lines {
     pub(super) fn get(&self, id: LineId) -> Option<&Line> {
-        self.lines.get(&id.0)
+        self.lines.get(&id)
     }
 
     /// Adds a class to the line of these profiles with this demand, creating the line if there is none.
@@ -69,7 +69,7 @@ impl Lines {
             Some(&id) => id,
             None => self.add(key),
         };
-        if let Some(line) = self.lines.get_mut(&id.0) {
+        if let Some(line) = self.lines.get_mut(&id) {
             line.classes += 1;
         }
         id
@@ -79,13 +79,13 @@ impl Lines {
         self.next += 1;
         let (suits, demand) = key.clone();
         self.ids.insert(key, LineId(self.next));
-        self.lines.insert(self.next, Line { suits, demand, classes: 0, heads: BTreeSet::new() });
+        self.lines.insert(LineId(self.next), Line { suits, demand, classes: 0, heads: BTreeSet::new() });
         LineId(self.next)
     }
 
     /// Removes a class without ready jobs from its line.
     pub(super) fn leave(&mut self, id: LineId, profiles: &mut Profiles) {
-        let Some(line) = self.lines.get_mut(&id.0) else { return };
+        let Some(line) = self.lines.get_mut(&id) else { return };
         line.classes -= 1;
         if line.classes > 0 {
             return;
@@ -93,7 +93,7 @@ impl Lines {
         for &profile in &line.suits {
             profiles.forget(profile, id);
         }
-        if let Some(line) = self.lines.remove(&id.0) {
+        if let Some(line) = self.lines.remove(&id) {
             self.ids.remove(&(line.suits, line.demand));
         }
     }
@@ -107,7 +107,7 @@ impl Lines {
         to: Option<Rank>,
         profiles: &mut Profiles,
     ) {
-        let Some(line) = self.lines.get_mut(&id.0) else { return };
+        let Some(line) = self.lines.get_mut(&id) else { return };
         if let Some(from) = from {
             line.heads.remove(&(from, class));
         }
@@ -129,7 +129,7 @@ impl Lines {
         profile: ProfileId,
         profiles: &mut Profiles,
     ) -> Option<LineId> {
-        let line = self.lines.get_mut(&id.0)?;
+        let line = self.lines.get_mut(&id)?;
         let mut suits = line.suits.clone();
         suits.push(profile);
         suits.sort_unstable();
@@ -137,7 +137,7 @@ impl Lines {
             line.classes -= classes;
             let key = (suits, line.demand.clone());
             let other = self.add(key);
-            if let Some(line) = self.lines.get_mut(&other.0) {
+            if let Some(line) = self.lines.get_mut(&other) {
                 line.classes = classes;
             }
             return Some(other);

@@ -30,7 +30,7 @@ pub(super) struct Profile {
     /// Lower bounds of the heads of matching lines.
     order: BTreeSet<(Rank, LineId)>,
     /// The same by line.
-    bounds: IdMap<Rank>,
+    bounds: IdMap<LineId, Rank>,
     /// Parked vacancies, longest waiting first.
     parked: BTreeSet<Place>,
 }
@@ -42,7 +42,7 @@ impl Profile {
     }
 
     fn offer(&mut self, line: LineId, rank: Rank) {
-        match self.bounds.get(&line.0).copied() {
+        match self.bounds.get(&line).copied() {
             Some(known) if known <= rank => {}
             known => self.set(line, known, Some(rank)),
         }
@@ -55,10 +55,10 @@ impl Profile {
         match to {
             Some(to) => {
                 self.order.insert((to, line));
-                self.bounds.insert(line.0, to);
+                self.bounds.insert(line, to);
             }
             None => {
-                self.bounds.remove(&line.0);
+                self.bounds.remove(&line);
             }
         }
     }
@@ -187,7 +187,7 @@ impl Profiles {
     /// Removes a line.
     pub(super) fn forget(&mut self, id: ProfileId, line: LineId) {
         if let Some(profile) = self.get_mut(id) {
-            let known = profile.bounds.get(&line.0).copied();
+            let known = profile.bounds.get(&line).copied();
             profile.set(line, known, None);
         }
     }
