@@ -17,7 +17,7 @@ use crate::api::effect::Ticket;
 use crate::api::request::Request;
 use crate::commits::settle::Pending;
 use crate::groups::membership::{Groups, Membership};
-use crate::kernel::{AgendaItem, Kernel};
+use crate::kernel::{Kernel, TaskKind};
 use crate::relations::cascade::CascadeCause;
 
 pub(crate) use retry::Fill;
@@ -168,7 +168,7 @@ impl Kernel {
                 .in_line_for_group
                 .entry(id)
                 .or_default()
-                .push(AgendaItem::Request(request, ticket).into());
+                .push(TaskKind::Request(request, ticket).into());
         }
         let cancel = open.group.cancel.clone().or_else(|| cancel.cloned());
         if open.group.closed && open.group.cancel == cancel {
@@ -220,7 +220,7 @@ impl Kernel {
             self.groups_mut().quiet.push(id);
         }
         for task in self.in_line_for_group.remove(&id).unwrap_or_default() {
-            self.run(task);
+            self.enqueue(task);
         }
     }
 
@@ -262,10 +262,10 @@ impl Kernel {
         }
         self.free_group(id);
         if self.fills.contains_key(&id) {
-            self.run(AgendaItem::Fill(id).into());
+            self.enqueue(TaskKind::Fill(id).into());
         }
         if let Some((request, ticket)) = pending.asked {
-            self.run(AgendaItem::Request(request, ticket).into());
+            self.enqueue(TaskKind::Request(request, ticket).into());
         }
     }
 
@@ -276,11 +276,11 @@ impl Kernel {
         }
         match &pending.asked {
             Some((_, ticket)) => self.answer(*ticket, Err(refused)),
-            None if self.fills.contains_key(&id) => self.postponed.push(AgendaItem::Fill(id).into()),
-            None => self.postponed.push(AgendaItem::LookAtGroup(id).into()),
+            None if self.fills.contains_key(&id) => self.postponed.push(TaskKind::Fill(id).into()),
+            None => self.postponed.push(TaskKind::LookAtGroup(id).into()),
         }
         for task in self.in_line_for_group.remove(&id).unwrap_or_default() {
-            self.run(task);
+            self.enqueue(task);
         }
     }
 }

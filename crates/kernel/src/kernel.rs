@@ -1,5 +1,6 @@
 //! The kernel: its state in memory and its entry points.
 
+mod agenda;
 mod dispatch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,6 +16,8 @@ use jobhall_core::{
 };
 use jobhall_store::{Block, BlockChange, CommitError, Committed, Member, Prune, Pruned, StoreError, Unit};
 use lru::LruCache;
+
+pub(crate) use agenda::{Agenda, AgendaItem};
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::config::Config;
@@ -111,7 +114,7 @@ pub(crate) enum PendingRead {
 /// A task that waits for a busy job, for ids, or for the store to recover.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    pub what: AgendaItem,
+    pub what: TaskKind,
     /// How often the decision was repeated because of conflicting writes.
     pub rounds: u8,
     /// What was read about the job for this task.
@@ -138,7 +141,7 @@ pub(crate) struct Reading {
 
 /// What a [`Task`] does.
 #[derive(Clone, Debug)]
-pub(crate) enum AgendaItem {
+pub(crate) enum TaskKind {
     Request(Request, Ticket),
     /// A submit that waits for a busy job that it must change.
     Submit(Box<Plan>),
@@ -176,8 +179,8 @@ pub(crate) enum AgendaItem {
     Tick(ScheduleName),
 }
 
-impl From<AgendaItem> for Task {
-    fn from(what: AgendaItem) -> Task {
+impl From<TaskKind> for Task {
+    fn from(what: TaskKind) -> Task {
         Task { what, rounds: 0, read: None }
     }
 }
@@ -185,8 +188,13 @@ impl From<AgendaItem> for Task {
 /// Maximum number of times a decision is repeated because of conflicting writes.
 pub(crate) const ROUNDS: u8 = 20;
 
+/// What is done at the end of each step, in this order.
+const CLOSING: [fn(&mut Kernel); 4] =
+    [Kernel::propagate_ends, Kernel::end_groups, Kernel::cascade_all, Kernel::retry_waiters];
+
 /// The kernel. See the crate's documentation.
 pub struct Kernel {
+    pub(crate) agenda: Agenda,
     pub(crate) config: Config,
     pub(crate) now: Now,
     chance: Box<dyn FnMut() -> u64 + Send>,
@@ -273,6 +281,7 @@ impl Kernel {
     pub fn new(config: Config, now: Now, chance: Box<dyn FnMut() -> u64 + Send>) -> Kernel {
         let cached = NonZeroUsize::new(config.cached).unwrap_or(NonZeroUsize::MIN);
         Kernel {
+            agenda: Agenda::default(),
             config,
             now,
             chance,
@@ -332,8 +341,8 @@ impl Kernel {
     /// Handles a request; the answer is an effect with this ticket.
     pub fn ask(&mut self, now: Now, request: Request, ticket: Ticket) {
         self.now = now;
-        self.run(AgendaItem::Request(request, ticket).into());
-        self.carry_on();
+        self.enqueue(TaskKind::Request(request, ticket).into());
+        self.finish_step();
     }
 
     /// Handles a reply of the store. The results of a commit may arrive in parts.
@@ -359,8 +368,26 @@ impl Kernel {
             StoreReply::Members(number, result) => self.members_read(number, result),
             StoreReply::Emptied(result) => self.emptied_page(result),
         }
-        self.carry_on();
-        self.retry_waiters();
+        self.finish_step();
+    }
+
+    /// Does everything that is on the agenda.
+    pub(crate) fn drain(&mut self) {
+        while let Some(item) = self.agenda.next() {
+            self.handle(item);
+        }
+    }
+
+    /// Does everything that is on the agenda, then what is done once in each step.
+    pub(crate) fn finish_step(&mut self) {
+        let mut last = CLOSING.iter();
+        loop {
+            self.drain();
+            match last.next() {
+                Some(close) => close(self),
+                None => return,
+            }
+        }
     }
 
     fn jobs_read(&mut self, number: u64, result: Result<Vec<Option<Job>>, StoreError>) {
@@ -461,7 +488,7 @@ impl Kernel {
             }
             Some(message) => {
                 let error = CommitError::Stopped { message: message.clone() };
-                self.undone(pending, &error);
+                self.agenda.push(AgendaItem::NotStored(pending, error));
             }
         }
     }
@@ -472,7 +499,7 @@ impl Kernel {
         self.outbox.clear();
         self.rows = 0;
         for pending in mem::take(&mut self.senders) {
-            self.undone(pending, &error);
+            self.agenda.push(AgendaItem::NotStored(pending, error.clone()));
         }
     }
 
@@ -491,8 +518,8 @@ impl Kernel {
     /// Answers the request behind this task, if there is one.
     pub(crate) fn answer_task(&mut self, task: &Task, answer: Result<Answer, Rejected>) {
         match &task.what {
-            AgendaItem::Request(_, ticket) => self.answer(*ticket, answer),
-            AgendaItem::Submit(plan) => {
+            TaskKind::Request(_, ticket) => self.answer(*ticket, answer),
+            TaskKind::Submit(plan) => {
                 if let Err(refused) = answer {
                     self.reply(plan.reply_to.clone(), Err(refused));
                 }

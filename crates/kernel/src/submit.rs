@@ -25,7 +25,7 @@ use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::groups::Fill;
 use crate::jobs::entry::{Busy, Shared};
-use crate::kernel::{AgendaItem, Kernel};
+use crate::kernel::{Kernel, TaskKind};
 use crate::matching::vacancy::Reserved;
 use crate::relations::links::external;
 use crate::schedules::Tick;
@@ -105,7 +105,7 @@ impl Kernel {
         }
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
-            self.for_ids.push(AgendaItem::Request(crate::Request::Submit(submit), ticket).into());
+            self.for_ids.push(TaskKind::Request(crate::Request::Submit(submit), ticket).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
@@ -134,7 +134,7 @@ impl Kernel {
         let n = submit.jobs.len();
         let Some(ids) = self.take_ids(n) else {
             self.free_schedule(&tick.name);
-            self.for_ids.push(AgendaItem::Tick(tick.name).into());
+            self.for_ids.push(TaskKind::Tick(tick.name).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);
@@ -159,7 +159,7 @@ impl Kernel {
     pub(crate) fn send_plan(&mut self, plan: Plan) {
         let Some(mut plan) = self.survey(plan) else { return };
         if let Some(busy) = self.busy_target(&plan) {
-            let task = AgendaItem::Submit(Box::new(plan)).into();
+            let task = TaskKind::Submit(Box::new(plan)).into();
             return self.in_line.entry(busy).or_default().push(task);
         }
         let mut unit = Unit::default();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobhall_core::{Decision, Dice, Event, Failure, JobId, Report, State, Verdict, When, transition};
 
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 impl Kernel {
     /// Breaks the cycle that this wait has closed, if any.
@@ -18,7 +18,7 @@ impl Kernel {
         let failure = Failure::new("wait_cycle", words.join(" waits for "));
         if let Some(entry) = self.open.get(&youngest) {
             let claim = entry.life.claim;
-            self.run(AgendaItem::Cycle(youngest, claim, Box::new(failure)).into());
+            self.enqueue(TaskKind::Cycle(youngest, claim, Box::new(failure)).into());
         }
     }
 

@@ -6,12 +6,12 @@ use jobhall_core::{
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::request::Request;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 impl Kernel {
     /// Handles the report that the work was started; for an open job that is not busy, and by its holder.
     pub(crate) fn started(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
+        let TaskKind::Request(Request::Started { attempt, lease, .. }, ticket) = &task.what else { return };
         let (attempt, lease, ticket) = (*attempt, *lease, *ticket);
         let dice = self.dice();
         let Some(entry) = self.open.get(&id) else { return };
@@ -32,7 +32,7 @@ impl Kernel {
 
     /// Handles the outcome of an open job, reported from outside.
     pub(crate) fn complete(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(Request::Complete { attempt, report, .. }, ticket) = &task.what else {
+        let TaskKind::Request(Request::Complete { attempt, report, .. }, ticket) = &task.what else {
             return;
         };
         let (attempt, report, ticket) = (*attempt, report.clone(), *ticket);

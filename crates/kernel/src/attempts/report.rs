@@ -15,7 +15,7 @@ use crate::api::request::{Indicator, Request};
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::Busy;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 /// A worker's report on one attempt.
 struct Word<'a> {
@@ -41,7 +41,7 @@ fn word(request: &Request) -> Option<Word<'_>> {
 impl Kernel {
     /// Handles accept, progress or outcome for an open job that is not busy.
     pub(crate) fn worker_event(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(request, ticket) = &task.what else { return };
+        let TaskKind::Request(request, ticket) = &task.what else { return };
         let (request, ticket) = (request.clone(), *ticket);
         let Some(word) = word(&request) else { return };
         if !self.is_current(word.attempt, word.lease, word.worker) {
@@ -124,7 +124,7 @@ impl Kernel {
     /// Handles a report on an attempt that is not current: if it repeats the report that ended it, it gets the same
     /// answer.
     pub(crate) fn late_report(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(request, ticket) = &task.what else { return };
+        let TaskKind::Request(request, ticket) = &task.what else { return };
         let Some(Word { worker, attempt, lease }) = word(request) else { return };
         let report = match request {
             Request::Report { report, .. } => Some(report),

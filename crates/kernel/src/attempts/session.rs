@@ -9,7 +9,7 @@ use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::{Effect, Ended, SessionId, Ticket, VacancyId};
 use crate::api::time::Mono;
 use crate::attempts::timing::Timing;
-use crate::kernel::{AgendaItem, Kernel};
+use crate::kernel::{Kernel, TaskKind};
 use crate::matching::board::ProfileId;
 use crate::matching::resources::Allocation;
 
@@ -84,7 +84,7 @@ impl Kernel {
         let told = kept.iter().map(|&(attempt, _)| attempt).collect();
         self.answer(ticket, Ok(Answer::Session { session, kept: told, lost }));
         for (attempt, lease) in kept {
-            self.run(AgendaItem::Keep(attempt, lease).into());
+            self.enqueue(TaskKind::Keep(attempt, lease).into());
         }
     }
 
@@ -205,7 +205,7 @@ impl Kernel {
         for id in state.attempts {
             if let Some(entry) = self.open.get(&id) {
                 let claim = entry.life.claim;
-                self.run(AgendaItem::LeaseEnd(id, claim, session).into());
+                self.enqueue(TaskKind::LeaseEnd(id, claim, session).into());
             }
         }
         self.effect(Effect::SessionEnded(session));

@@ -15,7 +15,7 @@ use crate::api::request::Request;
 use crate::api::time::Mono;
 use crate::attempts::session::SessionState;
 use crate::jobs::entry::Busy;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 /// Maximum number of jobs that borrow places, and of jobs that lend them, because of one wait.
 const LENT: usize = 1_000;
@@ -34,7 +34,7 @@ pub(crate) struct Wait {
 impl Kernel {
     /// Lets an attempt wait for jobs that it asked for; for an open job that is not busy, and by its holder.
     pub(crate) fn wait(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what
+        let TaskKind::Request(Request::Wait { attempt, lease, jobs, wait_ms, .. }, ticket) = &task.what
         else {
             return;
         };
@@ -161,7 +161,7 @@ impl Kernel {
 
     /// The attempt is durably suspended: its slot is free.
     pub(crate) fn suspended(&mut self, id: JobId, task: &Task) {
-        let AgendaItem::Request(Request::Wait { jobs, wait_ms, .. }, ticket) = &task.what else { return };
+        let TaskKind::Request(Request::Wait { jobs, wait_ms, .. }, ticket) = &task.what else { return };
         let jobs = self.awaited(id, jobs.as_deref()).unwrap_or_default();
         self.stop_clock(id);
         self.note_wait(id, jobs);
@@ -272,8 +272,8 @@ impl Kernel {
             return self.resume(id, claim);
         }
         let in_line = self.in_line.entry(id).or_default();
-        if !in_line.iter().any(|task| matches!(task.what, AgendaItem::Resume(..))) {
-            in_line.push(AgendaItem::Resume(id, claim).into());
+        if !in_line.iter().any(|task| matches!(task.what, TaskKind::Resume(..))) {
+            in_line.push(TaskKind::Resume(id, claim).into());
         }
     }
 

@@ -7,7 +7,7 @@ use crate::api::effect::Effect;
 use crate::commits::step::StepPending;
 use crate::groups::GroupPending;
 use crate::jobs::load::storage;
-use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task};
+use crate::kernel::{AgendaItem, Kernel, PendingRead, ROUNDS, Task, TaskKind};
 use crate::matching::vacancy::ClaimPending;
 use crate::relations::cascade::CascadePending;
 use crate::schedules::{SchedulePending, Tick};
@@ -39,22 +39,22 @@ impl Kernel {
             Ok(committed) => {
                 self.storage_trouble = None;
                 for (pending, result) in pending.into_iter().zip(committed.results) {
-                    match result {
-                        Ok(done) => self.done(pending, done),
-                        Err(conflicts) => self.conflicted(pending, conflicts),
-                    }
+                    self.agenda.push(match result {
+                        Ok(done) => AgendaItem::Stored(pending, done),
+                        Err(conflicts) => AgendaItem::Conflicted(pending, conflicts),
+                    });
                 }
             }
             Err(error) => {
                 self.storage_failed(&error);
                 for pending in pending {
-                    self.undone(pending, &error);
+                    self.agenda.push(AgendaItem::NotStored(pending, error.clone()));
                 }
             }
         }
     }
 
-    fn done(&mut self, pending: Pending, done: Done) {
+    pub(crate) fn done(&mut self, pending: Pending, done: Done) {
         match pending {
             Pending::Step(pending) => self.step_stored(*pending),
             Pending::Claim(pending) => self.claimed(*pending, done.specs.into_iter().next()),
@@ -71,7 +71,7 @@ impl Kernel {
         }
     }
 
-    fn conflicted(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
+    pub(crate) fn conflicted(&mut self, pending: Pending, conflicts: Vec<Conflict>) {
         match pending {
             Pending::Step(pending) => self.step_conflicted(*pending, conflicts),
             Pending::Claim(pending) => self.claim_conflicted(*pending, conflicts),
@@ -126,15 +126,15 @@ impl Kernel {
         let task = Task { rounds: task.rounds + 1, ..task };
         match task.what.job().filter(|id| self.open.contains_key(&id)) {
             Some(id) => self.in_line.entry(id).or_default().insert(0, task),
-            None => self.run(task),
+            None => self.enqueue(task),
         }
     }
 
     /// Answers a request with the rejection; a task of the engine itself is tried again later.
     pub(crate) fn give_up(&mut self, task: Task, refused: Rejected) {
         match task.what {
-            AgendaItem::Request(..) | AgendaItem::Submit(_) => self.answer_task(&task, Err(refused)),
-            AgendaItem::Tick(name) => self.look_later(&name),
+            TaskKind::Request(..) | TaskKind::Submit(_) => self.answer_task(&task, Err(refused)),
+            TaskKind::Tick(name) => self.look_later(&name),
             _ => {
                 self.postponed.push(Task { rounds: 0, ..task });
                 self.rest();
@@ -160,7 +160,7 @@ impl Kernel {
             Pending::Claim(pending) => self.claim_undone(*pending),
             Pending::Submit(plan) => self.submit_undone(*plan, refused),
             Pending::Save(id, claim) => {
-                self.postponed.push(AgendaItem::Save(id, claim).into());
+                self.postponed.push(TaskKind::Save(id, claim).into());
                 self.make_free(id);
             }
             Pending::Setting(pending) => self.answer(pending.ticket, Err(refused)),
@@ -216,8 +216,9 @@ impl Kernel {
         self.stop(message);
         let error = CommitError::Unknown { message: message.to_owned() };
         for pending in std::mem::take(&mut self.in_flight).into_values().flatten() {
-            self.undone(pending, &error);
+            self.agenda.push(AgendaItem::NotStored(pending, error.clone()));
         }
+        self.drain();
     }
 
     /// Rejects requests that wait for a read, or for a group to be filled.

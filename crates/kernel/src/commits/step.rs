@@ -9,7 +9,7 @@ use crate::api::answer::Answer;
 use crate::api::effect::Effect;
 use crate::commits::settle::Pending;
 use crate::jobs::entry::Busy;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 /// A step in flight to the store.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Kernel {
             self.awaited_ended(id);
         }
         self.stored(id, life);
-        if !held && matches!(task.what, AgendaItem::TimeOut(..) | AgendaItem::Cycle(..)) {
+        if !held && matches!(task.what, TaskKind::TimeOut(..) | TaskKind::Cycle(..)) {
             self.revoke(id, claim);
         }
         self.tell_holder(id, claim, reason);

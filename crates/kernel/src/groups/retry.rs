@@ -15,7 +15,7 @@ use crate::api::effect::Ticket;
 use crate::api::request::{After, IdempotencyKey, OnDuplicate, Request, Submit, SubmitJob};
 use crate::jobs::ids::IdMap;
 use crate::jobs::retry::again;
-use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
+use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
 use crate::submit::{Plan, ReplyTo};
 
 /// Jobs created in one unit.
@@ -73,7 +73,7 @@ impl Kernel {
             return self.answer(ticket, Err(Rejected::NothingToRetry(id)));
         }
         let Some(new) = self.take_ids(1).and_then(|ids| ids.first().copied()) else {
-            self.for_ids.push(AgendaItem::Request(Request::RetryGroup { id, name }, ticket).into());
+            self.for_ids.push(TaskKind::Request(Request::RetryGroup { id, name }, ticket).into());
             return self.ask_for_ids(1);
         };
         let (created_at, retry_of) = (self.now.wall, Some(id));
@@ -111,7 +111,7 @@ impl Kernel {
             return self.want(StoreRequest::Jobs(number, ids));
         }
         if busy {
-            return self.in_line_for_group.entry(id).or_default().push(AgendaItem::Fill(id).into());
+            return self.in_line_for_group.entry(id).or_default().push(TaskKind::Fill(id).into());
         }
         let ticket = fill.ticket.take();
         if let Some(ticket) = ticket {
@@ -144,7 +144,7 @@ impl Kernel {
         let n = jobs.len();
         let Some(new) = self.take_ids(n) else {
             self.put_back(id, ids);
-            self.for_ids.push(AgendaItem::Fill(id).into());
+            self.for_ids.push(TaskKind::Fill(id).into());
             return self.ask_for_ids(n);
         };
         let old = old.iter().map(|job| job.id).collect();
@@ -182,7 +182,7 @@ impl Kernel {
 
     fn fill_later(&mut self, id: GroupId, ids: Vec<JobId>) {
         self.put_back(id, ids);
-        self.postponed.push(AgendaItem::Fill(id).into());
+        self.postponed.push(TaskKind::Fill(id).into());
         self.rest();
     }
 
@@ -210,7 +210,7 @@ impl Kernel {
         found: Result<Option<(Group, Vec<Member>)>, StoreError>,
     ) {
         let Ok(found) = found else {
-            self.postponed.push(AgendaItem::ResumeFill(id, from).into());
+            self.postponed.push(TaskKind::ResumeFill(id, from).into());
             return self.rest();
         };
         let members = found.map_or_else(Vec::new, |(_, members)| members);
@@ -246,7 +246,7 @@ impl Kernel {
         let from = self.groups().get(id).and_then(|open| open.group.retry_of);
         let (Ok(found), Some(fill)) = (found, self.fills.get_mut(&id)) else {
             self.fills.remove(&id);
-            self.postponed.extend(from.map(|from| AgendaItem::ResumeFill(id, from).into()));
+            self.postponed.extend(from.map(|from| TaskKind::ResumeFill(id, from).into()));
             return self.rest();
         };
         for job in found.into_iter().flatten() {

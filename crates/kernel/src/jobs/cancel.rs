@@ -4,11 +4,11 @@ use jobhall_core::{Decision, Event, Failure, JobId, transition};
 
 use crate::api::answer::{Answer, Rejected};
 use crate::api::request::Request;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 impl Kernel {
     pub(crate) fn cancel(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
+        let TaskKind::Request(Request::Cancel { failure, .. }, ticket) = &task.what else { return };
         let Some(entry) = self.open.get(&id) else { return };
         match transition(&entry.life, &Event::Cancel(failure), self.now.wall) {
             Ok(Decision::Step(step)) => self.send_step(id, *step, task),

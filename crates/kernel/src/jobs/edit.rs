@@ -11,7 +11,7 @@ use jobhall_core::{
 use crate::api::answer::{Answer, Rejected};
 use crate::api::request::Request;
 use crate::jobs::windows::Timed;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 /// Changes of a job; a field that is none stays as it is. Type, key and queue never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Edit {
 impl Kernel {
     /// Holds, releases, edits or runs an open job.
     pub(crate) fn edit(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(request, ticket) = &task.what else { return };
+        let TaskKind::Request(request, ticket) = &task.what else { return };
         let ticket = *ticket;
         let edit = match request {
             Request::Edit { edit, .. } => Some((**edit).clone()),

@@ -8,7 +8,7 @@ use crate::groups::membership::Membership;
 use crate::jobs::entry::{Busy, Entry, Placed, Shared};
 use crate::jobs::ids::Pool;
 use crate::jobs::windows::Timed;
-use crate::kernel::{Kernel, Read, Reading, StoreRequest, Task};
+use crate::kernel::{AgendaItem, Kernel, Read, Reading, StoreRequest, Task};
 use crate::matching::board::{ClassId, Rank};
 use crate::stats::counts::waits;
 use crate::stats::queues::{QueueId, ready_since};
@@ -24,6 +24,7 @@ impl Kernel {
                 SettingKind::Operation | SettingKind::Token => {}
             }
         }
+        self.drain();
         Ok(())
     }
 
@@ -58,6 +59,7 @@ impl Kernel {
             self.make_busy(id, Busy::Reading);
             self.want(StoreRequest::Job(id));
         }
+        self.drain();
     }
 
     /// At start, after everything is restored: begins work.
@@ -65,9 +67,11 @@ impl Kernel {
         self.pool = Pool::new(self.config.block);
         self.ask_for_ids(1);
         self.restored_links();
+        self.drain();
         self.begin_dependencies();
+        self.drain();
         self.begin_groups();
-        self.carry_on();
+        self.finish_step();
     }
 
     pub(crate) fn ask_for_ids(&mut self, wanted: usize) {
@@ -105,7 +109,7 @@ impl Kernel {
             }
         }
         for task in std::mem::take(&mut self.for_ids) {
-            self.run(task);
+            self.enqueue(task);
         }
     }
 
@@ -151,12 +155,37 @@ impl Kernel {
         self.place(id);
     }
 
-    /// Places a queued job among the ready jobs or under its due time, and wakes a vacancy for it.
+    /// Places a queued job among the ready jobs or under its due time, and wakes a vacancy for it, after what is on the
+    /// agenda.
     pub(crate) fn place(&mut self, id: JobId) {
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        if self.agenda.grew() {
+            return self.agenda.push(AgendaItem::Place(id));
+        }
+        if let Some(class) = self.put(id) {
+            self.offer(class);
+        }
+        self.forget_specs();
+    }
+
+    /// Makes a job ready, and wakes a vacancy for it.
+    pub(crate) fn place_ready(&mut self, id: JobId) {
+        if let Some(class) = self.make_ready(id) {
+            self.offer(class);
+        }
+    }
+
+    /// Offers a class that has a new ready job.
+    fn offer(&mut self, class: ClassId) {
+        self.wake(class);
+        self.age_head(class);
+    }
+
+    /// Places a queued job among the ready jobs or under its due time. Returns its class if it is ready.
+    pub(crate) fn put(&mut self, id: JobId) -> Option<ClassId> {
+        let entry = self.open.get_mut(&id)?;
         let waits = matches!(entry.life.state, State::Queued(_));
         if !waits || entry.busy != Busy::Free || entry.placed != Placed::Nowhere {
-            return;
+            return None;
         }
         if let Some(spec) = &entry.spec {
             self.specs.keep(id, spec);
@@ -164,10 +193,9 @@ impl Kernel {
         entry.keep_to_windows(self.now.wall);
         if entry.life.run_at > self.now.wall {
             self.make_due(id);
-        } else {
-            self.make_ready(id);
+            return None;
         }
-        self.forget_specs();
+        self.make_ready(id)
     }
 
     /// Places a waiting job under its due time.
@@ -178,15 +206,15 @@ impl Kernel {
         self.deadlines.due.insert((entry.life.run_at, id));
     }
 
-    /// Places a waiting job among the ready jobs, and wakes a vacancy for it. A held job, and a job whose limits are
-    /// unknown, are set aside.
-    pub(crate) fn make_ready(&mut self, id: JobId) {
+    /// Places a waiting job among the ready jobs, and returns its class. A held job, and a job whose limits are unknown,
+    /// are set aside.
+    fn make_ready(&mut self, id: JobId) -> Option<ClassId> {
         self.stand_apart(id);
         if self.open.get(&id).is_some_and(|entry| entry.share == Shared::Unread) {
             self.find_share(id);
         }
         self.watch_closing(id);
-        let Some(entry) = self.open.get_mut(&id) else { return };
+        let entry = self.open.get_mut(&id)?;
         entry.placed = match entry.share {
             _ if entry.life.hold => Placed::OnHold,
             Shared::Unread => Placed::Unread,
@@ -195,16 +223,18 @@ impl Kernel {
         entry.recount(&mut self.board.queues, self.now.wall);
         match entry.placed {
             Placed::Ready => {}
-            Placed::Unread => return self.read_share(id),
-            _ => return,
+            Placed::Unread => {
+                self.read_share(id);
+                return None;
+            }
+            _ => return None,
         }
         let (class, queue, since) = (entry.class, entry.queue, ready_since(&entry.life));
         self.board.ready(class, rank(id, entry));
         if self.board.queues.ready(queue, id, since) {
             self.board.queues.sweep(queue, waits(&self.open));
         }
-        self.wake(class);
-        self.age_head(class);
+        Some(class)
     }
 
     /// Removes a job from the open jobs and from everything that counts it.
@@ -225,7 +255,7 @@ impl Kernel {
     /// Drops the specs of the jobs that have waited longest in their place, when specs exceed their memory; the claim
     /// returns them from the store. New jobs that are claimed immediately keep theirs, regardless of how many jobs
     /// wait.
-    fn forget_specs(&mut self) {
+    pub(crate) fn forget_specs(&mut self) {
         while let Some(id) = self.specs.surplus(self.config.spec_bytes) {
             let Some(entry) = self.open.get_mut(&id).filter(|entry| entry.placed != Placed::Nowhere) else {
                 continue;
@@ -284,7 +314,10 @@ impl Kernel {
             entry.busy = Busy::Free;
         }
         for task in self.in_line.remove(&id).unwrap_or_default() {
-            self.run(task);
+            self.enqueue(task);
+        }
+        if self.agenda.grew() {
+            return self.agenda.push(AgendaItem::Freed(id));
         }
         self.place(id);
         self.help(id);
@@ -333,7 +366,7 @@ impl Kernel {
             self.unlink(id);
         }
         for task in self.in_line.remove(&id).unwrap_or_default() {
-            self.run(task);
+            self.enqueue(task);
         }
     }
 
@@ -393,7 +426,7 @@ impl Kernel {
             }
         };
         for task in readers {
-            self.run(Task { read: Some(read.clone()), ..task });
+            self.enqueue(Task { read: Some(read.clone()), ..task });
         }
         if reading {
             self.make_free(id);

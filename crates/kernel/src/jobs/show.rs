@@ -3,11 +3,11 @@
 use jobhall_core::{Job, JobId};
 
 use crate::api::answer::{Answer, Rejected, Shown};
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 impl Kernel {
     pub(crate) fn show(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(_, ticket) = task.what else { return };
+        let TaskKind::Request(_, ticket) = task.what else { return };
         if let Some(entry) = self.open.get(&id) {
             let past = match task.read.as_ref().map(|read| &read.past) {
                 Some(past) => past.clone(),

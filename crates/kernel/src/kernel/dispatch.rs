@@ -2,14 +2,44 @@
 
 use jobhall_core::JobId;
 
-use super::{AgendaItem, Kernel, ROUNDS, Task};
+use super::{AgendaItem, Kernel, ROUNDS, Task, TaskKind};
 use crate::api::answer::{Answer, Rejected};
 use crate::api::request::Request;
 use crate::jobs::entry::Busy;
 
 impl Kernel {
+    /// Adds a task to the agenda, or to those that wait for its busy job.
+    pub(crate) fn enqueue(&mut self, task: Task) {
+        let busy = |id: &JobId| self.open.get(id).is_some_and(|entry| entry.busy != Busy::Free);
+        match task.what.job().filter(busy).filter(|_| self.stopped.is_none()) {
+            Some(id) => self.in_line.entry(id).or_default().push(task),
+            None => self.agenda.push(AgendaItem::Run(task)),
+        }
+    }
+
+    /// Does one item of the agenda.
+    pub(super) fn handle(&mut self, item: AgendaItem) {
+        match item {
+            AgendaItem::Run(task) => self.run(task),
+            AgendaItem::Stored(pending, done) => self.done(pending, done),
+            AgendaItem::Conflicted(pending, conflicts) => self.conflicted(pending, conflicts),
+            AgendaItem::NotStored(pending, error) => self.undone(pending, &error),
+            AgendaItem::Freed(id) => {
+                self.place(id);
+                self.help(id);
+            }
+            AgendaItem::Place(id) => self.place(id),
+            AgendaItem::Wake(class) => self.wake(class),
+            AgendaItem::Fill(vacancy) => self.fill(vacancy),
+            AgendaItem::Refill(worker) => self.refill(&worker),
+            AgendaItem::WakeAll => self.wake_all(),
+            AgendaItem::EndSweep => self.end_sweep(),
+            AgendaItem::RetryWaiters => self.retry_waiters(),
+        }
+    }
+
     /// Runs a task, immediately or once its job is no longer busy.
-    pub(crate) fn run(&mut self, task: Task) {
+    fn run(&mut self, task: Task) {
         if let Some(why) = &self.stopped {
             let refused = Rejected::Stopped(why.clone());
             return self.answer_task(&task, Err(refused));
@@ -32,47 +62,47 @@ impl Kernel {
 
     fn run_open(&mut self, id: JobId, task: Task) {
         match &task.what {
-            AgendaItem::Request(Request::Show(_), _) => self.show(id, task),
-            AgendaItem::Request(Request::Explain(_), ticket) => {
+            TaskKind::Request(Request::Show(_), _) => self.show(id, task),
+            TaskKind::Request(Request::Explain(_), ticket) => {
                 let explanation = self.explain(id);
                 self.answer(*ticket, explanation);
             }
-            AgendaItem::Request(Request::Retry { .. }, ticket) => {
+            TaskKind::Request(Request::Retry { .. }, ticket) => {
                 self.answer(*ticket, self.retry_rejected(id));
             }
-            AgendaItem::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
-            AgendaItem::Request(
+            TaskKind::Request(Request::Cancel { .. }, _) => self.cancel(id, task),
+            TaskKind::Request(
                 Request::Edit { .. } | Request::RunNow(_) | Request::Hold(_) | Request::Release(_),
                 _,
             ) => self.edit(id, task),
-            AgendaItem::Request(Request::Complete { .. }, _) => self.complete(id, task),
-            AgendaItem::Request(..) => self.worker_event(id, task),
-            AgendaItem::TakeBack(_, claim) => self.take_back(id, *claim, task),
-            AgendaItem::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
-            AgendaItem::Keep(attempt, lease) => self.keep(*attempt, *lease),
-            AgendaItem::Save(_, claim) => self.save(id, *claim),
-            AgendaItem::DependenciesMet(_) => self.dependencies_met(id),
-            AgendaItem::Cascade(_, by) => self.cascade_to(id, *by, task),
-            AgendaItem::TimeOut(_, claim) => self.time_out(id, *claim, task),
-            AgendaItem::ExternalOver(_, claim) => self.external_over(id, *claim, task),
-            AgendaItem::Resume(_, claim) => self.resume(id, *claim),
-            AgendaItem::Cycle(_, claim, failure) => {
+            TaskKind::Request(Request::Complete { .. }, _) => self.complete(id, task),
+            TaskKind::Request(..) => self.worker_event(id, task),
+            TaskKind::TakeBack(_, claim) => self.take_back(id, *claim, task),
+            TaskKind::LeaseEnd(_, claim, session) => self.lease_end(id, *claim, *session, task),
+            TaskKind::Keep(attempt, lease) => self.keep(*attempt, *lease),
+            TaskKind::Save(_, claim) => self.save(id, *claim),
+            TaskKind::DependenciesMet(_) => self.dependencies_met(id),
+            TaskKind::Cascade(_, by) => self.cascade_to(id, *by, task),
+            TaskKind::TimeOut(_, claim) => self.time_out(id, *claim, task),
+            TaskKind::ExternalOver(_, claim) => self.external_over(id, *claim, task),
+            TaskKind::Resume(_, claim) => self.resume(id, *claim),
+            TaskKind::Cycle(_, claim, failure) => {
                 let (claim, failure) = (*claim, failure.clone());
                 self.fail_for_cycle(id, claim, &failure, task);
             }
-            AgendaItem::Orphan(_) => self.orphan_of(id, task),
-            AgendaItem::Submit(_)
-            | AgendaItem::Tick(_)
-            | AgendaItem::ReadEnds(_)
-            | AgendaItem::LookAtGroup(_)
-            | AgendaItem::Fill(_)
-            | AgendaItem::ResumeFill(..) => {}
+            TaskKind::Orphan(_) => self.orphan_of(id, task),
+            TaskKind::Submit(_)
+            | TaskKind::Tick(_)
+            | TaskKind::ReadEnds(_)
+            | TaskKind::LookAtGroup(_)
+            | TaskKind::Fill(_)
+            | TaskKind::ResumeFill(..) => {}
         }
     }
 
     /// Runs a task on a completed or unknown job; the job is taken from the cache or read into it.
     fn run_closed(&mut self, id: JobId, task: Task) {
-        if !matches!(task.what, AgendaItem::Request(..)) {
+        if !matches!(task.what, TaskKind::Request(..)) {
             return;
         }
         if self.cached.contains(&id) {
@@ -88,7 +118,7 @@ impl Kernel {
     }
 
     fn run_completed(&mut self, id: JobId, task: Task) {
-        let AgendaItem::Request(request, ticket) = &task.what else { return };
+        let TaskKind::Request(request, ticket) = &task.what else { return };
         match request {
             Request::Show(_) => self.show(id, task),
             Request::Explain(_) => {
@@ -115,13 +145,13 @@ impl Kernel {
     /// Runs a task that does not concern a single job.
     fn run_free(&mut self, task: Task) {
         let (request, ticket) = match task.what {
-            AgendaItem::Request(request, ticket) => (request, ticket),
-            AgendaItem::Submit(plan) => return self.send_plan(*plan),
-            AgendaItem::Tick(name) => return self.tick_of(&name),
-            AgendaItem::ReadEnds(ids) => return self.read_ends(ids),
-            AgendaItem::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
-            AgendaItem::Fill(group) => return self.fill_on(group),
-            AgendaItem::ResumeFill(group, from) => return self.resume_fill(group, from),
+            TaskKind::Request(request, ticket) => (request, ticket),
+            TaskKind::Submit(plan) => return self.send_plan(*plan),
+            TaskKind::Tick(name) => return self.tick_of(&name),
+            TaskKind::ReadEnds(ids) => return self.read_ends(ids),
+            TaskKind::LookAtGroup(group) => return self.groups_mut().quiet.push(group),
+            TaskKind::Fill(group) => return self.fill_on(group),
+            TaskKind::ResumeFill(group, from) => return self.resume_fill(group, from),
             _ => return,
         };
         match request {
@@ -213,11 +243,11 @@ impl Kernel {
     }
 }
 
-impl AgendaItem {
+impl TaskKind {
     /// Returns the one job that the item concerns.
     pub fn job(&self) -> Option<JobId> {
         match self {
-            AgendaItem::Request(request, _) => match request {
+            TaskKind::Request(request, _) => match request {
                 Request::Cancel { id, .. }
                 | Request::Edit { id, .. }
                 | Request::RunNow(id)
@@ -235,23 +265,23 @@ impl AgendaItem {
                 | Request::Report { attempt, .. } => Some(attempt.job),
                 _ => None,
             },
-            AgendaItem::Submit(_)
-            | AgendaItem::Tick(_)
-            | AgendaItem::ReadEnds(_)
-            | AgendaItem::LookAtGroup(_)
-            | AgendaItem::Fill(_)
-            | AgendaItem::ResumeFill(..) => None,
-            AgendaItem::Keep(attempt, _) => Some(attempt.job),
-            AgendaItem::TakeBack(id, _)
-            | AgendaItem::LeaseEnd(id, ..)
-            | AgendaItem::Save(id, _)
-            | AgendaItem::TimeOut(id, _)
-            | AgendaItem::ExternalOver(id, _)
-            | AgendaItem::Resume(id, _)
-            | AgendaItem::Cycle(id, ..)
-            | AgendaItem::Orphan(id)
-            | AgendaItem::DependenciesMet(id)
-            | AgendaItem::Cascade(id, _) => Some(*id),
+            TaskKind::Submit(_)
+            | TaskKind::Tick(_)
+            | TaskKind::ReadEnds(_)
+            | TaskKind::LookAtGroup(_)
+            | TaskKind::Fill(_)
+            | TaskKind::ResumeFill(..) => None,
+            TaskKind::Keep(attempt, _) => Some(attempt.job),
+            TaskKind::TakeBack(id, _)
+            | TaskKind::LeaseEnd(id, ..)
+            | TaskKind::Save(id, _)
+            | TaskKind::TimeOut(id, _)
+            | TaskKind::ExternalOver(id, _)
+            | TaskKind::Resume(id, _)
+            | TaskKind::Cycle(id, ..)
+            | TaskKind::Orphan(id)
+            | TaskKind::DependenciesMet(id)
+            | TaskKind::Cascade(id, _) => Some(*id),
         }
     }
 }

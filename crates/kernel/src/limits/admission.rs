@@ -20,7 +20,7 @@ use crate::api::time::Mono;
 use crate::jobs::entry::{Busy, Placed, Shared};
 use crate::jobs::ids::IdMap;
 use crate::jobs::load::rank;
-use crate::kernel::{Kernel, StoreRequest};
+use crate::kernel::{AgendaItem, Kernel, StoreRequest};
 use crate::limits::{LimitOf, Limits, Share};
 use crate::matching::board::ClassId;
 
@@ -43,14 +43,9 @@ pub(crate) struct Admission {
     /// Jobs whose claim is in flight and whose share is unknown: the limits changed while their spec was not in
     /// memory. Until it is known, no other job of their queue or type is claimed under a limit.
     unknown: BTreeSet<JobId>,
-    retrying_waiters: bool,
-    /// Jobs become ready without waking a vacancy, because many do so together.
-    pub quiet: bool,
-    /// Vacancies are being filled one after the other: a job that becomes ready meanwhile takes none that has not been
-    /// examined, because a job of a better rank may wait for it.
-    pub deferring: bool,
-    /// Classes in which a job became ready meanwhile.
-    pub deferred: BTreeSet<ClassId>,
+    /// While all parked vacancies are examined one after the other: the classes in which a job became ready. Such a job
+    /// takes no vacancy that was not examined, because a job of a better rank may wait for it.
+    pub sweep: Option<BTreeSet<ClassId>>,
 }
 
 /// A job in flight.
@@ -222,16 +217,15 @@ impl Kernel {
 
     /// Releases the waiting jobs that may now fit, so that they look for a vacancy again.
     pub(crate) fn retry_waiters(&mut self) {
-        if std::mem::replace(&mut self.admission.retrying_waiters, true) {
-            return;
-        }
         while self.matches() {
+            if self.agenda.grew() {
+                return self.agenda.push(AgendaItem::RetryWaiters);
+            }
             let open = &self.open;
             let looks = |id: JobId| open.get(&id).is_some_and(|entry| entry.placed == Placed::Ready);
             let Some(id) = self.admission.limits.next_out(looks, self.now.mono) else { break };
             self.replace(id);
         }
-        self.admission.retrying_waiters = false;
     }
 
     /// Removes a job from where it waits and places it again.
@@ -249,7 +243,7 @@ impl Kernel {
             self.limits_changed(of);
         }
         if resumed {
-            self.wake_all();
+            self.agenda.push(AgendaItem::WakeAll);
         }
     }
 
@@ -271,14 +265,17 @@ impl Kernel {
         }
         // All jobs are counted under the new limits before the first is matched, and they are matched together, so
         // that the job with the best rank is first.
-        self.admission.quiet = true;
+        self.agenda.push(AgendaItem::WakeAll);
         for &id in &ids {
             self.unplace(id);
             self.find_share(id);
         }
-        ids.into_iter().for_each(|id| self.place(id));
-        self.admission.quiet = false;
-        self.wake_all();
+        for id in ids {
+            if let Some(class) = self.put(id) {
+                self.age_head(class);
+            }
+            self.forget_specs();
+        }
     }
 
     /// Queues a waiting job whose spec must be read to determine its limits.

@@ -16,7 +16,7 @@ use jobhall_core::{JobId, State, WorkerName};
 use crate::api::effect::{SessionId, VacancyId};
 use crate::attempts::session::SessionState;
 use crate::jobs::ids::IdMap;
-use crate::kernel::Kernel;
+use crate::kernel::{AgendaItem, Kernel};
 use crate::matching::avoid::Avoids;
 use crate::matching::board::{ClassId, Line, Rank};
 
@@ -138,12 +138,12 @@ impl Kernel {
             let whole = state.taken.give_back(&uses);
             debug_assert!(whole, "what is given back was taken");
         }
-        self.refill(&worker);
+        self.agenda.push(AgendaItem::Refill(worker.clone()));
         self.forget_worker(&worker);
     }
 
     /// Fills every vacancy of a worker again.
-    fn refill(&mut self, worker: &WorkerName) {
+    pub(crate) fn refill(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get(worker) else { return };
         for session in state.sessions.clone() {
             self.resume_ready(session);
@@ -216,7 +216,7 @@ impl Kernel {
         if let Some(state) = self.workers.get_mut(&worker) {
             state.reserved_for = None;
         }
-        self.refill(&worker);
+        self.agenda.push(AgendaItem::Refill(worker));
     }
 
     /// Ends the reservations of a class whose jobs cannot be taken at the moment.

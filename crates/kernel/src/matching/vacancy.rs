@@ -15,7 +15,7 @@ use crate::attempts::timing::Timing;
 use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::{Busy, Shared};
-use crate::kernel::{AgendaItem, Kernel};
+use crate::kernel::{AgendaItem, Kernel, TaskKind};
 use crate::limits::SENT_AWAY;
 use crate::limits::Share;
 use crate::matching::board::{ClassId, ProfileId, Rank};
@@ -97,14 +97,20 @@ impl Kernel {
 
     /// Fills a vacancy with the first ready jobs that match; the rest of it is parked.
     pub(crate) fn fill(&mut self, id: VacancyId) {
+        if self.agenda.grew() {
+            return self.agenda.push(AgendaItem::Fill(id));
+        }
         if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
             self.resume_ready(session);
         }
         let mut sent_away = 0;
         loop {
             self.retry_waiters();
+            if self.agenda.grew() {
+                return self.agenda.push(AgendaItem::Fill(id));
+            }
             let Some(vacancy) = self.vacancies.get(&id) else { return };
-            if vacancy.free() == 0 || !self.matches() || self.admission.quiet {
+            if vacancy.free() == 0 || !self.matches() {
                 break;
             }
             let Some(rank) = self.best_for(id) else { break };
@@ -122,12 +128,15 @@ impl Kernel {
 
     /// Offers a ready job of the class to a parked vacancy.
     pub(crate) fn wake(&mut self, class: ClassId) {
-        if self.admission.deferring {
-            self.admission.deferred.insert(class);
-            return;
-        }
         let mut sent_away = 0;
-        while self.matches() && !self.admission.quiet {
+        while self.matches() {
+            if self.agenda.grew() {
+                return self.agenda.push(AgendaItem::Wake(class));
+            }
+            if let Some(later) = &mut self.admission.sweep {
+                later.insert(class);
+                return;
+            }
             let Some(rank) = self.board.head(class) else { return };
             let Some(vacancy) = self.vacancy_for(class, rank) else { return };
             sent_away += usize::from(!self.claim(rank.id, vacancy));
@@ -145,13 +154,22 @@ impl Kernel {
 
     /// Matches everything that waits, after a pause or after a change that makes many jobs eligible.
     pub(crate) fn wake_all(&mut self) {
-        self.admission.deferring = true;
+        self.begin_sweep();
         self.read_shares();
         for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
-        self.admission.deferring = false;
-        for class in std::mem::take(&mut self.admission.deferred) {
+        self.agenda.push(AgendaItem::EndSweep);
+    }
+
+    /// From now on, a job that becomes ready waits until every parked vacancy has been examined.
+    pub(crate) fn begin_sweep(&mut self) {
+        self.admission.sweep.get_or_insert_default();
+    }
+
+    /// Every parked vacancy was examined: matches the jobs that became ready meanwhile.
+    pub(crate) fn end_sweep(&mut self) {
+        for class in self.admission.sweep.take().unwrap_or_default() {
             self.wake(class);
         }
     }
@@ -200,8 +218,7 @@ impl Kernel {
         let event = Event::Claim { lease, worker };
         let Ok(Decision::Step(step)) = transition(&entry.life, &event, self.now.wall) else {
             self.give_back_limits(id, version);
-            self.give_back(reserved);
-            self.make_free(id);
+            self.unclaim(id, reserved);
             return false;
         };
         let life = step.life;
@@ -212,12 +229,25 @@ impl Kernel {
         true
     }
 
+    /// Reverts a claim that the state of the job does not allow.
+    fn unclaim(&mut self, id: JobId, reserved: Reserved) {
+        if let Some(vacancy) = self.vacancies.get_mut(&reserved.vacancy) {
+            vacancy.pending -= 1;
+            self.agenda.push(AgendaItem::Fill(reserved.vacancy));
+        }
+        self.free(reserved.allocation);
+        if let Some(entry) = self.open.get_mut(&id) {
+            entry.busy = Busy::Free;
+        }
+    }
+
     /// A ready job whose time is in the future or whose windows are closed, because the wall clock was changed, waits
     /// again.
     fn not_due_after_all(&mut self, id: JobId) -> bool {
         let early = self.open.get(&id).is_some_and(|entry| entry.too_early(self.now.wall));
         if early {
-            self.replace(id);
+            self.unplace(id);
+            self.agenda.push(AgendaItem::Place(id));
         }
         early
     }
@@ -225,7 +255,8 @@ impl Kernel {
     /// Assigns a new job if a vacancy is parked, so that one write both inserts and assigns it.
     pub(crate) fn hand_over(&mut self, job: &mut Job, share: Option<&Share>) -> Option<Reserved> {
         // A copy must first exclude the workers of its original, which is not done for a new job.
-        if !self.matches() || self.admission.deferring || (job.spec.avoid && job.spec.copy_of.is_some()) {
+        if !self.matches() || self.admission.sweep.is_some() || (job.spec.avoid && job.spec.copy_of.is_some())
+        {
             return None;
         }
         let class = self.board.class_of(&job.spec);
@@ -281,7 +312,7 @@ impl Kernel {
         let Some(state) = self.sessions.get_mut(&session).filter(|state| state.connected) else {
             self.end_if_over(vacancy);
             self.free(allocation);
-            return self.run(AgendaItem::TakeBack(id, claim).into());
+            return self.enqueue(TaskKind::TakeBack(id, claim).into());
         };
         state.attempts.insert(id);
         let since = self.now.mono;

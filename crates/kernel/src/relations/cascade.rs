@@ -13,7 +13,7 @@ use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::Busy;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{AgendaItem, Kernel, ROUNDS, Task};
+use crate::kernel::{Kernel, ROUNDS, Task, TaskKind};
 
 /// Jobs that are ended in one unit.
 const SLICE: usize = 500;
@@ -133,7 +133,7 @@ impl Kernel {
     }
 
     fn plan_end(&mut self, id: JobId, by: CascadeCause, slice: &mut Slice) {
-        let task = || AgendaItem::Cascade(id, by).into();
+        let task = || TaskKind::Cascade(id, by).into();
         match self.open.get(&id).map(|entry| entry.busy) {
             None => self.cascade.over(id),
             Some(Busy::Unit | Busy::Reading) => self.in_line.entry(id).or_default().push(task()),
@@ -142,7 +142,7 @@ impl Kernel {
                 Some(step) if self.is_alone(id, &step) => {
                     self.plan_move(Move { id, by, step, near: false }, slice);
                 }
-                Some(_) => self.run(task()),
+                Some(_) => self.enqueue(task()),
             },
         }
     }

@@ -16,7 +16,7 @@ use crate::commits::settle::Pending;
 use crate::commits::step::change;
 use crate::jobs::entry::Busy;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
+use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
 use crate::relations::cascade::CascadeCause;
 
 /// Dependents processed per step; the others follow in the next step.
@@ -138,7 +138,7 @@ impl Kernel {
     pub(crate) fn ends_read(&mut self, ids: Vec<JobId>, found: Result<Vec<Option<Job>>, StoreError>) {
         let Ok(found) = found else {
             self.rest();
-            return self.postponed.push(AgendaItem::ReadEnds(ids).into());
+            return self.postponed.push(TaskKind::ReadEnds(ids).into());
         };
         for (id, job) in ids.into_iter().zip(found) {
             let state = job.map_or(StateName::Succeeded, |job| job.life.state.name());
@@ -155,8 +155,8 @@ impl Kernel {
         self.dependencies.ended.push_back(Ended { id, how, dependents: dependents.into_iter() });
     }
 
-    /// Processes pending ends, a bounded step at a time.
-    pub(crate) fn carry_on(&mut self) {
+    /// Processes pending ends, a bounded number at a time.
+    pub(crate) fn propagate_ends(&mut self) {
         for _ in 0..HEAR {
             let Some(ended) = self.dependencies.ended.front_mut() else { break };
             let (id, how) = (ended.id, ended.how);
@@ -168,9 +168,6 @@ impl Kernel {
                 }
             }
         }
-        self.end_groups();
-        self.cascade_all();
-        self.retry_waiters();
     }
 
     fn hear(&mut self, dependent: JobId, id: JobId, how: Dependency) {
@@ -186,7 +183,7 @@ impl Kernel {
         let Some(waits) = self.dependencies.waits.get_mut(&id) else { return };
         waits.unmet = waits.unmet.saturating_sub(u32::try_from(met).unwrap_or(u32::MAX));
         if waits.unmet == 0 {
-            self.run(AgendaItem::DependenciesMet(id).into());
+            self.enqueue(TaskKind::DependenciesMet(id).into());
         }
     }
 

@@ -10,7 +10,7 @@ use jobhall_store::Link;
 
 use crate::commits::settle::Pending;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{AgendaItem, Kernel, Task};
+use crate::kernel::{Kernel, Task, TaskKind};
 
 /// The name of the link that marks a job as wanted from outside.
 const OUTSIDE: &str = "";
@@ -114,7 +114,7 @@ impl Kernel {
             self.send(jobhall_store::Unit { unlinked: over, ..Default::default() }, Pending::Unlinked);
         }
         for job in std::mem::take(&mut self.sub_jobs) {
-            self.run(AgendaItem::Orphan(job).into());
+            self.enqueue(TaskKind::Orphan(job).into());
         }
         let waiting = self.open.iter().filter(|(_, entry)| entry.waits_for_jobs());
         let mut waiting: Vec<_> = waiting.map(|(&id, _)| id).collect();
@@ -129,7 +129,7 @@ impl Kernel {
     pub(crate) fn unlink(&mut self, parent: JobId) {
         for job in self.links.remove(parent) {
             if job != parent && self.open.contains_key(&job) {
-                self.run(AgendaItem::Orphan(job).into());
+                self.enqueue(TaskKind::Orphan(job).into());
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::api::effect::Ticket;
 use crate::api::request::{After, Request, Submit, SubmitJob};
 use crate::groups::NewGroup;
 use crate::jobs::ids::IdMap;
-use crate::kernel::{AgendaItem, Kernel, PendingRead, StoreRequest};
+use crate::kernel::{Kernel, PendingRead, StoreRequest, TaskKind};
 
 impl ReplyTo {
     /// The group that the plan creates.
@@ -54,7 +54,7 @@ impl Kernel {
         }
         let n = submit.jobs.len() + 1;
         let Some(mut ids) = self.take_ids(n) else {
-            self.for_ids.push(AgendaItem::Request(Request::CreateGroup { group, submit }, ticket).into());
+            self.for_ids.push(TaskKind::Request(Request::CreateGroup { group, submit }, ticket).into());
             return self.ask_for_ids(n);
         };
         self.ask_for_ids(0);

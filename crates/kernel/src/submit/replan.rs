@@ -6,7 +6,7 @@ use jobhall_store::{Conflict, Setting, SettingKind};
 use super::{ItemAction, Plan, ReplyTo};
 use crate::api::answer::Rejected;
 use crate::api::request::OnDuplicate;
-use crate::kernel::{Kernel, ROUNDS};
+use crate::kernel::{Kernel, ROUNDS, TaskKind};
 
 impl Kernel {
     pub(crate) fn submit_conflicted(&mut self, mut plan: Plan, conflicts: Vec<Conflict>) {
@@ -17,7 +17,7 @@ impl Kernel {
         match verdict {
             Some(answer) => self.end_plan(plan, answer),
             None if rounds > ROUNDS => self.end_plan(plan, Err(Rejected::Contended)),
-            None => self.send_plan(plan),
+            None => self.enqueue(TaskKind::Submit(Box::new(plan)).into()),
         }
     }
 

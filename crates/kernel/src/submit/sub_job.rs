@@ -8,7 +8,7 @@ use jobhall_store::Link;
 use crate::api::answer::{Answer, Rejected};
 use crate::api::effect::Ticket;
 use crate::api::request::{Request, Submit};
-use crate::kernel::{AgendaItem, Kernel, ROUNDS, Task};
+use crate::kernel::{Kernel, ROUNDS, Task, TaskKind};
 use crate::submit::ReplyTo;
 
 /// A call whose job is being created.
@@ -28,7 +28,7 @@ impl Call {
 impl Kernel {
     /// Handles the request for a sub-job; for an open parent that is not busy, and by its holder.
     pub(crate) fn call(&mut self, parent: JobId, task: Task) {
-        let AgendaItem::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else {
+        let TaskKind::Request(Request::Call { attempt, call, job, .. }, ticket) = &task.what else {
             return;
         };
         let (attempt, call, ticket) = (*attempt, call.clone(), *ticket);
@@ -95,7 +95,7 @@ impl Kernel {
             }
         }
         for task in std::mem::take(&mut self.links.waiting) {
-            self.run(task);
+            self.enqueue(task);
         }
     }
 

@@ -3,7 +3,7 @@
 use jobhall_core::{JobId, State};
 
 use super::{Service, Wake};
-use crate::kernel::{AgendaItem, Kernel};
+use crate::kernel::{Kernel, TaskKind};
 
 pub(super) const SERVICE: Service = Service { name: "attempts", next, run };
 
@@ -26,10 +26,10 @@ fn look(kernel: &mut Kernel, id: JobId) {
     let claim = entry.life.claim;
     if !matches!(entry.life.state, State::Assigned(_)) {
         kernel.watch_clock(id);
-        return kernel.run(AgendaItem::Save(id, claim).into());
+        return kernel.enqueue(TaskKind::Save(id, claim).into());
     }
     if accept_by <= kernel.now.mono {
-        kernel.run(AgendaItem::TakeBack(id, claim).into());
+        kernel.enqueue(TaskKind::TakeBack(id, claim).into());
     } else {
         kernel.arm(id, accept_by);
     }

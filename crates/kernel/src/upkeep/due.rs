@@ -17,6 +17,6 @@ pub(crate) fn run(kernel: &mut Kernel) {
             continue;
         }
         kernel.deadlines.due.remove(&(at, id));
-        kernel.make_ready(id);
+        kernel.place_ready(id);
     }
 }

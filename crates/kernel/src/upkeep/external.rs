@@ -1,7 +1,7 @@
 //! Times out external work whose outcome was not reported in time.
 
 use super::{Service, Wake};
-use crate::kernel::{AgendaItem, Kernel};
+use crate::kernel::{Kernel, TaskKind};
 
 pub(super) const SERVICE: Service = Service { name: "outside", next, run };
 
@@ -14,7 +14,7 @@ fn run(kernel: &mut Kernel) {
         kernel.deadlines.external.remove(&(at, id));
         if let Some(entry) = kernel.open.get(&id) {
             let claim = entry.life.claim;
-            kernel.run(AgendaItem::ExternalOver(id, claim).into());
+            kernel.enqueue(TaskKind::ExternalOver(id, claim).into());
         }
     }
 }

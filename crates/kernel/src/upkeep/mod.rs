@@ -130,13 +130,15 @@ impl Kernel {
         self.now = now;
         if now.wall < std::mem::replace(&mut self.deadlines.ticked_at, now.wall) {
             self.look_at_windows_again();
+            self.drain();
         }
         for service in &SERVICES {
             if self.stopped.is_none() && (service.next)(self).is_some_and(|wake| wake.in_ms(now) == 0) {
                 (service.run)(self);
+                self.drain();
             }
         }
-        self.carry_on();
+        self.finish_step();
     }
 
     /// Milliseconds until the next service is due, none if there is none.

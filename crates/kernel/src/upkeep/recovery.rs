@@ -1,7 +1,7 @@
 //! After a failed write, matching pauses for a while; then postponed tasks are tried again.
 
 use super::{Service, Wake};
-use crate::kernel::Kernel;
+use crate::kernel::{AgendaItem, Kernel};
 
 pub(super) const SERVICE: Service = Service { name: "recovery", next, run };
 
@@ -11,9 +11,9 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     kernel.rest_until = None;
-    kernel.admission.deferring = true;
+    kernel.begin_sweep();
     for task in std::mem::take(&mut kernel.postponed) {
-        kernel.run(task);
+        kernel.enqueue(task);
     }
-    kernel.wake_all();
+    kernel.agenda.push(AgendaItem::WakeAll);
 }
