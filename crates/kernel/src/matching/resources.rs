@@ -144,6 +144,12 @@ impl Kernel {
 
     /// Fills every vacancy of a worker again.
     pub(crate) fn refill(&mut self, worker: &WorkerName) {
+        let began = self.begin_sweep();
+        self.refill_in_order(worker);
+        self.close_sweep(began);
+    }
+
+    fn refill_in_order(&mut self, worker: &WorkerName) {
         let Some(state) = self.workers.get(worker) else { return };
         for session in state.sessions.clone() {
             self.resume_ready(session);
@@ -228,18 +234,21 @@ impl Kernel {
         }
     }
 
-    /// The worker reserved for a job is gone: reserves another one.
+    /// The worker reserved for a job is gone, or came back in sessions that do not match: reserves another one.
     pub(crate) fn keep_elsewhere(&mut self, worker: &WorkerName) {
-        let Some(state) = self.workers.get_mut(worker).filter(|state| state.reserved_for.is_some()) else {
+        let Some(state) = self.workers.get(worker) else { return };
+        let Some(kept) = &state.reserved_for else { return };
+        let suits = self.board.line(kept.class).map_or(&[][..], |line| &line.suits);
+        let mut sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
+        let suited = |profile| suits.binary_search(&profile).is_ok();
+        if sessions.any(|session| session.connected && session.profile.is_some_and(suited)) {
+            return;
+        }
+        let Some(kept) = self.workers.get_mut(worker).and_then(|state| state.reserved_for.take()) else {
             return;
         };
-        let sessions = state.sessions.iter().filter_map(|id| self.sessions.get(id));
-        if sessions.into_iter().any(|session| session.connected) {
-            return;
-        }
-        if let Some(kept) = state.reserved_for.take() {
-            self.reservations.remove(&kept.rank.id);
-            self.reserve_for(kept.class, kept.rank);
-        }
+        self.reservations.remove(&kept.rank.id);
+        self.reserve_for(kept.class, kept.rank);
+        self.agenda.push(AgendaItem::Refill(worker.clone()));
     }
 }

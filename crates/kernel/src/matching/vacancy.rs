@@ -96,10 +96,18 @@ impl Kernel {
     }
 
     /// Fills a vacancy with the first ready jobs that match; the rest of it is parked.
+    ///
+    /// Between two claims, a limit may release a waiting job. It takes no slot by itself: a better job may be ready.
     pub(crate) fn fill(&mut self, id: VacancyId) {
         if self.agenda.grew() {
             return self.agenda.push(AgendaItem::Fill(id));
         }
+        let began = self.begin_sweep();
+        self.fill_in_order(id);
+        self.close_sweep(began);
+    }
+
+    fn fill_in_order(&mut self, id: VacancyId) {
         if let Some(session) = self.vacancies.get(&id).map(|vacancy| vacancy.session) {
             self.resume_ready(session);
         }
@@ -154,20 +162,32 @@ impl Kernel {
 
     /// Matches everything that waits, after a pause or after a change that makes many jobs eligible.
     pub(crate) fn wake_all(&mut self) {
-        self.begin_sweep();
+        let began = self.begin_sweep();
         self.read_shares();
         for vacancy in self.board.parked() {
             self.fill(vacancy);
         }
-        self.agenda.push(AgendaItem::EndSweep);
+        self.close_sweep(began);
     }
 
-    /// From now on, a job that becomes ready waits until every parked vacancy has been examined.
-    pub(crate) fn begin_sweep(&mut self) {
+    /// From now on, a job that becomes ready waits until the vacancies have been examined. Returns false if it does so
+    /// already.
+    pub(crate) fn begin_sweep(&mut self) -> bool {
+        let began = self.admission.sweep.is_none();
         self.admission.sweep.get_or_insert_default();
+        began
     }
 
-    /// Every parked vacancy was examined: matches the jobs that became ready meanwhile.
+    /// Ends a sweep that began here, once its vacancies have been examined.
+    pub(crate) fn close_sweep(&mut self, began: bool) {
+        match (began, self.agenda.grew()) {
+            (true, true) => self.agenda.push(AgendaItem::EndSweep),
+            (true, false) => self.end_sweep(),
+            (false, _) => {}
+        }
+    }
+
+    /// The vacancies were examined: matches the jobs that became ready meanwhile.
     pub(crate) fn end_sweep(&mut self) {
         for class in self.admission.sweep.take().unwrap_or_default() {
             self.wake(class);

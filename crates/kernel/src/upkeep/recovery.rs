@@ -11,9 +11,10 @@ fn next(kernel: &Kernel) -> Option<Wake> {
 
 fn run(kernel: &mut Kernel) {
     kernel.rest_until = None;
-    kernel.begin_sweep();
+    let began = kernel.begin_sweep();
     for task in std::mem::take(&mut kernel.postponed) {
         kernel.enqueue(task);
     }
     kernel.agenda.push(AgendaItem::WakeAll);
+    kernel.close_sweep(began);
 }

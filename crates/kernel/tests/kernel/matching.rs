@@ -1,6 +1,7 @@
 //! Who gets which job, and in which order; and why a job waits.
 
 use crate::rig::{Hall, failed, job, keyed, passed, tries};
+use jobhall_core::limits::Limit;
 use jobhall_core::needs::Needs;
 use jobhall_core::{Json, QueueName, StateName};
 use jobhall_kernel::{Answer, Config, OnDuplicate, Rejected, Request, SubmitJob, Why};
@@ -224,6 +225,33 @@ fn a_job_on_its_way_says_so() {
     hall.let_through();
     let Some(Ok(Answer::Explained(explanation))) = hall.answers.remove(&ticket) else { panic!("no answer") };
     assert_eq!(explanation.why, [Why::NotAccepted(crate::rig::worker("w"))]);
+}
+
+#[test]
+fn a_job_released_by_a_limit_takes_no_slot_before_a_better_one() {
+    let mut hall = Hall::new();
+    let limit = Limit { by: None, concurrency: Some(2), rate: None };
+    hall.set_type("limited", |config| config.limits = vec![limit]);
+    let session = hall.worker("w", "");
+    hall.credit(session, 10);
+    let with = |job_type, priority| SubmitJob { priority, ..job(job_type) };
+    let submit = |hall: &mut Hall, wanted| hall.submit(wanted).unwrap().id;
+    submit(&mut hall, with("limited", 100));
+    submit(&mut hall, with("limited", 100));
+    let running = hall.assignments();
+    let (first, last) = (submit(&mut hall, with("limited", 1)), submit(&mut hall, with("limited", 200)));
+    hall.credit(session, 2);
+    let second = submit(&mut hall, with("other", 100));
+    for (_, assignment) in &running {
+        hall.report("w", assignment, passed()).unwrap();
+    }
+    assert!(hall.assignments().is_empty(), "no slot is free");
+    hall.credit(session, 4);
+    let given: Vec<_> = hall.assignments().iter().map(|(_, a)| a.attempt.job).collect();
+    assert_eq!(given, [first, second]);
+    hall.credit(session, 5);
+    let given: Vec<_> = hall.assignments().iter().map(|(_, a)| a.attempt.job).collect();
+    assert_eq!(given, [last]);
 }
 
 #[test]

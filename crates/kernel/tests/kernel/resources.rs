@@ -380,6 +380,28 @@ fn another_worker_is_kept_when_the_first_has_gone() {
 }
 
 #[test]
+fn no_worker_is_kept_that_came_back_with_too_little() {
+    let mut hall = Hall::new();
+    let first = hall.worker("w", "gpu=2");
+    credit(&mut hall, first, 10);
+    let running = submit(&mut hall, "gpu=1");
+    accepted(&mut hall, "w");
+    let large = submit(&mut hall, "gpu=2");
+    hall.pass(29_000);
+    hall.ask(Request::Renew(first)).unwrap();
+    hall.pass(1_000);
+    assert_eq!(workers(&mut hall)[0].reserved_for, Some(large));
+    let second = hall.worker("w", "gpu=1");
+    credit(&mut hall, second, 10);
+    let small = submit(&mut hall, "gpu=1");
+    assert_eq!(workers(&mut hall)[0].reserved_for, Some(large), "the first session may still take it");
+    hall.cancel(running).unwrap();
+    hall.ask(Request::CloseSession(first)).unwrap();
+    assert_eq!(workers(&mut hall)[0].reserved_for, None);
+    assert_eq!(jobs(&hall.assignments()), [small]);
+}
+
+#[test]
 fn an_attempt_that_waits_for_others_uses_nothing() {
     let mut hall = Hall::new();
     let session = hall.worker("w", "gpu=1");

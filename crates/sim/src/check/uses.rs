@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use jobhall_core::{Job, JobId, State, WorkerName};
+use jobhall_core::{AttemptId, Job, JobId, State, WorkerName};
 use jobhall_kernel::WorkerUse;
 
 use super::{Checker, Invariant, Seen};
@@ -27,7 +27,8 @@ impl Checker {
         waiting.filter(move |job| job.life.state.lease().is_some_and(|lease| lease.worker == *worker))
     }
 
-    /// A job goes to a worker: together with what is live there it must be within what the worker has.
+    /// A job is sent to a worker: together with what was sent before and is live there, it must be within what the
+    /// worker has.
     pub(super) fn uses_what_is_there(&mut self, row: &Job, seen: &Seen) {
         let used = words::used(&row.spec);
         // A worker that came back with more or less may have taken something in its other session meanwhile.
@@ -39,7 +40,9 @@ impl Checker {
         if used == [0, 0] {
             return;
         }
-        let live = words::sum(self.at_work(&seen.worker).map(|job| words::used(&job.spec)));
+        // An attempt that was never sent, because its session was gone when the claim was stored, uses nothing.
+        let sent = |job: &&Job| self.assigned.contains(&AttemptId { job: job.id, claim: job.life.claim });
+        let live = words::sum(self.at_work(&seen.worker).filter(sent).map(|job| words::used(&job.spec)));
         // One that came back with less may have too much of another resource already.
         let within = (0..used.len()).all(|at| used[at] == 0 || live[at] <= has[at]);
         self.must(within, Invariant::Used, &[row.id], || {
