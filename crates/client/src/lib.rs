@@ -4,6 +4,7 @@
 //! errors, because their fixes differ: no server answers, the server refuses the request, or the reply did not come
 //! from a Jobhall server.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod apply;
 mod artifacts;

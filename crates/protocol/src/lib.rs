@@ -3,6 +3,7 @@
 //! Everything here is plain data with one JSON form. Requests refuse fields that they do not know and name them;
 //! answers may gain fields, so readers must not refuse them.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod after;
 mod artifact;
