@@ -102,14 +102,14 @@ pub(crate) const TABLE: &[(&str, &str, Access)] = &[
     ("GET", "/api/v1/audit", ADMIN),
 ];
 
-/// The access of a route. `HEAD` is permitted where `GET` is.
+/// The access of a route. `HEAD` has the same access as `GET`.
 pub(crate) fn access(method: &str, path: &str) -> Option<Access> {
     let method = if method == "HEAD" { "GET" } else { method };
     let row = TABLE.iter().find(|(verb, route, _)| *verb == method && *route == path);
     row.map(|(_, _, access)| *access)
 }
 
-/// The route as the table has it.
+/// The path of a route as listed in the table.
 pub(crate) fn listed(path: &str) -> Option<&'static str> {
     TABLE.iter().find(|(_, route, _)| *route == path).map(|(_, route, _)| *route)
 }

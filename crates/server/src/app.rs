@@ -22,7 +22,6 @@ use crate::poll_sessions::PollSessions;
 use crate::session::Sessions;
 use crate::tokens::Tokens;
 
-/// State shared by all routes.
 pub(crate) struct App {
     pub engine: Engine,
     pub store: Arc<dyn Store>,
@@ -43,7 +42,7 @@ pub(crate) struct App {
     pub started: Instant,
     /// Becomes true once: the server accepts no new work; current work continues.
     pub drain: watch::Receiver<bool>,
-    /// Becomes true once, after `drain`: everything that still waits ends.
+    /// Becomes true once, after `drain`: all waiting requests end.
     pub close: watch::Receiver<bool>,
 }
 
@@ -81,13 +80,14 @@ pub(crate) async fn told(mut flag: watch::Receiver<bool>) {
 /// The host names that the server accepts.
 pub(crate) struct Hosts {
     names: Vec<String>,
-    /// Whether only this machine can reach it. Then a foreign name is a page in a browser that tries its luck.
+    /// Whether only this machine can reach the server. A foreign host name then indicates DNS rebinding by a web
+    /// page.
     loopback: bool,
 }
 
 impl Hosts {
-    /// A hall with these further names that listens at this address. Once it has names, the address itself is one:
-    /// a worker on this machine calls it so, and no page can borrow an address.
+    /// Accepts these additional names for a server that listens at this address. If names are given, the address
+    /// itself is accepted too: workers on this machine use it, and DNS rebinding cannot fake an address.
     pub(crate) fn new(names: &[String], at: IpAddr) -> Hosts {
         let mut names: Vec<_> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
         if !names.is_empty() && !at.is_unspecified() {
@@ -122,7 +122,7 @@ fn name_of(host: &str) -> &str {
     &host[..end]
 }
 
-/// This moment on the wall clock.
+/// The current wall-clock time.
 pub(crate) fn now() -> Time {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since_1970.as_millis()).ok().and_then(|ms| Time::from_ms(ms).ok()).unwrap_or(Time::EPOCH)

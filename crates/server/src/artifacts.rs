@@ -17,12 +17,11 @@ use crate::logs::{key, now_ms};
 use crate::stream::pipe;
 use crate::upload::upload;
 
-/// Uploads at once: each holds a thread while it lasts.
+/// Maximum number of concurrent uploads: each occupies a thread.
 const UPLOADS: usize = 128;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
-/// All artifacts.
 pub(crate) struct Artifacts {
     blobs: Arc<Blobs>,
     uploads: Semaphore,
@@ -33,7 +32,7 @@ impl Artifacts {
         Artifacts { blobs, uploads: Semaphore::new(UPLOADS) }
     }
 
-    /// Stores a body as an object, which nothing refers to yet.
+    /// Stores a body as an object without a reference to it.
     pub(crate) async fn store(&self, body: Body) -> Result<Stored, ApiError> {
         let _place = self.uploads.try_acquire().map_err(|_| {
             ApiError::new(Code::Unavailable, format!("{UPLOADS} uploads are under way, which is the limit"))
@@ -72,10 +71,10 @@ impl Artifacts {
         Ok(self.blocking(move |blobs| blobs.artifacts().find(key(attempt), &name)).await??)
     }
 
-    /// The artifact that is the result of this attempt, if it left one.
+    /// The artifact that is the result of this attempt, if any.
     pub(crate) async fn result(&self, attempt: AttemptId) -> Result<Option<Artifact>, ApiError> {
-        // Asked of every job that succeeded without a value, and few have artifacts: a look at a name costs a fraction
-        // of the way to another thread and back.
+        // Every read of a job that succeeded without a value comes here, and few jobs have artifacts. Checking
+        // whether a name exists is much cheaper than switching to another thread.
         if !self.blobs.artifacts().has_any(key(attempt))? {
             return Ok(None);
         }
@@ -83,7 +82,7 @@ impl Artifacts {
         self.find(attempt, name).await
     }
 
-    /// Artifacts behind a name, at most so many.
+    /// Lists artifacts after a name, up to a limit.
     pub(crate) async fn list(
         &self,
         attempt: AttemptId,
@@ -98,7 +97,7 @@ impl Artifacts {
         let opened = self.blocking(move |blobs| {
             let opened = blobs.objects().open_sound(&digest);
             if let Err(BlobError::Damaged { .. }) = opened {
-                // Moved aside, so that the same content can be stored again.
+                // The corrupt object is moved aside, so that the same content can be stored again.
                 blobs.objects().quarantine(&digest)?;
             }
             opened
@@ -122,13 +121,13 @@ impl Artifacts {
     }
 }
 
-/// The answer to an artifact past its limit.
+/// The error for an artifact that exceeds the size limit.
 pub(crate) fn too_large() -> ApiError {
     let detail = format!("the artifact has more than {ARTIFACT_BYTES} bytes, which is the limit");
     ApiError::new(Code::TooLarge, detail)
 }
 
-/// Bytes from one offset to another, some at a time, so that a large object never lies in memory.
+/// Streams the bytes between two offsets in chunks, so that a large object is never in memory as a whole.
 pub(crate) fn pieces(object: Arc<SoundObject>, mut from: u64, to: u64) -> Body {
     let (writer, body) = pipe();
     tokio::spawn(async move {

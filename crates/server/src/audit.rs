@@ -6,7 +6,7 @@ use jobhall_store::{AuditEntry, Unit};
 use crate::app::{App, now};
 use crate::tokens::Identity;
 
-/// The longest detail; what is longer is cut.
+/// Maximum size of the detail; longer text is truncated.
 const DETAIL_BYTES: usize = 1_000;
 
 /// An audit entry with the current time.

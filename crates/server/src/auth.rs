@@ -226,7 +226,7 @@ pub(crate) fn wrong(app: &Arc<App>, request: &Request<Body>) -> ApiError {
     }
 }
 
-/// The cookie of a browser's session.
+/// The cookie of a browser session in the request.
 fn session(headers: &HeaderMap) -> Option<&str> {
     let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -16,12 +16,12 @@ use serde::{Deserialize, Deserializer};
 use crate::error::ApiError;
 use crate::field::field_at;
 
-/// The largest body.
+/// Maximum size of a body.
 pub(crate) const BODY_BYTES: usize = 1 << 20;
-/// How long a body may take to arrive.
+/// Time limit for a body to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The whole body.
+/// Reads the whole body.
 pub(crate) async fn bytes(request: Request<Body>) -> Result<Bytes, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -41,12 +41,12 @@ fn too_large() -> ApiError {
     ApiError::new(Code::TooLarge, format!("the body has more than {BODY_BYTES} bytes, which is the limit"))
 }
 
-/// The body as this type.
+/// Reads the body as JSON of this type.
 pub(crate) async fn json<T: DeserializeOwned>(request: Request<Body>) -> Result<T, ApiError> {
     parse(&bytes(request).await?)
 }
 
-/// The body as this type, or the default where there is none.
+/// Reads the body as JSON of this type; returns the default if the body is empty.
 pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     request: Request<Body>,
 ) -> Result<T, ApiError> {
@@ -54,13 +54,13 @@ pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     if bytes.is_empty() { Ok(T::default()) } else { parse(&bytes) }
 }
 
-/// Many objects in an array.
+/// Parses an array of objects.
 pub(crate) fn parse_many<T: DeserializeOwned>(bytes: &[u8]) -> Result<Vec<T>, ApiError> {
     let many: Vec<Object<T>> = read(bytes)?;
     Ok(many.into_iter().map(|Object(one)| one).collect())
 }
 
-/// One object.
+/// Parses one object.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let Object(one) = read(bytes)?;
     Ok(one)
@@ -89,7 +89,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
     }
 }
 
-/// Whether an array begins here.
+/// Whether the text starts an array.
 pub(crate) fn is_array(bytes: &[u8]) -> bool {
     bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }

@@ -15,11 +15,11 @@ use tokio::sync::watch;
 
 use crate::logs::now_ms;
 
-/// Files looked at in one go.
+/// Number of files in one slice.
 const SLICE: usize = 256;
-/// The longest pause between two of them.
+/// Maximum pause between two slices.
 const LONGEST: Duration = Duration::from_secs(1);
-/// The first walk comes this soon after the start, so that a hall that is restarted often collects too.
+/// Delay of the first collection after the start, so that a server that is restarted often collects too.
 const FIRST: Duration = Duration::from_secs(60);
 
 /// Collects until the server stops.
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     }
 }
 
-/// One walk. A file that cannot be looked at does not end it.
+/// One collection. A file that cannot be read does not end it.
 async fn walk(
     blobs: &Arc<Blobs>,
     store: &Arc<dyn Store>,
@@ -59,10 +59,10 @@ async fn walk(
             (sweep, done)
         });
         let began = Instant::now();
-        // The runtime reports the panic; the next walk starts over.
+        // The runtime reports the panic; the next collection starts from the beginning.
         let Ok((back, done)) = slice.await else { break };
         sweep = back;
-        // As long as it took: a walk never has more than half of a thread.
+        // The pause is as long as the slice took, so a collection uses at most half of a thread.
         let _ = tokio::time::timeout(began.elapsed().min(LONGEST), drain.wait_for(|drain| *drain)).await;
         match done {
             Ok(more) => collected += more,
@@ -73,11 +73,11 @@ async fn walk(
     (collected, troubles)
 }
 
-/// What the store said about jobs.
+/// Cached answers of the store about jobs.
 struct Asked {
     store: Arc<dyn Store>,
     runtime: Handle,
-    /// A job has several files.
+    /// A job has several files, so its answer is cached.
     known: HashMap<u64, bool>,
 }
 

@@ -20,16 +20,16 @@ use crate::metrics::Counted;
 use crate::role::Node;
 use crate::tls::Tls;
 
-/// Connections at once; more wait to be taken.
+/// Maximum number of connections; further connections wait to be accepted.
 const CONNECTIONS: usize = 20_000;
-/// The most bytes of a request's head.
+/// Maximum size of a request head.
 const HEAD_BYTES: usize = 16 * 1024;
-/// How long the head of a request may take.
+/// Time limit for a request head to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Pause after the system refused a connection, for instance because files ran out.
+/// Pause after the system refused a connection, for example because of the limit on open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes connections until the node stops, then lets them come to their end.
+/// Accepts connections until the node stops, then waits for their requests to finish.
 pub(crate) async fn accept(
     listener: TcpListener,
     node: Arc<Node>,
@@ -81,7 +81,7 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     match tls {
         None => serve(stream, from, node, close).await,
-        // Apart, because its room would be taken by every connection without TLS too.
+        // Boxed, so that a connection without TLS does not reserve memory for this future.
         Some(tls) => Box::pin(encrypted(tls, stream, from, node, close)).await,
     }
 }

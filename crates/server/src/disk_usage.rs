@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jobhall_protocol::Disk;
 
-/// With less than this left the hall is not ready: the next commits may find the disk full.
+/// With less free space the server is not ready: the next commits may fail because the disk is full.
 const LEAST_FREE: u64 = 32 << 20;
 
-/// The directory that has the store.
+/// The directory of the store.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskUsage(Arc<Path>);
 
@@ -38,7 +38,7 @@ impl DiskUsage {
             match file?.metadata() {
                 Ok(found) if found.is_file() => bytes += found.len(),
                 Ok(_) => {}
-                // One that is gone by now takes nothing.
+                // A file that was removed in the meantime uses no space.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -47,7 +47,7 @@ impl DiskUsage {
     }
 }
 
-/// Whether there is room for what comes next.
+/// Whether enough space is free.
 pub(crate) fn has_room(disk: &Disk) -> bool {
     disk.free_bytes >= LEAST_FREE
 }

@@ -17,7 +17,7 @@ use serde::Serialize;
 /// Seconds after which a client may retry a request that was refused.
 const RETRY_AFTER_S: u64 = 2;
 
-/// The answer of a route.
+/// The result of a route.
 pub(crate) type Answer = Result<Response, ApiError>;
 
 /// A request that failed.
@@ -71,7 +71,7 @@ impl ApiError {
         self.inside.as_deref()
     }
 
-    /// The problem as the client gets it.
+    /// Writes the problem for the client.
     pub(crate) fn render(&self, request_id: &str) -> Response {
         let (status, title) = meaning(self.code);
         let problem = Problem {
@@ -122,12 +122,12 @@ fn meaning(code: Code) -> (StatusCode, &'static str) {
     }
 }
 
-/// The status that a code answers with.
+/// The HTTP status of a code.
 pub(crate) fn status(code: Code) -> u16 {
     meaning(code).0.as_u16()
 }
 
-/// The code as it is written in JSON.
+/// The name of the code in JSON.
 pub(crate) fn word(code: Code) -> String {
     serde_json::to_string(&code).unwrap_or_default().trim_matches('"').to_owned()
 }
@@ -141,7 +141,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The error for a response that no route made, such as for a path that is not UTF-8.
+/// The error for a response that no route produced, for example for a path that is not UTF-8.
 pub(crate) fn foreign(response: &Response) -> Option<ApiError> {
     let status = response.status();
     let trouble = match status.as_u16() {
@@ -308,7 +308,7 @@ pub(crate) fn made(new: bool, location: &str, value: &impl Serialize) -> Respons
     response
 }
 
-/// The same with the tag that names this version of it.
+/// Adds the entity tag of this version.
 pub(crate) fn tagged(mut response: Response, tag: &str) -> Response {
     if let Ok(tag) = HeaderValue::from_str(tag) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -316,7 +316,7 @@ pub(crate) fn tagged(mut response: Response, tag: &str) -> Response {
     response
 }
 
-/// The same with the address of the next page, if there is one.
+/// Adds the address of the next page, if there is one.
 pub(crate) fn linked(mut response: Response, next: Option<&str>) -> Response {
     let link = next.and_then(|next| HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")).ok());
     if let Some(link) = link {
@@ -325,7 +325,7 @@ pub(crate) fn linked(mut response: Response, next: Option<&str>) -> Response {
     response
 }
 
-/// 304: the client has this version already.
+/// 304: the client already has this version.
 pub(crate) fn unchanged(tag: &str) -> Response {
     tagged(StatusCode::NOT_MODIFIED.into_response(), tag)
 }
@@ -354,7 +354,7 @@ pub(crate) fn nothing() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// 200 with a body of any kind.
+/// 200 with a body of this media type.
 pub(crate) fn body(kind: &'static str, body: impl Into<Body>) -> Response {
     with_text(StatusCode::OK, kind, body)
 }

@@ -67,7 +67,7 @@ fn reason(why: &Why) -> wire::Reason {
     wire::Reason { code: code.to_owned(), text, data: data(why) }
 }
 
-/// What the words name, by name. A reason that names nothing has no data.
+/// The names and numbers in the text, as data. A reason without any has no data.
 fn data(why: &Why) -> Map<String, Value> {
     let data = match why {
         Why::NotDue(at) => json!({ "run_at": moment(*at) }),
@@ -128,7 +128,7 @@ fn jobs(some: &[(JobId, StateName)]) -> Vec<Value> {
     some.iter().map(|(id, state)| json!({ "id": id.get(), "state": state.to_string() })).collect()
 }
 
-/// A number as programs read it; its text is a JSON number already.
+/// A number for programs; its text is already a JSON number.
 fn number(number: Number) -> Value {
     let text = number.to_string();
     serde_json::from_str(&text).unwrap_or(Value::String(text))

@@ -17,7 +17,7 @@ use crate::figures::seconds;
 /// The label for all queues without their own label.
 const OTHERS: &str = "(others)";
 
-/// Everything at one moment.
+/// A snapshot of all values.
 #[derive(Debug)]
 pub(crate) struct Exposition {
     pub counts: Counts,

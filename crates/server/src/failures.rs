@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of invalid tokens from one address per interval.
 const FAILURES: u32 = 10;
-/// The interval.
 const STRETCH: Duration = Duration::from_secs(60);
 /// Maximum number of addresses counted separately; further addresses share one count.
 const ADDRESSES: usize = 10_000;
 
-/// Where a connection comes from.
+/// The source address of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub IpAddr);
 
@@ -32,12 +31,11 @@ struct Count {
     failures: u32,
 }
 
-/// The counts.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<HashMap<Option<IpAddr>, Count>>);
 
 impl Failures {
-    /// Counts a wrong token.
+    /// Counts an invalid token.
     pub(crate) fn count(&self, from: IpAddr) -> Counted {
         self.count_at(from, Instant::now())
     }
@@ -62,7 +60,7 @@ impl Failures {
     }
 }
 
-/// One subscriber has a whole network of IPv6 addresses, so that counts as one.
+/// One subscriber has a whole network of IPv6 addresses, so a network is counted as one address.
 fn network(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),

@@ -9,28 +9,28 @@ pub(crate) fn field_at(text: &[u8], line: usize, column: usize) -> String {
     scan.path()
 }
 
-/// Lines and columns count from 1; the column is that of the last byte that was read.
+/// Lines and columns count from 1; the column is that of the last byte read.
 fn offset(text: &[u8], line: usize, column: usize) -> usize {
     let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let begin = std::iter::once(0).chain(ends).nth(line.saturating_sub(1)).unwrap_or(text.len());
     (begin + column).min(text.len())
 }
 
-/// An object or array that is open.
+/// An open object or array.
 enum Open {
-    /// With its last key.
+    /// With its most recent key.
     Object(String),
-    /// With the position in it.
+    /// With the index of the current element.
     Array(usize),
 }
 
 #[derive(Default)]
 struct Scan {
     open: Vec<Open>,
-    /// Inside of a string: what it says so far.
+    /// Inside a string: its content so far.
     string: Option<Vec<u8>>,
     escaped: bool,
-    /// A string that comes now is a key.
+    /// Whether the next string is a key.
     key_next: bool,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn queue(name: &QueueName, tally: &Tally, now: Time) -> wire::Queue {
     }
 }
 
-/// Every state that is not an end, with its jobs.
+/// Every non-final state with its number of jobs.
 pub(crate) fn states(tally: &Tally) -> BTreeMap<String, u64> {
     tally.states().map(|(state, jobs)| (state.to_string(), jobs)).collect()
 }
@@ -30,7 +30,7 @@ fn outcomes(by: &ByOutcome) -> BTreeMap<String, u64> {
     by.iter().map(|(outcome, n)| (outcome.to_string(), n)).collect()
 }
 
-/// What came and went since the start.
+/// Totals since the start.
 pub(crate) fn totals(counts: &Counts) -> wire::Totals {
     wire::Totals {
         submitted: counts.submitted,
@@ -39,7 +39,7 @@ pub(crate) fn totals(counts: &Counts) -> wire::Totals {
     }
 }
 
-/// Who works here.
+/// The numbers of workers and slots.
 pub(crate) fn workforce(counts: &Counts) -> wire::Workforce {
     let jobhall_engine::Workforce { idle, busy, awaited, free_slots, busy_slots } = counts.workforce;
     wire::Workforce { idle, busy, awaited, free_slots, busy_slots }
@@ -50,18 +50,18 @@ fn real(number: u64) -> f64 {
     number as f64
 }
 
-/// Per second.
+/// Rates per second.
 pub(crate) fn rates(lately: Rates) -> wire::Rates {
     wire::Rates { per_s_1m: real(lately.minute) / 60.0, per_s_5m: real(lately.five_minutes) / 300.0 }
 }
 
-/// Durations of which so many units make a millisecond.
+/// Converts durations; `units` is the number of units in a millisecond.
 pub(crate) fn durations(histogram: &Histogram, units_per_ms: u64) -> wire::Durations {
     let ms = |per_mille| histogram.quantile(per_mille).map(|units| real(units) / real(units_per_ms));
     wire::Durations { count: histogram.count, p50_ms: ms(500), p95_ms: ms(950) }
 }
 
-/// Seconds of so many units, of which so many make a second.
+/// Converts units to seconds.
 pub(crate) fn seconds(units: u64, units_per_s: u64) -> f64 {
     real(units) / real(units_per_s)
 }

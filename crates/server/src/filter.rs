@@ -16,7 +16,7 @@ use crate::app::{App, now};
 use crate::error::ApiError;
 use crate::params::shown;
 
-/// A checked filter.
+/// A validated filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     stored: JobFilter,
@@ -99,7 +99,8 @@ fn stored(name: &StateName) -> &[StateName] {
         StateName::Assigned | StateName::Accepted | StateName::Running | StateName::Waiting => {
             &[StateName::Assigned, StateName::Accepted, StateName::Running, StateName::Waiting]
         }
-        // The end of what it came after is stored with its claim, or a moment later.
+        // A job may still be stored as blocked after the job it depends on ended; the change is stored with its
+        // claim, or shortly after.
         StateName::Queued => &[StateName::Queued, StateName::Blocked],
         other => std::slice::from_ref(other),
     }
@@ -128,13 +129,13 @@ fn has(job: &Job, text: &str) -> bool {
     fields.into_iter().flatten().any(|field| field.to_lowercase().contains(text))
 }
 
-/// The jobs, those in the hands of workers and those behind others as the engine knows them.
+/// Replaces jobs that are claimed or blocked with the engine's current version.
 async fn live(app: &App, mut jobs: Vec<Job>) -> Result<Vec<Job>, ApiError> {
     let ahead = |state: &State| state.held().is_some() || matches!(state, State::Blocked(_));
     let held: Vec<_> = (0..jobs.len()).filter(|&at| ahead(&jobs[at].life.state)).collect();
     let ask = held.iter().map(|&at| Request::Show(jobs[at].id)).collect();
     for (at, told) in held.into_iter().zip(app.engine.ask_many(ask).await?) {
-        // One that was removed meanwhile stays as it was read.
+        // A job that was removed in the meantime stays as it was read.
         if let Ok(Told::Shown(shown)) = told {
             jobs[at] = shown.job;
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   client ─▶ guard of the follower: host, origin ─▶ pool ─▶ the leader: token, role, route
-//!          ◀── answer as it comes, piece by piece ◀──┘
+//!          ◀── response, streamed as it arrives ◀────┘
 //!          ◀══════ bytes both ways, after an upgrade ══════▶
 //! ```
 //!

@@ -11,12 +11,12 @@ use axum::http::header::{HeaderName, HeaderValue};
 use crate::failures::Peer;
 use crate::tokens::Hash;
 
-/// Carries the hall's secret.
+/// The header with the secret of the hall.
 const NODE: HeaderName = HeaderName::from_static("jobhall-node");
-/// Carries where the request came from, as `http 10.0.0.5` or `https fd00::1`.
+/// The header with the source of the request, such as `http 10.0.0.5` or `https fd00::1`.
 const PEER: HeaderName = HeaderName::from_static("jobhall-peer");
 
-/// The secret that the nodes of a hall share. No message shows it.
+/// The secret that the nodes of a hall share. It is never printed.
 #[derive(Clone)]
 pub struct NodeSecret {
     header: HeaderValue,
@@ -30,7 +30,7 @@ impl fmt::Debug for NodeSecret {
 }
 
 impl NodeSecret {
-    /// Of this text; none where no header could carry it.
+    /// Creates a secret from this text; none if the text is not valid in a header.
     #[must_use]
     pub fn new(text: &str) -> Option<NodeSecret> {
         let mut header = HeaderValue::from_str(text).ok().filter(|value| !value.is_empty())?;
@@ -42,7 +42,7 @@ impl NodeSecret {
         shown.to_str().is_ok_and(|shown| Hash::is(Hash::of(shown), Some(self.hash)))
     }
 
-    /// Says where a request came from, and whether it was encrypted on its way.
+    /// Adds the source of a request and whether it was encrypted.
     pub(crate) fn sign(&self, headers: &mut HeaderMap, forwarded_for: ForwardedFor) {
         let scheme = if forwarded_for.secure { "https" } else { "http" };
         if let Ok(peer) = HeaderValue::from_str(&format!("{scheme} {}", forwarded_for.from.0)) {
@@ -52,18 +52,18 @@ impl NodeSecret {
     }
 }
 
-/// What another node signs.
+/// The source of a request as signed by another node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardedFor {
-    /// Where the request came from.
+    /// The source of the request.
     pub from: Peer,
-    /// Whether it came over TLS.
+    /// Whether the request came over TLS.
     pub secure: bool,
 }
 
-/// Takes these headers off a request; what they say if they are to be believed.
+/// Removes these headers from a request; returns their content if the secret is valid.
 pub(crate) fn take(headers: &mut HeaderMap, secret: Option<&NodeSecret>) -> Option<ForwardedFor> {
-    // Nearly every request has none.
+    // Most requests have no such header.
     let shown = headers.remove(NODE);
     let peer = headers.remove(PEER);
     let (shown, peer) = (shown?, peer?);

@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::routes::submit::{checked, named};
 use crate::tokens::{Identity, Role};
 
-/// Rows taken at once.
+/// Maximum number of rows read at once.
 const PAGE: usize = 500;
 /// Pause before rows that could not be submitted are retried.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -15,7 +15,6 @@ use crate::error::ApiError;
 /// Bytes read at once.
 const PIECE: usize = 256 * 1024;
 
-/// All logs.
 pub(crate) struct Logs {
     blobs: Arc<Blobs>,
     limit: u64,
@@ -27,10 +26,10 @@ pub(crate) struct Follow {
     news: Arc<Notify>,
 }
 
-/// What following found.
+/// The result of a look at a followed log.
 pub(crate) enum Found {
     Chunks(Vec<Entry>),
-    /// Nothing yet.
+    /// No new bytes.
     Nothing,
     /// The log is complete.
     End,
@@ -41,7 +40,7 @@ impl Logs {
         Logs { blobs, limit }
     }
 
-    /// Adds bytes at an offset, or at the end.
+    /// Appends bytes at an offset, or at the end.
     pub(crate) async fn append(
         &self,
         attempt: AttemptId,
@@ -61,12 +60,12 @@ impl Logs {
         Ok(appended.await??)
     }
 
-    /// Makes a log durable and complete. One that was never written to stays without a file.
+    /// Makes a log durable and complete. A log without any bytes has no file.
     pub(crate) async fn finish(&self, attempt: AttemptId) -> Result<(), ApiError> {
         Ok(self.blocking(move |blobs| finish(blobs, attempt)).await??)
     }
 
-    /// The same for several, each with its own end.
+    /// Finishes several logs, each with its own end.
     pub(crate) async fn finish_all(
         &self,
         attempts: Vec<AttemptId>,
@@ -82,7 +81,7 @@ impl Logs {
         Ok(self.blocking(move |blobs| blobs.logs().info(key(attempt))).await??)
     }
 
-    /// Some bytes from an offset on, up to another.
+    /// Reads some bytes between two offsets.
     pub(crate) async fn read(&self, attempt: AttemptId, from: u64, to: u64) -> Result<Vec<u8>, ApiError> {
         let range = ByteRange::FromTo(from, to.saturating_sub(1));
         let piece = self.blocking(move |blobs| blobs.logs().read(key(attempt), range, PIECE)).await?;
@@ -93,7 +92,7 @@ impl Logs {
         }
     }
 
-    /// Some chunks from an offset on.
+    /// Reads some chunks from an offset.
     pub(crate) async fn entries(&self, attempt: AttemptId, from: u64) -> Result<Entries, ApiError> {
         Ok(self.blocking(move |blobs| blobs.logs().entries(key(attempt), from, PIECE)).await??)
     }
@@ -102,7 +101,7 @@ impl Logs {
     pub(crate) async fn follow(&self, attempt: AttemptId, from: u64) -> Result<Follow, ApiError> {
         let news = Arc::new(Notify::new());
         let wake = news.clone();
-        // It waits for the collector when that is at a log, and with it for a database.
+        // This call may wait for the collector while it handles a log, and then also for the database.
         let tail = self.blocking(move |blobs| {
             blobs.logs().tail(key(attempt), from, Arc::new(move || wake.notify_one()))
         });
@@ -119,7 +118,7 @@ impl Logs {
 }
 
 impl Follow {
-    /// What is there now.
+    /// Reads the bytes that are available now.
     pub(crate) async fn look(&mut self) -> Result<Found, ApiError> {
         let Some(mut tail) = self.tail.take() else { return Ok(Found::End) };
         let (tail, step) = tokio::task::spawn_blocking(move || {
@@ -136,7 +135,7 @@ impl Follow {
         })
     }
 
-    /// Waits until there may be more.
+    /// Waits until more bytes may be available.
     pub(crate) async fn news(&self) {
         self.news.notified().await;
     }
@@ -150,12 +149,12 @@ fn finish(blobs: &Blobs, attempt: AttemptId) -> Result<(), BlobError> {
     Ok(())
 }
 
-/// The attempt, as blobs have it.
+/// The attempt as a key for blobs.
 pub(crate) fn key(attempt: AttemptId) -> AttemptKey {
     AttemptKey { job: attempt.job.get(), claim: attempt.claim }
 }
 
-/// This moment, as blobs have it.
+/// The current time in milliseconds, as used for blobs.
 pub(crate) fn now_ms() -> u64 {
     u64::try_from(now().as_ms()).unwrap_or(0)
 }

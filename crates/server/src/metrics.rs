@@ -19,20 +19,19 @@ struct RequestLabels {
     status: u32,
 }
 
-/// All of them.
 pub(crate) struct Metrics {
     registry: Registry,
-    /// Bytes added to logs.
+    /// Bytes appended to logs.
     pub log_bytes: Counter<u64, AtomicU64>,
-    /// Streams of events and logs that are open.
+    /// Open streams of events and logs.
     pub live_clients: Gauge,
-    /// Long polls that wait.
+    /// Waiting long polls.
     pub waiting: Gauge,
-    /// Connections that are open.
+    /// Open connections.
     pub connections: Gauge,
-    /// Rows of the inbox that became jobs.
+    /// Inbox rows that became jobs.
     pub inbox_taken: Counter<u64, AtomicU64>,
-    /// Rows of the inbox that could not.
+    /// Inbox rows that were set aside.
     pub inbox_refused: Counter<u64, AtomicU64>,
     requests: Family<RequestLabels, Counter>,
 }
@@ -71,12 +70,12 @@ impl Metrics {
         to.register("http_requests", "HTTP requests by route and status", self.requests.clone());
     }
 
-    /// A request was answered. The route is the pattern, so there are as many labels as routes.
+    /// Counts a request. The label is the pattern of the route, so the number of labels is the number of routes.
     pub(crate) fn request(&self, route: &'static str, status: u16) {
         self.requests.get_or_create(&RequestLabels { route, status: status.into() }).inc();
     }
 
-    /// What this node counts itself, without what is counted on the leader.
+    /// The metrics of this node, without those of the leader.
     pub(crate) fn own_text(&self) -> String {
         let mut text = String::new();
         // Writing into a string cannot fail.
@@ -84,7 +83,7 @@ impl Metrics {
         text
     }
 
-    /// The text that Prometheus reads.
+    /// All metrics in the text format of Prometheus.
     pub(crate) fn text(&self, exposition: Exposition) -> String {
         let mut counted = Registry::with_prefix("jobhall");
         counted.register_collector(Box::new(exposition));
@@ -95,7 +94,7 @@ impl Metrics {
     }
 }
 
-/// Counts one as long as it lives.
+/// Increments a gauge as long as the value exists.
 pub(crate) struct Counted(Gauge);
 
 impl Counted {

@@ -21,12 +21,12 @@ use crate::error::ApiError;
 
 pub(crate) use runner::run;
 
-/// Records that are kept, the newest.
+/// Maximum number of records; the oldest are removed.
 const KEPT: usize = 1_000;
-/// Operations that may run or wait at once.
+/// Maximum number of operations that run or wait.
 const WAITING: usize = 100;
 
-/// All operations, in memory as they are stored.
+/// All operations, cached in memory.
 pub(crate) struct Operations {
     store: Arc<dyn Store>,
     book: OnceCell<Mutex<Book>>,
@@ -42,11 +42,11 @@ struct Kept {
     rev: u32,
 }
 
-/// What is stored of an operation.
+/// The stored form of an operation.
 #[derive(Clone, Serialize, Deserialize)]
 struct Record {
     operation: Operation,
-    /// Jobs from this number on have been dealt with; none before the first page.
+    /// Jobs from this id on have been processed; none before the first page.
     reached: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Operations {
         Operations { store, book: OnceCell::new(), changes: watch::Sender::new(0) }
     }
 
-    /// The book, read from the store when it is first needed.
+    /// The operations, read from the store on first use.
     async fn book(&self) -> Result<&Mutex<Book>, ApiError> {
         self.book.get_or_try_init(async || Ok(Mutex::new(read(self.store.as_ref()).await?))).await
     }
@@ -109,7 +109,7 @@ impl Operations {
         book.get(&id).map(|kept| kept.record.operation.clone()).ok_or_else(|| unknown(id))
     }
 
-    /// Operations below a number, newest first, at most so many; and whether there are more.
+    /// Operations below a number, newest first, up to a limit; and whether there are more.
     pub(crate) async fn list(&self, before: u64, limit: usize) -> Result<(Vec<Operation>, bool), ApiError> {
         let book = self.book().await?.lock().await;
         let mut older = book.range(..before).rev();
@@ -139,7 +139,7 @@ impl Operations {
                 if operation.total.is_some() || operation.state != OperationState::Running {
                     return Ok(operation);
                 }
-                // The sender lives as long as this does.
+                // The sender lives as long as `self`.
                 let _ = changes.changed().await;
             }
         };
@@ -149,7 +149,7 @@ impl Operations {
         }
     }
 
-    /// Changes a record, durably.
+    /// Changes a record durably.
     async fn update(&self, id: u64, change: impl FnOnce(&mut Record)) -> Result<Record, ApiError> {
         let mut book = self.book().await?.lock().await;
         let kept = book.get_mut(&id).ok_or_else(|| unknown(id))?;
@@ -172,7 +172,7 @@ impl Operations {
         }
     }
 
-    /// The oldest operation that is not at its end; waits until there is one.
+    /// The oldest unfinished operation; waits until there is one.
     async fn next(&self) -> Result<Record, ApiError> {
         let mut changes = self.changes.subscribe();
         loop {
@@ -197,7 +197,7 @@ impl Kept {
 }
 
 impl Record {
-    /// Jobs below this are still to be dealt with; none if that is every job there can be.
+    /// Jobs below this id remain to be processed; none if that is above the highest possible id.
     fn before(&self) -> Option<JobId> {
         JobId::new(self.reached.unwrap_or(self.operation.up_to + 1)).ok()
     }
@@ -207,7 +207,7 @@ fn unknown(id: u64) -> ApiError {
     ApiError::new(Code::NotFound, format!("there is no operation {id}"))
 }
 
-/// The oldest records that have ended, as many as must go for a new one.
+/// The oldest finished records, as many as must be removed for a new one.
 fn surplus(book: &Book) -> Vec<u64> {
     let many = (book.len() + 1).saturating_sub(KEPT);
     book.iter().filter(|(_, kept)| !kept.is_running()).map(|(id, _)| *id).take(many).collect()

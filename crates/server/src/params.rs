@@ -9,24 +9,24 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::tokens::Identity;
 
-/// A text from outside, as an error may show it.
+/// Client text as shown in an error.
 pub(crate) fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(40).collect::<String>())
 }
 
-/// A job's number in a path.
+/// A job id in a path.
 pub(crate) fn job_id(text: &str) -> Result<JobId, ApiError> {
     let wrong = |_| ApiError::bad(format!("{} is not a job number", shown(text)));
     JobId::new(text.parse().map_err(wrong)?).map_err(ApiError::bad)
 }
 
-/// A group's number in a path.
+/// A group id in a path.
 pub(crate) fn group_id(text: &str) -> Result<GroupId, ApiError> {
     let wrong = |_| ApiError::bad(format!("{} is not a group number", shown(text)));
     GroupId::new(text.parse().map_err(wrong)?).map_err(ApiError::bad)
 }
 
-/// An attempt in a path or body.
+/// An attempt id in a path or body.
 pub(crate) fn attempt_id(text: &str) -> Result<AttemptId, ApiError> {
     text.parse().map_err(ApiError::bad)
 }
@@ -38,7 +38,7 @@ pub(crate) fn lease(text: &str) -> Result<LeaseId, ApiError> {
     number.map(LeaseId).ok_or_else(|| ApiError::bad("a lease must have 32 hex digits"))
 }
 
-/// The lease that every word about an attempt must show.
+/// The lease, which every message about an attempt must include.
 pub(crate) fn lease_header(headers: &HeaderMap) -> Result<LeaseId, ApiError> {
     let value = headers.get(LEASE_HEADER);
     let value = value.ok_or_else(|| ApiError::bad(format!("the header {LEASE_HEADER} is missing")))?;
@@ -50,14 +50,14 @@ pub(crate) fn worker(who: &Identity) -> Result<WorkerName, ApiError> {
     WorkerName::new(&who.name).map_err(|error| ApiError::new(Code::Forbidden, format!("this token: {error}")))
 }
 
-/// The query as this type, which names what it does not know.
+/// Parses the query as this type; an error names the unknown field.
 pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     let Query(query) = Query::try_from_uri(uri)
         .map_err(|error| ApiError::bad(format!("the query is wrong: {}", source(&error))))?;
     Ok(query)
 }
 
-/// How many are wanted on a page.
+/// The requested page size.
 pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ApiError> {
     let limit = asked.unwrap_or(usual);
     if (1..=most).contains(&limit) {
@@ -66,14 +66,14 @@ pub(crate) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<u
     Err(ApiError::bad(format!("limit of {limit} is outside 1 to {most}")))
 }
 
-/// The number in a cursor, after the letter of its list.
+/// The number in a cursor; the letter before it identifies the list.
 pub(crate) fn cursor(letter: char, text: &str) -> Result<u64, ApiError> {
     let hex = text.strip_prefix(letter).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let wrong = || ApiError::bad(format!("cursor: {} is not a cursor of this list", shown(text)));
     hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()).ok_or_else(wrong)
 }
 
-/// The address of the next page of a list: this one's, with another cursor.
+/// The address of the next page of a list: the address of the request with another cursor.
 pub(crate) fn next_page(uri: &Uri, cursor: &str) -> String {
     let query = uri.query().unwrap_or_default();
     let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("cursor="));
@@ -82,7 +82,7 @@ pub(crate) fn next_page(uri: &Uri, cursor: &str) -> String {
     format!("{}?{}", uri.path(), pairs.join("&"))
 }
 
-/// The innermost reason, which has the name of the field.
+/// The innermost error, which names the field.
 fn source(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(inner) = error.source() {

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::metrics::Counted;
 use crate::poll_sessions::PollSessions;
 
-/// What a worker offers.
+/// The slots and jobs that a worker offers to take.
 pub(crate) struct Offer {
     pub worker: WorkerName,
     pub abilities: Abilities,

@@ -50,7 +50,7 @@ impl PollSessions {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session for a long poll, which waits until [`PollSessions::waited`].
+    /// Opens a session for a long poll, which waits until [`PollSessions::waited`].
     pub(crate) async fn wait(
         &self,
         worker: &WorkerName,
@@ -65,7 +65,7 @@ impl PollSessions {
         Ok(session)
     }
 
-    /// A long poll is over.
+    /// Ends the wait of a long poll.
     pub(crate) fn waited(&self, session: SessionId) {
         self.book().waiting.remove(&session);
     }
@@ -107,13 +107,13 @@ impl PollSessions {
         }
     }
 
-    /// An attempt has ended.
+    /// Removes an attempt that ended.
     pub(crate) fn forget(&self, attempt: AttemptId) {
         let empty = self.book().remove(attempt);
         self.close(empty);
     }
 
-    /// An attempt is no longer this session's; it may be another's by now.
+    /// Removes an attempt from this session. Another session may have the attempt by now.
     fn forget_from(&self, session: SessionId, attempt: AttemptId) {
         let mut book = self.book();
         let own = book.held.get(&attempt).is_some_and(|held| held.session == session);
@@ -122,21 +122,21 @@ impl PollSessions {
         self.close(empty);
     }
 
-    /// Ends a session; what it holds without having been accepted comes back.
+    /// Ends a session. Attempts that it has not accepted return to the queue.
     pub(crate) fn close(&self, session: Option<SessionId>) {
-        // Without a runtime the process is ending, and sessions end by themselves.
+        // Without a runtime the process is exiting, and sessions end with it.
         if let (Some(session), Ok(runtime)) = (session, Handle::try_current()) {
             let engine = self.engine.clone();
             runtime.spawn(async move { engine.ask(Request::CloseSession(session)).await });
         }
     }
 
-    /// Whether a cancel was requested of this attempt.
+    /// Whether a cancel of this attempt was requested.
     pub(crate) fn is_cancelled(&self, attempt: AttemptId) -> bool {
         self.book().held.get(&attempt).is_some_and(|held| held.cancel)
     }
 
-    /// Whether this worker was given this attempt with this lease, as far as is known here.
+    /// Whether this worker was assigned this attempt with this lease, as far as this server knows.
     pub(crate) fn knows(&self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName) -> bool {
         self.session_of(attempt, lease, worker).is_some()
     }
@@ -147,7 +147,8 @@ impl PollSessions {
         (held.lease == lease && held.worker == *worker).then_some(held.session)
     }
 
-    /// A worker says which attempts it still has. Those unknown here, as after a restart, get a session of their own.
+    /// Renews the attempts that a worker names. Attempts unknown here, for example after a restart, get a new
+    /// session.
     pub(crate) async fn renew(
         self: &Arc<PollSessions>,
         worker: &WorkerName,
@@ -175,7 +176,7 @@ impl PollSessions {
         Ok(renewed)
     }
 
-    /// Whether the session was there to be renewed.
+    /// Renews a session; returns whether it exists.
     async fn renew_session(&self, session: SessionId) -> Result<bool, Rejected> {
         match self.engine.ask(Request::Renew(session)).await {
             Ok(_) => Ok(true),
@@ -193,7 +194,7 @@ impl PollSessions {
         let (abilities, accepts) = (Abilities::default(), Accepts::default());
         let session = self.engine.open_session(worker.clone(), abilities, accepts, attempts.clone()).await?;
         renewed.lost.extend(session.lost.iter().map(ToString::to_string));
-        // It holds leases and takes no jobs.
+        // The session holds leases and takes no jobs.
         session.disconnect().await?;
         let kept: Vec<_> =
             attempts.into_iter().filter(|(attempt, _)| session.kept.contains(attempt)).collect();
@@ -211,7 +212,7 @@ impl PollSessions {
         Ok(())
     }
 
-    /// Workers that wait or hold an attempt, by name.
+    /// Workers that wait for a job or hold an attempt, by name.
     pub(crate) fn workers(&self) -> Vec<Worker> {
         let book = self.book();
         let mut workers = BTreeMap::new();
@@ -247,12 +248,12 @@ impl Book {
         let session = held.session;
         *self.left.entry(session).or_default() += 1;
         if let Some(before) = self.held.insert(attempt, held) {
-            // The session it had before is over, or about to be.
+            // The previous session of the attempt has ended, or is about to end.
             self.take_one(before.session);
         }
     }
 
-    /// The session that has nothing left, if it is so.
+    /// Removes an attempt; returns its session if the session has no attempts left.
     fn remove(&mut self, attempt: AttemptId) -> Option<SessionId> {
         let held = self.held.remove(&attempt)?;
         self.take_one(held.session).then_some(held.session)

@@ -8,7 +8,7 @@ use jobhall_protocol::Code;
 
 use crate::error::ApiError;
 
-/// The bytes that a request asks for of so many, or none if it asks for all.
+/// The requested byte range; none if the whole content is requested.
 pub(crate) fn asked(headers: &HeaderMap, total: u64) -> Result<Option<Range<u64>>, ApiError> {
     let range = headers.get(header::RANGE).and_then(|range| parse(range.to_str().ok()?));
     let resolved = range.map(|range| range.resolve(total)).transpose();
@@ -21,12 +21,12 @@ pub(crate) fn asked(headers: &HeaderMap, total: u64) -> Result<Option<Range<u64>
     })
 }
 
-/// How a part of a whole is labelled.
+/// The `Content-Range` header of a range.
 pub(crate) fn label(range: &Range<u64>, total: u64) -> String {
     format!("bytes {}-{}/{total}", range.start, range.end.saturating_sub(1))
 }
 
-/// One range in bytes. Anything else is none of our ranges, and HTTP has it ignored.
+/// Parses one byte range. Any other range is ignored, as HTTP requires.
 fn parse(text: &str) -> Option<ByteRange> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     match (first.trim(), last.trim()) {

@@ -96,7 +96,7 @@ impl Node {
         }))
     }
 
-    /// Answers where this node does not lead.
+    /// Answers a request on a node that does not lead.
     async fn outside(
         &self,
         role: &ServingRole,
@@ -105,7 +105,7 @@ impl Node {
         passed_on: bool,
     ) -> Response<Body> {
         let id = auth::request_id(request.headers());
-        // One id goes through the logs of both nodes.
+        // The logs of both nodes use the same request id.
         if let Ok(id) = HeaderValue::from_str(&id) {
             request.headers_mut().insert(auth::REQUEST_ID, id);
         }

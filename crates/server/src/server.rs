@@ -30,29 +30,27 @@ pub struct Listen {
     pub hosts: Vec<String>,
     /// The TLS certificate; none serves without encryption.
     pub tls: Option<Tls>,
-    /// Whether other machines may be served without encryption, so that anyone between can read tokens.
+    /// Whether other machines may connect without encryption, which exposes tokens on the network.
     pub insecure: bool,
 }
 
 /// The parts of a leader.
 pub struct Options {
-    /// The engine. It is not stopped with the server.
+    /// The server does not stop the engine.
     pub engine: Engine,
-    /// The engine's own store, for reads that need no decision.
+    /// The store of the engine, for reads that need no decision.
     pub store: Arc<dyn Store>,
-    /// Where logs are kept.
+    /// The storage of logs and artifacts.
     pub blobs: Arc<Blobs>,
-    /// The tokens.
     pub tokens: Arc<Tokens>,
-    /// The directory that has the store, for what it takes and what is left on its disk.
+    /// The directory of the store, for disk usage and free space.
     pub data: PathBuf,
-    /// How long a session lives without a renewal: the engine's own number.
+    /// Lifetime of a session without a renewal, equal to the setting of the engine.
     pub lease_ms: u64,
-    /// The most bytes of one attempt's log.
+    /// Maximum size of the log of an attempt.
     pub log_bytes: u64,
-    /// Time between two collections of blobs that nothing refers to.
+    /// Interval between two collections of unreferenced blobs.
     pub collect_ms: u64,
-    /// The nodes of the hall.
     pub nodes: Nodes,
     /// The secret that the nodes share; none for a single node.
     pub secret: Option<NodeSecret>,
@@ -64,13 +62,12 @@ impl fmt::Debug for Options {
     }
 }
 
-/// The server.
 #[derive(Debug)]
 pub struct Server;
 
 /// A running server. Dropping it stops it without waiting.
 pub struct Running {
-    /// Where it listens.
+    /// The address of the listener.
     pub address: SocketAddr,
     node: Arc<Node>,
     stop: watch::Sender<bool>,
@@ -84,7 +81,7 @@ impl fmt::Debug for Running {
 }
 
 impl Server {
-    /// Serves on this listener, on the current tokio runtime, with the leadership on this node.
+    /// Serves on this listener, on the current tokio runtime, with this node as the leader.
     ///
     /// # Errors
     /// As [`Server::listen`].
@@ -97,7 +94,7 @@ impl Server {
     /// Accepts connections on this listener, on the current tokio runtime; the node is closed until its role is set.
     ///
     /// # Errors
-    /// The listener has no address, or one that other machines reach without `insecure`.
+    /// The listener has no address, or other machines can reach its address and `insecure` is not set.
     pub fn listen(listener: TcpListener, listen: Listen) -> std::io::Result<Running> {
         let address = listener.local_addr()?;
         let Listen { hosts, tls, insecure } = listen;

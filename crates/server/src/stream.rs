@@ -7,13 +7,13 @@ use futures_util::stream;
 use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
-/// Pieces that may wait for a slow reader; then the writer waits.
+/// Maximum number of chunks buffered for a slow reader; then the writer waits.
 const AHEAD: usize = 2;
 
-/// The writing end.
+/// The writing end of a body.
 pub(crate) struct Writer(mpsc::Sender<io::Result<Bytes>>);
 
-/// The reader has left.
+/// The reader disconnected.
 pub(crate) struct Left;
 
 impl Writer {
@@ -21,18 +21,18 @@ impl Writer {
         self.0.send(Ok(bytes.into())).await.map_err(|_| Left)
     }
 
-    /// Breaks the body off, so that the reader does not take what it has for the whole.
+    /// Aborts the body, so that the reader does not treat it as complete.
     pub(crate) async fn fail(&self) {
         let _ = self.0.send(Err(io::Error::other("broken off"))).await;
     }
 
-    /// Waits until the reader leaves.
+    /// Waits until the reader disconnects.
     pub(crate) async fn left(&self) {
         self.0.closed().await;
     }
 }
 
-/// A body and the end that it is written to. The body ends when the writer is dropped.
+/// A body and its writer. The body ends when the writer is dropped.
 pub(crate) fn pipe() -> (Writer, Body) {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let pieces = stream::unfold(receiver, |mut receiver: mpsc::Receiver<io::Result<Bytes>>| async move {
@@ -42,7 +42,7 @@ pub(crate) fn pipe() -> (Writer, Body) {
     (Writer(sender), Body::from_stream(pieces))
 }
 
-/// Lets the writing end go on after its route has answered. What it logs stays part of the request.
+/// Runs the writer after its route has returned. Its log lines stay in the span of the request.
 pub(crate) fn spawn(writing: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(writing.in_current_span());
 }

@@ -17,36 +17,24 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-/// How long a handshake may take.
+/// Time limit for a handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// An error with a certificate or its key.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file cannot be read, or holds something else.
+    /// A file cannot be read, or its content is invalid.
     #[error("failed to use {path}: {why}")]
-    File {
-        /// The path of the file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Everyone on this machine can read the key.
+    File { path: PathBuf, why: String },
+    /// Every user of this machine can read the key.
     #[error("failed to use {0}: other users can read this key; set mode 600")]
     Open(PathBuf),
-    /// The two do not belong together, or are of a kind that is not known.
+    /// Certificate and key do not match, or their kind is not supported.
     #[error("failed to use {certificate} with {key}: {source}")]
-    Pair {
-        /// The file of the certificate.
-        certificate: PathBuf,
-        /// The file of its key.
-        key: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
+    Pair { certificate: PathBuf, key: PathBuf, source: rustls::Error },
 }
 
-/// A certificate with its key.
+/// A certificate and its key.
 #[derive(Clone)]
 pub struct Tls(Arc<ServerConfig>);
 
@@ -57,14 +45,14 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads a certificate, with those between it and its authority behind it, and its key, both as PEM.
+    /// Reads a certificate with its intermediate certificates, and its key, all as PEM.
     pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
         let chain = chain(certificate)?;
         let secret = secret(key)?;
         let pair =
             |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        // The default is TLS 1.2 and 1.3, nothing older.
+        // The default versions are TLS 1.2 and 1.3.
         let config = config.with_safe_default_protocol_versions().map_err(pair)?;
         let mut config = config.with_no_client_auth().with_single_cert(chain, secret).map_err(pair)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::error::ApiError;
 use crate::tokens::Tokens;
 
-/// A document that was checked when it came in.
+/// A document that was validated when it was received.
 pub(crate) fn raw(json: &Json) -> Result<Box<RawValue>, ApiError> {
     RawValue::from_string(json.as_str().to_owned()).map_err(ApiError::internal)
 }
@@ -24,7 +24,7 @@ fn failure(failure: &Failure) -> Result<wire::Failure, ApiError> {
     Ok(wire::Failure { reason: failure.reason.clone(), explanation: failure.explanation.clone(), data })
 }
 
-/// A job without its attempts, as lists have it.
+/// A job without its attempts, as shown in lists.
 pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
     let (spec, life) = (&job.spec, as_of(job, now));
     let lease = life.state.lease();
@@ -76,7 +76,7 @@ pub(crate) fn job(job: &Job, now: Time) -> Result<wire::Job, ApiError> {
     })
 }
 
-/// A life as it is now: what waits starts when its windows say so, which is not stored.
+/// The current state: when a waiting job starts depends on its windows, which is not stored.
 fn as_of(job: &Job, now: Time) -> Cow<'_, JobStatus> {
     let windows = &job.spec.windows;
     if windows.is_always() || !matches!(job.life.state, State::Queued(_)) {
@@ -113,7 +113,7 @@ fn past_attempt(job: &Job, past: &PastAttempt) -> Result<wire::Attempt, ApiError
     })
 }
 
-/// The attempt that goes on, or the one that ended the job.
+/// The current attempt, or the attempt that ended the job.
 fn last_attempt(job: &Job) -> Result<Option<wire::Attempt>, ApiError> {
     let Some(Lease { worker, assigned_at, accepted_at, started_at, .. }) = job.life.state.lease() else {
         return Ok(None);
@@ -164,7 +164,7 @@ pub(crate) fn assigned_job(assignment: &Assignment) -> Result<wire::AssignedJob,
     })
 }
 
-/// A group with its members counted, and the jobs that were just made with it.
+/// A group with the counts of its members, and the jobs that were created with it.
 pub(crate) fn group(shown: &ShownGroup, jobs: &[jobhall_core::Submitted]) -> Result<wire::Group, ApiError> {
     let ShownGroup { group, state, counts } = shown;
     Ok(wire::Group {
@@ -197,7 +197,7 @@ pub(crate) fn submitted(made: &jobhall_core::Submitted) -> wire::Submitted {
     wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }
 }
 
-/// When attempts are repeated.
+/// The retry policy.
 fn retry(policy: &RetryPolicy) -> wire::Retry {
     let (backoff, delay, max_delay) = match policy.backoff {
         Backoff::Constant { ms } => (BackoffKind::Constant, ms, None),
@@ -238,7 +238,7 @@ pub(crate) fn schedule(shown: &ShownSchedule) -> Result<wire::Schedule, ApiError
     })
 }
 
-/// The job of a schedule, as it would be submitted; what is as it is by default is left out.
+/// The job of a schedule in the form of a submit; fields with default values are omitted.
 fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     // Every field is listed, so that a new field cannot be forgotten.
@@ -264,7 +264,7 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
         throttle_factor: Some(job.throttle_factor),
         owner: job.owner.as_ref().map(ToString::to_string),
         tags: job.tags.iter().map(ToString::to_string).collect(),
-        // These have no place in the job of a schedule.
+        // The job of a schedule does not have these fields.
         run_at: None,
         after: Vec::new(),
         after_any: false,
@@ -274,7 +274,7 @@ fn template(job: &SubmitJob) -> Result<wire::SubmitJob, ApiError> {
     })
 }
 
-/// What is configured for a type.
+/// The settings of a type.
 pub(crate) fn type_settings(name: &TypeName, config: &TypeConfig) -> wire::TypeSettings {
     wire::TypeSettings {
         name: name.to_string(),

@@ -14,17 +14,17 @@ use crate::error::ApiError;
 
 /// Maximum number of buffered chunks; then the client waits.
 const AHEAD: usize = 4;
-/// How long the next piece may take.
+/// Time limit for the next chunk.
 const PIECE_TIME: Duration = Duration::from_secs(30);
-/// How long all of it may take.
+/// Time limit for the whole body.
 const WHOLE_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// Limits on size and time for reading a body that is discarded.
 const DISCARD_BYTES: u64 = 64 << 20;
 const DISCARD_TIME: Duration = Duration::from_secs(10);
 
-/// Reads what a client is still sending, within bounds. Who closes a connection with bytes on their way cuts off the
-/// answer, and the client learns nothing but that the connection broke.
+/// Reads the rest of the request body, within limits. Closing a connection with unread bytes resets it, and the
+/// client would not receive the response.
 pub(crate) async fn discard(mut body: Body) {
     let read = async {
         let mut left = DISCARD_BYTES;
@@ -44,27 +44,27 @@ enum Piece {
     End,
 }
 
-/// The end that brings pieces.
+/// The async end, which sends chunks.
 pub(crate) struct Pump {
     body: Body,
     to: mpsc::Sender<Piece>,
 }
 
-/// The end that blocks.
+/// The blocking end, which reads chunks.
 pub(crate) struct Reader {
     from: mpsc::Receiver<Piece>,
     here: Bytes,
     ended: bool,
 }
 
-/// Both ends of a body.
+/// Both ends for a body.
 pub(crate) fn upload(body: Body) -> (Pump, Reader) {
     let (to, from) = mpsc::channel(AHEAD);
     (Pump { body, to }, Reader { from, here: Bytes::new(), ended: false })
 }
 
 impl Pump {
-    /// Brings everything over. A reader that left will say why itself.
+    /// Sends the whole body. If the reader stops early, the reader reports the reason.
     pub(crate) async fn run(mut self) -> Result<(), ApiError> {
         let late = |time: Duration, part: &str| {
             ApiError::new(Code::Timeout, format!("{part} of the body took more than {time:?}"))

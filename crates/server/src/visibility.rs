@@ -30,8 +30,8 @@ pub(crate) async fn check(app: &App, who: &Identity, id: JobId) -> Result<(), Ap
 /// Maximum number of jobs whose visibility a watcher caches.
 const REMEMBERED: usize = 10_000;
 
-/// A watcher who may not see everything, or wants to see one group only. A job's queue and group never change, so one
-/// look is enough.
+/// A watcher that may not see all jobs, or that selects one group. The queue and group of a job never change, so one
+/// read per job is enough.
 pub(crate) struct Eyes {
     store: Arc<dyn Store>,
     who: Identity,
@@ -44,17 +44,17 @@ impl Eyes {
         Eyes { store, who, group: None, known: HashMap::new() }
     }
 
-    /// The same, for jobs of this group only.
+    /// Restricts the watcher to jobs of this group.
     pub(crate) fn for_group(self, group: Option<GroupId>) -> Eyes {
         Eyes { group, ..self }
     }
 
-    /// Whose they are.
+    /// The identity of the watcher.
     pub(crate) fn whose(&self) -> Identity {
         self.who.clone()
     }
 
-    /// What it may see of this.
+    /// The part of these events that the watcher may see.
     pub(crate) async fn see(&mut self, watched: Watched) -> Result<Option<Watched>, ApiError> {
         if self.who.sees_all() && self.group.is_none() {
             return Ok(Some(watched));

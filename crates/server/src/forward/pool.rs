@@ -71,7 +71,7 @@ pub(super) fn place(url: &str) -> Result<(String, u16, bool), String> {
 }
 
 impl Pool {
-    /// Pool to a node at this address, which reads `http://HOST:PORT` or `https://HOST:PORT`.
+    /// Creates a pool for the node at this address, `http://HOST:PORT` or `https://HOST:PORT`.
     pub(super) fn new(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Pool, String> {
         let (host, port, secure) = place(url)?;
         let tls = match secure {
@@ -83,7 +83,7 @@ impl Pool {
         Ok(Pool { to: Arc::new(To { host, port, tls }), idle: Arc::default() })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the response head.
     pub(super) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, Failed> {
         loop {
             let (mut sender, kept) = match self.kept() {

@@ -12,13 +12,13 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::filter::Filter;
 
-/// Jobs read, and changed, at once.
+/// Number of jobs read and changed at once.
 const PAGE: usize = 100;
-/// Pause before something is tried again that the store could not do.
+/// Pause before a failed store request is retried.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Tries of one page.
+/// Maximum number of tries per page.
 const TRIES: usize = 30;
-/// The most characters of an error in a record.
+/// Maximum length of an error in a record.
 const ERROR_CHARS: usize = 500;
 
 /// Executes operations until the server stops.
@@ -48,7 +48,7 @@ async fn rest(app: &App) {
     let _ = tokio::time::timeout(PAUSE, app.drained()).await;
 }
 
-/// What became of the jobs of a page.
+/// The results for the jobs of a page.
 #[derive(Default)]
 struct Tally {
     done: u64,
@@ -76,7 +76,7 @@ async fn carry_out(app: &App, record: Record) -> Result<(), ApiError> {
     work(app, record, &filter).await
 }
 
-/// How many jobs are meant; none if it was to stop meanwhile.
+/// Counts the matching jobs; none if the operation was stopped in the meantime.
 async fn count(app: &App, record: &Record, filter: &Filter) -> Result<Option<u64>, ApiError> {
     if record.operation.up_to == 0 {
         return Ok(Some(0));
@@ -119,12 +119,12 @@ async fn work(app: &App, mut record: Record, filter: &Filter) -> Result<(), ApiE
     }
 }
 
-/// Whether the hall stops, or the operation was asked to.
+/// Whether the server stops, or a stop of the operation was requested.
 async fn is_to_stop(app: &App, id: u64) -> Result<bool, ApiError> {
     Ok(app.is_draining() || app.operations.get(id).await?.cancel_requested)
 }
 
-/// It stops: for good if it was asked to, otherwise until the next start.
+/// Stops the operation: permanently if that was requested, otherwise until the next start.
 async fn stop(app: &App, id: u64) -> Result<(), ApiError> {
     if app.operations.get(id).await?.cancel_requested {
         end(app, id, OperationState::Cancelled).await?;
@@ -156,7 +156,7 @@ fn note(record: &mut Record, tally: Tally, next: Option<JobId>) {
     }
 }
 
-/// Changes the jobs of a page; what the store could not do is tried again.
+/// Changes the jobs of a page; retries what the store could not do.
 async fn change(app: &App, operation: &Operation, jobs: Vec<Job>) -> Result<Tally, Rejected> {
     let applies = |job: &Job| job.life.state.is_terminal() != (operation.verb == Verb::Cancel);
     let (mut left, others): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(applies);
@@ -205,7 +205,7 @@ async fn change_each(
     for (job, answer) in left.drain(..).zip(answers) {
         match answer {
             Ok(_) => tally.done += 1,
-            // It ended, or began again, since it was read.
+            // The job ended or restarted after it was read.
             Err(Rejected::Event(_) | Rejected::NoSuchJob(_)) => tally.skipped += 1,
             Err(refused @ Rejected::Storage { .. }) => {
                 again.push(job);
@@ -226,7 +226,7 @@ async fn change_each(
 fn request(operation: &Operation, id: JobId) -> Request {
     let Operation { id: number, who, .. } = operation;
     if operation.verb == Verb::Retry {
-        // The name makes a page that is done twice harmless.
+        // With this idempotency key a page may be executed twice.
         let name = IdempotencyKey {
             scope: format!("operation:{number}"),
             key: format!("retry:{id}"),

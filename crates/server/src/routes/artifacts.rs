@@ -21,7 +21,7 @@ use crate::tokens::Identity;
 use crate::upload::discard;
 use crate::{params, range, visibility};
 
-/// Artifacts on a page of a list.
+/// Default and maximum page size.
 const PAGE: usize = 1_000;
 
 /// The lease is checked before the first byte is stored, and again before the artifact is listed: an upload
@@ -60,7 +60,7 @@ pub(super) async fn put(
     Ok(error::ok(&told(word.attempt, &artifact)))
 }
 
-/// The checks before the first byte of the body.
+/// Checks the request before the first byte of the body is read.
 fn given(
     who: &Identity,
     id: &str,
@@ -85,7 +85,6 @@ fn digest(headers: &HeaderMap) -> Result<Option<Digest>, ApiError> {
     headers.get(DIGEST_HEADER).map(read).transpose().map_err(wrong)
 }
 
-/// Which artifacts.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactsQuery {
@@ -124,7 +123,6 @@ pub(super) async fn list(
     }))
 }
 
-/// Whose artifact.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactQuery {
@@ -159,7 +157,7 @@ pub(super) async fn content(app: &App, artifact: &Artifact, method: &Method, hea
     let tag = format!("\"{}\"", artifact.digest);
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let known = text(header::IF_NONE_MATCH).is_some_and(|tags| tags == "*" || tags.contains(&tag));
-    // A part of another whole than the client has is of no use to it.
+    // If the client has a different version of the artifact, a part is useless to it.
     let other = text(header::IF_RANGE).is_some_and(|wanted| wanted != tag);
     let range = if other { None } else { range::asked(headers, artifact.size)? };
     let bytes = range.clone().unwrap_or(0..artifact.size);
@@ -191,7 +189,7 @@ pub(super) async fn content(app: &App, artifact: &Artifact, method: &Method, hea
     Ok(response)
 }
 
-/// The last segment as the name of the file: plain for old readers, and in full.
+/// The last segment as the file name: in ASCII for old clients, and in full.
 fn disposition(name: &ArtifactName) -> String {
     let file = name.segments().last().unwrap_or_default();
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_. ".contains(character);

@@ -18,12 +18,12 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::{Bound, Identity};
 use crate::{body, params};
 
-/// Indicators in one report of progress.
+/// Maximum number of indicators in one progress report.
 const INDICATORS: usize = 32;
-/// The longest name or message of an indicator.
+/// Maximum size of the name or message of an indicator.
 const INDICATOR_BYTES: usize = 1_024;
 
-/// Whose word on which attempt.
+/// The sender of a message and its attempt.
 pub(crate) struct Word {
     pub worker: WorkerName,
     pub attempt: AttemptId,
@@ -77,14 +77,14 @@ pub(super) async fn progress(
     moved(&app, attempt, &told)
 }
 
-/// Progress, which is also how a lease is checked.
+/// Reports progress. An empty report checks the lease.
 pub(super) async fn note(app: &App, word: &Word, indicators: Vec<Indicator>) -> Result<Told, ApiError> {
     let Word { worker, attempt, lease } = word;
     let ask = Ask::Progress { worker: worker.clone(), attempt: *attempt, lease: *lease, indicators };
     Ok(app.engine.ask(ask).await?)
 }
 
-/// Measures of progress, checked.
+/// Validates indicators of progress.
 pub(crate) fn indicators(given: Vec<wire::Indicator>) -> Result<Vec<Indicator>, ApiError> {
     if given.len() > INDICATORS {
         return Err(ApiError::bad(format!("more than {INDICATORS} indicators at once")));
@@ -102,7 +102,7 @@ fn indicator(indicator: wire::Indicator) -> Result<Indicator, ApiError> {
     Ok(Indicator { name, step, total, message })
 }
 
-/// Where a chunk of a log belongs.
+/// The position of a log chunk.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogPlace {
@@ -156,7 +156,7 @@ pub(super) async fn outcome(
     answer
 }
 
-/// What the end of an attempt asks of the engine.
+/// The engine request for the end of an attempt.
 pub(crate) fn ending(
     worker: &WorkerName,
     attempt: AttemptId,
@@ -174,7 +174,7 @@ pub(crate) fn ending(
     Ok(Ask::Started { worker, attempt, lease })
 }
 
-/// A success has a value and no error, anything else the other way round.
+/// Validates an outcome: a success has a value and no error, any other outcome has an error and no value.
 pub(crate) fn report(given: &OutcomeReport) -> Result<Report, ApiError> {
     let success = matches!(given.outcome, wire::Outcome::Succeeded | wire::Outcome::Skipped);
     if success && (given.error.is_some() || given.retry.is_some() || given.params.is_some()) {

@@ -13,11 +13,10 @@ use crate::app::App;
 use crate::error::{self, Answer};
 use crate::params;
 
-/// Acts on a page.
+/// Default page size.
 const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
 
-/// Which page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AuditQuery {

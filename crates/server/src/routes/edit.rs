@@ -84,7 +84,7 @@ async fn reached(app: &App, who: &Identity, id: &str) -> Result<JobId, ApiError>
     Ok(id)
 }
 
-/// The job as it is then.
+/// The job after the change.
 async fn told(app: &App, who: &Identity, id: JobId, what: &'static str) -> Answer {
     app.acted(who, what, id, "").await;
     let shown = app.engine.show(id).await?;

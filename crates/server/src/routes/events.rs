@@ -29,7 +29,7 @@ use crate::stream::{self, Left, Writer, pipe};
 use crate::tokens::Identity;
 use crate::visibility::{self, Eyes};
 
-/// A comment goes out this often, so that dead connections are noticed on both sides.
+/// Interval between two heartbeat comments, which let both sides detect dead connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Start position.
@@ -50,7 +50,7 @@ pub(super) struct AllEventsQuery {
     group: Option<u64>,
 }
 
-/// Everything that happens.
+/// All events.
 pub(super) async fn of_all(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
@@ -70,7 +70,7 @@ pub(super) async fn of_all(
     Ok(open(&app, Telling { watch, job: None, seen_rev: 0 }, eyes, first))
 }
 
-/// What happens to one job. Without a position it begins with the state of this moment; it ends with the job.
+/// The events of one job. Without a position the stream starts with the current state. It ends when the job ends.
 pub(super) async fn of_job(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
@@ -82,7 +82,7 @@ pub(super) async fn of_job(
     let query: EventsQuery = params::query(&uri)?;
     let asked = position(query.after, &headers)?;
     let end = end_of_feed(app.store.as_ref()).await?;
-    // The watch begins before the look, so nothing can happen between them unseen.
+    // The watch starts before the read, so that no change between them is missed.
     let watch = app.engine.watch(asked.unwrap_or(end).min(end));
     let shown = visibility::shown(&app, &who, id).await?;
     let life = &shown.job.life;
@@ -99,7 +99,7 @@ fn position(after: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, ApiE
     number.map(Some).ok_or_else(|| ApiError::bad("Last-Event-ID is not a position of this stream"))
 }
 
-/// The last position, found by halving: positions are dense.
+/// The last position, found by binary search: positions are contiguous.
 async fn end_of_feed(store: &dyn Store) -> Result<u64, ApiError> {
     let page = store.feed(0, 1).await?;
     let mut below = page.rows.last().map_or(page.pruned_to, |row| row.n).max(page.pruned_to);
@@ -127,9 +127,9 @@ struct Telling {
 
 /// The first event of a stream.
 struct First {
-    /// The position asked for is one that the feed never had.
+    /// The requested position is beyond the end of the feed.
     beyond: bool,
-    /// The job's state at this moment.
+    /// The current state of the job.
     state: Option<StateName>,
 }
 
@@ -199,7 +199,7 @@ async fn tell(
 }
 
 impl Telling {
-    /// The events of what was seen, and whether the stream is over.
+    /// Formats the observed events; returns whether the stream is over.
     async fn text(&mut self, engine: &Engine, watched: Watched) -> (String, bool) {
         match watched {
             Watched::Reset(position) => match self.job {
@@ -214,7 +214,7 @@ impl Telling {
         }
     }
 
-    /// The end of a job may be among what was missed: it is looked at. One that is gone ends its stream.
+    /// The missed events may include the end of the job, so the job is read. If it was deleted, the stream ends.
     async fn anew(&mut self, engine: &Engine, id: JobId, position: u64) -> (String, bool) {
         let Ok(shown) = engine.show(id).await else { return (reset(position), true) };
         let state = shown.job.life.name(now());

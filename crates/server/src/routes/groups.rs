@@ -19,7 +19,7 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
-/// Groups on a page.
+/// Default page size.
 const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
 
@@ -54,7 +54,6 @@ fn new_group(asked: &CreateGroup) -> Result<NewGroup, ApiError> {
     })
 }
 
-/// Which page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GroupsQuery {

@@ -15,7 +15,7 @@ use crate::error::{self, Answer, ApiError};
 use crate::exposition::Exposition;
 use crate::{disk_usage, params};
 
-/// How long the store may take to show that it can be read: less than a follower waits for the answer.
+/// Time limit for the store to answer a read: less than a follower waits for the response.
 const LOOK: Duration = Duration::from_secs(2);
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -27,7 +27,7 @@ pub(super) struct ReadyQuery {
     verbose: Option<String>,
 }
 
-/// The process answers.
+/// Liveness: the process responds.
 pub(super) async fn livez() -> Answer {
     Ok(error::body(TEXT, "ok\n"))
 }

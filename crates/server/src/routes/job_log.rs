@@ -22,10 +22,10 @@ use crate::stream::{self, Left, Writer, pipe};
 use crate::tokens::Identity;
 use crate::{params, range, visibility};
 
-/// How often a follower looks whether its attempt has begun or ended without a word.
+/// Interval at which a follower checks whether its attempt has started, or ended without a notification.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Which log, and how.
+/// The log and the format.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogQuery {
@@ -71,7 +71,7 @@ fn claims(shown: &Shown) -> Vec<u32> {
     shown.past.iter().map(|past| past.claim).chain(last).collect()
 }
 
-/// The attempt that is asked for; the last one if none is named.
+/// The requested attempt; by default the last one.
 pub(super) fn attempt(shown: &Shown, asked: Option<&str>) -> Result<Option<AttemptId>, ApiError> {
     let (job, claims) = (shown.job.id, claims(shown));
     let Some(text) = asked else {
@@ -102,7 +102,7 @@ async fn read(app: &Arc<App>, attempt: AttemptId, kind: &'static str, headers: &
     Ok(response)
 }
 
-/// All chunks from an offset to where the log ends now, in some form.
+/// All formatted chunks from an offset to the current end of the log.
 async fn chunks(app: &Arc<App>, attempt: AttemptId, mut from: u64, form: Form) -> Result<Body, ApiError> {
     // Before the response starts, so that an unreachable database is reported as an error.
     let end = app.logs.info(attempt).await?.len;
@@ -158,7 +158,8 @@ async fn pieces(app: &Arc<App>, attempt: AttemptId, mut from: u64, to: u64) -> R
     Ok(body)
 }
 
-/// What is there, then what comes, until the attempt ends. A job that waits is waited for.
+/// Streams the existing output and then new output until the attempt ends. If the job is waiting, waits for its
+/// start.
 fn follow(
     app: &Arc<App>,
     who: Identity,
@@ -185,7 +186,7 @@ fn follow(
     body
 }
 
-/// Ends with an error: a trouble, or none where the reader has left.
+/// Ends with an error, or with none if the reader disconnected.
 async fn follow_job(
     app: &App,
     writer: &Writer,

@@ -32,7 +32,7 @@ pub(super) async fn show(
     Ok(error::ok(&job))
 }
 
-/// The attempt whose artifact may be the result: a success without a value.
+/// The attempt whose artifact may be the result: one that succeeded without a value.
 fn may_have_large_result(job: &Job) -> Option<AttemptId> {
     match &job.life.state {
         JobState::Succeeded(success) if success.value.as_str() == "null" => {
@@ -58,7 +58,7 @@ pub(super) async fn cancel(
     Ok(error::ok(&to_wire::shown(&shown, now())?))
 }
 
-/// The reason of a cancel, for the error of the job.
+/// The reason of a cancel, as the error of the job.
 pub(super) fn why(cancel: &Cancel) -> Result<Failure, ApiError> {
     match &cancel.error {
         Some(error) => {
@@ -95,7 +95,7 @@ pub(super) async fn explain(
     Ok(error::ok(&crate::explain::explanation(&explanation)))
 }
 
-/// The value itself, or the artifact in its place, so that a pipe can go on with it.
+/// The value itself, or the content of the result artifact, so that it can be piped to a program.
 pub(super) async fn result(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,

@@ -15,15 +15,15 @@ use crate::filter::Filter;
 use crate::tokens::Identity;
 use crate::{params, to_wire};
 
-/// Jobs on a page.
+/// Default page size.
 const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
-/// Pages of the store that one request reads at most, when most of what they have is filtered out.
+/// Maximum number of store pages that one request reads when the filter excludes most jobs.
 const READS: usize = 20;
-/// Jobs on such a page when a text is looked for.
+/// Size of such a store page for a text search.
 const SEARCHED: usize = 100;
 
-/// Which jobs, and which page of them. The first fields are those of [`JobFilter`]: a query cannot be nested.
+/// The filter and the page. The first fields are those of [`JobFilter`]: a query cannot be nested.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct JobsQuery {
@@ -74,7 +74,7 @@ pub(super) async fn list(
     Ok(error::linked(error::ok(&Page { items, next_cursor }), link.as_deref()))
 }
 
-/// Reads until the page is full, the list ends, or it is enough for one request.
+/// Reads until the page is full, the list ends, or the limit of one request is reached.
 async fn read(
     app: &App,
     filter: &Filter,

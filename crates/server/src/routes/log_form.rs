@@ -9,7 +9,7 @@ use crate::app::now;
 use crate::error::ApiError;
 use crate::params::shown;
 
-/// A log is bytes of any kind: nothing may take them for a page.
+/// A log may contain any bytes. With this type a browser does not interpret them as HTML.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// The selected stream and the format.
@@ -29,7 +29,7 @@ impl Form {
         Ok(Form { stream: stream.map(stream_of).transpose()?, framed })
     }
 
-    /// Whether the bytes are those of the log, one by one.
+    /// Whether the format returns the bytes of the log unchanged.
     pub(super) fn is_whole(self) -> bool {
         self.stream.is_none() && !self.framed
     }

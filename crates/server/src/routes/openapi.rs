@@ -16,25 +16,24 @@ use serde_json::{Map, Value, json};
 use crate::access::{Access, access};
 use crate::error::{self, Answer};
 
-/// Makes the schema of a type, and notes those it refers to.
+/// Generates the schema of a type and collects the types that it references.
 type Part = fn(&mut SchemaGenerator) -> Schema;
 
 fn part<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
 
-/// The document.
 pub(super) async fn openapi() -> Answer {
     static TEXT: OnceLock<String> = OnceLock::new();
     Ok(error::body("application/json", TEXT.get_or_init(text).as_str()))
 }
 
-/// The document as text, as the golden file has it.
+/// The document as formatted in the golden file.
 fn text() -> String {
     format!("{:#}\n", document(rows::all()))
 }
 
-/// One route, described.
+/// The description of one route.
 struct Row {
     method: &'static str,
     path: &'static str,
@@ -50,7 +49,7 @@ struct Row {
     problems: &'static [Code],
 }
 
-/// A good answer.
+/// A successful response.
 struct Good {
     status: u16,
     about: &'static str,
@@ -67,7 +66,7 @@ impl Row {
         Row { method, path, id, summary, query, headers, body, body_optional, answers, problems }
     }
 
-    /// Its query has the fields of this type.
+    /// Describes the query parameters with the fields of this type.
     fn query<T: JsonSchema>(self) -> Row {
         Row { query: Some(part::<T>), ..self }
     }
@@ -76,12 +75,12 @@ impl Row {
         Row { headers, ..self }
     }
 
-    /// It takes this as JSON.
+    /// Describes a required JSON body of this type.
     fn takes<T: JsonSchema>(self) -> Row {
         self.takes_as::<T>(JSON)
     }
 
-    /// It may take this as JSON.
+    /// Describes an optional JSON body of this type.
     fn may_take<T: JsonSchema>(self) -> Row {
         Row { body_optional: true, ..self.takes::<T>() }
     }
@@ -90,7 +89,7 @@ impl Row {
         Row { body: Some((media, part::<T>)), ..self }
     }
 
-    /// 200 with this as JSON.
+    /// Describes a 200 response with a JSON body of this type.
     fn gives<T: JsonSchema>(self, about: &'static str) -> Row {
         self.gives_as::<T>(JSON, about)
     }
@@ -99,7 +98,7 @@ impl Row {
         self.answers_with(200, about, Some((media, part::<T>)))
     }
 
-    /// An answer with this status.
+    /// Describes a response with this status.
     fn answers_with(
         mut self,
         status: u16,
@@ -110,7 +109,7 @@ impl Row {
         self
     }
 
-    /// Headers of the answer named last.
+    /// Describes headers of the most recently described response.
     fn telling(mut self, headers: &'static [(&'static str, &'static str)]) -> Row {
         if let Some(last) = self.answers.last_mut() {
             last.headers = headers;
@@ -118,12 +117,12 @@ impl Row {
         self
     }
 
-    /// Additional problems, besides those of every route.
+    /// Describes problems that not every route has.
     fn problems(self, problems: &'static [Code]) -> Row {
         Row { problems, ..self }
     }
 
-    /// All problems it can answer with.
+    /// All problems of this route.
     fn all_problems(&self) -> Vec<Code> {
         let mut codes = vec![Code::Misdirected, Code::Internal];
         if access(self.method, self.path) != Some(Access::Open) {
@@ -149,7 +148,7 @@ fn document(rows: Vec<Row>) -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for row in rows {
         let described = operation(&row, &mut schemas);
-        // A part that may have slashes is a part like others to the standard.
+        // OpenAPI has no notation for a path parameter that may contain slashes.
         paths.entry(row.path.replace("{*", "{")).or_default().insert(row.method.to_lowercase(), described);
     }
     json!({
@@ -203,7 +202,7 @@ fn operation(row: &Row, schemas: &mut SchemaGenerator) -> Value {
     described
 }
 
-/// The noun of a path.
+/// The resource name of a path.
 fn tag(path: &str) -> &str {
     let path = path.strip_prefix(jobhall_protocol::API).unwrap_or("/hall");
     path.trim_start_matches('/').split('/').next().unwrap_or(path)
@@ -228,7 +227,7 @@ fn header_parameter(name: &str, about: &str) -> Value {
     json!({ "name": name, "in": "header", "description": about, "schema": { "type": "string" } })
 }
 
-/// A field of the query type is a parameter, and its words are those of the field.
+/// Each field of the query type is a parameter; its doc comment is the description.
 fn query_parameters(query: Part, schemas: &mut SchemaGenerator) -> Vec<Value> {
     let reference = query(schemas);
     let name = reference.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
@@ -255,7 +254,7 @@ fn answer(good: &Good, schemas: &mut SchemaGenerator) -> Value {
     described
 }
 
-/// Problems by status; a status with several codes names them all.
+/// Problems by status. A status with several codes lists them all.
 fn problems(codes: &[Code], schemas: &mut SchemaGenerator) -> Vec<(String, Value)> {
     let mut by_status: BTreeMap<u16, Vec<String>> = BTreeMap::new();
     for code in codes {

@@ -19,10 +19,10 @@ use crate::filter::Filter;
 use crate::tokens::{Identity, Role};
 use crate::{body, params};
 
-/// Operations on a page.
+/// Default page size.
 const LIMIT: usize = 50;
 const LIMIT_MOST: usize = 500;
-/// How long the answer waits for the count.
+/// How long the response waits for the count.
 const COUNT_TIME: Duration = Duration::from_secs(2);
 
 fn address(id: u64) -> String {
@@ -49,7 +49,7 @@ pub(super) async fn start(
     Ok(error::accepted(&address(operation.id), &operation))
 }
 
-/// The newest job there is, or an older one that was asked for; 0 if there is none.
+/// The newest job, or the requested older one; 0 if there are no jobs.
 async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, ApiError> {
     if let Some(asked) = asked.filter(|asked| *asked > JOB_ID) {
         return Err(ApiError::bad(format!("up_to of {asked} is outside 0 to {JOB_ID}")));
@@ -59,7 +59,6 @@ async fn up_to(app: &App, asked: Option<u64>) -> Result<u64, ApiError> {
     Ok(asked.map_or(newest, |asked| asked.min(newest)))
 }
 
-/// Which page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OperationsQuery {

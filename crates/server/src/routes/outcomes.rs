@@ -1,4 +1,4 @@
-//! Outcomes reported from outside, by type and key, for work that a worker has only started.
+//! Outcomes of external work, reported by type and key after the attempt that started the work has ended.
 
 use std::sync::Arc;
 
@@ -18,10 +18,9 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
-/// Jobs of one key looked at in one go.
+/// Number of jobs with one key that are read at once.
 const PAGE: usize = 10;
 
-/// Which attempt is meant.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutcomeQuery {

@@ -23,14 +23,13 @@ use crate::forwarded_for::ForwardedFor;
 use crate::tokens::{Identity, SESSION_TIME};
 use crate::{audit, auth, params};
 
-/// Failures, queues and workers that are shown.
+/// Maximum number of failures, queues and workers shown.
 const ROWS: usize = 20;
-/// The longest code of a link.
+/// Maximum size of the code in a link.
 const CODE_BYTES: usize = 256;
-/// Seconds after which a browser looks again.
+/// Interval in seconds at which a browser reloads the page.
 const REFRESH_S: u32 = 10;
 
-/// What the address of the page may have.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
@@ -38,14 +37,14 @@ pub(super) struct PageQuery {
     code: Option<String>,
 }
 
-/// A code in the address is exchanged for a cookie, and gone from the address.
+/// Exchanges a code in the address for a cookie, and redirects to the address without it.
 pub(super) async fn page(
     State(app): State<Arc<App>>,
     who: Option<Extension<Identity>>,
     request: Request<Body>,
 ) -> Answer {
     let asked: PageQuery = params::query(request.uri())?;
-    // Whoever only looks at the headers of a link, such as a preview of it, does not use it up.
+    // A HEAD request, such as a link preview, does not consume the code.
     let Some(code) = asked.code.filter(|_| request.method() == Method::GET) else {
         drop(request);
         return show(&app, who.map(|Extension(who)| who)).await;
@@ -107,7 +106,7 @@ async fn inside(app: &App, who: &Identity) -> Result<String, ApiError> {
     Ok(body)
 }
 
-/// A table with a heading, or a word that there is nothing.
+/// A table with a heading, or a note that it has no rows.
 fn table(title: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = format!("<h2>{title}</h2>\n");
     if rows.is_empty() {
@@ -177,7 +176,7 @@ fn failed(jobs: &[Job]) -> String {
     table("Newest failures", &["job", "state", "type", "reason", "ended"], &rows)
 }
 
-/// Text that HTML takes as text.
+/// Escapes text for HTML.
 fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {

@@ -25,12 +25,12 @@ impl Configs {
         Ok(Configs(configs.map(|(name, rev, config)| (name, (rev, config))).collect()))
     }
 
-    /// What a queue has, configured or not.
+    /// The settings of a queue; the defaults if it is not configured.
     pub(super) fn config(&self, name: &QueueName) -> QueueConfig {
         self.0.get(name).map(|(_, config)| config.clone()).unwrap_or_default()
     }
 
-    /// The version of its configuration; none if it is not configured.
+    /// The entity tag of its settings; none if it is not configured.
     pub(super) fn tag(&self, name: &QueueName) -> Result<Option<String>, ApiError> {
         self.0.get(name).map(|(rev, config)| versions::tag(*rev, config)).transpose()
     }
@@ -70,7 +70,7 @@ pub(super) async fn set(
     Ok(error::tagged(error::made(rev == 1, &address, &told), &versions::tag(rev, &config)?))
 }
 
-/// The queue has the defaults again.
+/// Resets a queue to the default settings.
 pub(super) async fn reset(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,

@@ -17,11 +17,10 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{figures, params};
 
-/// Queues on a page.
+/// Default page size.
 const LIMIT: usize = 100;
 const LIMIT_MOST: usize = 500;
 
-/// Which queues.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueuesQuery {

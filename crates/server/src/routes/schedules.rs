@@ -39,7 +39,8 @@ async fn must_find(app: &App, name: &ScheduleName) -> Result<ShownSchedule, ApiE
     find(app, name).await?.ok_or_else(|| unknown(name))
 }
 
-/// The content is part of it, because a schedule that was removed begins with its first version again.
+/// The entity tag of a schedule. It includes the content, because a schedule that is removed and created again
+/// restarts at its first version.
 fn tag(shown: &ShownSchedule) -> Result<String, ApiError> {
     let lasting = ShownSchedule { last: None, next_tick: None, ..shown.clone() };
     let content = serde_json::to_vec(&to_wire::schedule(&lasting)?).map_err(ApiError::internal)?;
@@ -105,7 +106,7 @@ pub(super) async fn remove(
     Ok(error::nothing())
 }
 
-/// Makes the job of a schedule now; its ticks go on as they would.
+/// Submits the job of a schedule now; its ticks are not affected.
 pub(super) async fn run(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,
@@ -118,7 +119,6 @@ pub(super) async fn run(
     Ok(error::ok(&wire::Submitted { id: made.id.get(), disposition: made.disposition.to_string() }))
 }
 
-/// How many ticks are wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TicksQuery {

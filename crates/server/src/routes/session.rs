@@ -35,7 +35,7 @@ pub(super) async fn session(
         .on_upgrade(move |socket| session::serve(app, caller, socket, place)))
 }
 
-/// The first that both know; JSON where nothing was asked for.
+/// The first encoding that both sides support; JSON if the client requests none.
 fn encoding(upgrade: &WebSocketUpgrade) -> Result<Encoding, ApiError> {
     let asked: Vec<_> = upgrade.requested_protocols().filter_map(|name| name.to_str().ok()).collect();
     let known = Encoding::ALL.into_iter().find(|encoding| asked.contains(&encoding.subprotocol()));

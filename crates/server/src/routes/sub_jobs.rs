@@ -17,7 +17,7 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, to_wire};
 
-/// How long a request may wait, in seconds: usually, and at most.
+/// Default and maximum time that a request may wait, in seconds.
 const WAIT_S: (u64, u64) = (20, 60);
 /// Maximum size of the results in one response, in bytes; further results are read separately.
 const RESULT_BYTES: usize = 16 << 20;
@@ -35,7 +35,7 @@ pub(super) async fn ask(
     Ok(error::made(called.disposition == Disposition::Created.as_str(), &address(id), &called))
 }
 
-/// Makes the job that an attempt asks for, or finds the one that answers.
+/// Creates the sub-job that an attempt requests, or finds the existing job that the request refers to.
 pub(crate) async fn call(
     app: &App,
     who: &Identity,
@@ -46,7 +46,7 @@ pub(crate) async fn call(
     let queue = app.engine.show(word.attempt.job).await?.job.spec.queue.clone();
     let mut job = sub_job.job.clone();
     job.queue.get_or_insert_with(|| queue.to_string());
-    // Who gave a process its work is not known here, so it reaches no queue but its own.
+    // The submitter of the parent is unknown here, so the process can access only the queue of its own job.
     let who = match &who.bound {
         Some(_) => {
             &Identity { scope: Scope::new(&[queue.as_str()]).map_err(ApiError::internal)?, ..who.clone() }
@@ -68,7 +68,7 @@ pub(crate) async fn call(
     Ok(Called { id, disposition: made.disposition.to_string(), state, result })
 }
 
-/// What became of these jobs, in order.
+/// The states of these jobs, in order.
 pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>, ApiError> {
     let (now, mut left) = (now(), RESULT_BYTES);
     let mut told = Vec::with_capacity(ids.len());
@@ -87,7 +87,7 @@ pub(crate) async fn states(app: &App, ids: &[JobId]) -> Result<Vec<SubJobState>,
     Ok(told)
 }
 
-/// The numbers of jobs, checked.
+/// Validates job ids.
 pub(crate) fn job_ids(given: Option<Vec<u64>>) -> Result<Option<Vec<JobId>>, ApiError> {
     let ids = given.map(|ids| ids.into_iter().map(JobId::new).collect::<Result<_, _>>());
     ids.transpose().map_err(|error| ApiError::bad(format!("jobs: {error}")))

@@ -56,7 +56,7 @@ pub(super) fn idempotency_key(who: &Identity, key: &[u8], body: &[u8]) -> Result
     Ok(named(&who.name, key, body))
 }
 
-/// A key of this scope for this very body.
+/// An idempotency key of this scope for exactly this body.
 pub(crate) fn named(scope: &str, key: &str, body: &[u8]) -> IdempotencyKey {
     let mut digest = [0; 16];
     digest.copy_from_slice(&blake3::hash(body).as_bytes()[..16]);
@@ -69,7 +69,7 @@ pub(crate) async fn checked(
     who: &Identity,
     jobs: &[wire::SubmitJob],
 ) -> Result<Vec<SubmitJob>, ApiError> {
-    // Only a policy that is given in part needs to know what the type has.
+    // The settings of the types are read only if a job gives a partial retry policy.
     let types =
         if jobs.iter().any(|job| job.retry.is_some()) { Types::read(app).await? } else { Types::default() };
     let place = |at: usize, trouble: String| match jobs.len() {
@@ -93,13 +93,13 @@ pub(super) async fn template(
     jobs.pop().ok_or_else(|| ApiError::internal("a checked job is missing"))
 }
 
-/// Only into queues that the token reaches, and nothing in another one answers.
+/// Restricts a job to the queues of the token. A job in another queue is never returned for an existing key.
 fn within(who: &Identity, job: SubmitJob) -> Result<SubmitJob, ApiError> {
     if !who.scope.reaches(job.queue.as_str()) {
         let detail = format!("queue {} is outside the scope of this token: {}", job.queue, who.scope);
         return Err(ApiError::new(wire::Code::Forbidden, detail));
     }
-    // A group has jobs of all queues, so it is not there for a token that reaches some only.
+    // A group contains jobs of all queues, so it does not exist for a token that is limited to some queues.
     if let Some(group) = job.group.filter(|_| !who.sees_all()) {
         return Err(Rejected::NoSuchGroup(group).into());
     }

@@ -16,7 +16,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Answer {
     Ok(error::ok(&Page { items: app.tokens.list(), next_cursor: None }))
 }
 
-/// The secret is in this answer and nowhere else.
+/// Only this response contains the secret.
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Identity>,

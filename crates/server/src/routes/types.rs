@@ -17,11 +17,11 @@ use crate::error::{self, Answer, ApiError};
 use crate::tokens::Identity;
 use crate::{body, to_wire};
 
-/// The types that were submitted or configured.
+/// The types of submitted jobs and the configured types.
 #[derive(Default)]
 pub(super) struct Types(BTreeMap<TypeName, Stored>);
 
-/// A configuration and its version.
+/// Settings and their version.
 #[derive(Clone)]
 struct Stored {
     rev: u32,
@@ -34,7 +34,7 @@ impl Types {
         Ok(Types(types.map(|(name, rev, config)| (name, Stored { rev, config })).collect()))
     }
 
-    /// What a type has, configured or not.
+    /// The settings of a type; the defaults if it is not configured.
     pub(super) fn config(&self, name: &TypeName) -> TypeConfig {
         self.0.get(name).map_or_else(|| TypeConfig::of(name), |stored| stored.config.clone())
     }

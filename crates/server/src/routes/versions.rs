@@ -17,7 +17,7 @@ pub(super) fn tag(rev: u32, content: &impl Serialize) -> Result<String, ApiError
     Ok(format!("\"{rev}-{}\"", &digest.to_hex()[..8]))
 }
 
-/// Which version a request is meant for.
+/// The versions that a request names.
 pub(super) struct Wanted {
     matching: Option<Tags>,
     none_matching: Option<Tags>,
@@ -28,12 +28,12 @@ impl Wanted {
         Ok(Wanted { matching: tags(headers, &IF_MATCH)?, none_matching: tags(headers, &IF_NONE_MATCH)? })
     }
 
-    /// Whether it is meant for this version; none: there is nothing.
+    /// Whether the request may change this version; `None`: nothing is stored.
     pub(super) fn allows(&self, tag: Option<&str>) -> bool {
         self.matching.as_ref().is_none_or(|tags| tags.include(tag)) && !self.has(tag)
     }
 
-    /// Whether the client has this version.
+    /// Whether the client already has this version.
     pub(super) fn has(&self, tag: Option<&str>) -> bool {
         self.none_matching.as_ref().is_some_and(|tags| tags.include(tag))
     }

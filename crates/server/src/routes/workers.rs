@@ -14,9 +14,9 @@ use crate::poll::{self, Offer, Parked};
 use crate::tokens::Identity;
 use crate::{body, params, to_wire};
 
-/// How long a vacancy may wait.
+/// Maximum time that a long poll may wait, in seconds.
 const WAIT_S: u64 = 60;
-/// Attempts in one renewal.
+/// Maximum number of attempts in one renewal.
 const RENEWALS: usize = 10_000;
 
 /// Thousands of these futures may wait, so each is kept small: the setup runs in a boxed future that is dropped before
@@ -83,7 +83,7 @@ pub(super) async fn workers(State(app): State<Arc<App>>) -> Answer {
         other => return Err(ApiError::internal(format!("unexpected answer: {other:?}"))),
     };
     for known in in_use {
-        // Both are in order of their names.
+        // Both lists are sorted by name.
         let Ok(at) = items.binary_search_by(|item| item.name.as_str().cmp(known.worker.as_str())) else {
             continue;
         };

@@ -4,7 +4,7 @@
 //!   socket ─▶ Reader: frame ─▶ requests ─▶ engine (in order, several frames under way)
 //!                │                             │ answers        │ assignments, cancels, revocations
 //!                └──▶ what they are answers to ▼                ▼
-//!   socket ◀── Outlet: one frame, one flush ◀── Writer: all that is ready
+//!   socket ◀── Outlet: one frame, one flush ◀── Writer: everything that is ready
 //! ```
 //!
 //! All buffers are bounded: frames have a size limit, the reader pauses while too many frames are unanswered, and a

@@ -21,10 +21,10 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Role; 6] = [Role::Viewer, Role::Client, Role::Worker, Role::Admin, Role::Job, Role::Join];
 
-    /// Its name on the wire and in the store.
+    /// The name of the role on the wire and in the store.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use jobhall_core::{AttemptId, LeaseId};
 
 use super::secret::{Hash, PREFIX, hex, is_hex};
 
-/// Hex digits of the mac, and of the seal behind it.
+/// Hex digits of the MAC, and of the seal after it.
 const MAC: usize = 64;
 const SEAL: usize = 32;
 
@@ -42,7 +42,7 @@ impl JobKey {
         same(seal, &self.seal(attempt, mac)).then_some((attempt, mac))
     }
 
-    /// Whether this mac was made for the attempt under this lease.
+    /// Whether this MAC was made for the attempt with this lease.
     pub(super) fn made(&self, mac: &str, attempt: AttemptId, lease: LeaseId) -> bool {
         same(mac, &self.mac(attempt, lease))
     }

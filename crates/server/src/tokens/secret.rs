@@ -9,7 +9,7 @@ use rand::Rng;
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-/// Every token begins with this, so that scanners for leaked secrets find it.
+/// The prefix of every token, so that scanners for leaked secrets find it.
 pub(super) const PREFIX: &str = "jh_";
 
 /// An error with a secret file.
@@ -65,7 +65,7 @@ pub(crate) fn random_hex<const BYTES: usize>() -> String {
     hex(&random)
 }
 
-/// A new token: an id of 64 bits that finds the entry, and a secret of 256.
+/// A new token: an id of 64 bits, which selects the entry, and a secret of 256 bits.
 pub(super) fn fresh() -> String {
     format!("{PREFIX}{}_{}", random_hex::<8>(), random_hex::<32>())
 }

@@ -25,7 +25,7 @@ use crate::audit;
 const ADMIN: &str = "admin";
 /// Key derivation context; it separates this key from other uses of the secret.
 const KEY_CONTEXT: &str = "jobhall 2026 key of the tokens of jobs and nodes";
-/// Hex digits of a mac.
+/// Hex digits of a MAC.
 const MAC: usize = 64;
 
 impl Tokens {
@@ -33,7 +33,7 @@ impl Tokens {
     /// of the hall creates the administrator's token.
     ///
     /// # Errors
-    /// A file cannot be read or written, or the store cannot.
+    /// A file cannot be read or written, or the store cannot be read or written.
     pub async fn shared(data: &Path, store: Arc<dyn Store>, secret: &str) -> Result<Tokens, TokenError> {
         let tokens = Tokens { is_shared: true, ..Tokens::empty(store, key(secret)) };
         tokens.refresh().await.map_err(|error| TokenError::Store(error.to_string()))?;

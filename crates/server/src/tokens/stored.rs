@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::{Identity, Role};
 use super::secret::Hash;
 
-/// What is stored under a token's name.
+/// The stored form of a token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Content {
     id: String,

@@ -28,13 +28,13 @@ const VERSIONS: &[(&str, &str)] = &[
     ("If-Match", "Change only these versions; * matches any existing version"),
     ("If-None-Match", "With *: create only if it does not exist"),
 ];
-/// What every change of stored things can meet.
+/// Problems of every change in the store.
 const STORE: &[Code] = &[Code::Unavailable, Code::StorageFull];
-/// What a change of a job can meet.
+/// Problems of a change of a job.
 const CHANGE: &[Code] = &[Code::NotFound, Code::Conflict, Code::Unavailable, Code::StorageFull];
-/// What a change of a configuration can meet.
+/// Problems of a change of settings.
 const CONFIGURE: &[Code] = &[Code::PreconditionFailed, Code::Conflict, Code::Unavailable, Code::StorageFull];
-/// What a word on an attempt can meet.
+/// Problems of a worker's message about an attempt.
 const WORD: &[Code] =
     &[Code::BadRequest, Code::LeaseLost, Code::Conflict, Code::Unavailable, Code::StorageFull];
 

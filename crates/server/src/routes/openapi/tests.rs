@@ -7,7 +7,7 @@ fn built() -> Value {
     document(rows::all())
 }
 
-/// Every value in the document with the way to it.
+/// Visits every value in the document with its path.
 fn walk<'a>(value: &'a Value, path: &str, seen: &mut dyn FnMut(&str, &'a Value)) {
     seen(path, value);
     match value {
@@ -119,7 +119,7 @@ fn what_needs_a_token_says_so() {
         let open = described["security"] == json!([]);
         assert_eq!(open, access(&method, &path) == Some(Access::Open), "{method} {path}");
         assert_eq!(described["x-roles"].is_array(), !open, "{method} {path}");
-        // The page is open, but the code of a link may be wrong.
+        // The page is open, but the code in a link may be invalid.
         let challenges = !open || path == "/";
         assert_eq!(described["responses"].get("401").is_some(), challenges, "{method} {path}");
     }
