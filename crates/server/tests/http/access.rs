@@ -5,7 +5,7 @@ use crate::server::TestServer;
 /// Roles in the order of the columns.
 const ROLES: [&str; 6] = ["viewer", "client", "worker", "admin", "job", "join"];
 
-/// Method, a path that the route matches, and for each role 0 for anything but 401 and 403.
+/// Method, a path that the route matches, and the status for each role; 0 is any status except 401 and 403.
 const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("GET", "/metrics", [0, 0, 403, 0, 403, 403]),
     ("POST", "/api/v1/jobs", [403, 0, 403, 0, 403, 403]),
@@ -70,7 +70,7 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("GET", "/api/v1/audit", [403, 403, 403, 0, 403, 403]),
 ];
 
-/// The routes that the server's own table has, but for those that are open to anyone.
+/// The routes in the server's own table, except open routes.
 fn listed() -> Vec<(String, String)> {
     let table = include_str!("../../src/access.rs");
     let table = table.split("TABLE: &[").nth(1).unwrap().split("];").next().unwrap();
@@ -83,7 +83,7 @@ fn is_of(path: &str, route: &str) -> bool {
     let path: Vec<_> = path.split('?').next().unwrap().split('/').collect();
     let route: Vec<_> = route.split('/').collect();
     let lengths = match route.last() {
-        // Such a part takes the rest of the path.
+        // This parameter matches the rest of the path.
         Some(last) if last.starts_with("{*") => path.len() >= route.len(),
         _ => path.len() == route.len(),
     };

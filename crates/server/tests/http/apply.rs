@@ -1,4 +1,4 @@
-//! A worker that is a function, by the typed client.
+//! A worker implemented as a function, with the typed client.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn shown(hall: &TestServer, id: u64) -> Value {
     hall.get(&format!("/api/v1/jobs/{id}")).await.json()
 }
 
-/// Waits for ever, and says so when it begins and by falling when it is dropped.
+/// Waits forever. Sends a signal when it begins and another when it is dropped.
 async fn hang(begun: oneshot::Sender<()>, stopped: oneshot::Sender<()>) -> Result<(), String> {
     begun.send(()).unwrap();
     let _held = stopped;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::server::{Reply, TestServer, quick};
 
 impl TestServer {
-    /// Puts an artifact under the lease of an attempt.
+    /// Uploads an artifact with the lease of an attempt.
     pub async fn keep(&self, given: &Value, name: &str, more: &[(&str, &str)], body: &[u8]) -> Reply {
         let path = format!("/api/v1/attempts/{}/artifacts/{name}", given["id"].as_str().unwrap());
         let lease = [("Jobhall-Lease", given["lease"].as_str().unwrap())];
@@ -43,7 +43,7 @@ pub async fn started(hall: &TestServer) -> (u64, Value) {
     (id, hall.take().await)
 }
 
-/// Files below a directory, to any depth.
+/// Number of files below a directory, recursively.
 pub fn files(path: &Path) -> usize {
     let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|entry| if entry.is_dir() { files(&entry) } else { 1 }).sum()
@@ -216,7 +216,7 @@ async fn a_lease_lost_during_the_upload_keeps_it_off_the_list() {
 }
 
 impl TestServer {
-    /// Waits until so many uploads are under way.
+    /// Waits until this many uploads are in progress.
     async fn until_temps(&self, count: usize) {
         for _ in 0..2_000 {
             if files(&self.dir.path().join("blobs/tmp")) == count {
@@ -305,7 +305,7 @@ async fn a_large_result_is_an_artifact_and_a_small_one_a_value() {
     assert_eq!((job["result"]["n"].as_u64(), job.get("result_artifact")), (Some(1), None));
 }
 
-/// Where a result is not, nobody waits for a thread to look for it: here the only one is taken.
+/// A read of a job without a result does not wait for a blocking thread: here the only one is occupied.
 #[test]
 fn a_success_without_artifacts_is_shown_at_once() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -318,7 +318,7 @@ fn a_success_without_artifacts_is_shown_at_once() {
         let (taken, is_taken) = tokio::sync::oneshot::channel();
         let thread = tokio::task::spawn_blocking(move || {
             taken.send(()).unwrap();
-            // Ends by the drop of the other side, also when the test fails.
+            // Returns when the sender is dropped, also when the test fails.
             let _ = released.recv();
         });
         is_taken.await.unwrap();

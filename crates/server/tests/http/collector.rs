@@ -7,7 +7,7 @@ use jobhall_engine::Config;
 use crate::artifacts::{files, started};
 use crate::server::TestServer;
 
-/// Makes all files below a directory look as if nobody had touched them for two hours.
+/// Sets the modification time of all files below a directory to two hours ago.
 fn age(path: &Path) {
     for entry in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
@@ -28,7 +28,8 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     panic!("{what} did not come");
 }
 
-/// Waits until a whole walk was made from here on: what a walk looks at last is gone in the second that finds it.
+/// Waits until a complete collection was made after this call: twice it adds a file that a collection processes last
+/// and waits for its removal.
 async fn whole_walk(blobs: &Path) {
     for _ in 0..2 {
         let last: PathBuf = blobs.join("logs/ff");
@@ -64,7 +65,7 @@ async fn what_retention_removed_takes_its_blobs_along_and_nothing_else_goes() {
         "nothing is gone yet"
     );
 
-    // One completed job is kept: the newest.
+    // Retention keeps one completed job: the newest.
     let keep = hall.send("PUT", "/api/v1/types/a", &hall.admin, &[], br#"{"keep_count":1}"#).await;
     assert_eq!(keep.status, 200, "{}", keep.text());
     until("retention", async || hall.get(&format!("/api/v1/jobs/{gone}")).await.status == 404).await;

@@ -1,4 +1,4 @@
-//! Changing jobs that wait, through the API.
+//! Changes of waiting jobs through the API.
 
 use crate::server::{Reply, TestServer};
 

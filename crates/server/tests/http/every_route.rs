@@ -1,5 +1,5 @@
-//! Every route of the document against what clients send by mistake: the answer is a problem of the right kind that
-//! the document lists, and nothing is stored.
+//! Sends common mistakes of clients to every route of the OpenAPI document. The response must be a problem that the
+//! document lists, and nothing may be stored.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::server::{Reply, TestServer};
 const DOCUMENT: &str = include_str!("../../../protocol/openapi.json");
 const LEASE: (&str, &str) = ("Jobhall-Lease", "00000000000000000000000000000000");
 
-/// One operation of the document.
+/// One operation of the OpenAPI document.
 struct Operation {
     method: String,
     path: String,
@@ -42,7 +42,7 @@ impl Operation {
         all.filter(|parameter| parameter["in"] == place).collect()
     }
 
-    /// The path with these words for what is in braces: for numbers, for attempts, for names.
+    /// The path with these values for its parameters: for numbers, for attempts, for names.
     fn with(&self, number: &str, attempt: &str, name: &str) -> String {
         let mut path = self.path.clone();
         for parameter in self.parameters("path") {
@@ -56,7 +56,7 @@ impl Operation {
         path
     }
 
-    /// The path with words that are right, but name nothing.
+    /// The path with valid parameters that refer to nothing.
     fn nowhere(&self) -> String {
         self.with("999999", "999999-1", "nothing")
     }
@@ -72,13 +72,13 @@ impl Operation {
         reply
     }
 
-    /// A token that this operation takes.
+    /// A token that this operation accepts.
     async fn token(&self, hall: &TestServer) -> String {
         let admin = self.described["x-roles"].as_array().is_none_or(|roles| roles.contains(&"admin".into()));
         if admin { hall.admin.clone() } else { hall.secret(r#"{"role":"worker","kind":"join"}"#).await }
     }
 
-    /// Sends what is wrong; the answer must be this problem.
+    /// Sends an invalid request; the response must be this problem.
     async fn refused(&self, hall: &TestServer, path: &str, body: &[u8], status: u16, code: &str) -> String {
         let reply = self.send(hall, path, &self.token(hall).await, body).await;
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
@@ -87,7 +87,7 @@ impl Operation {
     }
 }
 
-/// A hall with a job, to see that nothing changes.
+/// A server with one job, to check that nothing changes.
 async fn hall() -> TestServer {
     let hall = TestServer::start().await;
     hall.submit(r#"{"type":"a","key":"k"}"#).await;
@@ -112,7 +112,7 @@ async fn tokens_are_asked_for_on_every_route_but_the_open_ones() {
         operation.send(&hall, &path, "", b"{}").await.problem(401, "unauthorized");
         for token in ["jh_0000000000000000_0000", "x"] {
             let reply = operation.send(&hall, &path, token, b"{}").await;
-            // Who guesses too often is told to wait.
+            // A client that sends too many invalid tokens has to wait.
             match guessed {
                 0..10 => reply.problem(401, "unauthorized"),
                 _ => reply.problem(429, "too_many_requests"),
@@ -166,7 +166,7 @@ async fn a_path_that_is_wrong_or_leads_nowhere_is_told_apart() {
     let (mut wrong, mut nowhere) = (0, 0);
     for operation in Operation::all().iter().filter(|operation| !operation.parameters("path").is_empty()) {
         for bad in ["x", "-1", "0x1", "1.5", "%00", "%ff", "%20", long.as_str()] {
-            // Some of these are good names.
+            // Some of these are valid names.
             let name = if bad.starts_with('%') || bad.len() > 10 { bad } else { "a%20b" };
             let path = operation.with(bad, bad, name);
             let reply = operation.send(&hall, &path, &hall.admin, b"{}").await;
@@ -196,7 +196,7 @@ async fn a_query_that_is_wrong_is_refused_by_name() {
         assert!(detail.contains("no_such_parameter"), "{path}: {detail}");
         for parameter in operation.parameters("query") {
             let name = parameter["name"].as_str().unwrap();
-            // Where things are listed by name, any name is a place to go on from.
+            // Where a list is sorted by name, any name is a valid cursor.
             let by_name = name == "cursor" && path.ends_with("/artifacts");
             let bad = if by_name { Vec::new() } else { bad_values(name, &parameter["schema"]) };
             for bad in bad {
@@ -212,7 +212,7 @@ async fn a_query_that_is_wrong_is_refused_by_name() {
     assert!(seen > 20, "{seen}");
 }
 
-/// Values that no parameter of this kind takes.
+/// Values that are invalid for every parameter of this kind.
 fn bad_values(name: &str, schema: &Value) -> Vec<String> {
     let integer = schema["type"] == "integer" || schema["type"][0] == "integer";
     let boolean = schema["type"] == "boolean";

@@ -1,4 +1,5 @@
-//! Why a job waits, as data: every reason names the things to change by themselves, not only in words.
+//! Explanations of waiting jobs as data: every reason has the names of the things to change as fields, not only in
+//! text.
 
 use serde_json::{Value, json};
 

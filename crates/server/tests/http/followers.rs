@@ -1,4 +1,4 @@
-//! Followers: a node that does not lead passes on what it is asked, and nobody sees a difference.
+//! Followers: a node that does not lead forwards requests, and clients see no difference.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::server::{Reply, TestServer, read_until};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// A node that listens and is nothing yet.
+/// A node that listens and has no role yet.
 pub async fn node(listen: Listen) -> Running {
     Server::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), listen).unwrap()
 }
 
-/// What the leader of this hall is made of.
+/// The options of the leader of this hall.
 pub fn leadership(hall: &TestServer) -> Options {
     let blobs = jobhall_blobs::Blobs::open(&hall.dir.path().join("of-the-holder")).unwrap();
     Options { secret: NodeSecret::new(SECRET), ..hall.options(blobs) }
 }
 
-/// The way to the node at this address.
+/// The forwarding target for the node at this address.
 pub fn to(address: impl std::fmt::Display) -> ForwardTo {
     ForwardTo { url: format!("http://{address}"), secret: NodeSecret::new(SECRET).unwrap(), tls: None }
 }
 
-/// A hall with a the leader and a follower, through which everything that the test sends goes.
+/// A hall with a leader and a follower; the test sends all requests to the follower.
 struct Followers {
     hall: TestServer,
     holder: Running,
@@ -50,7 +50,7 @@ impl Followers {
     }
 }
 
-/// Sends a request from this address of the machine, with a wrong token.
+/// Sends a request with an invalid token from this local address.
 async fn guess(from: [u8; 4], at: &str, more: &str) -> Reply {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
@@ -118,7 +118,7 @@ async fn events_come_through_a_follower_as_they_happen() {
     let mut events = hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await;
     read_until(&mut events, "retry: 2000").await;
     let id = hall.submit(r#"{"type":"a"}"#).await;
-    // The stream goes on, so nothing waits for its end.
+    // The stream stays open, so the test does not wait for its end.
     read_until(&mut events, &format!("\"id\":{id}")).await;
     hall.post(&format!("/api/v1/jobs/{id}/cancel"), "").await;
     read_until(&mut events, "cancelled").await;
@@ -202,7 +202,7 @@ async fn whatever_waits_at_a_leadership_or_a_follower_is_ended_when_the_node_bec
             hall.open("POST", "/api/v1/vacancies", &hall.worker, &[], vacancy).await,
             hall.open("GET", "/api/v1/events", &hall.viewer, &[], b"").await,
         ];
-        // Both are under way: the one is listed, the other has a head.
+        // Both requests are in progress: the first is listed, the second has received a head.
         read_until(&mut waiting[1], "\r\n\r\n").await;
         while !hall.get("/api/v1/workers").await.text().contains("\"w\"") {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -215,7 +215,7 @@ async fn whatever_waits_at_a_leadership_or_a_follower_is_ended_when_the_node_bec
         for stream in &mut waiting {
             let mut rest = Vec::new();
             let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut rest));
-            // However it ends, it ends; a stream that is cut is no whole answer.
+            // How the connection ends does not matter; an aborted stream is not a complete response.
             let _ = read.await.expect("an end");
             assert!(!String::from_utf8_lossy(&rest).contains("\r\n0\r\n\r\n") || at_leadership);
         }
@@ -243,7 +243,7 @@ async fn what_was_not_sent_is_told_apart_from_what_was_not_answered() {
         let (mut stream, _) = mute.accept().await.unwrap();
         read_until(&mut stream, "\"type\":\"a\"").await;
         drop(stream);
-        // Asked once, and never again for the same.
+        // The request was sent once and must not be sent again.
         tokio::select! {
             again = mute.accept() => panic!("it was sent again: {again:?}"),
             () = std::future::pending() => {}
@@ -281,7 +281,7 @@ async fn an_answer_that_breaks_off_at_the_leadership_breaks_off_at_the_follower(
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_follower() {
     let Followers { hall, holder, follower: _follower } = Followers::open().await;
-    // Whatever a client says of itself is taken off at the follower.
+    // The follower removes these headers from a client's request.
     let forged = format!("Jobhall-Node: {SECRET}x\r\nJobhall-Peer: http 127.0.0.9\r\n");
     for _ in 0..10 {
         guess([127, 0, 0, 2], &hall.address, &forged).await.problem(401, "unauthorized");
@@ -291,7 +291,7 @@ async fn wrong_tokens_are_counted_against_whoever_sent_them_to_the_follower() {
     guess([127, 0, 0, 9], &hall.address, "").await.problem(401, "unauthorized");
     let at = holder.address.to_string();
     guess([127, 0, 0, 2], &at, "").await.problem(429, "too_many_requests");
-    // At the leadership, too, nobody but a node names another address.
+    // The leader also accepts another source address only from a node.
     let blamed = "Jobhall-Node: guess\r\nJobhall-Peer: http 127.0.0.3\r\n";
     for _ in 0..10 {
         guess([127, 0, 0, 4], &at, blamed).await.problem(401, "unauthorized");

@@ -18,7 +18,7 @@ async fn show(hall: &TestServer, id: &Value) -> Value {
     hall.get(&format!("{PATH}/{id}")).await.json()
 }
 
-/// The group at its end.
+/// Waits until the group has ended, and returns it.
 async fn ended(hall: &TestServer, id: &Value) -> Value {
     for _ in 0..1_000 {
         let group = show(hall, id).await;
@@ -49,7 +49,7 @@ async fn verb(hall: &TestServer, id: &Value, verb: &str) -> Reply {
     hall.post(&format!("{PATH}/{id}/{verb}"), "").await
 }
 
-/// One job of type `t` that is tried once.
+/// A job of type `t` with one attempt.
 fn once() -> Value {
     json!({"type": "t", "retry": {"max_attempts": 1}})
 }

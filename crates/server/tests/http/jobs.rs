@@ -157,7 +157,7 @@ async fn jobs_are_found_by_when_they_were_submitted() {
         let id = hall.submit(r#"{"type":"a"}"#).await;
         let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();
         jobs.push((id, job["created_at"].as_str().unwrap().to_owned()));
-        // The next one is submitted in another millisecond.
+        // Waits until the clock shows another millisecond.
         let clock = std::time::SystemTime::now();
         while clock.elapsed().is_ok_and(|passed| passed.as_millis() < 2) {}
     }

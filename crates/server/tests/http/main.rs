@@ -1,4 +1,4 @@
-//! The hall from outside: real connections, a real store, nothing but HTTP.
+//! The server from outside: real connections, a real store, HTTP only.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod access;

@@ -1,4 +1,4 @@
-//! Each figure of the exposition, held against what happened.
+//! Compares each metric with what happened.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::server::TestServer;
 struct Samples(BTreeMap<String, f64>);
 
 impl Samples {
-    /// Reads until the connections of earlier requests, which are closed on this side, are gone on the other.
+    /// Reads until the server has closed the connections of earlier requests, which are already closed on this side.
     async fn read(hall: &TestServer) -> Samples {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
@@ -30,8 +30,8 @@ impl Samples {
         Samples::parse(&reply.text())
     }
 
-    /// Every line is a comment of a known kind or a sample of a family that was described before, each once; the last
-    /// one says that all is there.
+    /// Every line must be a comment of a known kind or a sample of a family described before, each once; the last
+    /// line must be the end marker.
     fn parse(text: &str) -> Samples {
         let lines: Vec<_> = text.strip_suffix("# EOF\n").expect("a whole exposition").lines().collect();
         let mut kinds = BTreeMap::new();
@@ -66,7 +66,7 @@ impl Samples {
         }
     }
 
-    /// A histogram is sound: buckets rise to its count, which is this.
+    /// Checks a histogram: its buckets increase up to this count.
     fn histogram(&self, name: &str, count: f64) {
         let prefix = format!("{name}_bucket{{le=\"");
         let mut buckets: Vec<(f64, f64)> = Vec::new();
@@ -91,7 +91,7 @@ async fn metrics_are_what_happened_and_gauges_survive_a_restart() {
     let hall = TestServer::start().await;
     let before = Samples::read(&hall).await;
     before.check(&[("jobhall_jobs_enqueued_total", 0.0), ("jobhall_job_wait_seconds_count", 0.0)]);
-    // In queue red: one passes, one fails for good after two attempts, one is in hand, two wait, one is scheduled.
+    // In queue red: one job passes, one fails after two attempts, one is assigned, two wait, one is scheduled.
     let retry = r#"{"type":"b","queue":"red","retry":{"max_attempts":2,"delay":"1ms"},"priority":2}"#;
     hall.submit(r#"{"type":"a","queue":"red","priority":1}"#).await;
     let failing = hall.submit(retry).await;
@@ -113,7 +113,7 @@ async fn metrics_are_what_happened_and_gauges_survive_a_restart() {
     let held = hall.take().await;
     hall.word(&held, "accept", b"").await;
     hall.submit(r#"{"type":"a","queue":"red","run_at":"2999-01-01T00:00:00Z"}"#).await;
-    // In queue blue: one waits, one is cancelled.
+    // In queue blue: one job waits, one is cancelled.
     hall.submit(r#"{"type":"a","queue":"blue"}"#).await;
     let cancelled = hall.submit(r#"{"type":"a","queue":"blue"}"#).await;
     hall.post(&format!("/api/v1/jobs/{cancelled}/cancel"), "").await;
@@ -163,7 +163,7 @@ async fn metrics_are_what_happened_and_gauges_survive_a_restart() {
     ]);
 }
 
-/// What is open at the end of the story above. Before a restart the attempt is known to be accepted; whether that is
+/// Checks the open jobs after the steps above. Before a restart the attempt is known to be accepted; whether that is
 /// stored depends on its age.
 fn gauges(samples: &Samples) {
     let held = ["assigned", "accepted", "running"].map(|state| samples.get(&jobs("red", state)));

@@ -15,7 +15,7 @@ async fn start(hall: &TestServer, body: &Value) -> Value {
     operation
 }
 
-/// The operation at its end.
+/// Waits until the operation has ended, and returns it.
 async fn ended(hall: &TestServer, id: &Value) -> Value {
     for _ in 0..1_000 {
         let operation = hall.get(&format!("{PATH}/{id}")).await.json();
@@ -32,7 +32,7 @@ async fn many(hall: &TestServer, count: usize, job: &str) -> Vec<u64> {
     reply.json().as_array().unwrap().iter().map(|job| job["id"].as_u64().unwrap()).collect()
 }
 
-/// How many jobs a list has.
+/// The number of jobs in a list.
 async fn count(hall: &TestServer, query: &str) -> usize {
     let (mut count, mut path) = (0, format!("/api/v1/jobs?limit=500&{query}"));
     loop {
@@ -110,7 +110,7 @@ async fn completed_jobs_are_deleted_and_pending_ones_are_not() {
     );
 }
 
-/// What a hall stores that dies before it has noted what it did.
+/// Restores the record of an operation to what a server leaves that crashes before it records its progress.
 async fn forget_progress(hall: &TestServer, id: u64, cancel: bool) {
     let settings = hall.store.settings().await.unwrap();
     let kept =

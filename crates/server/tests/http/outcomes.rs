@@ -1,4 +1,4 @@
-//! Outcomes that someone outside tells.
+//! Outcomes of external work.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
     let hall = TestServer::start().await;
     external(&hall).await;
     let passed = json!({"outcome": "succeeded", "value": {"n": 7}});
-    // After the handler has returned, with and without the number of the attempt; the key has a slash.
+    // After the handler has returned, with and without the attempt number; the key contains a slash.
     let id = hall.submit(r#"{"type":"ext","key":"a/b"}"#).await;
     tell(&hall, "ext/a%2Fb", &passed).await.problem(409, "conflict");
     let given = hall.take().await;
@@ -37,7 +37,7 @@ async fn h10_the_outcome_comes_by_type_and_key_in_every_order() {
     );
     assert_eq!(tell(&hall, "ext/a%2Fb", &passed).await.status, 200, "twice the same");
     tell(&hall, "ext/a%2Fb", &json!({"outcome": "failed"})).await.problem(409, "conflict");
-    // Before the handler returns, which is then answered well.
+    // Before the handler returns; the handler's report is then accepted too.
     let id = hall.submit(r#"{"type":"ext","key":"early"}"#).await;
     let given = hall.take().await;
     assert_eq!(tell(&hall, "ext/early", &passed).await.json()["state"], "assigned");

@@ -1,6 +1,6 @@
 use crate::server::TestServer;
 
-/// A hall with something in it that must not be seen by strangers.
+/// A server with data that visitors without a token must not see.
 async fn hall() -> TestServer {
     let hall = TestServer::start().await;
     let failing = hall.submit(r#"{"type":"thumbnail","queue":"pictures"}"#).await;

@@ -1,4 +1,4 @@
-//! What jobs use of their workers, in nothing but requests.
+//! Resources that jobs use on their workers, with requests only.
 
 use serde_json::{Value, json};
 

@@ -203,7 +203,7 @@ async fn a_run_by_hand_makes_a_job_now() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_tells_its_windows_and_why_it_waits_for_them() {
     let hall = TestServer::start().await;
-    // One minute of the day, half a day away: closed now, whatever the time.
+    // A window of one minute, half a day from now: closed at the moment.
     let minute = (minute_of_day(&hall).await + 720) % 1_440;
     let (hour, minute) = (minute / 60, minute % 60);
     let end = (hour * 60 + minute + 1) % 1_440;
@@ -218,7 +218,7 @@ async fn a_job_tells_its_windows_and_why_it_waits_for_them() {
     assert_eq!(text, said);
 }
 
-/// The minute of the day by the hall's clock.
+/// The minute of the day on the server's clock.
 async fn minute_of_day(hall: &TestServer) -> u64 {
     let id = hall.submit(r#"{"type":"clock"}"#).await;
     let job = hall.get(&format!("/api/v1/jobs/{id}")).await.json();

@@ -1,13 +1,13 @@
-//! Real answers against the schemas that the document promises.
+//! Validates real responses against the schemas of the OpenAPI document.
 
 use serde_json::{Value, json};
 
 use crate::server::{Reply, TestServer};
 
-/// What of JSON Schema the document uses. A word it does not know is a fault of the check, and fails.
+/// The subset of JSON Schema that the document uses. The check fails on an unknown keyword.
 struct Document(Value);
 
-/// Words that describe and do not restrict.
+/// Keywords that describe and do not restrict.
 const TALK: [&str; 6] = ["description", "default", "format", "examples", "title", "pattern"];
 
 impl Document {
@@ -15,7 +15,7 @@ impl Document {
         Document(serde_json::from_str(include_str!("../../../protocol/openapi.json")).unwrap())
     }
 
-    /// Everything that is wrong with a value.
+    /// All violations of the schema by a value.
     fn faults(&self, value: &Value, schema: &Value, at: &str) -> Vec<String> {
         let Some(words) = schema.as_object() else { return Vec::new() };
         words.iter().flat_map(|(word, rule)| self.fault(value, word, rule, schema, at)).collect()
@@ -68,7 +68,7 @@ impl Document {
         }
     }
 
-    /// The answer is one that the document promises for this route.
+    /// Checks that the document lists the response for this route.
     fn check(&self, method: &str, route: &str, reply: &Reply) {
         let described = &self.0["paths"][route][method.to_lowercase()];
         let response = &described["responses"][reply.status.to_string()];

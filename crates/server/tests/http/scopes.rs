@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use crate::server::{Reply, TestServer, read_until};
 
-/// A hall with a job in queue `a` and one in `b`, and a client that reaches `a` alone.
+/// A server with a job in queue `a` and one in `b`, and a client limited to `a`.
 async fn two_queues() -> (TestServer, String, u64, u64) {
     let hall = TestServer::start().await;
     let scoped = hall.secret(r#"{"name":"scoped","role":"client","queues":["a","a-*"]}"#).await;

@@ -5,7 +5,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::server::TestServer;
 
-/// Everything that is logged.
+/// Collects all log output.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

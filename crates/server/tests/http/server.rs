@@ -1,4 +1,4 @@
-//! A hall on a free port with a store in a temporary directory, and a client of the simplest kind.
+//! A server on a free port with a store in a temporary directory, and a minimal client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Often, so that every test runs beside collections.
+/// A short interval, so that every test runs concurrently with collections.
 const COLLECT_MS: u64 = 50;
 
 pub struct TestServer {
@@ -85,7 +85,7 @@ impl TestServer {
         }
     }
 
-    /// What another server of this hall would be made of.
+    /// The options for another server of this hall.
     pub fn options(&self, blobs: Blobs) -> Options {
         Options {
             engine: self.engine.clone(),
@@ -101,7 +101,7 @@ impl TestServer {
         }
     }
 
-    /// Stops hall and engine and starts both again on the same directory.
+    /// Stops server and engine and starts both again on the same directory.
     pub async fn restart(mut self, config: Config) -> TestServer {
         self.running.take().unwrap().stop().await;
         self.engine.stop().await;
@@ -122,7 +122,7 @@ impl TestServer {
         self.send("POST", path, &self.worker, &[], body.as_bytes()).await
     }
 
-    /// A word on an attempt.
+    /// Sends a message about an attempt.
     pub async fn word(&self, given: &Value, verb: &str, body: &[u8]) -> Reply {
         let path = format!("/api/v1/attempts/{}/{verb}", given["id"].as_str().unwrap());
         let lease = given["lease"].as_str().unwrap();
@@ -136,21 +136,21 @@ impl TestServer {
         reply.json()["id"].as_u64().unwrap()
     }
 
-    /// What a long poll is given, which must be something.
+    /// Returns the assignment of a long poll, which must not be empty.
     pub async fn take(&self) -> Value {
         let reply = self.work("/api/v1/vacancies", r#"{"slots":1,"wait_s":10}"#).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()["attempts"][0].clone()
     }
 
-    /// Makes a stored token and gives it with its secret.
+    /// Creates a stored token; returns it with its secret.
     pub async fn token(&self, body: &str) -> Value {
         let reply = self.send("POST", "/api/v1/tokens", &self.admin, &[], body.as_bytes()).await;
         assert_eq!(reply.status, 201, "{reply:?}");
         reply.json()
     }
 
-    /// Makes a stored token and gives the secret.
+    /// Creates a stored token; returns the secret.
     pub async fn secret(&self, body: &str) -> String {
         self.token(body).await["secret"].as_str().unwrap().to_owned()
     }
@@ -185,7 +185,7 @@ impl TestServer {
         Reply::parse(&bytes)
     }
 
-    /// Sends a request and leaves the answer on the connection.
+    /// Sends a request and leaves the response unread on the connection.
     pub async fn open(
         &self,
         method: &str,
@@ -214,7 +214,7 @@ impl TestServer {
     }
 }
 
-/// A hall with one node that is seen at the beginning of time.
+/// A hall with one node whose last heartbeat was at time zero.
 pub fn nodes() -> Nodes {
     let seen_at = jobhall_protocol::Timestamp(jobhall_core::Time::EPOCH);
     let (url, version) = ("http://127.0.0.1:7450".to_owned(), "0".to_owned());
@@ -231,7 +231,7 @@ pub fn nodes() -> Nodes {
     })
 }
 
-/// The store before may need a moment to let go of its file.
+/// The previous store may need a moment to release its file.
 async fn open_store(dir: &TempDir, options: jobhall_store_sqlite::Options) -> Sqlite {
     for _ in 0..200 {
         if let Ok(store) = Sqlite::open(dir.path().join("hall.db"), options.clone()) {
@@ -285,7 +285,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that it is a problem of this kind, and gives its detail.
+    /// Checks that the response is this problem; returns its detail.
     pub fn problem(&self, status: u16, code: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text());
         assert_eq!(self.header("content-type"), Some("application/problem+json"));
@@ -309,11 +309,11 @@ fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Reads from a connection until the text has been seen; gives all that was read.
+/// Reads from a connection until the text appears; returns everything read.
 pub async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
-    // For the whole of it: a stream that only beats must not be read for ever.
+    // One limit for the whole read: a stream that only sends heartbeats must not be read forever.
     let end = tokio::time::Instant::now() + Duration::from_secs(30);
     loop {
         let text = String::from_utf8_lossy(&all).into_owned();

@@ -1,16 +1,16 @@
-//! Sub-jobs by requests alone: with a lease, or with the token of the job's own process.
+//! Sub-jobs with requests only: with a lease, or with the job token of the process.
 
 use serde_json::{Value, json};
 
 use crate::server::{Reply, TestServer};
 
-/// A parent in the hands of a worker.
+/// A parent job that is assigned to a worker.
 async fn parent(hall: &TestServer) -> (u64, Value) {
     let id = hall.submit(r#"{"type":"p","queue":"q"}"#).await;
     (id, hall.take().await)
 }
 
-/// What the process of a job asks.
+/// A request of the process of a job.
 async fn ask(hall: &TestServer, given: &Value, verb: &str, body: &Value) -> Reply {
     let (id, token) = (given["id"].as_str().unwrap(), given["token"].as_str().unwrap());
     let path = format!("/api/v1/attempts/{id}/{verb}");

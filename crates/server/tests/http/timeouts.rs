@@ -1,4 +1,4 @@
-//! Time-outs and types that say how long their jobs may take.
+//! Timeouts of jobs and of types.
 
 use jobhall_engine::Config;
 use serde_json::json;

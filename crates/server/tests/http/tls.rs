@@ -61,22 +61,22 @@ async fn get_path(
     Reply::parse(&bytes)
 }
 
-/// What comes until the other side ends.
+/// Reads until the server closes the connection.
 async fn answer(running: &Running, said: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     stream.write_all(said).await.unwrap();
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(40), stream.read_to_end(&mut bytes)).await;
-    // What was sent and never read makes the end a reset; it is an end all the same.
+    // The server may close with unread bytes, which is a reset; that also ends the connection.
     let _ = read.expect("an end");
     bytes
 }
 
-/// The first words of a client that knows TLS 1.0 and 1.1 alone.
+/// The hello of a client that supports only TLS 1.0 or 1.1.
 fn old_hello(minor: u8) -> Vec<u8> {
     let mut body = vec![3, minor];
     body.extend([7; 32]);
-    // No session; two old suites and one that TLS 1.2 knows too; no compression; no extensions.
+    // No session; two old cipher suites and one that TLS 1.2 also has; no compression; no extensions.
     body.extend([0, 0, 6, 0xc0, 0x13, 0xc0, 0x14, 0xc0, 0x2f, 1, 0]);
     let length = u8::try_from(body.len()).unwrap();
     let mut hello = vec![22, 3, 1, 0, length + 4, 1, 0, 0, length];

@@ -92,7 +92,7 @@ async fn of_many_who_join_at_once_with_one_token_one_gets_in() {
     let joins = names.iter().map(|name| join(&hall, &token, name));
     let replies = futures_util::future::join_all(joins).await;
     assert_eq!(replies.iter().filter(|reply| reply.status == 200).count(), 1);
-    // The count of wrong tokens may be full by then.
+    // The limit of invalid tokens may be reached by then.
     assert!(replies.iter().all(|reply| [200, 401, 429].contains(&reply.status)));
     let listed = admin(&hall, "GET", "/api/v1/tokens", "").await.json();
     assert_eq!(listed["items"].as_array().unwrap().len(), 1);

@@ -241,7 +241,7 @@ async fn l10_progress_is_acknowledged_and_goes_on_after_a_break() {
     let half = br#"{"indicators":[{"name":"all","step":50,"total":100}]}"#;
     assert_eq!(hall.word(&attempt, "progress", half).await.json()["state"].as_str(), Some("running"));
     assert_eq!(hall.word(&attempt, "log?offset=0", b"one ").await.json()["len"].as_u64(), Some(4));
-    // The connection broke before the answer was read: the worker cannot know, and sends it again.
+    // The connection broke before the worker read the response, so the worker sends the chunk again.
     assert_eq!(hall.word(&attempt, "log?offset=0", b"one ").await.json()["len"].as_u64(), Some(4));
     assert_eq!(hall.word(&attempt, "log?offset=4", b"two").await.json()["len"].as_u64(), Some(7));
     let rest = br#"{"indicators":[{"name":"all","step":90,"total":100},{"name":"files","step":1}]}"#;

@@ -1,4 +1,4 @@
-//! Readers that do not read, and peers that are no longer there.
+//! Workers that do not read, and workers that vanish.
 
 use jobhall_protocol::{Encoding, Hello, ToServer, ToWorker};
 
@@ -14,7 +14,7 @@ async fn a_reader_that_does_not_read_is_cut_and_its_jobs_come_back() {
     deaf.hear().await;
     let large = format!(r#"{{"type":"a","params":{{"x":"{}"}}}}"#, "x".repeat(250_000));
     let jobs = format!("[{}]", vec![large; 4].join(","));
-    // Far more than the buffers of a connection on this machine take.
+    // Far more than the buffers of a local connection can hold.
     for _ in 0..25 {
         assert_eq!(hall.post("/api/v1/jobs", &jobs).await.status, 200);
     }
@@ -37,7 +37,7 @@ async fn a_peer_that_is_gone_without_a_word_is_noticed_within_a_lease() {
     let mut silent = Socket::speaking(&hall, "jobhall.v1.json").await;
     silent.text(r#"[{"hello":{"version":1}},{"credit":{"total":1}}]"#).await;
     silent.hear().await;
-    // The connection stays open and nobody is behind it: neither a renewal nor a pong comes.
+    // The connection stays open without a process behind it: neither a renewal nor a pong arrives.
     assert_eq!(hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);
     while !hall.get("/api/v1/workers").await.json()["items"].as_array().unwrap().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

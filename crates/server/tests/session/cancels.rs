@@ -1,4 +1,4 @@
-//! Cancels and revocations, and what they cross with.
+//! Cancels and revocations, and messages that cross with them.
 
 use jobhall_protocol::{Hello, Outcome, ToServer, ToWorker, Word};
 

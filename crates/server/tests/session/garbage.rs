@@ -1,4 +1,4 @@
-//! What no worker should send: a close with code and reason, and nothing changed.
+//! Invalid messages: the server closes the session with code and reason, and nothing changes.
 
 use jobhall_protocol::{Encoding, FRAME_BYTES, FRAME_MESSAGES};
 use tokio_tungstenite::tungstenite::Message;
@@ -16,7 +16,7 @@ fn packed(json: &str) -> Message {
     Message::binary(rmp_serde::to_vec(&value).unwrap())
 }
 
-/// A session in this encoding that has been welcomed.
+/// A session in this encoding after the welcome.
 async fn welcomed(hall: &TestServer, encoding: Encoding) -> Socket {
     let mut socket = Socket::speaking(hall, encoding.subprotocol()).await;
     match encoding {

@@ -1,4 +1,4 @@
-//! What must hold before a session begins.
+//! Checks before a session begins.
 
 use jobhall_client::ClientError;
 use jobhall_core::LeaseId;

@@ -1,4 +1,4 @@
-//! Logs: an outcome comes after the whole of its log, whichever way that came and whatever went wrong with it.
+//! Logs: an outcome is applied after its whole log, whether the log came by session or request and whatever failed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn piece(job: &Job, offset: u64, stream: LogStream, bytes: &[u8]) -> ToServer {
     ToServer::Log { attempt: job.attempt, lease: job.lease, offset, stream, bytes: bytes.to_vec() }
 }
 
-/// Stops the hall and looks whether the log of an attempt was made complete.
+/// Stops the server; returns whether the log of an attempt is complete.
 async fn is_finished(mut hall: TestServer, attempt: AttemptId) -> bool {
     hall.running.take().unwrap().stop().await;
     hall.engine.stop().await;
@@ -103,7 +103,7 @@ async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
     worker.session.send(&[piece(&first, 0, LogStream::Stdout, b"x"), first.passed()]).await.unwrap();
     worker.moved(first.attempt, Word::Outcome).await;
     let place = file(&hall.dir.path().join("blobs"), "1-1").expect("the first log");
-    // Where the second log would be stands something that cannot be written to.
+    // A directory at the path of the second log makes it unwritable.
     let name = place.file_name().unwrap().to_str().unwrap().replacen("1-1", "2-1", 1);
     let blocked = place.parent().unwrap().parent().unwrap().join("02").join(name);
     std::fs::create_dir_all(&blocked).unwrap();
@@ -124,7 +124,7 @@ async fn an_outcome_waits_for_a_log_that_could_not_be_stored() {
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "late");
 }
 
-/// Puts a directory in the place of every file of a log, so that it can be neither read nor written.
+/// Replaces every file of a log with a directory, so that it can be neither read nor written.
 fn block(files: &[PathBuf]) {
     for path in files {
         std::fs::rename(path, aside(path)).unwrap();

@@ -1,4 +1,4 @@
-//! Connections that break, halls that stop, tokens that go: what is kept, and what is lost.
+//! Broken connections, stopped servers and revoked tokens: what is kept, and what is lost.
 
 use std::time::Duration;
 

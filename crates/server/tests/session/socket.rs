@@ -1,4 +1,4 @@
-//! A bare WebSocket, for what the real client would never do.
+//! A bare WebSocket, for messages that the real client never sends.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct Socket {
     stream: SplitStream<WebSocketStream<TcpStream>>,
 }
 
-/// What the hall answered to an upgrade that it refused.
+/// The response to a refused upgrade.
 pub struct Rejection {
     pub status: u16,
     pub body: String,
@@ -51,14 +51,14 @@ impl Socket {
         }
     }
 
-    /// As a worker, in this subprotocol.
+    /// Connects as a worker with this subprotocol.
     pub async fn speaking(hall: &TestServer, subprotocol: &str) -> Socket {
         let bearer = format!("Bearer {}", hall.worker);
         let headers = [("authorization", bearer.as_str()), ("sec-websocket-protocol", subprotocol)];
         Socket::open(hall, &headers).await.unwrap_or_else(|refusal| panic!("{}", refusal.body))
     }
 
-    /// Sends without caring whether the hall still listens.
+    /// Sends a message; ignores whether the server still reads.
     pub async fn send(&mut self, message: Message) {
         let _ = self.sink.send(message).await;
     }
@@ -78,7 +78,7 @@ impl Socket {
         }
     }
 
-    /// The code and the reason of the close, after whatever else comes.
+    /// The code and reason of the close frame; skips other messages.
     pub async fn closed(&mut self) -> (u16, String) {
         let closed = async {
             loop {
@@ -94,12 +94,12 @@ impl Socket {
         tokio::time::timeout(LONG, closed).await.expect("a close")
     }
 
-    /// Waits for the end of the connection without reading what comes meanwhile.
+    /// Waits for the end of the connection without reading.
     pub async fn cut(self) -> bool {
         let mut socket = self.sink.reunite(self.stream).unwrap();
         let gone = async {
             loop {
-                // A connection that was cut cannot be written to any more.
+                // A closed connection cannot be written to.
                 if socket
                     .get_mut()
                     .try_write(&[0x8a, 0x80, 0, 0, 0, 0])

@@ -1,4 +1,4 @@
-//! Sub-jobs, waits and time-outs over a session, by a worker that counts its slots as the real one does.
+//! Sub-jobs, waits and timeouts over a session, with a worker that counts its slots like the real one.
 
 use jobhall_protocol::{Encoding, Hello, SubJobState, SubmitJob, ToServer, ToWorker, Word};
 

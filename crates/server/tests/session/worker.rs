@@ -1,4 +1,4 @@
-//! A worker of the simplest kind, on the real client.
+//! A minimal worker on the real client.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use jobhall_protocol::{
 
 use crate::server::TestServer;
 
-/// Far beyond need.
+/// A generous time limit.
 pub const LONG: Duration = Duration::from_secs(30);
 
 pub struct TestWorker {
@@ -77,7 +77,7 @@ impl TestWorker {
         self.session.send(&[message]).await.unwrap();
     }
 
-    /// The next message that is wanted; others are kept for later.
+    /// The next matching message; other messages are kept for later.
     pub async fn hear<T>(&mut self, wanted: impl Fn(&ToWorker) -> Option<T>) -> T {
         if let Some(at) = self.seen.iter().position(|message| wanted(message).is_some()) {
             return self.seen.remove(at).and_then(|message| wanted(&message)).unwrap();
@@ -108,7 +108,7 @@ impl TestWorker {
         .await
     }
 
-    /// The job's state after a word.
+    /// The state of the job after a message.
     pub async fn moved(&mut self, about: AttemptId, after: Word) -> String {
         self.hear(|message| match message {
             ToWorker::Moved { attempt, to, state } if *attempt == about && *to == after => {
@@ -119,7 +119,7 @@ impl TestWorker {
         .await
     }
 
-    /// Code and detail of a refusal.
+    /// The code and detail of a refusal.
     pub async fn refused(&mut self, of: Word) -> (String, String) {
         self.hear(|message| match message {
             ToWorker::Refused { to, code, detail, .. } if *to == of => {
@@ -130,7 +130,7 @@ impl TestWorker {
         .await
     }
 
-    /// Waits for the end and says why it came.
+    /// Waits for the end of the session; returns the reason.
     pub async fn end(&mut self) -> String {
         let end = async {
             loop {
@@ -143,7 +143,7 @@ impl TestWorker {
         tokio::time::timeout(LONG, end).await.expect("an end")
     }
 
-    /// All that is known to have come, without waiting for more than the answer to a ping.
+    /// All messages received so far, up to the answer to a ping.
     pub async fn so_far(&mut self) -> Vec<ToWorker> {
         self.say(ToServer::Ping { n: 99 }).await;
         self.hear(|message| matches!(message, ToWorker::Pong { n: 99, .. }).then_some(())).await;

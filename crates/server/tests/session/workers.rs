@@ -1,4 +1,4 @@
-//! Several workers, their credit, and whose word counts.
+//! Several workers, their credit, and messages of workers without the lease.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ async fn l09_another_workers_lease_is_refused_and_nothing_changes() {
     }
     assert_eq!(hall.state(id).await, "running");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "part");
-    // Nor was its log made complete by a word that did not count.
+    // The refused message did not complete the log either.
     worker.session.send(&[piece(&job, 4), job.passed()]).await.unwrap();
     assert_eq!(worker.moved(job.attempt, Word::Outcome).await, "succeeded", "its own is good");
     assert_eq!(hall.get(&format!("/api/v1/jobs/{id}/log")).await.text(), "partpart");
