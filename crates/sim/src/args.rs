@@ -3,11 +3,11 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// What is left of the command line.
+/// The remaining arguments.
 pub struct Args(Vec<String>);
 
 impl Args {
-    /// The arguments after the program's name.
+    /// The arguments of this process.
     pub fn new() -> Args {
         Args(std::env::args().skip(1).collect())
     }
@@ -43,7 +43,7 @@ impl Args {
         if self.0.is_empty() { Err("a file is missing".to_owned()) } else { Ok(self.0.remove(0)) }
     }
 
-    /// Nothing may be left.
+    /// Fails if arguments are left.
     pub fn end(self) -> Result<(), String> {
         match self.0.first() {
             Some(word) => Err(format!("{word} is not known here")),

@@ -22,7 +22,7 @@ const MINUTES: [&[(i64, i64)]; 4] =
 const MINUTE_MS: i64 = 60_000;
 const DAY: i64 = 1_440;
 
-/// Schedules that a run may have.
+/// Maximum number of schedules in a run.
 pub(crate) const SCHEDULES: usize = 2;
 
 pub(crate) fn schedule_name(at: usize) -> ScheduleName {
@@ -41,13 +41,13 @@ fn of(spec: &JobSpec) -> usize {
     WINDOWS.iter().position(|text| *text == spec.windows.as_str()).unwrap_or(0)
 }
 
-/// Whether a job may start at this moment.
+/// Whether a job may start at this time.
 pub(crate) fn open(spec: &JobSpec, wall: Time) -> bool {
     open_in(of(spec), wall.as_ms() / MINUTE_MS)
 }
 
-/// When a waiting job starts, as things are now: not before its time, and not outside of its windows. Where it missed
-/// one it starts with the present one.
+/// When a waiting job starts, as of now: not before its time, and not outside its windows. If it missed a window it
+/// starts in the current one.
 pub(crate) fn start_of(job: &Job, now: Time) -> Time {
     let (at, run_at) = (of(&job.spec), job.life.run_at);
     let start = run_at.max(now);
@@ -76,7 +76,6 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    /// What is configured.
     pub fn config(self, at: usize) -> Arc<ScheduleConfig> {
         let schedule = Schedule {
             when: Rhythm::Every { ms: self.every_ms, anchor: Time::EPOCH },
@@ -93,7 +92,7 @@ impl Wish {
     }
 }
 
-/// Adds windows and schedules to what will be done.
+/// Adds windows and schedules to the actions.
 pub(crate) fn write(seed: u64, actions: &mut Vec<(u64, Action)>) {
     for (_, action) in actions.iter_mut() {
         if let Action::Submit { jobs, .. } = action {
@@ -110,7 +109,7 @@ pub(crate) fn write(seed: u64, actions: &mut Vec<(u64, Action)>) {
     }
 }
 
-/// By the number of the job, so that a submit that is repeated asks for the same.
+/// Depends on the number of the job, so that a repeated submit requests the same.
 fn windows_of(seed: u64, job: &Wanted) -> usize {
     let mut random = Random::named(seed, &[80, job.number]);
     random.weighted(&[(85, 0), (6, 1), (6, 2), (3, 3)])

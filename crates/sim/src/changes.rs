@@ -1,5 +1,5 @@
-//! What operators change while jobs wait: limits and pauses of queues, holds, edits. They are drawn separately, so
-//! that the rest of a script is the same with and without them.
+//! Changes that operators make while jobs wait: limits and pauses of queues, holds, edits. They are drawn separately,
+//! so that the rest of a script is the same with and without them.
 
 use jobhall_core::limits::{KeyExpression, Limit, Rate};
 use jobhall_core::{JobId, QueueConfig, TypeConfig};
@@ -12,25 +12,25 @@ use crate::script::Action;
 use crate::simulation::Sim;
 use crate::words;
 
-/// A change that somebody makes.
+/// A change that an operator makes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Alteration {
-    /// Of what is configured for a queue.
+    /// Sets the limits and pause of a queue.
     Queue(usize, QueueConfig),
-    /// Of the limits and pauses of a type.
+    /// Sets the limits and pause of a type.
     Type(usize, QueueConfig),
-    /// The nth last job is held back.
+    /// Holds the nth last job.
     Hold(u64),
-    /// It is released.
+    /// Releases it.
     Release(u64),
-    /// It is to run now.
+    /// Runs it now.
     RunNow(u64),
-    /// Its priority and its weight change.
+    /// Changes its priority and weight.
     Edit(u64, i32, u32),
 }
 
-/// The changes of a seed, with their moments up to this one.
+/// The changes of a seed up to this time, with their times.
 pub(crate) fn changes(seed: u64, until: u64) -> Vec<(u64, Action)> {
     let mut random = Random::named(seed, &[90]);
     let many = if random.percent(60) { random.within(3, 16) } else { 0 };
@@ -68,7 +68,7 @@ fn limit(random: &mut Random) -> Limit {
 }
 
 impl Sim {
-    /// Somebody changes something.
+    /// Makes a change.
     pub fn alter(&mut self, alteration: &Alteration) {
         match alteration {
             Alteration::Queue(at, config) => {
@@ -89,7 +89,7 @@ impl Sim {
         }
     }
 
-    /// In the calm phase nothing is held back: every job must be able to end.
+    /// In the calm phase no job is held and nothing is paused: every job must be able to end.
     pub fn let_everything_go(&mut self) {
         let held = self.checker.rows.values().filter(|job| job.life.hold && !job.life.state.is_terminal());
         let held: Vec<JobId> = held.map(|job| job.id).collect();
@@ -111,7 +111,7 @@ impl Sim {
     }
 }
 
-/// What a type has without limits.
+/// The settings of a type without limits.
 fn plain(at: usize) -> TypeConfig {
     TypeConfig { external: at == words::EXTERNAL, ..TypeConfig::of(&words::type_name(at)) }
 }

@@ -8,12 +8,12 @@ use crate::event::{Event, Origin};
 use crate::script::Action;
 use crate::simulation::Sim;
 
-/// How long a client waits for an answer.
+/// Time limit of a client for an answer.
 const PATIENCE_MS: u64 = 8_000;
-/// How often it asks.
+/// Maximum number of tries.
 const TRIES: u32 = 6;
 
-/// One wish of a client.
+/// One request of a client.
 #[derive(Debug)]
 struct Call {
     request: Request,
@@ -21,18 +21,17 @@ struct Call {
     done: bool,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     calls: Vec<Call>,
-    /// Jobs that were acknowledged, oldest first.
+    /// Acknowledged jobs, oldest first.
     known: Vec<JobId>,
-    /// Groups that were, oldest first.
+    /// Acknowledged groups, oldest first.
     groups: Vec<GroupId>,
 }
 
 impl Clients {
-    /// Whether anyone still waits.
+    /// Whether any client still waits.
     pub fn wait(&self) -> bool {
         self.calls.iter().any(|call| !call.done)
     }
@@ -52,7 +51,7 @@ fn nth_last<T: Copy>(known: &[T], n: u64) -> Option<T> {
 }
 
 impl Sim {
-    /// Does what the script says.
+    /// Executes an action of the script.
     pub fn act(&mut self, at: usize) {
         let action = self.script.actions[at].1.clone();
         self.note_action(&action);
@@ -89,7 +88,7 @@ impl Sim {
         self.call(Request::SetSchedule { name: schedule_name(at), config, expected: None });
     }
 
-    /// A run that is to end has no schedules.
+    /// Removes the schedules, so that the run can end.
     pub fn end_schedules(&mut self) {
         (0..SCHEDULES).for_each(|at| self.set_schedule(at, None));
     }
@@ -134,7 +133,8 @@ impl Sim {
         self.queue.at(self.ms + PATIENCE_MS, Event::Timeout(at, tries));
     }
 
-    /// A client has waited long enough. A submit without an idempotency key is not repeated: its outcome is unknown.
+    /// The time limit of a client expired. A submit without an idempotency key is not repeated: its outcome is
+    /// unknown.
     pub fn timeout(&mut self, at: usize, tries: u32) {
         let call = &mut self.clients.calls[at];
         if call.done || call.tries != tries {
@@ -156,13 +156,13 @@ impl Sim {
         self.tally.add("clients", "gave up");
     }
 
-    /// A client has its answer.
+    /// A client receives its answer.
     pub fn client_answered(&mut self, at: usize, _: Ticket, answer: &Result<Answer, Rejected>) {
         let call = &mut self.clients.calls[at];
         let shaky =
             matches!(answer, Err(Rejected::Storage { .. } | Rejected::Stopped(_) | Rejected::Unknown(_)));
         if shaky && call.tries < TRIES {
-            // The same again after a while: its timeout is still to come.
+            // The client retries later: its timeout is still pending.
             return;
         }
         call.done = true;

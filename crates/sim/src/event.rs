@@ -6,7 +6,7 @@ use jobhall_store::{CommitError, Committed, Unit};
 
 use crate::workers::Step;
 
-/// Something that happens at its moment.
+/// An event at its time.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An action of the script.
@@ -25,35 +25,35 @@ pub(crate) enum Event {
     Serve(u32, u64),
     /// The kernel receives the result.
     Served(u32, Box<StoreReply>),
-    /// The kernel wakes up by itself.
+    /// The kernel wakes up for its timers.
     Nap(u64),
-    /// The hall starts again.
+    /// The server restarts.
     Start,
-    /// A client has waited long enough.
+    /// The time limit of a client expires.
     Timeout(usize, u32),
-    /// A worker does what it set out to do.
+    /// A worker executes its next step.
     Worker(usize, u32, Box<Step>),
-    /// A process that should be dead says something.
+    /// A process that should be dead sends a request.
     Late(Box<Request>),
     /// An external outcome is reported.
     External(Box<Request>),
     /// Faults stop.
     Calm,
-    /// Is everything done?
+    /// Checks whether everything is done.
     Look,
 }
 
-/// Who asked.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     Client(usize),
-    /// A worker on one of its links.
+    /// A worker, on one of its connections.
     Worker(usize, u32, Purpose),
     Nobody,
 }
 
 impl Origin {
-    /// A number for the wire that it speaks on.
+    /// A number that identifies its connection.
     pub fn wire(&self) -> u64 {
         match self {
             Origin::Client(_) => 100,
@@ -63,7 +63,7 @@ impl Origin {
     }
 }
 
-/// What a worker asked for.
+/// The purpose of a worker's request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     Open { skill: usize, accepts: usize },
@@ -76,14 +76,14 @@ pub(crate) enum Purpose {
     Started(AttemptId),
 }
 
-/// A commit on its way.
+/// A pending commit.
 pub(crate) struct UnderWay {
     pub number: u64,
     pub units: Vec<Unit>,
     pub result: Option<Result<Committed, CommitError>>,
 }
 
-/// Faults that wait for their occasion.
+/// Faults that wait to be triggered.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     pub fail_commits: Vec<bool>,
@@ -93,6 +93,6 @@ pub(crate) struct Faults {
     pub slow_ms: u64,
     pub slow_until: u64,
     pub lose_answers: u64,
-    /// The store takes nothing more until the restart.
+    /// The store accepts nothing until the restart.
     pub stopped: bool,
 }

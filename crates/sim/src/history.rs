@@ -29,5 +29,5 @@ pub use compare::{Comparison, Difference, Mode, Renames, compare};
 pub(crate) use record::History;
 pub use record::record;
 
-/// Between what the recorder says and the values it prints.
+/// Separates the recorder's text from the printed values.
 const BAR: &str = " | ";

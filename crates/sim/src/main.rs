@@ -21,9 +21,9 @@ const USAGE: &str = "usage:
   jobhall-sim compare --mode words|agenda|requests [--rename TABLE] A B
                                                          compare two such files";
 
-/// How long a failure may be shrunk to be shown.
+/// Time limit for shrinking a failure to print it.
 const SHRINK: Duration = Duration::from_secs(20);
-/// How long it may be shrunk to be saved.
+/// Time limit for shrinking a failure to save it.
 const SHRINK_TO_SAVE: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the command line says; whether all was well.
+/// Executes the command line; returns whether all runs passed.
 fn dispatch(mut args: Args) -> Result<bool, String> {
     let usage = |error: String| format!("{error}\n{USAGE}");
     if args.command("record") {
@@ -63,7 +63,7 @@ fn dispatch(mut args: Args) -> Result<bool, String> {
     Ok(run_many(&Seeds { from, seeds, trace, all }))
 }
 
-/// A seed that no run had before: the milliseconds of the clock.
+/// A seed from the clock.
 fn fresh_seed() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(elapsed.as_millis()).unwrap_or(0)
@@ -107,7 +107,7 @@ struct Seeds {
     from: u64,
     seeds: u64,
     trace: bool,
-    /// Go on after a failure, and print each in one line.
+    /// Continue after a failure, and print each in one line.
     all: bool,
 }
 
@@ -163,7 +163,7 @@ fn print_story(outcome: &Outcome) {
     outcome.story.iter().for_each(|line| println!("{line}"));
 }
 
-/// A failure among many seeds: in one line if the others are to be run too.
+/// Prints a failure among many seeds: in one line if the other seeds are run too.
 fn print_failure(outcome: &Outcome, seeds: &Seeds) {
     let Some(violation) = &outcome.violation else { return };
     let (seed, from) = (outcome.seed, seeds.from);
@@ -186,7 +186,7 @@ fn print_violation(outcome: &Outcome) {
     println!("keep: cargo run -p jobhall-sim -- --seed {seed} --save crates/sim/tests/scripts/NAME.json");
 }
 
-/// Shrinks without the messages of panics that are part of the failure.
+/// Shrinks without printing the panics that are part of the failure.
 fn shrink_quietly(seed: u64, limit: Duration) -> Option<Shrunk> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));

@@ -7,10 +7,10 @@ use crate::random::{Random, mix};
 use crate::words;
 use crate::workers::Step;
 
-/// How deep jobs ask for jobs.
+/// Maximum depth of sub-jobs.
 const DEPTH: usize = 3;
 
-/// How a worker treats an assignment.
+/// How a worker handles an assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Accepts, makes progress, reports.
@@ -21,17 +21,17 @@ pub(crate) enum Manner {
     Ignore,
     /// Accepts and never ends.
     Endless,
-    /// Hangs past its lease and reports then.
+    /// Hangs until its lease has expired, then reports.
     Freeze,
-    /// Dies over it.
+    /// Crashes.
     Die,
-    /// Accepts about when it is taken back.
+    /// Accepts about when the assignment is taken back.
     Tardy,
-    /// Asks for other jobs and waits for them.
+    /// Submits sub-jobs and waits for them.
     Parent,
 }
 
-/// An assignment as the throws see it: by its params, which stay the same when other jobs are left out of a script.
+/// An assignment as used for draws: by its params, which stay the same when other jobs are dropped from a script.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task<'a> {
     pub seed: u64,
@@ -41,13 +41,13 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// How many jobs are above it: each names those above in its params.
+    /// The number of its ancestors: each job names them in its params.
     pub fn depth(&self) -> usize {
         self.params.matches("sub").count()
     }
 
-    /// The nth job that it asks for. Those with a key are shared among parents, and ask for none themselves: so no one
-    /// waits for itself.
+    /// The nth sub-job. Sub-jobs with a key are shared among parents and have no sub-jobs, so that no job waits for
+    /// itself.
     pub fn sub_job(&self, n: u64) -> SubmitJob {
         let mut roll = self.roll(50 + n);
         let key = roll.percent(30).then(|| roll.below(3));
@@ -83,7 +83,7 @@ impl Manner {
             return Manner::Parent;
         }
         let mut roll = task.roll(40);
-        // Some jobs are ignored by everybody.
+        // Every worker ignores some jobs.
         if task.params.contains("7,\"c\"") && task.seed.is_multiple_of(4) {
             return Manner::Ignore;
         }
@@ -111,7 +111,7 @@ impl Manner {
         }
     }
 
-    /// What the worker sets out to do, and after how long.
+    /// The steps of the worker, with their delays.
     pub fn steps(self, task: Task<'_>) -> Vec<(u64, Step)> {
         let (mut roll, attempt) = (task.roll(41), task.attempt);
         let accept = roll.below(300);

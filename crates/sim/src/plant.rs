@@ -9,74 +9,73 @@ pub enum Plant {
     DroppedUnit,
     /// The store acknowledges a commit that failed.
     FalseAcknowledgement,
-    /// A crash of the store takes an acknowledged job with it.
+    /// A crash of the store loses an acknowledged job.
     LostAtCrash,
-    /// The store applies an old state to a completed job, whatever its rev.
+    /// The store writes an old state to a completed job, regardless of its rev.
     TerminalRewritten,
     /// The store puts a leased job back in the queue, as a stale write would.
     StaleWrite,
-    /// The store gives away a key that is still held.
+    /// The store releases a key that is still held.
     KeyReleasedEarly,
-    /// The store forgets idempotency names.
+    /// The store forgets idempotency keys.
     NameForgotten,
     /// The feed has a hole.
     FeedHole,
     /// A block is closed while a job in it is open.
     BlockClosedEarly,
-    /// A cancel is acknowledged and goes nowhere.
+    /// A cancel is acknowledged and not executed.
     CancelSwallowed,
-    /// An assignment goes to two workers.
+    /// An assignment is sent to two workers.
     AssignedTwice,
     /// The leases of two assignments are swapped.
     LeasesSwapped,
-    /// A stale report is passed off as the current holder's.
+    /// A stale report is sent as the current holder's.
     ForgedReport,
-    /// An assignment goes to whichever worker is first, suitable or not.
+    /// An assignment is sent to the first worker, matching or not.
     WrongWorker,
-    /// An answer is given twice.
+    /// An answer is sent twice.
     AnsweredTwice,
-    /// An answer is never given.
+    /// An answer is never sent.
     NeverAnswered,
-    /// Leases are measured by the wall clock.
+    /// Leases use the wall clock.
     LeaseOnWallClock,
     /// The kernel's wall clock is two minutes ahead.
     ClockAhead,
-    /// The kernel sees other priorities than the clients asked for.
+    /// The kernel receives other priorities than the clients requested.
     PriorityIgnored,
-    /// The kernel's wall clock stops for good when the calm comes.
+    /// The kernel's wall clock stops at the start of the calm phase.
     ClockStuck,
-    /// The kernel reports its previous counts.
+    /// The kernel reports its previous counts again.
     CountsOld,
     /// The kernel receives larger resources than the workers have.
     WorkersLarger,
     /// The kernel receives more credit than a session with waiting attempts was given.
     CreditRaised,
-    /// A start forgets the ticks of the last ten minutes.
+    /// A restart forgets the ticks of the last ten minutes.
     TicksForgotten,
-    /// A restart loses what is configured for queues.
+    /// A restart loses the settings of queues.
     LimitsForgotten,
-    /// A restart loses what is configured for types as far as it limits them.
+    /// A restart loses the limits of types.
     TypeLimitsForgotten,
-    /// After a restart queued sub-jobs of a waiting parent weigh nothing, so that several use the place it lends.
+    /// After a restart queued sub-jobs of a waiting parent have weight zero, so that several use the place it lends.
     LentTwice,
-    /// A restart has blocked jobs come after others than they were to.
+    /// After a restart blocked jobs depend on other jobs than before.
     AfterForgotten,
-    /// A restart has blocked jobs come after themselves too.
+    /// After a restart blocked jobs also depend on themselves.
     NeverReleased,
-    /// A restart does not see the first completed member of each group.
+    /// A restart does not read the first completed member of each group.
     MemberForgotten,
-    /// Retention is informed that groups have no jobs left although they have some.
+    /// Retention receives groups as empty although they have jobs.
     GroupsPruned,
-    /// Outcomes from outside become others on their way.
+    /// External outcomes are changed before they arrive.
     OutcomeForged,
-    /// Attempts that are stopped for their time have no grace.
+    /// Attempts that time out have no grace period.
     NoGrace,
     /// No waiting attempt is notified that its wait is over.
     NeverResumed,
 }
 
 impl Plant {
-    /// All of them.
     pub const ALL: [Plant; 34] = [
         Plant::DroppedUnit,
         Plant::FalseAcknowledgement,

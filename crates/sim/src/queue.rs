@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     events: BTreeMap<(u64, u64), T>,
@@ -14,18 +13,18 @@ impl<T> Queue<T> {
         Queue { events: BTreeMap::new(), entered: 0 }
     }
 
-    /// Has something happen at this moment.
+    /// Adds an event at this time.
     pub fn at(&mut self, ms: u64, event: T) {
         self.entered += 1;
         self.events.insert((ms, self.entered), event);
     }
 
-    /// What comes next, and when.
+    /// The next event and its time.
     pub fn next(&mut self) -> Option<(u64, T)> {
         self.events.pop_first().map(|((ms, _), event)| (ms, event))
     }
 
-    /// When the next thing happens.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<u64> {
         self.events.first_key_value().map(|(&(ms, _), _)| ms)
     }

@@ -8,7 +8,7 @@ pub(crate) fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A stream of throws.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -47,7 +47,7 @@ impl Random {
         least + self.below(most - least + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// True with this probability in percent.
     pub fn percent(&mut self, n: u64) -> bool {
         self.below(100) < n
     }

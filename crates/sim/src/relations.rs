@@ -13,17 +13,17 @@ use crate::words;
 /// Jobs of groups are numbered separately.
 const GROUPED: u64 = 10_000;
 
-/// A job that another comes after.
+/// A dependency of a job.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Before {
-    /// The nth last one that its client knows of.
+    /// The nth last job that its client knows.
     Nth(u64),
-    /// So many positions before it in the same submit.
+    /// The job this many positions before it in the same submit.
     Back(usize),
 }
 
-/// What a job has to do with others.
+/// The relations of a job to others.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Relation {
     pub after: Vec<Before>,
@@ -31,15 +31,15 @@ pub(crate) struct Relation {
     /// The nth last group.
     pub group: Option<u64>,
     pub attached: bool,
-    /// It is a copy of the nth last job, in its group.
+    /// The job is a copy of the nth last job, in its group.
     pub copy_of: Option<u64>,
 }
 
-/// What somebody does with a group.
+/// An action on a group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OfGroup {
-    /// Makes one with these jobs.
+    /// Creates a group with these jobs.
     Create(Vec<Wanted>, bool),
     /// Closes the nth last one.
     Close(u64),
@@ -47,17 +47,17 @@ pub(crate) enum OfGroup {
     Cancel(u64),
     /// Retries its failed members.
     Retry(u64),
-    /// Looks at it.
+    /// Shows it.
     Show(u64),
 }
 
-/// Adds relations to what will be done.
+/// Adds relations to the actions.
 pub(crate) fn write(seed: u64, actions: &mut Vec<(u64, Action)>) {
     let mut random = Random::named(seed, &[81]);
     let last = actions.last().map_or(0, |(at, _)| *at);
     let many = random.weighted(&[(3, 0), (3, 4), (3, 9), (2, 16)]);
     for n in 0..many {
-        // Groups come first, so that there is something to be done with them.
+        // Groups are created early, so that later actions can use them.
         let at = if n % 3 == 0 { random.below(last / 2 + 1) } else { random.below(last + 1) };
         let what = if n % 3 == 0 { create(&mut random, n, actions) } else { of_group(&mut random) };
         let place = actions.partition_point(|(other, _)| *other <= at);
@@ -77,7 +77,7 @@ pub(crate) fn write(seed: u64, actions: &mut Vec<(u64, Action)>) {
     actions.insert(0, (0, Action::SetType(words::EXTERNAL, config)));
 }
 
-/// By the number of the job, so that a submit that is repeated asks for the same.
+/// Depends on the number of the job, so that a repeated submit requests the same.
 fn relate(seed: u64, at: usize, joins: bool, job: &mut Wanted) {
     let mut random = Random::named(seed, &[82, job.number]);
     if random.percent(7) {
@@ -124,7 +124,7 @@ fn of_group(random: &mut Random) -> OfGroup {
 }
 
 impl Sim {
-    /// A client does something with a group.
+    /// A client executes an action on a group.
     pub fn group_action(&mut self, what: &OfGroup) {
         match what {
             OfGroup::Create(jobs, closed) => {
@@ -147,7 +147,7 @@ impl Sim {
         }
     }
 
-    /// Jobs as a client asks for them at this moment.
+    /// The submit requests for these jobs at this time.
     pub fn asked_for(&self, jobs: &[Wanted]) -> Vec<SubmitJob> {
         let wall = self.moment().wall;
         let one = |(at, job): (usize, &Wanted)| {
@@ -173,7 +173,7 @@ impl Sim {
         }
     }
 
-    /// In the calm every group may end, and what goes on outside does.
+    /// In the calm phase all groups are closed and external work ends.
     pub fn let_groups_and_outsiders_end(&mut self) {
         for id in self.checker.groups_to_close() {
             self.call(Request::CloseGroup(id));

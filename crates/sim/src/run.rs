@@ -8,22 +8,21 @@ use crate::script::Script;
 use crate::simulation::Sim;
 use crate::tally::Tally;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The seed.
     pub seed: u64,
-    /// What went wrong, if anything did.
+    /// The violated invariant, if any.
     pub violation: Option<Violation>,
-    /// What occurred.
+    /// Counts of what occurred.
     pub tally: Tally,
-    /// Events that happened.
+    /// Number of events.
     pub events: u64,
-    /// Virtual milliseconds that passed.
+    /// Virtual duration in milliseconds.
     pub ms: u64,
-    /// A hash over all events: the same seed gives the same.
+    /// A hash over all events: equal for equal seeds.
     pub hash: u64,
-    /// The story, if it was asked for: of the jobs involved in a violation, or of all.
+    /// The trace, if requested: of the jobs involved in a violation, or of all jobs.
     pub story: Vec<String>,
 }
 
@@ -52,7 +51,7 @@ pub fn play(script: Script, plant: Option<Plant>, story: bool) -> Outcome {
     }
 }
 
-/// Lets a run happen to its end; gives what went wrong.
+/// Runs to the end; returns the violation, if any.
 pub(crate) fn finish(sim: &mut Sim) -> Option<Violation> {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| sim.run())) else {
         return sim.checker.violation.take();

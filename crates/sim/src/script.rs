@@ -17,60 +17,60 @@ mod shrink;
 
 pub use shrink::{Shrunk, shrink};
 
-/// Something that happens at its time.
+/// An action at its time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
-    /// A client submits; some with an idempotency name.
+    /// A client submits jobs, some with an idempotency key.
     Submit { jobs: Vec<Wanted>, name: Option<u64>, body: u64 },
-    /// A client cancels the nth last job it knows of.
+    /// A client cancels the nth last job that it knows.
     Cancel(u64),
-    /// A client retries one by hand.
+    /// A client retries one manually.
     Retry(u64),
-    /// A client looks at one.
+    /// A client reads one.
     Show(u64),
-    /// A client asks why one does not run.
+    /// A client asks why one is not running.
     Explain(u64),
     /// A client configures a type.
     SetType(usize, TypeConfig),
-    /// A client makes, changes or removes a schedule.
+    /// A client creates, changes or removes a schedule.
     SetSchedule(usize, Option<Wish>),
-    /// A client makes the job of a schedule by hand.
+    /// A client runs the job of a schedule manually.
     RunSchedule(usize),
-    /// Somebody changes what waits.
+    /// An operator changes waiting jobs or settings.
     Alter(Alteration),
-    /// A client does something with a group.
+    /// A client executes an action on a group.
     Group(OfGroup),
-    /// A worker's process dies and comes back after so long, without its attempts.
+    /// A worker process crashes and restarts after this time, without its attempts.
     Die(usize, u64),
-    /// A worker hangs for so long.
+    /// A worker hangs for this time.
     Stall(usize, u64),
-    /// A worker's connection breaks; the hall may or may not notice. It comes back with its attempts.
+    /// A worker's connection breaks; the server may or may not notice. The worker reconnects with its attempts.
     Cut(usize, bool),
-    /// A worker leaves in good order and comes back.
+    /// A worker leaves gracefully and comes back.
     Leave(usize, u64),
-    /// A worker comes back with other abilities.
+    /// A worker reconnects with other abilities.
     Change(usize, usize, usize),
-    /// The hall's process dies and starts again after so long.
+    /// The server crashes and restarts after this time.
     Crash(u64),
     /// The next commits fail: nothing is written.
     FailCommit { full: bool, times: u64 },
-    /// The next commit ends unknown, applied or not.
+    /// The outcome of the next commit is unknown; it is applied or not.
     UnknownCommit { applied: bool },
-    /// The next question to the store besides commits fails.
+    /// The next store request that is not a commit fails.
     FailAsk,
-    /// The next such question ends unknown.
+    /// The outcome of the next such request is unknown.
     UnknownAsk,
-    /// The store takes so long for everything, for so long.
+    /// Every store request takes this long, for this time.
     Slow { each_ms: u64, for_ms: u64 },
-    /// The next answers are lost on their way.
+    /// The next answers are lost.
     LoseAnswers(u64),
     /// The wall clock is set forward or back.
     Jump(i64),
 }
 
 impl Action {
-    /// Whether it is a fault rather than a client's request.
+    /// Whether the action is a fault rather than a client's request.
     pub fn is_fault(&self) -> bool {
         !matches!(
             self,
@@ -87,7 +87,7 @@ impl Action {
         )
     }
 
-    /// The jobs that it makes.
+    /// The jobs that the action submits.
     pub fn jobs_mut(&mut self) -> Option<&mut Vec<Wanted>> {
         match self {
             Action::Submit { jobs, .. } | Action::Group(OfGroup::Create(jobs, _)) => Some(jobs),
@@ -95,7 +95,7 @@ impl Action {
         }
     }
 
-    /// The worker it is about.
+    /// The worker that the action affects.
     pub fn worker(&self) -> Option<usize> {
         match *self {
             Action::Die(at, _)
@@ -108,10 +108,10 @@ impl Action {
     }
 }
 
-/// What jobs weigh, in turns.
+/// The weights of jobs, in rotation.
 const WEIGHTS: [u32; 7] = [1, 1, 2, 1, 0, 3, 1];
 
-/// A job that a client wants.
+/// A job that a client submits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub job_type: usize,
@@ -122,17 +122,16 @@ pub(crate) struct Wanted {
     pub avoid: bool,
     pub windows: usize,
     pub priority: i32,
-    /// Milliseconds from now, backwards too.
+    /// Milliseconds from now; may be negative.
     pub run_in_ms: Option<i64>,
     pub retry: Option<RetryPolicy>,
     pub timeouts: Timeouts,
     pub on_duplicate: OnDuplicate,
     pub reuse_max_age_ms: Option<u64>,
-    /// What the params say; every job has its own.
+    /// The number in the params; each job has its own.
     pub number: u64,
-    /// A worker that takes it dies.
+    /// A worker that runs it crashes.
     pub poison: bool,
-    /// What it has to do with others.
     pub relation: Relation,
 }
 
@@ -170,7 +169,7 @@ impl Wanted {
     }
 }
 
-/// A run before it begins.
+/// The complete input of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Script {
     pub(crate) seed: u64,
@@ -178,11 +177,11 @@ pub struct Script {
     pub(crate) config: Config,
     /// Skill, accepts and slots of each worker.
     pub(crate) workers: Vec<(usize, usize, u32)>,
-    /// Events of one millisecond reach the kernel together and their units make one commit.
+    /// Events of the same millisecond reach the kernel together, and their units form one commit.
     pub(crate) bursts: bool,
-    /// When faults stop.
+    /// The time at which faults stop.
     pub(crate) calm_at: u64,
-    /// In order of time, in milliseconds from the start.
+    /// Ordered by time, in milliseconds from the start.
     pub(crate) actions: Vec<(u64, Action)>,
 }
 
@@ -211,7 +210,7 @@ impl Script {
 
 fn config(random: &mut Random, seed: u64) -> Config {
     Config {
-        // Thrown by name, so that the rest of the script is the same with and without it.
+        // Drawn by name, so that the rest of the script is the same with and without it.
         aging_ms: *Random::named(seed, &[91]).pick(&[500, 5_000, 30_000]),
         idempotency_key_ms: *random.pick(&[20_000, 24 * 3_600_000]),
         feed_ms: *random.pick(&[30_000, 24 * 3_600_000]),
@@ -230,16 +229,16 @@ fn worker(random: &mut Random) -> (usize, usize, u32) {
     (random.at(words::ABLE), accepts, u32::try_from(random.within(1, 4)).unwrap_or(1))
 }
 
-/// Writes one action after the other.
+/// Generates one action after the other.
 struct Writer {
     seed: u64,
     random: Random,
     at: u64,
     number: u64,
     workers: u64,
-    /// How many faults, from 0 to 3.
+    /// The level of faults, from 0 to 3.
     fierce: u64,
-    /// Submits with a name, which may be repeated later.
+    /// Submits with an idempotency key, which may be repeated later.
     named: Vec<Action>,
 }
 
@@ -319,7 +318,7 @@ impl Writer {
 
     fn wanted(&mut self) -> Wanted {
         self.number += 1;
-        // Thrown by name, so that the rest of the script is the same with and without it.
+        // Drawn by name, so that the rest of the script is the same with and without it.
         let mut named = Random::named(self.seed, &[90, self.number]);
         let random = &mut self.random;
         Wanted {
@@ -399,7 +398,7 @@ impl Writer {
     }
 }
 
-/// Most jobs have all the time they want.
+/// Most jobs have the default timeouts.
 pub(crate) fn timeouts(random: &mut Random) -> Timeouts {
     Timeouts {
         total_ms: random.weighted(&[(80, None), (10, Some(2_500)), (10, Some(20_000))]),

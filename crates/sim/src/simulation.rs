@@ -29,14 +29,13 @@ use crate::trace::Trace;
 use crate::vault::Vault;
 use crate::workers::Worker;
 
-/// The wall clock at the start.
+/// The wall clock at the start of a run.
 const WALL: i64 = 1_700_000_000_000;
 /// The longest sleep of the driver.
 const NAP_MS: u64 = 30_000;
-/// More events than any sound run has.
+/// More events than a correct run can have.
 const EVENTS: u64 = 60_000;
 
-/// See the module.
 pub(crate) struct Sim {
     pub script: Script,
     pub plant: Option<Plant>,
@@ -120,7 +119,7 @@ impl Sim {
         self.queue.at(1_010 + self.script.calm_at, Event::Calm);
     }
 
-    /// Lets everything happen, until the end or the first violation.
+    /// Processes events until the end or the first violation.
     pub fn run(&mut self) {
         while !self.done && self.checker.violation.is_none() {
             let Some((ms, event)) = self.queue.next() else { return };
@@ -145,7 +144,7 @@ impl Sim {
         Moment { mono: self.ms, wall: wall_at(self.ms, self.offset) }
     }
 
-    /// This moment as passed to the kernel.
+    /// The current time as passed to the kernel.
     pub fn now(&mut self) -> Now {
         let Moment { mono, mut wall } = self.moment();
         let mut mono = Mono(mono);
@@ -158,12 +157,12 @@ impl Sim {
         Now { wall, mono }
     }
 
-    /// A throw that depends on nothing but its names.
+    /// A draw that depends only on the seed and these names.
     pub fn roll(&self, names: &[u64]) -> Random {
         Random::named(self.script.seed, names)
     }
 
-    /// How long a message of this moment takes on this wire.
+    /// The delay of a message sent now on this connection.
     pub fn delay(&self, wire: u64, way: u64) -> u64 {
         let mut roll = self.roll(&[1, self.ms, wire, way]);
         match roll.below(20) {
@@ -173,14 +172,14 @@ impl Sim {
         }
     }
 
-    /// Sends a request to the kernel, if anyone is there.
+    /// Sends a request to the kernel, if the server runs.
     pub fn send(&mut self, request: Request, origin: Origin) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.checker.sent(&request);
         let at = self.ms + self.delay(origin.wire(), 0);
         self.origins.insert(ticket, origin);
-        // Without a listening process there is no connection, and no connection outlives its process.
+        // Without a running process there is no connection, and a connection ends with its process.
         if self.kernel.is_some() {
             self.queue.at(at, Event::Arrive(self.epoch, ticket, Box::new(request)));
         }
@@ -227,7 +226,7 @@ impl Sim {
         }
     }
 
-    /// Runs the kernel's duties and sees to the next wake-up.
+    /// Runs the kernel's timers and schedules the next wake-up.
     fn tick(&mut self) {
         let now = self.now();
         let Some(kernel) = &mut self.kernel else { return };
@@ -245,8 +244,8 @@ impl Sim {
         }
     }
 
-    /// Holds what the kernel counts against the rows, whenever all that it decided is stored. A planted bug may make the
-    /// two differ for a reason of its own.
+    /// Compares the kernel's counts with the rows whenever all its decisions are stored. Skipped with
+    /// other planted bugs, which may also cause a difference.
     fn recount(&mut self, now: Now) {
         let meant =
             self.plant.is_none_or(|plant| [Plant::CountsOld, Plant::MemberForgotten].contains(&plant));
@@ -262,7 +261,7 @@ impl Sim {
         self.checker.groups_counted(&groups);
     }
 
-    /// Carries out what the kernel wants.
+    /// Executes the effects of the kernel.
     pub fn pump(&mut self) {
         while let Some(kernel) = &mut self.kernel {
             let (effects, asked) = (kernel.take_effects(), kernel.take_store_requests());
@@ -282,7 +281,7 @@ impl Sim {
         }
     }
 
-    /// Adds to the trace why these jobs do not run, in the engine's own words.
+    /// Adds the engine's explanation of why these jobs are not running to the trace.
     pub fn explain(&mut self, jobs: &[JobId]) {
         let now = self.now();
         let Some(kernel) = &mut self.kernel else { return };
@@ -308,7 +307,7 @@ impl Sim {
         self.commits.push_back(UnderWay { number, units, result: None });
     }
 
-    /// How long the store takes for what it is asked at this moment.
+    /// The duration of a store request made now.
     fn store_takes(&self, what: u64) -> u64 {
         let slow = if self.ms < self.faults.slow_until { self.faults.slow_ms } else { 0 };
         self.roll(&[2, what, self.ms]).within(0, 8) + slow
@@ -327,7 +326,7 @@ impl Sim {
         self.queue.at(at, Event::Serve(self.epoch, number));
     }
 
-    /// The hall's process dies: what was not applied never will be.
+    /// The server crashes: pending commits are never applied.
     pub fn crash(&mut self, down_ms: u64) {
         if self.kernel.take().is_none() {
             return;
@@ -395,9 +394,8 @@ impl Sim {
         self.queue.at(self.ms + 2_000, Event::Look);
     }
 
-    /// Sets the wall clock to when what waits for it is due: nobody need sit through the time between. Not while there
-    /// is something to do: whose windows are open must not find them closed. Those with windows come last, one after
-    /// the other.
+    /// Advances the wall clock to the next due time, so that the run does not have to wait for it. Not while there is
+    /// work to do: open windows must not close meanwhile. Jobs with windows come last, one after the other.
     fn catch_up(&mut self) {
         let wall = self.moment().wall;
         let queued = self.checker.rows.values().filter(|job| matches!(job.life.state, State::Queued(_)));
@@ -420,11 +418,11 @@ impl Sim {
         self.checker.now = self.moment();
     }
 
-    /// Whether everything is done; if not in a long time, it never will be.
+    /// Checks whether everything is done; fails if it is not after a long time.
     fn look(&mut self) {
         self.catch_up();
         self.let_everything_go();
-        // A wish that was repeated late may have brought one back.
+        // A late retry of a request may have created a schedule again.
         if self.checker.has_schedules() {
             self.end_schedules();
         }
@@ -442,7 +440,7 @@ impl Sim {
     }
 }
 
-/// The wall clock at a moment of the other, set forward or back by so much.
+/// The wall clock at a monotonic time, with this offset.
 fn wall_at(mono: u64, offset: i64) -> Time {
     let ms = WALL + i64::try_from(mono).unwrap_or(i64::MAX / 4) + offset;
     Time::from_ms(ms).unwrap_or(Time::EPOCH)

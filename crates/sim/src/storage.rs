@@ -17,7 +17,7 @@ fn failed(full: bool) -> CommitError {
 }
 
 impl Sim {
-    /// The next commit is applied, or not.
+    /// Applies the next commit, or fails it.
     pub fn apply(&mut self) {
         let Some(at) = self.commits.iter().position(|commit| commit.result.is_none()) else { return };
         let units = self.commits[at].units.clone();
@@ -94,7 +94,7 @@ impl Sim {
         self.queue.at(at, Event::StoreReply(self.epoch));
     }
 
-    /// The store does something for the kernel besides commits.
+    /// Executes a store request that is not a commit.
     pub fn serve(&mut self, number: u64) {
         let Some(asked) = self.asks.remove(&number) else { return };
         let lost = self.faults.unknown_ask && !is_read(&asked);
@@ -188,7 +188,7 @@ impl Sim {
     }
 }
 
-/// Whether nothing is written for it.
+/// Whether the request writes nothing.
 fn is_read(asked: &StoreRequest) -> bool {
     matches!(
         asked,

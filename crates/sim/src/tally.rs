@@ -1,4 +1,4 @@
-//! Counts what occurred: a run without refusals proves nothing about refusals.
+//! Counts of what occurred: a run without refusals proves nothing about refusals.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,13 +21,13 @@ impl Tally {
         }
     }
 
-    /// How often it occurred.
+    /// The number of occurrences.
     pub fn count(&self, group: &str, kind: &str) -> u64 {
         let mut found = self.counts.iter().filter(|((g, k), _)| *g == group && k == kind);
         found.next().map_or(0, |(_, &count)| count)
     }
 
-    /// All counts of a group together.
+    /// The total of a group.
     pub fn total(&self, group: &str) -> u64 {
         self.counts.iter().filter(|((g, _), _)| *g == group).map(|(_, count)| count).sum()
     }

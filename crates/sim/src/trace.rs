@@ -6,7 +6,7 @@ use jobhall_core::JobId;
 
 use crate::random::mix;
 
-/// What is known of one event.
+/// One recorded event.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub at_ms: u64,
@@ -14,7 +14,6 @@ pub(crate) struct Line {
     pub text: String,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// Whether lines are kept.

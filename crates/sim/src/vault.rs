@@ -17,7 +17,7 @@ use crate::check::Shelf;
 use crate::plant::Plant;
 use crate::random::Random;
 
-/// What a planted bug did to a row.
+/// The effect of a planted bug on a row.
 #[derive(Clone, Debug)]
 enum Fix {
     Gone,
@@ -25,13 +25,12 @@ enum Fix {
     Key(Key),
 }
 
-/// See the module.
 pub(crate) struct Vault {
     store: Memory,
     plant: Option<Plant>,
     random: Random,
     fixes: BTreeMap<JobId, Fix>,
-    /// Jobs of the last commits that inserted any.
+    /// Jobs of the last commits with inserts.
     newest: Vec<JobId>,
 }
 
@@ -65,7 +64,7 @@ impl Vault {
         committed
     }
 
-    /// What a bug does on its own, between commits.
+    /// The effect of a bug between commits.
     fn before_commit(&mut self, units: &mut [Unit]) {
         if self.has(Plant::TerminalRewritten, 5) {
             let ended = self.store.all_jobs().into_iter().find(|job| job.life.state.is_terminal());
@@ -88,7 +87,7 @@ impl Vault {
         }
     }
 
-    /// Inserts that were refused because their key is held are stored anyway.
+    /// Stores inserts anyway that were refused because their key is held.
     fn give_keys_away(&mut self, units: Vec<Unit>, committed: &mut Committed) {
         for (unit, result) in units.into_iter().zip(&mut committed.results) {
             let held = result.as_ref().is_err_and(|conflicts| {
@@ -119,7 +118,7 @@ impl Vault {
         settings
     }
 
-    /// A setting as a starting kernel understands it.
+    /// A setting as a starting kernel reads it.
     pub fn setting_for_kernel(&self, setting: Setting) -> Setting {
         let forgets = self.plant == Some(Plant::TypeLimitsForgotten) && setting.kind == SettingKind::Type;
         let config = serde_json::from_str(&setting.value).ok().filter(|_| forgets);
@@ -131,7 +130,7 @@ impl Vault {
         }
     }
 
-    /// What a bug does at a crash.
+    /// The effect of a bug at a crash.
     pub fn crashed(&mut self) {
         if self.plant == Some(Plant::LostAtCrash) {
             for id in std::mem::take(&mut self.newest) {
@@ -145,7 +144,7 @@ impl Vault {
         self.plant == Some(Plant::FalseAcknowledgement)
     }
 
-    /// The answer to a commit of which nothing was written.
+    /// The reply to a commit of which nothing was written.
     pub fn lie(&self, units: &[Unit]) -> Committed {
         Committed { feed: None, results: units.iter().map(|unit| Ok(done(&self.store, unit))).collect() }
     }
@@ -182,7 +181,7 @@ impl Vault {
         }
     }
 
-    /// A row as the kernel reads it: its own view of what clients asked for.
+    /// A row as the kernel reads it, with its own version of the requested values.
     pub fn row_for_kernel(&self, id: JobId) -> Option<Job> {
         match self.plant {
             Some(Plant::PriorityIgnored) => self.store.jobs_now(&[id]).remove(0),
@@ -250,7 +249,7 @@ impl Vault {
         self.store.groups_now(open)
     }
 
-    /// Of a page of groups: those that ended before this moment and have no job left, and the last of the page.
+    /// Of a page of groups: those that ended before this time and have no jobs left, and the last group of the page.
     pub fn emptied(
         &self,
         before: Option<GroupId>,
@@ -305,7 +304,7 @@ impl Shelf for Vault {
     }
 }
 
-/// A schedule that has forgotten what it saw to in the last ten minutes.
+/// A schedule without its progress of the last ten minutes.
 fn ten_minutes_ago(value: &str) -> String {
     let Some((before, rest)) = value.split_once("\"seen_ms\":") else { return value.to_owned() };
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -313,7 +312,7 @@ fn ten_minutes_ago(value: &str) -> String {
     format!("{before}\"seen_ms\":{}{}", seen.saturating_sub(600_000), &rest[end..])
 }
 
-/// What a unit's result would be.
+/// The result that a unit would have.
 fn done(store: &Memory, unit: &Unit) -> Done {
     let wanted = unit.changes.iter().filter(|change| change.want_spec);
     let rows = wanted.filter_map(|change| store.jobs_now(&[change.id]).remove(0));

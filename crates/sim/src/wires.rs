@@ -15,7 +15,7 @@ use crate::tally::variant;
 use crate::words;
 
 impl Sim {
-    /// What a request becomes before it reaches the kernel: the same, but for planted bugs.
+    /// Applies planted bugs to a request before it reaches the kernel.
     pub fn on_the_way(&mut self, ticket: Ticket, request: Request) -> Option<Request> {
         match (self.plant, request) {
             (Some(Plant::CancelSwallowed), Request::Cancel { id, failure }) if self.wire.percent(50) => {
@@ -47,7 +47,7 @@ impl Sim {
         }
     }
 
-    /// Passes a stale report off as the current holder's.
+    /// Sends a stale report as the current holder's.
     fn forge(&self, request: Request) -> Request {
         let Request::Report { attempt, lease, report, worker } = request else { return request };
         let row = self.vault.row(attempt.job);
@@ -63,7 +63,7 @@ impl Sim {
         }
     }
 
-    /// The kernel wants something done.
+    /// Executes an effect of the kernel.
     pub fn effect(&mut self, effect: Effect) {
         self.history.effect(self.ms, &effect);
         self.tally.add("effects", variant(&effect));
@@ -110,7 +110,7 @@ impl Sim {
             answer => answer,
         };
         match self.plant {
-            // The checkers learn a worker's credit from its answer.
+            // The checkers take a worker's credit from its answer.
             Some(Plant::NeverAnswered)
                 if self.wire.percent(2)
                     && !matches!(self.origins.get(&ticket), Some(Origin::Worker(_, _, Purpose::Credit))) => {}
@@ -159,7 +159,7 @@ impl Sim {
         }
     }
 
-    /// The checkers learn of a new session when the kernel has it.
+    /// Opens a session in the checkers when the kernel has opened it.
     fn open_in_checker(&mut self, ticket: Ticket, answer: &Result<Answer, Rejected>) {
         let Ok(Answer::Session { session, kept, .. }) = answer else { return };
         let Some(&Origin::Worker(at, _, Purpose::Open { skill, accepts })) = self.origins.get(&ticket) else {
@@ -172,7 +172,7 @@ impl Sim {
         self.checker.session_opened(*session, seen, kept);
     }
 
-    /// Someone has an answer.
+    /// An answer arrives at its caller.
     pub fn answered(&mut self, ticket: Ticket, answer: Result<Answer, Rejected>) {
         match self.origins.remove(&ticket) {
             Some(Origin::Client(call)) => self.client_answered(call, ticket, &answer),
@@ -312,7 +312,7 @@ impl Sim {
     }
 }
 
-/// The jobs that a request is about.
+/// The jobs that a request concerns.
 fn about(request: &Request) -> Vec<JobId> {
     match request {
         Request::Cancel { id, .. } | Request::Retry { id, .. } | Request::Show(id) | Request::Explain(id) => {

@@ -4,19 +4,18 @@
 use jobhall_core::needs::{Abilities, Accepts, Needs, Uses};
 use jobhall_core::{JobSpec, Key, QueueName, TypeName, WorkerName};
 
-/// Types of jobs; the last goes on outside.
+/// Types of jobs; the last has external work.
 pub(crate) const TYPES: [&str; 4] = ["exec", "mail", "thumb", "outer"];
-/// How many of them end with their worker's report.
+/// The number of types without external work.
 pub(crate) const PLAIN: usize = 3;
-/// The one that does not.
+/// The type with external work.
 pub(crate) const EXTERNAL: usize = 3;
-/// Keys of jobs: few, so that they meet.
+/// Keys of jobs: few, so that collisions are frequent.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "c", "d"];
-/// Queues.
 pub(crate) const QUEUES: [&str; 2] = ["default", "fast"];
-/// What jobs need; no worker matches the last one before the calm phase.
+/// The requirements of jobs; no worker matches the last one before the calm phase.
 pub(crate) const NEEDS: [&str; 5] = ["", "os=linux", "gpu>=1", "lang=rust", "rare"];
-/// What workers can do; the last can do everything.
+/// The abilities of workers; the last matches everything.
 pub(crate) const SKILLS: [&str; 5] = [
     "os=linux",
     "os=linux, gpu=2, mem_gb=4",
@@ -24,15 +23,15 @@ pub(crate) const SKILLS: [&str; 5] = [
     "",
     "os=linux, gpu=4, lang=[rust,go], mem_gb=8, rare",
 ];
-/// What jobs use; the last is too large for every worker before the calm.
+/// The resources of jobs; the last exceeds every worker before the calm phase.
 pub(crate) const USES: [&str; 6] = ["", "gpu=1", "gpu=2", "mem_gb=1.5", "gpu=1, mem_gb=2", "gpu=4"];
-/// What workers take; the first takes everything.
+/// The filters of workers; the first accepts everything.
 pub(crate) const ACCEPTS: [&str; 4] = ["", "queue=fast", "type in (mail,thumb)", "queue!=fast, type!=thumb"];
 
 /// The skill that matches every need.
 pub(crate) const ABLE: usize = 4;
 
-/// Which skills meet which need, in the order of the tables above.
+/// Which abilities match which requirement, in the order of the tables above.
 const MEETS: [[bool; 5]; 5] = [
     [true, true, true, true, true],
     [true, true, false, false, true],
@@ -44,36 +43,36 @@ const MEETS: [[bool; 5]; 5] = [
 /// An amount of both resources, in thousandths: gpu, mem_gb.
 pub(crate) type Amount = [i64; 2];
 
-/// The names of the two.
+/// The names of the two resources.
 pub(crate) const RESOURCES: [&str; 2] = ["gpu", "mem_gb"];
 
-/// How much each of the uses above is.
+/// The amounts of the uses above.
 const USED: [Amount; 6] = [[0, 0], [1_000, 0], [2_000, 0], [0, 1_500], [1_000, 2_000], [4_000, 0]];
 
-/// How much each of the skills above has.
+/// The amounts of the abilities above.
 const HAS: [Amount; 5] = [[0, 0], [2_000, 4_000], [0, 3_000], [0, 0], [4_000, 8_000]];
 
-/// What a job uses.
+/// The resources that a job uses.
 pub(crate) fn used(spec: &JobSpec) -> Amount {
     USED[USES.iter().position(|text| *text == spec.uses.as_str()).unwrap_or(0)]
 }
 
-/// What a worker of this skill has.
+/// The resources of a worker with these abilities.
 pub(crate) fn has(skill: usize) -> Amount {
     HAS[skill]
 }
 
-/// Both together.
+/// The sum of amounts.
 pub(crate) fn sum(amounts: impl Iterator<Item = Amount>) -> Amount {
     amounts.fold([0, 0], |[gpu, mem], [more_gpu, more_mem]| [gpu + more_gpu, mem + more_mem])
 }
 
-/// Whether this much is in that much, of what is used at all.
+/// Whether the used resources fit; resources that are not used are ignored.
 pub(crate) fn within(used: Amount, has: Amount) -> bool {
     used.iter().zip(has).all(|(used, has)| *used <= has)
 }
 
-/// Whether a worker with this skill and this acceptance matches the job.
+/// Whether a worker with these abilities and this filter matches the job.
 pub(crate) fn suits(skill: usize, accepts: usize, spec: &JobSpec) -> bool {
     let need = NEEDS.iter().position(|text| *text == spec.needs.as_str()).unwrap_or(0);
     let (queue, job_type) = (spec.queue.as_str(), spec.job_type.as_str());

@@ -14,67 +14,65 @@ use crate::script::Action;
 use crate::simulation::Sim;
 use crate::words;
 
-/// Time between two renewals.
+/// Interval between two renewals.
 const BEAT_MS: u64 = 10_000;
-/// How long a worker waits for an answer before it says the same again.
+/// How long a worker waits for an answer before it repeats the message.
 const PATIENCE_MS: u64 = 6_000;
 
-/// What a worker sets out to do. Some of it belongs to its process, the rest to its connection.
+/// A step of a worker. Some steps belong to its process, others to its connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Opens a session.
     Connect,
-    /// Looks whether it has one.
+    /// Checks whether it has a session.
     Waited,
-    /// Renews it.
+    /// Renews the session.
     Beat,
     /// Offers slots.
     Offer,
-    /// Says yes to an assignment.
+    /// Accepts an assignment.
     Accept(AttemptId),
-    /// Tells how far it is.
+    /// Reports progress.
     Progress(AttemptId),
-    /// Asks for its nth sub-job.
+    /// Submits its nth sub-job.
     Call(AttemptId, u64),
     /// Waits for its sub-jobs.
     Wait(AttemptId),
-    /// Tells how it ended.
+    /// Reports the outcome.
     Report(AttemptId),
-    /// Tells that the work goes on outside.
+    /// Reports that external work has started.
     Started(AttemptId),
-    /// Hangs for so long.
+    /// Hangs for this time.
     Hang(u64),
-    /// Dies and comes back after so long.
+    /// Crashes and restarts after this time.
     Die(u64),
 }
 
-/// A job that a worker has.
+/// An attempt that a worker has.
 #[derive(Clone, Debug)]
 struct Run {
     lease: LeaseId,
     report: Report,
-    /// What the job's params are.
     params: String,
     /// Whether it waits for sub-jobs.
     waits: bool,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub name: WorkerName,
     pub skill: usize,
     pub accepts: usize,
     slots: u32,
-    /// Rises with every process.
+    /// Incremented with every process.
     life: u32,
-    /// Rises with every connection.
+    /// Incremented with every connection.
     link: u32,
     session: Option<SessionId>,
     hangs_until: u64,
     runs: BTreeMap<AttemptId, Run>,
     vacancies: BTreeSet<VacancyId>,
-    /// Vacancies whose end was received, perhaps before their beginning.
+    /// Vacancies whose end was received, perhaps before their answer.
     over: BTreeSet<VacancyId>,
     /// Whether it gives credit instead of offering vacancies.
     by_credit: bool,
@@ -101,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// How many jobs it has room for; less than none where some of those it has wait for others.
+    /// The number of free slots; negative if it has more attempts than slots because some of them wait for sub-jobs.
     fn room(&self, calm: bool) -> i64 {
         let room = i64::from(self.slots) - self.runs.len() as i64;
         if calm { room.max(1) } else { room }
@@ -122,7 +120,7 @@ impl Sim {
         self.send(request, Origin::Worker(at, link, purpose));
     }
 
-    /// The connection is gone; the worker will make a new one.
+    /// The connection is lost; the worker will reconnect.
     fn unlink(&mut self, at: usize, in_ms: u64) -> Option<SessionId> {
         let worker = &mut self.workers[at];
         worker.link += 1;
@@ -159,7 +157,7 @@ impl Sim {
         }
     }
 
-    /// A fault happens to a worker.
+    /// Executes a fault of a worker.
     pub fn trouble_worker(&mut self, action: &Action) {
         match *action {
             Action::Die(at, away) => self.die(at, away),
@@ -188,7 +186,7 @@ impl Sim {
         }
     }
 
-    /// The process dies. Now and then what it started lives on and reports later.
+    /// The process crashes. Sometimes a process that it started survives and reports later.
     fn die(&mut self, at: usize, away: u64) {
         self.tally.add("workers", "died");
         self.workers[at].life += 1;
@@ -204,7 +202,7 @@ impl Sim {
         self.unlink(at, away);
     }
 
-    /// A worker does what it set out to do, unless that belongs to the past.
+    /// Executes a step, unless its process or connection has ended.
     pub fn step(&mut self, at: usize, number: u32, step: Step) {
         let worker = &self.workers[at];
         let current = match step {
@@ -285,7 +283,7 @@ impl Sim {
         }
     }
 
-    /// A worker that gives credit says how much it has now.
+    /// A worker that gives credit sends its current credit.
     fn credit(&mut self, at: usize) {
         if self.workers[at].by_credit {
             self.offer(at);
@@ -399,7 +397,7 @@ impl Sim {
         }
     }
 
-    /// What an attempt waited for is over.
+    /// The wait of an attempt is over.
     fn goes_on(&mut self, at: usize, attempt: AttemptId) {
         let (life, calm) = (self.workers[at].life, self.calm);
         let Some(run) = self.workers[at].runs.get_mut(&attempt).filter(|run| run.waits) else { return };
@@ -412,7 +410,7 @@ impl Sim {
         self.worker_later(at, life, in_ms, Step::Report(attempt));
     }
 
-    /// A cancel is obeyed at once, or not at all.
+    /// A cancel is obeyed immediately or never.
     fn obey(&mut self, at: usize, attempt: AttemptId) {
         let mut roll = self.roll(&[27, attempt.job.get(), u64::from(attempt.claim)]);
         let obeys = self.calm || roll.percent(65);
@@ -424,7 +422,7 @@ impl Sim {
         }
     }
 
-    /// A worker has its answer.
+    /// A worker receives an answer.
     pub fn worker_answered(
         &mut self,
         at: usize,
@@ -491,7 +489,7 @@ impl Sim {
         }
     }
 
-    /// A report that was acknowledged is now and then sent again, the same or another.
+    /// An acknowledged report is sometimes sent again, the same or another.
     fn say_again(&mut self, at: usize, attempt: AttemptId, run: Run) {
         let mut roll = self.roll(&[29, attempt.job.get(), u64::from(attempt.claim)]);
         let report = match roll.below(10) {

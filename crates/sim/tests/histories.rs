@@ -1,4 +1,4 @@
-//! Histories: a recording has everything, and each mode of comparison finds what it must and allows what it may.
+//! Histories: a recording is complete, and each mode of comparison finds what it must and ignores what it may.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ fn are_equal(left: &[String], right: &[String], mode: Mode) -> bool {
     run_compare(left, right, mode, "").first.is_none()
 }
 
-/// The recording of the first seed in which this is found, and what is found.
+/// The recording of the first seed for which `find` returns something, and the result.
 fn recording<T>(find: impl Fn(&[String]) -> Option<T>) -> (Vec<String>, T) {
     let found =
         (0..40).map(|seed| lines(&record(seed))).find_map(|lines| find(&lines).map(|found| (lines, found)));
     found.expect("a seed that has it")
 }
 
-/// A recording with a line that has all of these, and its position.
+/// A recording with a line that contains all of these parts, and its position.
 fn recording_with(parts: &[&str]) -> (Vec<String>, usize) {
     recording(|lines| lines.iter().position(|line| parts.iter().all(|part| line.contains(part))))
 }

@@ -1,11 +1,11 @@
-//! The checkers see what they are there to see: every planted bug is caught, by the checker meant for it.
+//! Every planted bug is caught by the checker meant for it.
 
 use jobhall_sim::{Plant, run};
 
-/// Seeds within which a bug must be caught.
+/// Number of seeds within which a bug must be caught.
 const WITHIN: u64 = 60;
 
-/// The first seed whose run with this bug is caught at all; it must be caught by the right checker.
+/// The first seed with a violation must be caught by the intended checker.
 fn caught(plant: Plant) {
     for seed in 0..WITHIN {
         if let Some(violation) = run(seed, Some(plant), false).violation {

@@ -1,4 +1,4 @@
-//! The program: what it prints, what it writes, and how it exits.
+//! The program: its output, its files and its exit codes.
 
 use std::fs;
 use std::path::PathBuf;

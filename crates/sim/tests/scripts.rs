@@ -1,11 +1,11 @@
-//! Scripts: those that once showed a bug pass, and a script that went through a file is the same run.
+//! Scripts that once showed a bug pass, and a script read from a file is the same run.
 
 use std::fs;
 use std::path::Path;
 
 use jobhall_sim::{Outcome, Script, play};
 
-/// One file for each bug; its name says what it found.
+/// One file for each bug, named after it.
 #[test]
 fn scripts_that_once_failed_pass() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
@@ -29,7 +29,7 @@ fn failure(path: &Path) -> Option<String> {
     }
 }
 
-/// Every field is the same, so the run is; every tenth is run to see it.
+/// All fields are equal, so the runs are equal; every tenth is run to check.
 #[test]
 fn a_script_from_a_file_is_the_same_run() {
     for seed in 0..200 {

@@ -1,10 +1,10 @@
-//! A thousand seeds, in parts that run side by side; what occurred in them; and that a seed is always the same run.
+//! A thousand seeds, in parts that run concurrently; their coverage; and that a seed always gives the same run.
 
 use std::time::Duration;
 
 use jobhall_sim::{Tally, run, shrink};
 
-/// Seeds of all parts together, unless the environment says otherwise.
+/// Number of seeds in all parts, unless the environment sets another.
 const SEEDS: u64 = 1_000;
 const PARTS: u64 = 8;
 
@@ -12,7 +12,7 @@ fn seeds() -> u64 {
     std::env::var("JOBHALL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
 }
 
-/// Runs one part of the seeds; a failure is shrunk and told.
+/// Runs one part of the seeds; a failure is shrunk and printed.
 fn part(number: u64) -> Tally {
     let mut tally = Tally::default();
     let all = seeds();
@@ -75,7 +75,7 @@ fn everything_that_can_happen_happens_in_a_thousand_seeds_part_8() {
     assert!(missing.is_empty(), "these never occurred: {missing:?}\n{tally}");
 }
 
-/// Seeds beyond the thousand that once showed a bug of the engine.
+/// Seeds beyond the thousand that once showed a bug in the engine.
 #[test]
 fn seeds_that_once_failed_pass() {
     for seed in [1_085, 1_617, 12_406, 16_953] {
@@ -111,7 +111,7 @@ fn g5_g8_late_results_and_ended_leases_meet_in_both_orders_and_cancels_repeat() 
     }
 }
 
-/// Every kind of request, answer, refusal, effect, outcome and fault that a sound run meets sooner or later.
+/// Every kind of request, answer, refusal, effect, outcome and fault that must occur in the runs.
 fn must_occur() -> Vec<(&'static str, &'static str)> {
     let groups: [(&str, &[&str]); 22] = [
         ("credit", &["assigned within it"]),

@@ -8,7 +8,7 @@ use super::shelf::Shelf;
 use super::{Checker, Invariant};
 
 impl Checker {
-    /// The kernel answers; the request it answers comes back.
+    /// Checks an answer of the kernel; returns the request.
     pub fn answers(
         &mut self,
         shelf: &impl Shelf,
@@ -157,7 +157,7 @@ impl Checker {
         }
     }
 
-    /// A job that an attempt asked for is stored.
+    /// A job that an attempt requested is stored.
     fn called(&mut self, shelf: &impl Shelf, answers: &[Submitted]) {
         for made in answers {
             let there = shelf.row(made.id).is_some() || self.removed.contains(&made.id);
@@ -194,7 +194,7 @@ impl Checker {
 
     fn report_known(&mut self, attempt: AttemptId, lease: LeaseId, worker: &WorkerName, report: &Report) {
         let end = self.ends.get(&(attempt.job, attempt.claim));
-        // An earlier external outcome is kept, whatever the worker that started the work reports.
+        // An earlier external outcome is kept, regardless of the report of the worker that started the work.
         let told = |end: &End| self.taken.get(&attempt.job).into_iter().flatten().any(|it| end.by.is(it));
         let by = |end: &End| end.lease == lease && end.worker == *worker && told(end);
         if !end.is_some_and(|end| end.repeats(lease, worker, report) || by(end)) {

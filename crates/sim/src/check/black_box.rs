@@ -19,33 +19,30 @@ use super::ends::{By, End};
 use super::shelf::Shelf;
 use super::{Checker, Invariant, Moment, Named, Said, Violation};
 
-/// An idempotency name as the hall left it.
+/// A stored idempotency key.
 #[derive(Clone, Debug)]
 pub struct Name {
-    /// Whose.
     pub scope: String,
-    /// The name.
     pub key: String,
     /// A digest of the request.
     pub body: u128,
-    /// What was answered.
+    /// The stored answer.
     pub answer: Vec<Submitted>,
 }
 
-/// The store as the hall left it.
+/// The final content of the store.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// All jobs.
     pub jobs: BTreeMap<JobId, Job>,
-    /// The ended attempts of each, oldest first, without the last one of a completed job.
+    /// The ended attempts of each job, oldest first, without the last attempt of a completed job.
     pub attempts: BTreeMap<JobId, Vec<PastAttempt>>,
-    /// What a start would find open.
+    /// The jobs that a restart would load as open.
     pub open: Vec<JobId>,
-    /// The blocks that are not closed.
+    /// The open blocks.
     pub blocks: Vec<Block>,
-    /// What every commit changed, from the first on.
+    /// The changes of every commit, from the first one.
     pub feed: FeedPage,
-    /// All idempotency names.
+    /// All idempotency keys.
     pub names: Vec<Name>,
 }
 
@@ -75,16 +72,15 @@ impl Shelf for Stored {
     }
 }
 
-/// One claim as it is stored.
+/// One stored claim.
 struct Claim {
     number: u32,
     assigned_at: Time,
     ended_at: Option<Time>,
-    /// Its lease, its worker, and how it ended.
+    /// The lease, the worker, and how the claim ended.
     end: End,
 }
 
-/// See the module.
 pub struct BlackBox {
     checker: Checker,
     stored: Stored,
@@ -95,18 +91,18 @@ pub struct BlackBox {
 }
 
 impl BlackBox {
-    /// A hall that left this store.
+    /// A checker for this final store.
     pub fn new(stored: Stored) -> BlackBox {
         let checker = Checker::new(Config::default(), false, Moment { mono: 0, wall: Time::EPOCH });
         BlackBox { checker, stored, heard: Vec::new(), cancelled: BTreeMap::new(), given: Vec::new() }
     }
 
-    /// Someone sent this, whether or not it arrived.
+    /// A client or worker sent this request, whether or not it arrived.
     pub fn sent(&mut self, request: &Request) {
         self.checker.sent(request);
     }
 
-    /// The sender of this received the answer, at this moment of the observer's clock.
+    /// The sender of this request received the answer at this time of the observer's clock.
     pub fn heard(&mut self, request: Request, answer: Result<Answer, Rejected>, at: u64) {
         if let (Request::Cancel { id, .. }, Ok(Answer::State(StateName::Cancelled))) = (&request, &answer) {
             let known = self.cancelled.entry(*id).or_insert(at);
@@ -115,12 +111,12 @@ impl BlackBox {
         self.heard.push((request, answer));
     }
 
-    /// A worker that asked at this moment was given a job.
+    /// A worker that polled at this time was assigned a job.
     pub fn assigned(&mut self, attempt: AttemptId, lease: LeaseId, params: &Json, asked_at: u64) {
         self.given.push((attempt, lease, params.clone(), asked_at));
     }
 
-    /// A worker that keeps no record must have said this about its attempt: the traces of its work show it.
+    /// A worker that keeps no record must have sent this about its attempt: the effects of its work show it.
     pub fn worked(&mut self, attempt: AttemptId, report: Report) {
         let claims = self.stored.jobs.get(&attempt.job).map(|job| claims(&self.stored, job));
         let Some(claim) = claims.into_iter().flatten().find(|claim| claim.number == attempt.claim) else {
@@ -131,7 +127,7 @@ impl BlackBox {
         known.push(Said { lease, worker, report });
     }
 
-    /// The first violation, if there is any.
+    /// The first violation, if any.
     pub fn judge(mut self) -> Option<Violation> {
         self.feed();
         let jobs: Vec<_> = self.stored.jobs.values().cloned().collect();
@@ -153,7 +149,7 @@ impl BlackBox {
         self.checker.violation
     }
 
-    /// Every commit, one after the other: ends are ends, and no key has two jobs.
+    /// Checks all commits in order: terminal states do not change, and no key has two jobs.
     fn feed(&mut self) {
         let mut now: BTreeMap<JobId, FeedEntry> = BTreeMap::new();
         let mut live: BTreeMap<(TypeName, Key), Vec<JobId>> = BTreeMap::new();
@@ -193,7 +189,7 @@ impl BlackBox {
         Some((spec.job_type.clone(), spec.key.clone()?))
     }
 
-    /// The rows are where the feed left them.
+    /// The rows are in the last states of the feed.
     fn feed_and_rows(&mut self, last: &BTreeMap<JobId, FeedEntry>) {
         for (id, entry) in last {
             let row = self.stored.jobs.get(id).map(|job| (job.life.state.name(), job.life.rev));
@@ -209,7 +205,7 @@ impl BlackBox {
             .must(untold.is_none(), Invariant::Sound, &[], || format!("{untold:?} is not in the feed"));
     }
 
-    /// One row with its attempts.
+    /// Checks one row with its attempts.
     fn row(&mut self, job: &Job) {
         let id = job.id;
         let claims = claims(&self.stored, job);
@@ -239,7 +235,7 @@ impl BlackBox {
         self.checker.rows.insert(id, job.clone());
     }
 
-    /// What a worker was given is what is stored, once, and never after an acknowledged cancel.
+    /// An assignment matches the stored claim, is unique, and never follows an acknowledged cancel.
     fn was_given(&mut self, (attempt, lease, params, asked_at): (AttemptId, LeaseId, Json, u64)) {
         let id = attempt.job;
         let once = self.checker.assigned.insert(attempt);
@@ -268,7 +264,7 @@ impl BlackBox {
     }
 }
 
-/// All claims of a job that left a trace, oldest first. A claim that was never accepted leaves none.
+/// All claims of a job that are recorded, oldest first. A claim that was never accepted is not recorded.
 fn claims(stored: &Stored, job: &Job) -> Vec<Claim> {
     let past = stored.attempts.get(&job.id).into_iter().flatten().map(|past| Claim {
         number: past.claim,

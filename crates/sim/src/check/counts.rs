@@ -8,7 +8,7 @@ use jobhall_kernel::{Counts, Tally};
 use super::{Checker, Invariant};
 use crate::calendar;
 
-/// Open jobs of one queue by what is stored of them. How far an attempt is may not be stored yet.
+/// Open jobs of one queue by stored state. The progress of an attempt may not be stored yet.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     fresh: u64,
@@ -69,8 +69,9 @@ impl Checker {
         self.must(told == found, Invariant::Counted, &open, || {
             format!("the kernel counts {told:?}, the rows say {found:?}")
         });
-        // A clock that was set back leaves jobs among the ready whose time lies ahead, until somebody wants them; and a
-        // job that is being read just when its time comes, or its window closes, is counted so once it is back.
+        // If the clock was set back, jobs that are not yet due stay among the ready jobs until a worker requests
+        // them. A job that is being read when it becomes due, or when its window closes, is counted in its new state
+        // after the read.
         let scheduled = counts.open.of(StateName::Scheduled);
         let (back, reading) = (self.now.wall < latest_wall, self.reading.len() as u64);
         let same = if scheduled < ahead {

@@ -13,16 +13,15 @@ use jobhall_store::{Committed, Unit};
 
 use super::{Checker, Invariant, Seen};
 
-/// What is known about credit.
 #[derive(Debug, Default)]
 pub(super) struct Credit {
-    /// What each session was given credit for, and the most of this moment.
+    /// The credit of each session, and its maximum at this time.
     totals: BTreeMap<SessionId, Total>,
     /// Attempts that wait, as far as the kernel knows: their slots are lent.
     waiting: BTreeSet<JobId>,
-    /// Those that ended in the moment of this number.
+    /// Attempts that ended at this time.
     ended: (u64, BTreeSet<JobId>),
-    /// By a claim on its way: how many may be assigned to each session of its worker.
+    /// For each pending claim: the number of jobs that may be assigned to each session of its worker.
     allowed: BTreeMap<AttemptId, BTreeMap<SessionId, i64>>,
 }
 
@@ -34,7 +33,7 @@ struct Total {
 }
 
 impl Credit {
-    /// A worker gives credit. It counts from here on, whether or not the worker receives the reply.
+    /// A worker gives credit. It counts from now on, whether or not the worker receives the reply.
     pub fn given(&mut self, session: SessionId, total: i64, now: u64) {
         let known = self.totals.get(&session).copied();
         let most = known.map_or(total, |known| if known.at == now { known.most } else { known.last });
@@ -46,7 +45,7 @@ impl Credit {
         Some(if total.at == now { total.most } else { total.last })
     }
 
-    /// Whether the slot of this attempt is lent, or was in this moment.
+    /// Whether the slot of this attempt is lent, or was at this time.
     fn lends(&self, id: JobId, now: u64) -> bool {
         self.waiting.contains(&id) || (self.ended.0 == now && self.ended.1.contains(&id))
     }
@@ -66,12 +65,12 @@ impl Checker {
         }
     }
 
-    /// An attempt goes on: it takes its slot back.
+    /// An attempt continues: it takes its slot back.
     pub fn goes_on(&mut self, id: JobId) {
         self.credit.waiting.remove(&id);
     }
 
-    /// An attempt that waited is over. Its slot is as free as before, until its worker says how much it has.
+    /// A waiting attempt ended. Its slot stays free until its worker reports new credit.
     fn waits_no_more(&mut self, id: JobId) {
         if self.credit.waiting.remove(&id) {
             if self.credit.ended.0 != self.now.mono {
@@ -81,7 +80,7 @@ impl Checker {
         }
     }
 
-    /// After a start of the hall: those that are stored as waiting do so.
+    /// After a restart of the server: attempts that are stored as waiting lend their slots.
     pub(super) fn lend_again(&mut self) {
         let waiting = self.rows.values().filter(|row| waits(&row.life)).map(|row| row.id);
         self.credit.waiting = waiting.collect();
@@ -92,7 +91,7 @@ impl Checker {
         self.credit.waiting.iter().any(|id| self.holds.get(id).is_some_and(|hold| hold.session == session))
     }
 
-    /// Claims leave the kernel: how many each session of their workers may have.
+    /// Claims leave the kernel: records how many jobs each session of their workers may have.
     pub(super) fn credit_of_claims(&mut self, units: &[Unit]) {
         for unit in units {
             let changed = unit.changes.iter().filter(|change| {
@@ -122,7 +121,7 @@ impl Checker {
         allowed.collect()
     }
 
-    /// An attempt goes to a session that gives credit.
+    /// Checks that an attempt is assigned within the credit of its session.
     pub(super) fn within_credit(&mut self, session: SessionId, attempt: AttemptId, seen: &Seen) {
         let Some(allowed) = self.credit.allowed.remove(&attempt) else { return };
         let Some(&most) = allowed.get(&session) else { return };

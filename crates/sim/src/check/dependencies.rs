@@ -25,7 +25,7 @@ impl Checker {
         }
     }
 
-    /// A job that goes on, behind everyone that it comes after.
+    /// A job that continues must have no open dependencies.
     pub(super) fn is_free(&mut self, job: &Job, what: &str) {
         let id = job.id;
         if let Some(before) = job.spec.after.iter().find(|before| !self.is_met(job, **before)) {
@@ -35,7 +35,7 @@ impl Checker {
         }
     }
 
-    /// Whether a job need not wait for this one. Of one that was removed it is known only that it was over.
+    /// Whether a dependency is met. Of a removed job only the fact that it ended is known.
     fn is_met(&self, job: &Job, before: JobId) -> bool {
         match self.rows.get(&before).map(|row| row.life.state.name()) {
             None => true,
@@ -49,7 +49,7 @@ impl Checker {
         !job.spec.after.is_empty() && job.spec.after.iter().all(|before| self.is_met(job, *before))
     }
 
-    /// A job was taken along by one that it was to come after.
+    /// A cascade ended a job because of one of its dependencies.
     pub(super) fn cascaded(&mut self, job: &Job, defeat: &Unsuccessful) {
         let id = job.id;
         let cancelled = defeat.failure.reason == "dependency_cancelled";
@@ -68,7 +68,7 @@ impl Checker {
     }
 }
 
-/// Whether this is the end of a job that another took along.
+/// Whether the job was ended by a cascade.
 pub(super) fn is_cascading(defeat: &Unsuccessful) -> bool {
     ["dependency_failed", "dependency_cancelled"].contains(&defeat.failure.reason.as_str())
 }

@@ -13,12 +13,11 @@ pub(crate) struct End {
     pub by: By,
 }
 
-/// See [`End`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum By {
-    /// The holder said so.
+    /// Reported by the holder.
     Success(Outcome, Json),
-    /// The holder said so.
+    /// Reported by the holder.
     Failure(Outcome, Failure),
     /// Any report of the holder, after a cancel.
     Cancel,
@@ -26,21 +25,21 @@ pub(crate) enum By {
     Silence,
     /// The holder never accepted.
     TakenBack,
-    /// The holder has started work that goes on outside.
+    /// The holder has started external work.
     External,
-    /// Its time was over, and the holder said anything but a success, or nothing.
+    /// The attempt timed out, and the holder reported anything except a success, or nothing.
     Time,
 }
 
 impl End {
-    /// Whether a report says again what ended the claim.
+    /// Whether a report repeats the one that ended the claim.
     pub fn repeats(&self, lease: LeaseId, worker: &WorkerName, report: &Report) -> bool {
         self.by.is(report) && self.lease == lease && self.worker == *worker
     }
 }
 
 impl By {
-    /// Whether a claim that ended so may have done so by this report.
+    /// Whether this report may have ended a claim in this way.
     pub fn is(&self, report: &Report) -> bool {
         match self {
             By::Success(outcome, value) => match report {
@@ -60,7 +59,7 @@ impl By {
 }
 
 impl Checker {
-    /// What a move does to the lease.
+    /// Checks the effect of a transition on the lease.
     pub(super) fn lease_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
         match (before.life.state.held(), after.life.state.held()) {
@@ -124,13 +123,13 @@ impl Checker {
         self.ends.insert((id, before.life.claim), end);
     }
 
-    /// A claim that was ended by a report was ended by the report of its holder.
+    /// A claim that was ended by a report was ended by its holder.
     pub(super) fn holder_said(&mut self, id: JobId, claim: u32, end: &End) {
         let said = self.reports.get(&(id, claim));
         let told = said
             .is_some_and(|all| all.iter().any(|said| end.repeats(said.lease, &said.worker, &said.report)));
         let told = told || self.said_started(id, claim, end);
-        // Who waits for itself, by way of others, is failed by the hall.
+        // The server fails a job that waits for itself through other jobs.
         let cycle = matches!(&end.by, By::Failure(_, failure) if failure.reason == "wait_cycle");
         let needs_word = !cycle && !matches!(end.by, By::Silence | By::TakenBack | By::Time);
         self.must(told || !needs_word, Invariant::Lease, &[id], || {
@@ -181,14 +180,14 @@ fn by(before: &Job, after: &Job) -> Option<By> {
     }
 }
 
-/// Whether the failure is that of the stop that was on its way.
+/// Whether the failure is that of the pending stop.
 fn out_of_time(before: &Job, after: &Job) -> bool {
     let stop = before.life.state.held().and_then(|held| held.stop.as_ref());
     let stop = stop.filter(|stop| stop.why == StopWhy::TimeOut);
     stop.is_some_and(|stop| after.life.state.error() == Some(&stop.failure))
 }
 
-/// A retried attempt: only its failure is in the row; which outcome it was is in the history.
+/// A retried attempt: the row has only its failure; the history has the outcome.
 fn past(before: &Job, after: &Job, failure: &Failure) -> Option<By> {
     let outcome = Outcome::ALL.into_iter().find(|outcome| failure.reason == outcome.as_str())?;
     (after.life.claim == before.life.claim).then(|| By::Failure(outcome, failure.clone()))

@@ -13,7 +13,7 @@ use jobhall_store::{GroupWrite, Unit};
 use super::{Checker, Invariant};
 use crate::vault::Vault;
 
-/// The order in which the states of copies count for their member: the first of them is its state.
+/// Precedence of the states of copies: the first state in this order is the state of the member.
 const FIRST: [StateName; 12] = [
     StateName::Succeeded,
     StateName::Assigned,
@@ -35,7 +35,7 @@ impl Checker {
         self.groups.values().filter(|group| group.end.is_none()).map(|group| group.id).collect()
     }
 
-    /// Groups that somebody must close before they can end.
+    /// Groups that must be closed before they can end.
     pub fn groups_to_close(&self) -> Vec<GroupId> {
         let open = self.groups.values().filter(|group| group.is_joinable());
         open.map(|group| group.id).collect()
@@ -45,7 +45,7 @@ impl Checker {
         self.rows.values().filter(move |job| job.spec.group == Some(id) && !job.spec.attached)
     }
 
-    /// The members of a group, recounted.
+    /// Recounts the members of a group.
     fn recount(&self, id: GroupId) -> GroupCounts {
         let mut members: BTreeMap<JobId, usize> = BTreeMap::new();
         for job in self.members(id) {
@@ -67,7 +67,7 @@ impl Checker {
         counts
     }
 
-    /// What the kernel counted; nothing is on its way to the store.
+    /// Checks the counts of the kernel; no unit is pending in the store.
     pub fn groups_counted(&mut self, told: &[ShownGroup]) {
         let open = self.open_groups();
         let known: Vec<_> = told.iter().map(|shown| shown.group.id).collect();
@@ -83,7 +83,7 @@ impl Checker {
         }
     }
 
-    /// A unit was stored: its groups, and its jobs in groups.
+    /// A unit was stored: checks its groups and its jobs in groups.
     pub(super) fn groups_stored(&mut self, vault: &Vault, unit: &Unit) {
         for insert in &unit.inserts {
             let Some(id) = insert.job.spec.group else { continue };

@@ -13,7 +13,7 @@ use crate::words;
 const DAY_MS: u64 = 24 * 3_600_000;
 
 impl Checker {
-    /// The kernel has a session.
+    /// The kernel opened a session.
     pub fn session_opened(&mut self, session: SessionId, seen: Seen, kept: &[AttemptId]) {
         self.sessions.insert(session, seen);
         for attempt in kept {
@@ -57,7 +57,7 @@ impl Checker {
         held.map(|(&id, _)| id).collect()
     }
 
-    /// A worker is given a job.
+    /// A worker is assigned a job.
     pub fn assigned_to(&mut self, session: SessionId, assignment: &Assignment) {
         let attempt = assignment.attempt;
         let id = attempt.job;
@@ -113,7 +113,7 @@ impl Checker {
         });
     }
 
-    /// Units leave the kernel: what they decide is decided now.
+    /// Units leave the kernel: their decisions are made now.
     pub fn decided(&mut self, units: &[Unit]) {
         for unit in units {
             for change in &unit.changes {
@@ -172,8 +172,8 @@ impl Checker {
         }
     }
 
-    /// An attempt is stopped for its time when that is over, and given up when its worker has had its grace. After a
-    /// start of the hall only the wall clock tells, which may have been set.
+    /// An attempt is stopped when its time is over, and given up when the grace period of its worker is over. After a
+    /// restart of the server only the wall clock is available, which may have been set.
     fn stops(&mut self, before: &Job, after: &JobStatus) {
         let (id, now) = (before.id, self.now.mono);
         let attempt = AttemptId { job: id, claim: before.life.claim };
@@ -203,7 +203,7 @@ impl Checker {
         }
     }
 
-    /// Whether an end of this attempt, or that it continues outside, was reported, received or not.
+    /// Whether an end of this attempt, or that it started external work, was reported, received or not.
     fn spoke(&self, attempt: AttemptId) -> bool {
         let of = (attempt.job, attempt.claim);
         self.reports.contains_key(&of) || self.started_external.contains_key(&of)
@@ -226,7 +226,7 @@ impl Checker {
         });
     }
 
-    /// A lease is declared lost: its session must have ended, or the hall was started a full term ago.
+    /// A lease is declared lost: its session must have ended, or the server was started a full lease term ago.
     fn loss(&mut self, id: JobId, claim: u32) {
         let hold = self.holds.get(&id).filter(|hold| hold.claim == claim).copied();
         let lapsed = match hold {

@@ -9,10 +9,10 @@ use jobhall_core::{Job, JobId, State};
 
 use super::Checker;
 
-/// More borrowers than this are not tried in every way.
+/// With more borrowers, not all assignments are tried.
 const TRIED: usize = 8;
 
-/// Which job uses whose place, by lender.
+/// Which job uses the place of which lender.
 type Standing = BTreeMap<JobId, JobId>;
 
 /// Which links from parents to sub-jobs count.
@@ -23,11 +23,11 @@ enum Links {
 }
 
 impl Checker {
-    /// What stands against a job beside these leased ones of its bucket, where so much has room. `known` says that all of
-    /// them began under the same limit: where it was changed since, they may have more room than it has.
+    /// Why a job does not fit beside these leased jobs of its bucket, given this capacity. `known` is true if all of
+    /// them started under the same limit: if the limit was changed since, they may exceed it.
     ///
-    /// A job whose parent has ended, or waits no longer, keeps the place that it had by way of it until a restart of the
-    /// server, which finds only those who wait: either is right.
+    /// A job whose parent has ended, or no longer waits, keeps the lent place until the server restarts. After a
+    /// restart only waiting parents lend. Both are correct.
     pub(super) fn no_place(&mut self, job: &Job, others: &[Job], most: u64, known: bool) -> Option<String> {
         let stayed = self.no_place_by(job, others, most, known, Links::All)?;
         self.no_place_by(job, others, most, known, Links::OfWaiting).map(|_| stayed)
@@ -45,7 +45,7 @@ impl Checker {
         let lent = lenders.iter().any(|lender| others.iter().any(|other| other.id == *lender));
         let (taken, mut all) = (self.least(others, false, links)?, others.to_vec());
         all.push(job.clone());
-        // A job on the only place always fits, however heavy.
+        // A job on the only place always fits, whatever its weight.
         let with = self.least(&all, true, links)?;
         if with <= most || taken == 0 || with <= taken {
             if lent {
@@ -60,8 +60,8 @@ impl Checker {
         Some(format!("weighs {}, and {taken} of {most} are taken: {who:?}", job.spec.throttle_factor))
     }
 
-    /// What jobs weigh at least; nothing, if `alone` says so, where all stand on one place. None if there are too many ways
-    /// to stand.
+    /// The minimum weight of these jobs; zero, if `alone` is set, when all are on one place. None if there are too
+    /// many assignments.
     fn least(&self, jobs: &[Job], alone: bool, links: Links) -> Option<u64> {
         let there: BTreeSet<JobId> = jobs.iter().map(|job| job.id).collect();
         let lenders = |job: &Job| -> Vec<JobId> {
@@ -75,7 +75,7 @@ impl Checker {
         Some(place(&borrowers, &mut Standing::new(), jobs, alone))
     }
 
-    /// The attempts that wait for a job, directly or by way of others.
+    /// The attempts that wait for a job, directly or through others.
     fn lenders(&self, job: JobId, links: Links) -> BTreeSet<JobId> {
         let counts = |parent: &JobId| match links {
             Links::All => true,
@@ -97,7 +97,7 @@ impl Checker {
     }
 }
 
-/// The least weight of jobs, over all assignments to places.
+/// The minimum weight of the jobs over all assignments to places.
 fn place(borrowers: &[(JobId, Vec<JobId>)], on: &mut Standing, jobs: &[Job], alone: bool) -> u64 {
     let Some(((job, lenders), rest)) = borrowers.split_first() else { return weight(on, jobs, alone) };
     let mut least = place(rest, on, jobs, alone);
@@ -111,7 +111,7 @@ fn place(borrowers: &[(JobId, Vec<JobId>)], on: &mut Standing, jobs: &[Job], alo
     least
 }
 
-/// The weight of jobs with this assignment: each chain as its heaviest.
+/// The weight of the jobs with this assignment: the heaviest job of each chain.
 fn weight(on: &Standing, jobs: &[Job], alone: bool) -> u64 {
     let above: BTreeSet<_> = on.values().collect();
     let of = |id: JobId| jobs.iter().find(|job| job.id == id).map_or(0, |job| job.spec.throttle_factor);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Checker, Invariant};
 
-/// Whose limits.
+/// The owner of limits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LimitOf {
     Queue(QueueName),
@@ -21,12 +21,12 @@ pub(crate) enum LimitOf {
 }
 
 impl LimitOf {
-    /// The two that limit a job.
+    /// The two owners whose limits apply to a job.
     fn both(spec: &JobSpec) -> [LimitOf; 2] {
         [LimitOf::Queue(spec.queue.clone()), LimitOf::Type(spec.job_type.clone())]
     }
 
-    /// Whom a setting is about, and what it says of limits.
+    /// The owner of a setting, and its limits.
     fn read(kind: SettingKind, name: &str, value: Option<&str>) -> Option<(LimitOf, QueueConfig)> {
         match kind {
             SettingKind::Queue => Some((LimitOf::Queue(QueueName::new(name).ok()?), read(value))),
@@ -43,21 +43,20 @@ impl LimitOf {
 /// A kernel with less memory for specs than this reads them back.
 const SMALL: usize = 1 << 20;
 
-/// What is known about limits.
 #[derive(Debug, Default)]
 pub(super) struct Limited {
-    /// What the kernel may go by, oldest first.
+    /// The settings that the kernel may be using, oldest first.
     possible: BTreeMap<LimitOf, Vec<QueueConfig>>,
-    /// What it went by until this moment. Where the events of a moment reach the kernel together, it may have decided by
-    /// it in this very moment.
+    /// The settings until this time. If all events of one time reach the kernel together, it may have used these at
+    /// this time.
     before: BTreeMap<LimitOf, (u64, Vec<QueueConfig>)>,
-    /// Jobs whose claim is on its way.
+    /// Jobs with a pending claim.
     claiming: BTreeMap<JobId, Job>,
-    /// Jobs of what was reconfigured, whose specs the kernel may have to read first, a few at a time.
+    /// Jobs of reconfigured owners, whose specs the kernel may have to read first, a few at a time.
     pub unread: BTreeSet<JobId>,
     /// Claims since the queue was last configured.
     starts: BTreeMap<LimitOf, Vec<Start>>,
-    /// Which job asked for which.
+    /// Links from parents to sub-jobs.
     pub links: BTreeSet<(JobId, JobId)>,
 }
 
@@ -68,7 +67,7 @@ struct Start {
     claim: u32,
 }
 
-/// Queues and types, and what a unit writes for them.
+/// Queues and types whose settings a unit writes.
 fn configured(unit: &Unit) -> impl Iterator<Item = (LimitOf, QueueConfig)> + '_ {
     let writes = unit.settings.iter();
     writes.filter_map(|write| LimitOf::read(write.kind, &write.name, write.value.as_deref()))
@@ -86,7 +85,7 @@ impl Checker {
         all.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The kernel starts with what is stored.
+    /// The kernel starts with the stored settings.
     pub fn starts_with(&mut self, settings: &[Setting]) {
         self.limited.claiming.clear();
         self.limited.unread.clear();
@@ -95,7 +94,7 @@ impl Checker {
             Some((of, vec![config]))
         });
         let possible: BTreeMap<_, _> = all.collect();
-        // A start that was not stored is none.
+        // A claim that was not stored does not count.
         let rows = &self.rows;
         for starts in self.limited.starts.values_mut() {
             starts.retain(|start| rows.get(&start.job.id).is_some_and(|row| row.life.claim >= start.claim));
@@ -106,10 +105,10 @@ impl Checker {
         self.limited.possible = possible;
     }
 
-    /// Whether something may keep a job that is ready.
+    /// Whether a limit or pause may prevent a ready job from starting.
     pub(super) fn may_be_kept(&self, job: &Job) -> bool {
         let keeps = |config: &QueueConfig| config.paused || !config.limits.is_empty();
-        // If several are changed together, the kernel receives one after the other.
+        // If several settings change together, the kernel receives one after the other.
         let just_now = |of: &LimitOf| {
             let before = self.limited.before.get(of).filter(|(at, _)| *at == self.now.mono);
             before.is_some_and(|(_, configs)| configs.iter().any(keeps))
@@ -118,7 +117,7 @@ impl Checker {
         job.life.hold || LimitOf::both(&job.spec).iter().any(|of| possible(of) || just_now(of))
     }
 
-    /// Units leave the kernel: each claim in them must be let through.
+    /// Units leave the kernel: each of their claims must be within the limits.
     pub(super) fn within_limits(&mut self, units: &[Unit]) {
         for unit in units {
             for (of, config) in configured(unit) {
@@ -132,7 +131,7 @@ impl Checker {
         }
     }
 
-    /// Jobs that a unit claims, as they were before or are born, with their claim.
+    /// Jobs that a unit claims, in their previous or first state, with their claim.
     fn claims_of(&self, unit: &Unit) -> Vec<(Job, u32)> {
         let stored = unit.changes.iter().filter_map(|change| {
             let before = self.rows.get(&change.id).filter(|row| change.life.claim > row.life.claim)?;
@@ -160,7 +159,7 @@ impl Checker {
         }
     }
 
-    /// Whether the limits of a queue or type let a claim through; if so, whether they were changed just now.
+    /// Whether the limits of a queue or type permit a claim; if so, whether they were changed at this time.
     fn let_through(&mut self, job: &Job, of: &LimitOf) -> Result<bool, String> {
         let none = vec![QueueConfig::default()];
         let mut configs = self.limited.possible.get(of).unwrap_or(&none).clone();
@@ -181,7 +180,7 @@ impl Checker {
         Ok(just_changed)
     }
 
-    /// What a configuration has against a claim.
+    /// Why a configuration does not permit a claim.
     fn hindered(&mut self, job: &Job, of: &LimitOf, config: &QueueConfig) -> Option<String> {
         if config.paused {
             return Some(format!("{of:?} is paused"));
@@ -263,7 +262,7 @@ impl Checker {
 }
 
 impl Limited {
-    /// Jobs of a unit whose claim was on its way, with the claim.
+    /// Jobs of a unit whose claim was pending, with the claim.
     fn claiming_of(&self, unit: &Unit) -> Vec<(JobId, u32)> {
         let changed = unit.changes.iter().map(|change| (change.id, change.life.claim));
         let new = unit.inserts.iter().map(|insert| (insert.job.id, insert.job.life.claim));
@@ -275,12 +274,13 @@ fn is_leased(life: &JobStatus) -> bool {
     life.state.held().is_some() || matches!(life.state, State::Waiting(_))
 }
 
-/// What a rate lets through in so much time, in parts of a token: a job heavier than the burst counts as it.
+/// The amount that a rate permits in this time, in parts of a token. A job heavier than the burst counts as the
+/// burst.
 fn let_through(rate: Rate, heaviest: u64, ms: u64) -> u64 {
     u64::from(rate.most()).max(heaviest) * rate.per_ms + u64::from(rate.count) * ms
 }
 
-/// Whether two jobs are counted together.
+/// Whether two jobs count toward the same bucket.
 fn together(of: &LimitOf, limit: &Limit, one: &JobSpec, other: &JobSpec) -> bool {
     let same = match limit.by.as_ref().map(|by| by.as_str()) {
         None => true,

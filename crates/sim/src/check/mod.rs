@@ -34,50 +34,51 @@ use ends::End;
 pub(crate) use limits::LimitOf;
 pub(crate) use shelf::Shelf;
 
-/// What must always hold.
+/// The invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
-    /// I1: what was acknowledged is stored, as it was asked for.
+    /// I1: acknowledged data is stored as requested.
     Stored,
     /// I2: one terminal state per job, which never changes.
     Final,
-    /// I3: claims and attempts rise as they should, and only the holder of the current lease moves a leased job.
+    /// I3: claim and attempt numbers increase correctly, and only the holder of the current lease changes a leased
+    /// job.
     Lease,
-    /// I4: one live job per (type, key), one set of jobs per idempotency name.
+    /// I4: one live job per (type, key), one set of jobs per idempotency key.
     Key,
     /// I5: an acknowledged cancel holds.
     Cancel,
-    /// I6: the store is sound: feed, blocks, bounds.
+    /// I6: the store is consistent: feed, blocks, bounds.
     Sound,
-    /// I7: when faults stop, everything ends.
+    /// I7: when faults stop, all jobs end.
     Drained,
-    /// Nothing starts before what it comes after has ended, and what is taken along has a cause.
+    /// No job starts before its dependencies have ended, and every cascade has a cause.
     Dependency,
-    /// The counts of a group are those of its members, and its verdict is what they make of it.
+    /// The counts of a group match its members, and its verdict follows from them.
     Group,
-    /// An outcome from outside ends its attempt once.
+    /// An external outcome ends its attempt once.
     External,
-    /// Suitable ready jobs go in order of priority, time and id.
+    /// Matching ready jobs start in the order of priority, time and id.
     Order,
     /// Nothing is assigned to a worker that does not match or is not connected.
     Suits,
-    /// No session is given more jobs than its worker gave it credit for.
+    /// No session is assigned more jobs than its credit.
     Credit,
-    /// No worker is used beyond what it has, and what is used is what live attempts use.
+    /// No worker is used beyond its resources, and the resources in use are those of live attempts.
     Used,
     /// Every request has exactly one answer, unless a crash intervened.
     Answer,
-    /// Nothing starts before its time, or outside of its windows.
+    /// No job starts before its time, or outside its windows.
     Early,
-    /// Every tick of a schedule has one job, and never another.
+    /// Every tick of a schedule has exactly one job.
     Tick,
-    /// No lease is lost while its session is renewed, no assignment taken back before its time.
+    /// No lease is lost while its session is renewed, and no assignment is taken back before its time.
     Renewed,
-    /// No limit is exceeded, and nothing that is paused or held is given out.
+    /// No limit is exceeded, and no paused or held job is assigned.
     Limit,
-    /// What the kernel counts is what there is.
+    /// The counts of the kernel match the rows.
     Counted,
-    /// Neither the engine nor the store gives up in the middle.
+    /// Neither the engine nor the store panics.
     Panic,
 }
 
@@ -109,18 +110,17 @@ impl fmt::Display for Invariant {
     }
 }
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which invariant.
     pub invariant: Invariant,
     /// The jobs involved.
     pub jobs: Vec<JobId>,
-    /// What was seen.
+    /// The observation.
     pub text: String,
 }
 
-/// This moment on the true clocks.
+/// The current time on the true clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub mono: u64,
@@ -137,11 +137,11 @@ pub(crate) struct Seen {
     pub connected: bool,
     pub closed: bool,
     pub ended: bool,
-    /// What was assigned to it.
+    /// Number of jobs assigned to the session.
     pub assigned: u64,
 }
 
-/// Who has a job.
+/// The holder of a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holding {
     pub claim: u32,
@@ -157,7 +157,7 @@ pub(crate) struct Said {
     pub report: Report,
 }
 
-/// An idempotency name as it was stored.
+/// A stored idempotency key.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub body: u128,
@@ -165,14 +165,13 @@ pub(crate) struct Named {
     pub at: Time,
 }
 
-/// See the module.
 pub(crate) struct Checker {
     pub violation: Option<Violation>,
     pub now: Moment,
     config: Config,
     /// Distinguishes the units of one call to the kernel from those of others.
     exact: bool,
-    /// The rows as they were last seen.
+    /// The last seen rows.
     pub rows: BTreeMap<JobId, Job>,
     keys: BTreeMap<(TypeName, Key), BTreeSet<JobId>>,
     names: BTreeMap<(String, String), Vec<Named>>,
@@ -185,36 +184,36 @@ pub(crate) struct Checker {
     leases: BTreeSet<LeaseId>,
     /// The attempt number of a job when it was last claimed.
     base: BTreeMap<JobId, u32>,
-    /// What workers said about an attempt, whether or not it arrived.
+    /// Reports of workers about an attempt, whether or not they arrived.
     reports: BTreeMap<(JobId, u32), Vec<Said>>,
     ends: BTreeMap<(JobId, u32), End>,
     /// External outcomes of a job, whether or not they arrived.
     told: BTreeMap<JobId, Vec<Report>>,
-    /// What of that was taken.
+    /// The accepted ones.
     taken: BTreeMap<JobId, Vec<Report>>,
-    /// Who said of which claim that its work has started, whether or not it arrived.
+    /// Workers that reported a claim as started external work, whether or not the report arrived.
     started_external: BTreeMap<(JobId, u32), BTreeSet<(LeaseId, WorkerName)>>,
-    /// The groups as they were last seen.
+    /// The last seen groups.
     groups: BTreeMap<GroupId, Group>,
     cancel_asked: BTreeSet<JobId>,
     cancelled: BTreeSet<JobId>,
-    /// Units on their way that touch a job.
+    /// Number of pending units that change a job.
     untold: BTreeMap<JobId, u32>,
-    /// Jobs whose unit came back in this call to the kernel.
+    /// Jobs whose unit was answered in this call to the kernel.
     touched: BTreeSet<JobId>,
     reading: BTreeMap<JobId, u32>,
     ticked_wall: Time,
-    /// The latest moment at which the kernel's duties were run, on a clock that may have been set back since.
+    /// The latest time at which the kernel ran its timers, on a clock that may have been set back since.
     latest_wall: Time,
-    /// What was stored of schedules.
+    /// The last stored schedules.
     schedules: BTreeMap<String, ticks::Seen>,
     pub sessions: BTreeMap<SessionId, Seen>,
     holds: BTreeMap<JobId, Holding>,
     assigned: BTreeSet<AttemptId>,
     accepted: BTreeSet<AttemptId>,
-    /// When attempts of this start of the hall were assigned.
+    /// When attempts were assigned since the last start of the server.
     begun: BTreeMap<AttemptId, u64>,
-    /// When attempts were ordered to stop by a timeout.
+    /// When attempts were ordered to stop because of a timeout.
     stopped: BTreeMap<AttemptId, u64>,
     started: u64,
     waiting: BTreeMap<Ticket, (Request, u64)>,
@@ -222,7 +221,7 @@ pub(crate) struct Checker {
     pub commits: u64,
     credit: credit::Credit,
     limited: limits::Limited,
-    /// Things worth counting since the last look, by group and name.
+    /// Occurrences to count since the last call of `take_seen`, by group and name.
     seen: Vec<(&'static str, &'static str)>,
 }
 
@@ -273,21 +272,21 @@ impl Checker {
         }
     }
 
-    /// Notes the first violation.
+    /// Records the first violation.
     fn fail(&mut self, invariant: Invariant, jobs: &[JobId], text: impl Into<String>) {
         if self.violation.is_none() {
             self.violation = Some(Violation { invariant, jobs: jobs.to_vec(), text: text.into() });
         }
     }
 
-    /// Notes a violation unless it holds.
+    /// Records a violation unless the condition holds.
     fn must(&mut self, holds: bool, invariant: Invariant, jobs: &[JobId], text: impl FnOnce() -> String) {
         if !holds {
             self.fail(invariant, jobs, text());
         }
     }
 
-    /// Things worth counting since the last look, by group and name.
+    /// Returns and clears the occurrences to count, by group and name.
     pub fn take_seen(&mut self) -> Vec<(&'static str, &'static str)> {
         std::mem::take(&mut self.seen)
     }
@@ -298,7 +297,7 @@ impl Checker {
         open.map(|job| job.id).collect()
     }
 
-    /// A client or worker sends something, which may or may not arrive.
+    /// A client or worker sends a request, which may or may not arrive.
     pub fn sent(&mut self, request: &Request) {
         match request {
             Request::Report { worker, attempt, lease, report } => {
@@ -317,7 +316,7 @@ impl Checker {
         }
     }
 
-    /// It arrives at the kernel.
+    /// A request arrives at the kernel.
     pub fn arrives(&mut self, ticket: Ticket, request: &Request) {
         if let Request::CloseSession(session) = request
             && let Some(seen) = self.sessions.get_mut(session)
@@ -330,7 +329,7 @@ impl Checker {
         self.waiting.insert(ticket, (request.clone(), self.now.mono));
     }
 
-    /// The hall has died: what was on its way is gone.
+    /// The server crashed: pending messages are lost.
     pub fn crashed(&mut self) {
         self.untold.clear();
         self.touched.clear();
@@ -344,14 +343,14 @@ impl Checker {
         self.credit = credit::Credit::default();
     }
 
-    /// It has started again.
+    /// The server has restarted.
     pub fn restarted(&mut self) {
         self.started = self.now.mono;
         self.ticked_wall = self.now.wall;
         self.lend_again();
     }
 
-    /// Nothing more will happen.
+    /// The run is over.
     pub fn over(&mut self) {
         let open = self.open();
         if !open.is_empty() {
@@ -369,7 +368,7 @@ impl Checker {
         }
     }
 
-    /// Whether an answer is due.
+    /// Whether an answer is missing.
     pub fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -19,7 +19,7 @@ impl Checker {
         self.touched.clear();
     }
 
-    /// The kernel's duties were run.
+    /// The kernel ran its timers.
     pub fn ticked(&mut self) {
         self.ticked_wall = self.now.wall;
         self.latest_wall = self.latest_wall.max(self.now.wall);
@@ -30,7 +30,7 @@ impl Checker {
         *self.reading.entry(id).or_default() += 1;
     }
 
-    /// It has read it.
+    /// The kernel has read a job.
     pub fn has_read(&mut self, id: JobId) {
         self.touched.insert(id);
         self.limited.unread.remove(&id);
@@ -57,7 +57,7 @@ impl Checker {
         }
     }
 
-    /// The jobs that a unit gives away: stored ones, and new ones that are born assigned.
+    /// The jobs that a unit assigns: stored jobs, and new jobs that are created as assigned.
     fn claims(&self, unit: &Unit) -> Vec<(Job, WorkerName)> {
         let worker = |life: &JobStatus| life.state.held().map(|held| held.lease.worker.clone());
         let stored = unit.changes.iter().filter_map(|change| {
@@ -73,7 +73,7 @@ impl Checker {
         let mut seen = self.sessions.values().filter(|seen| seen.worker == *worker && !seen.ended);
         let (session, other) = (seen.next()?, seen.next());
         if other.is_some() {
-            // Which of two sessions of a worker is meant is not known.
+            // It is unknown which of two sessions of a worker is meant.
             return None;
         }
         let (now, ticked) = (self.now.wall, self.ticked_wall);
@@ -89,8 +89,9 @@ impl Checker {
         let suits = |job: &&Job| words::suits(session.skill, session.accepts, &job.spec);
         let suited = self.rows.values().filter(suits);
         let queued = suited.clone().filter(|job| matches!(job.life.state, State::Queued(_)));
-        // Beside an old job that waits for room, later ones that use what it uses are passed over; also when that one
-        // could not go after all, because of a limit or because the clock was set back. It may be released in memory only.
+        // While an old job waits for resources, later jobs that use the same resources are skipped; also if the old
+        // job could not start after all because of a limit or because the clock was set back. The old job may be
+        // released only in memory.
         let waits = |job: &&Job| match job.life.state {
             State::Queued(_) => true,
             State::Blocked(blocked) => blocked.holder.is_none() && self.is_released(job),
@@ -102,7 +103,7 @@ impl Checker {
         let ready = queued.filter(|job| due(job) && !self.may_be_kept(job)).filter(known);
         let mut better: Vec<_> = ready.filter(|job| rank(job, now) < than).collect();
         better.sort_by_key(|job| rank(job, now));
-        // Who had a job, or what it is a copy of, is not known here.
+        // The earlier worker of a job, or the original of a copy, is not known here.
         let fits = |job: &&Job| {
             let used = words::used(&job.spec);
             let told = !(job.spec.avoid && (job.life.attempt > 0 || job.spec.copy_of.is_some()));
@@ -111,7 +112,7 @@ impl Checker {
         better.into_iter().find(fits).map(|job| job.id)
     }
 
-    /// Whether a waiting job was due at some time, so that the kernel may have it among the ready.
+    /// Whether a waiting job was due at some time, so that the kernel may have it among the ready jobs.
     fn was_due(&self, job: &Job) -> bool {
         let latest = self.latest_wall.max(self.now.wall);
         job.life.run_at <= latest

@@ -8,15 +8,15 @@ use super::shelf::Shelf;
 use super::{Checker, Invariant, Named};
 use crate::vault::Vault;
 
-/// The bounds of the design, written a second time.
+/// The bounds of the design, defined here a second time.
 const LOST: u16 = 3;
 const UNACCEPTED: u16 = 10;
 
-/// What a job waits for that is not blocked.
+/// The dependencies of a job that is not blocked.
 const FREE: Blocked = Blocked { holder: None, dependencies: false };
 
 impl Checker {
-    /// A commit was applied by the store, whether or not the reply will arrive.
+    /// The store applied a commit, whether or not the reply arrives.
     pub fn applied(&mut self, vault: &Vault, units: &[Unit], committed: &Committed) {
         self.commits += 1;
         let mut entries = Vec::new();
@@ -30,7 +30,7 @@ impl Checker {
         self.feed_written(committed.feed, entries);
     }
 
-    /// The store acknowledges a commit: what it says is done must be in the rows, or further on by now.
+    /// The store acknowledges a commit: its changes must be in the rows, or later changes.
     pub fn acknowledges(&mut self, units: &[Unit], committed: &Committed) {
         let done = units.iter().zip(&committed.results).filter(|(_, result)| result.is_ok());
         for unit in done.map(|(unit, _)| unit) {
@@ -108,7 +108,7 @@ impl Checker {
         row.filter(|_| same)
     }
 
-    /// Looks at a row that should be as it was.
+    /// Checks that a row has not changed.
     pub(super) fn look(&mut self, shelf: &impl Shelf, id: JobId) {
         let (before, after) = (self.rows.get(&id).cloned(), shelf.row(id));
         match (before, after) {
@@ -173,7 +173,7 @@ impl Checker {
         };
     }
 
-    /// What is completed stays so, and every change raises the rev.
+    /// A completed job does not change, and every change increases the rev.
     pub(super) fn went_on(&mut self, id: JobId, old: (StateName, u32), new: (StateName, u32)) {
         self.must(!old.0.is_terminal(), Invariant::Final, &[id], || {
             format!("job {id} was {} at rev {} and became {} at rev {}", old.0, old.1, new.0, new.1)
@@ -193,7 +193,7 @@ impl Checker {
         self.must(good, Invariant::Sound, &[job.id], || format!("job {}: out of bounds: {life:?}", job.id));
     }
 
-    /// What is not leased leaves its place only by a claim, a cancel or a release.
+    /// A job without a lease leaves its state only by a claim, a cancel or a release.
     fn place_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
         match (&before.life.state, &after.life.state) {
@@ -224,7 +224,7 @@ impl Checker {
         }
     }
 
-    /// Whether anyone, or a rule, is behind the cancel of a job.
+    /// Whether a request or a rule caused the cancel of a job.
     pub(super) fn is_known_cancel(&self, job: &Job, defeat: &Unsuccessful) -> bool {
         let parent = job.spec.parent.and_then(|parent| self.rows.get(&parent));
         let orphan = defeat.failure.reason == "parent_ended"
@@ -235,7 +235,7 @@ impl Checker {
             || self.cancelled_in_group(job, defeat)
     }
 
-    /// A blocked job waits for less.
+    /// A blocked job has fewer open dependencies.
     fn unblocked(&mut self, job: &Job, old: Blocked, new: Blocked) {
         let id = job.id;
         if let Some(holder) = old.holder.filter(|_| new.holder.is_none()) {
@@ -249,7 +249,7 @@ impl Checker {
         }
     }
 
-    /// A job that was to run again does so when it ends, except after a cancel.
+    /// A job that must run again does so when it ends, except after a cancel.
     fn follows_up(&mut self, unit: &Unit, before: &Job, after: &Job) {
         let Some(again) = &before.life.again else { return };
         if !after.life.state.is_terminal() || matches!(after.life.state, State::Cancelled(_)) {
@@ -278,7 +278,7 @@ impl Checker {
         self.one_holder(&key, &all, waiting);
     }
 
-    /// Of the open jobs with a key one has it, and at most one waits for it.
+    /// Of the open jobs with a key, one holds it, and at most one waits for it.
     pub(super) fn one_holder(&mut self, key: &(TypeName, Key), all: &[JobId], waiting: usize) {
         let good = all.len() - waiting <= 1 && waiting <= 1 && all.len() > waiting;
         self.must(good, Invariant::Key, all, || {

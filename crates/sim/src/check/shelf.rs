@@ -11,10 +11,10 @@ pub(crate) trait Shelf {
     fn rows(&self) -> Vec<Job>;
     /// The ended attempts of a job, oldest first, without the last one of a completed job.
     fn attempts(&self, id: JobId) -> Vec<PastAttempt>;
-    /// What a start would find open.
+    /// The jobs that a restart would load as open.
     fn open_jobs(&self) -> Vec<Job>;
-    /// The blocks that are not closed.
+    /// The open blocks.
     fn blocks(&self) -> Vec<Block>;
-    /// What every commit changed.
+    /// The changes of every commit.
     fn feed(&self) -> FeedPage;
 }

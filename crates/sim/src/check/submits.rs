@@ -79,7 +79,7 @@ impl Checker {
     }
 }
 
-/// At the time that was asked for, or at an opening behind it.
+/// Whether the job starts at the requested time, or when a window opens after it.
 fn at_its_time(row: &Job, asked: Time) -> bool {
     let run_at = row.life.run_at;
     run_at == asked || (!row.spec.windows.is_always() && run_at > asked && calendar::open(&row.spec, run_at))

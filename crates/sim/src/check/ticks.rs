@@ -10,11 +10,11 @@ use jobhall_store::{SettingKind, SettingWrite, Unit};
 
 use super::{Checker, Invariant};
 
-/// Ticks further back than this are missed, and at most so many of those are made; written a second time.
+/// Older ticks count as missed, and at most this many of them are made up; defined here a second time.
 const LATE_MS: i64 = 60_000;
 const CAUGHT_UP: i64 = 100;
 
-/// A schedule as its setting was last seen.
+/// A schedule as last stored.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     version: i64,
@@ -28,7 +28,7 @@ impl Checker {
         !self.schedules.is_empty()
     }
 
-    /// A unit is stored: what it says of schedules, and the jobs that come with it.
+    /// A unit is stored: checks its schedules and their jobs.
     pub(super) fn ticks_stored(&mut self, unit: &Unit) {
         for write in unit.settings.iter().filter(|write| write.kind == SettingKind::Schedule) {
             match &write.value {
@@ -68,7 +68,7 @@ impl Checker {
         }
     }
 
-    /// Where every tick is wanted, each has a job.
+    /// If every tick is required, each has a job.
     fn none_left_out(
         &mut self,
         name: &str,
@@ -91,7 +91,7 @@ impl Checker {
     }
 }
 
-/// The number behind these letters.
+/// The number after this text.
 fn number(text: &str, behind: &str) -> i64 {
     let rest = text.split(behind).nth(1).unwrap_or_default();
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

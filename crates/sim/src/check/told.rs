@@ -8,13 +8,13 @@ use super::shelf::Shelf;
 use super::{Checker, Invariant};
 
 impl Checker {
-    /// Jobs that wait for an outcome from outside.
+    /// Jobs that wait for an external outcome.
     pub fn waits_external(&self) -> Vec<JobId> {
         let outside = self.rows.values().filter(|row| until(&row.life).is_some());
         outside.map(|row| row.id).collect()
     }
 
-    /// A job went on outside, and moved.
+    /// A job with external work changed.
     pub(super) fn external_moved(&mut self, before: &Job, after: &Job) {
         let id = before.id;
         match &after.life.state {
@@ -23,7 +23,7 @@ impl Checker {
                 let known = self.is_known_cancel(before, defeat);
                 self.must(known, Invariant::Cancel, &[id], || format!("job {id}: nobody asked for a cancel"));
                 self.seen.push(("outside", "cancelled"));
-                // From then on a report of the worker that started it is acknowledged as after any cancel.
+                // From then on a report of the worker that started the work is acknowledged, as after any cancel.
                 if let Some(end) = self.ends.get_mut(&(id, before.life.claim)) {
                     end.by = By::Cancel;
                 }
@@ -59,7 +59,7 @@ impl Checker {
         self.seen.push(("outside", "told before the start"));
     }
 
-    /// Whether a lease ended because its holder reported that the work continues outside, or by its external outcome.
+    /// Whether a lease ended because its holder reported that it started external work, or by its external outcome.
     pub(super) fn said_started(&self, id: JobId, claim: u32, end: &End) -> bool {
         let said = self.started_external.get(&(id, claim));
         match &end.by {
@@ -71,7 +71,7 @@ impl Checker {
         }
     }
 
-    /// An outcome is acknowledged: it is the one that was taken.
+    /// An acknowledged outcome is the one that was applied.
     pub(super) fn finish_known(&mut self, id: JobId, report: &Report) {
         let known = self.taken.get(&id).is_some_and(|all| all.contains(report));
         self.must(known, Invariant::External, &[id], || {
@@ -79,7 +79,7 @@ impl Checker {
         });
     }
 
-    /// It is refused: then it is not what ended the job.
+    /// A refused outcome is not the one that ended the job.
     pub(super) fn finish_refused(
         &mut self,
         shelf: &impl Shelf,
@@ -99,7 +99,7 @@ impl Checker {
         }
     }
 
-    /// A decision that an outcome did not come in time is not made before that.
+    /// A job with external work does not time out too early.
     pub(super) fn external_in_time(&mut self, before: &Job, after: &JobStatus) {
         let (id, wall) = (before.id, self.now.wall);
         let Some(until) = until(&before.life).filter(|_| timed_out(after)) else { return };
@@ -109,7 +109,7 @@ impl Checker {
     }
 }
 
-/// When a job that goes on outside has taken too long.
+/// When a job with external work times out.
 pub(super) fn until(life: &JobStatus) -> Option<jobhall_core::Time> {
     match &life.state {
         State::Waiting(waiting) => match waiting.on {
@@ -125,7 +125,7 @@ fn timed_out(life: &JobStatus) -> bool {
     error.is_some_and(|error| error.explanation == "nobody told the outcome in time")
 }
 
-/// Whether a job is as this outcome leaves it.
+/// Whether the state of a job matches this outcome.
 fn matches(after: &Job, report: &Report) -> bool {
     match &after.life.state {
         State::Succeeded(success) => By::Success(success.outcome, success.value.clone()).is(report),

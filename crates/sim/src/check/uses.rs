@@ -10,7 +10,7 @@ use super::{Checker, Invariant, Seen};
 use crate::words::{self, Amount};
 
 impl Checker {
-    /// Jobs whose live attempt is this worker's, as stored.
+    /// Jobs with a live attempt on this worker, as stored.
     fn at_work(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
         self.rows.values().filter(move |job| {
             let held = match &job.life.state {
@@ -21,7 +21,7 @@ impl Checker {
         })
     }
 
-    /// Jobs whose attempt at this worker waits for other jobs, as stored.
+    /// Jobs whose attempt on this worker waits for other jobs, as stored.
     fn waiting_at(&self, worker: &WorkerName) -> impl Iterator<Item = &Job> {
         let waiting = self.rows.values().filter(|job| self.waits_for_jobs(job.id));
         waiting.filter(move |job| job.life.state.lease().is_some_and(|lease| lease.worker == *worker))
@@ -31,7 +31,7 @@ impl Checker {
     /// worker has.
     pub(super) fn uses_what_is_there(&mut self, row: &Job, seen: &Seen) {
         let used = words::used(&row.spec);
-        // A worker that came back with more or less may have taken something in its other session meanwhile.
+        // A worker that reconnected with other resources may have taken a job in its other session.
         let sessions = self.sessions.values().filter(|other| other.worker == seen.worker && !other.ended);
         let has = sessions.fold([0, 0], |[gpu, mem], other| {
             let [more_gpu, more_mem] = words::has(other.skill);
@@ -50,8 +50,8 @@ impl Checker {
         });
     }
 
-    /// What the kernel says is in use; nothing is on its way to the store. An attempt that its worker never heard of,
-    /// because its session was gone, is given back before it is taken back.
+    /// Checks the resources in use according to the kernel; no unit is pending in the store. If the session of a
+    /// worker ended before it received an assignment, the resources are released before the assignment is taken back.
     pub fn in_use(&mut self, told: &[WorkerUse]) {
         let mut names: BTreeSet<_> = told.iter().map(|told| told.worker.clone()).collect();
         names.extend(self.rows.values().filter_map(|job| {
@@ -60,7 +60,7 @@ impl Checker {
         for worker in names {
             let known = |job: &&Job| self.holds.get(&job.id).is_some_and(|hold| hold.claim == job.life.claim);
             let least = words::sum(self.at_work(&worker).filter(known).map(|job| words::used(&job.spec)));
-            // One that goes on after a wait may do so in memory alone.
+            // An attempt that continues after a wait may do so only in memory.
             let most = self.at_work(&worker).chain(self.waiting_at(&worker));
             let most = words::sum(most.map(|job| words::used(&job.spec)));
             let told = told.iter().find(|told| told.worker == worker).map_or([0, 0], amount);
@@ -72,11 +72,11 @@ impl Checker {
         }
     }
 
-    /// Whether this worker certainly has so much left, whatever comes of all that is on its way.
+    /// Whether this worker certainly has these resources free, whatever the results of all pending units are.
     pub(super) fn certainly_left(&self, seen: &Seen, used: Amount, mine: &BTreeSet<JobId>) -> bool {
         let in_flight = self.untold.keys().chain(mine).chain(&self.touched).collect::<BTreeSet<_>>();
         if in_flight.iter().any(|id| !self.rows.contains_key(id)) {
-            // A new job may be born with this worker.
+            // A new job may be created as assigned to this worker.
             return false;
         }
         let elsewhere = in_flight.into_iter().filter_map(|id| self.rows.get(id));

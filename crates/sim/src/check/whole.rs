@@ -9,7 +9,7 @@ use super::shelf::Shelf;
 use super::{Checker, Invariant};
 
 impl Checker {
-    /// Retention removes what it chose, just now.
+    /// Checks the jobs that retention removes.
     pub fn pruned(&mut self, shelf: &impl Shelf, prune: &Prune) {
         for &id in &prune.jobs {
             let Some(row) = self.rows.get(&id) else { continue };
@@ -40,12 +40,12 @@ impl Checker {
         }
         let Some(before) = prune.idempotency_keys_before else { return };
         for named in self.names.values_mut().flatten().filter(|named| named.at < before) {
-            // Forgotten: it may be stored again.
+            // The key was removed, so it may be stored again.
             named.at = jobhall_core::Time::EPOCH;
         }
     }
 
-    /// Everything there is.
+    /// Checks the whole store.
     pub fn whole(&mut self, shelf: &impl Shelf) {
         let stored: BTreeSet<JobId> = shelf.rows().iter().map(|job| job.id).collect();
         let known: Vec<JobId> = self.rows.keys().copied().collect();

@@ -14,7 +14,7 @@ pub enum Mode {
     Words,
     /// The lines of each step in any order; of a commit the units, and of a unit the rows, in any order.
     Agenda,
-    /// Everything but requests, of which only the ticket counts, and answers, of which only the brief form does.
+    /// Everything; but of requests only the ticket, and of answers only the brief form.
     Requests,
 }
 
@@ -32,7 +32,7 @@ impl FromStr for Mode {
 }
 
 impl Mode {
-    /// What counts of a step.
+    /// The compared part of a step.
     fn view(self, step: Vec<String>) -> Vec<String> {
         match self {
             Mode::Words => step,
@@ -60,7 +60,7 @@ fn unordered(step: Vec<String>) -> Vec<String> {
     items
 }
 
-/// Of a line about a unit: which unit it is, and the line without the unit's position.
+/// For a line about a unit: the unit, and the line without the unit's position.
 fn split_unit(line: &str) -> Option<(String, String)> {
     let head = &line[..line.find(BAR)?];
     let dot = head.find('.')?;
@@ -69,7 +69,7 @@ fn split_unit(line: &str) -> Option<(String, String)> {
     Some((line[..end].to_owned(), format!("{}{}", &line[..dot], &line[end..])))
 }
 
-/// A line without what `Mode::Requests` leaves out.
+/// A line without the parts that `Mode::Requests` ignores.
 fn without_details(line: &str) -> String {
     let parts = match kind(line) {
         "request" => 1,
@@ -91,7 +91,7 @@ fn moment(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
 
-/// Words of the first recording and what they are called in the second.
+/// Words of the first recording and their names in the second.
 #[derive(Clone, Debug, Default)]
 pub struct Renames(BTreeMap<String, String>);
 
@@ -109,7 +109,7 @@ impl FromStr for Renames {
 }
 
 impl Renames {
-    /// Renames whole identifiers in what is behind the first bar.
+    /// Renames whole identifiers after the first bar.
     fn apply(&self, line: String) -> String {
         let Some(bar) = line.find(BAR).filter(|_| !self.0.is_empty()) else { return line };
         let (mut renamed, mut rest) = (line[..bar].to_owned(), &line[bar..]);
@@ -128,7 +128,7 @@ fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// A recording as far as it is read.
+/// A recording that is being read.
 struct Recording<R> {
     lines: Lines<R>,
     next: Option<String>,
@@ -142,7 +142,7 @@ impl<R: BufRead> Recording<R> {
         Ok(recording)
     }
 
-    /// The next line; the one behind it becomes the next.
+    /// Returns the next line and reads the one after it.
     fn take(&mut self) -> io::Result<Option<String>> {
         let line = self.lines.next().transpose()?.map(|line| self.renames.apply(line));
         Ok(std::mem::replace(&mut self.next, line))
@@ -153,13 +153,13 @@ impl<R: BufRead> Recording<R> {
         if self.next.as_deref().is_some_and(wanted) { self.take() } else { Ok(None) }
     }
 
-    /// Skips what is left of a run; the first line of the next one.
+    /// Skips the rest of a run; returns the first line of the next run.
     fn seed(&mut self) -> io::Result<Option<String>> {
         while self.take_if(|line| !is_seed(line))?.is_some() {}
         self.take()
     }
 
-    /// The next step of this run; none is left if it has no lines.
+    /// The next step of this run; empty at the end of the run.
     fn step(&mut self) -> io::Result<Vec<String>> {
         let Some(first) = self.take_if(|line| !is_seed(line))? else { return Ok(Vec::new()) };
         let at = moment(&first).to_owned();
@@ -176,25 +176,24 @@ fn is_seed(line: &str) -> bool {
     line.starts_with("seed ")
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Runs that both have.
+    /// Number of runs in both recordings.
     pub seeds: u64,
-    /// Those that are equal.
+    /// Number of equal runs.
     pub equal: u64,
-    /// The first difference.
     pub first: Option<Difference>,
 }
 
-/// A line of each recording, where they differ; none where the other one has a line more.
+/// The lines at which the recordings differ; none if only the other recording has a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The run's first line.
+    /// The first line of the run.
     pub seed: String,
-    /// Of the first recording.
+    /// In the first recording.
     pub left: Option<String>,
-    /// Of the second.
+    /// In the second recording.
     pub right: Option<String>,
 }
 
@@ -213,7 +212,7 @@ impl fmt::Display for Difference {
 /// Compares two recordings.
 ///
 /// # Errors
-/// One of them cannot be read.
+/// A recording cannot be read.
 pub fn compare(
     left: impl BufRead,
     right: impl BufRead,
@@ -257,7 +256,8 @@ fn compare_seed<A: BufRead, B: BufRead>(
     }
 }
 
-/// The first line of each that the other does not have; if there is none, the first ones that are not in their place.
+/// The first line of each step that the other does not have; if there is none, the first lines in different
+/// positions.
 fn unlike(one: &[String], other: &[String]) -> (Option<String>, Option<String>) {
     let lines = |items: &[String]| -> Vec<String> {
         items.iter().flat_map(|item| item.lines()).map(str::to_owned).collect()

@@ -21,7 +21,7 @@ pub fn record(seed: u64) -> String {
     sim.history.lines.unwrap_or_default()
 }
 
-/// The lines so far, if they are kept.
+/// The recorded lines, if recording is enabled.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     lines: Option<String>,
@@ -32,7 +32,7 @@ impl History {
         self.line_with(ms, head, text, &[]);
     }
 
-    /// A line with leases that the debug form of the value hides.
+    /// A line with the leases that the debug form of the value hides.
     fn line_with(&mut self, ms: u64, head: impl Display, text: impl Debug, leases: &[LeaseId]) {
         let Some(lines) = &mut self.lines else { return };
         let _ = write!(lines, "{ms} {head}{BAR}{text:?}");
@@ -42,12 +42,12 @@ impl History {
         lines.push('\n');
     }
 
-    /// Something that the engine is started with.
+    /// Records a value that the engine is started with.
     pub fn start(&mut self, ms: u64, given: impl Debug) {
         self.line(ms, "start", given);
     }
 
-    /// A stored job that it is started with.
+    /// Records a stored job that the engine is started with.
     pub fn start_job(&mut self, ms: u64, job: &Job) {
         self.line_with(ms, "start", job, &lease_of(&job.life));
     }
@@ -90,7 +90,7 @@ impl History {
     }
 
     fn unit(&mut self, ms: u64, head: &str, unit: &Unit) {
-        // Named one by one: a new field does not compile until it is written down too.
+        // Every field is named, so that a new field does not compile until it is recorded too.
         let Unit { checks, changes, inserts, settings, groups, links, unlinked, audit, idempotency_key } =
             unit;
         checks.iter().for_each(|check| self.line(ms, format_args!("{head} check"), check));
@@ -127,12 +127,12 @@ impl History {
     }
 }
 
-/// The lease of a job that a worker has or had last.
+/// The lease of the current or last claim of a job.
 fn lease_of(life: &JobStatus) -> Vec<LeaseId> {
     life.state.lease().map(|lease| lease.id).into_iter().collect()
 }
 
-/// The leases that a request shows.
+/// The leases in a request.
 fn leases_of(request: &Request) -> Vec<LeaseId> {
     match request {
         Request::Accept { lease, .. }
@@ -146,7 +146,7 @@ fn leases_of(request: &Request) -> Vec<LeaseId> {
     }
 }
 
-/// What of an answer must stay as it is when answers come to say more.
+/// The part of an answer that must not change when answers get more fields.
 fn brief(answer: &Result<Answer, Rejected>) -> String {
     match answer {
         Ok(Answer::Submitted(jobs)) => submitted(jobs),

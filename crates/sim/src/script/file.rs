@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::Script;
 
-/// The longest line in a file that could be broken.
+/// Maximum line width for a list or object on one line.
 const WIDTH: usize = 120;
 
-/// The fields of [`Config`]; one that a file does not have takes its default.
+/// The fields of [`Config`]; a missing field has its default.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Config", default = "Config::default")]
 pub(super) struct StoredConfig {
@@ -40,7 +40,7 @@ impl Script {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// It is not JSON, a field is missing or has another form, or there is a field that a script does not have.
+    /// The text is not JSON, a field is missing or invalid, or a field is unknown.
     pub fn from_json(text: &str) -> Result<Script, String> {
         let script: Script = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let given = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -51,7 +51,7 @@ impl Script {
         }
     }
 
-    /// How many actions it has.
+    /// The number of actions.
     pub fn actions(&self) -> usize {
         self.actions.len()
     }
@@ -79,7 +79,7 @@ fn fold(pretty: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The path of the first field that is given but not known, at any depth.
+/// The path of the first unknown field, at any depth.
 fn unknown(given: &Value, known: &Value) -> Option<String> {
     match (given, known) {
         (Value::Object(given), Value::Object(known)) => given.iter().find_map(|(name, value)| {

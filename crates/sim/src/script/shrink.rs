@@ -8,12 +8,10 @@ use crate::check::Invariant;
 use crate::plant::Plant;
 use crate::run::{Outcome, play};
 
-/// The smallest script that fails like a seed, and its run with the story.
+/// The smallest script that fails like a seed, and its run with the trace.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
-    /// The script.
     pub script: Script,
-    /// Its run.
     pub outcome: Outcome,
 }
 
@@ -44,7 +42,7 @@ fn fails(script: &Script, plant: Option<Plant>, invariant: Invariant) -> bool {
     play(script.clone(), plant, false).violation.is_some_and(|violation| violation.invariant == invariant)
 }
 
-/// Drops every piece of this size that is not needed; whether any was.
+/// Drops every unneeded piece of this size; returns whether any was dropped.
 fn drop_pieces(
     script: &mut Script,
     plant: Option<Plant>,
@@ -67,7 +65,7 @@ fn drop_pieces(
     dropped
 }
 
-/// Drops every job that is not needed from actions that submit several.
+/// Drops every unneeded job from actions that submit several.
 fn fewer_jobs(script: &mut Script, plant: Option<Plant>, invariant: Invariant, until: Instant) {
     for action in 0..script.actions.len() {
         let jobs = script.actions[action].1.jobs_mut().map_or(0, |jobs| jobs.len());
@@ -82,7 +80,7 @@ fn fewer_jobs(script: &mut Script, plant: Option<Plant>, invariant: Invariant, u
     }
 }
 
-/// Workers that no action names can go, from the last.
+/// Drops workers that no action names, from the last.
 fn fewer_workers(script: &mut Script, plant: Option<Plant>, invariant: Invariant) {
     while script.workers.len() > 1 {
         let mut less = script.clone();

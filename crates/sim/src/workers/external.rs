@@ -31,7 +31,7 @@ impl Sim {
         }
     }
 
-    /// What goes on outside is no longer the worker's; what does not, it ends itself.
+    /// An attempt that started external work is no longer the worker's; otherwise the worker ends it itself.
     pub(super) fn started_answered(
         &mut self,
         at: usize,
